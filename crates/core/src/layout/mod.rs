@@ -1,0 +1,394 @@
+//! How the bits of an ID are divided.
+//!
+//! A [`Layout`] is a small run-time value, because operators choose it, not compilers. It is checked
+//! once, where it is made; `const` layouts that are wrong do not compile. Packing is checked in every
+//! build: nothing is masked, wrapped or truncated.
+
+mod error;
+
+pub use error::{Field, LayoutError, OutOfRange};
+
+use crate::time::{Tick, UnixMillis};
+
+/// The epoch of a layout that names none: 2026-01-01T00:00:00Z.
+pub const EPOCH_DEFAULT: UnixMillis = UnixMillis::new(1_767_225_600_000);
+
+/// The largest time unit: one day, in milliseconds.
+pub const UNIT_MS_MAX: u32 = 86_400_000;
+
+/// One field's place in an ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    /// How far its lowest bit is from the ID's lowest bit.
+    shift: u8,
+    /// How many bits it has; 0 when the layout has no such field.
+    bits: u8,
+}
+
+impl Place {
+    const NONE: Self = Self { shift: 0, bits: 0 };
+
+    const fn max(self) -> u64 {
+        low_bits(self.bits)
+    }
+
+    const fn get(self, id: u64) -> u64 {
+        if self.bits == 0 { 0 } else { (id >> self.shift) & self.max() }
+    }
+}
+
+/// The `bits` lowest bits set; `bits` is at most 64.
+const fn low_bits(bits: u8) -> u64 {
+    if bits == 0 { 0 } else { u64::MAX >> (64 - bits as u32) }
+}
+
+/// How the bits of an ID are divided: time first, then clock bits (if any), worker and sequence in
+/// any order; a time unit and an epoch.
+///
+/// 64-bit layouts are legal (Discord, Instagram): they end when the top bit would be set, so that
+/// every ID stays a positive signed number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    time: Place,
+    clock: Place,
+    worker: Place,
+    sequence: Place,
+    /// Bits of the low part of a split worker; 0 when the worker is one number.
+    worker_low_bits: u8,
+    unit_ms: u32,
+    epoch: UnixMillis,
+}
+
+/// The values inside one ID.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Ticks since the epoch.
+    pub tick: Tick,
+    /// The clock sequence; 0 where the layout has none.
+    pub clock: u64,
+    /// Who minted the ID; 0 where the layout has no worker.
+    pub worker: u64,
+    /// The counter within the tick.
+    pub sequence: u64,
+}
+
+impl Layout {
+    /// Time, worker and sequence in this order, with a unit of 1 ms and [`EPOCH_DEFAULT`].
+    ///
+    /// # Errors
+    /// [`LayoutError`] when the widths do not make a layout.
+    pub const fn new(
+        time_bits: u8,
+        worker_bits: u8,
+        sequence_bits: u8,
+    ) -> Result<Self, LayoutError> {
+        Self::from_fields(&[
+            (Field::Time, time_bits),
+            (Field::Worker, worker_bits),
+            (Field::Sequence, sequence_bits),
+        ])
+    }
+
+    /// The given fields from the highest bits to the lowest, with a unit of 1 ms and
+    /// [`EPOCH_DEFAULT`]. Fields of no bits may be left out, but for time and sequence.
+    ///
+    /// # Errors
+    /// [`LayoutError`] when time is not first, a field is missing or named twice, or there are more
+    /// than 64 bits in all.
+    pub const fn from_fields(fields: &[(Field, u8)]) -> Result<Self, LayoutError> {
+        let mut layout = Self {
+            time: Place::NONE,
+            clock: Place::NONE,
+            worker: Place::NONE,
+            sequence: Place::NONE,
+            worker_low_bits: 0,
+            unit_ms: 1,
+            epoch: EPOCH_DEFAULT,
+        };
+        if fields.is_empty() || !matches!(fields[0].0, Field::Time) {
+            return Err(LayoutError::TimeNotFirst);
+        }
+        let mut used_bits: u16 = 0;
+        let mut index = fields.len();
+        while index > 0 {
+            index = index.saturating_sub(1);
+            let (field, bits) = fields[index];
+            let total = used_bits.saturating_add(bits as u16);
+            if total > 64 {
+                return Err(LayoutError::TooWide { bits: sum_bits(fields) });
+            }
+            let place = match field {
+                Field::Time => &mut layout.time,
+                Field::Clock => &mut layout.clock,
+                Field::Worker => &mut layout.worker,
+                Field::Sequence => &mut layout.sequence,
+                Field::Id => return Err(LayoutError::Missing { field }),
+            };
+            if place.bits != 0 {
+                return Err(LayoutError::Twice { field });
+            }
+            // At most 64, so it fits a byte.
+            *place = Place { shift: used_bits.to_le_bytes()[0], bits };
+            used_bits = total;
+        }
+        if layout.time.bits == 0 {
+            return Err(LayoutError::Missing { field: Field::Time });
+        }
+        if layout.sequence.bits == 0 {
+            return Err(LayoutError::Missing { field: Field::Sequence });
+        }
+        layout.checked()
+    }
+
+    /// The same layout with another epoch.
+    ///
+    /// # Errors
+    /// [`LayoutError::EndBeyondTime`] when the last tick no longer fits 64 bits of milliseconds.
+    pub const fn with_epoch(mut self, epoch: UnixMillis) -> Result<Self, LayoutError> {
+        self.epoch = epoch;
+        self.checked()
+    }
+
+    /// The same layout with another time unit, in milliseconds.
+    ///
+    /// # Errors
+    /// [`LayoutError::Unit`] outside 1 to [`UNIT_MS_MAX`]; [`LayoutError::EndBeyondTime`] when the
+    /// last tick no longer fits 64 bits of milliseconds.
+    pub const fn with_unit_ms(mut self, unit_ms: u32) -> Result<Self, LayoutError> {
+        self.unit_ms = unit_ms;
+        self.checked()
+    }
+
+    /// The same layout with its worker split for display into a high part and a low part of
+    /// `low_bits`, as Twitter's 5 + 5.
+    ///
+    /// # Errors
+    /// [`LayoutError::Split`] when either part would have no bits.
+    pub const fn with_worker_split(mut self, low_bits: u8) -> Result<Self, LayoutError> {
+        if low_bits == 0 || low_bits >= self.worker.bits {
+            return Err(LayoutError::Split { low_bits, worker_bits: self.worker.bits });
+        }
+        self.worker_low_bits = low_bits;
+        Ok(self)
+    }
+
+    const fn checked(self) -> Result<Self, LayoutError> {
+        if self.unit_ms == 0 || self.unit_ms > UNIT_MS_MAX {
+            return Err(LayoutError::Unit { unit_ms: self.unit_ms });
+        }
+        let Some(ticks) = self.tick_max().get().checked_add(1) else {
+            return Err(LayoutError::EndBeyondTime);
+        };
+        let Some(span_ms) = ticks.checked_mul(self.unit_ms as u64) else {
+            return Err(LayoutError::EndBeyondTime);
+        };
+        if self.epoch.get().checked_add(span_ms).is_none() {
+            return Err(LayoutError::EndBeyondTime);
+        }
+        Ok(self)
+    }
+
+    /// The layout's bits in all.
+    #[must_use]
+    pub const fn total_bits(&self) -> u8 {
+        // Time is first, so it ends the ID. At most 64.
+        self.time.shift.saturating_add(self.time.bits)
+    }
+
+    /// How many bits a field has; 0 when the layout has none of it.
+    #[must_use]
+    pub const fn bits(&self, field: Field) -> u8 {
+        match field {
+            Field::Time => self.time.bits,
+            Field::Clock => self.clock.bits,
+            Field::Worker => self.worker.bits,
+            Field::Sequence => self.sequence.bits,
+            Field::Id => self.total_bits(),
+        }
+    }
+
+    /// How far a field's lowest bit is from the ID's lowest bit.
+    #[must_use]
+    pub const fn shift(&self, field: Field) -> u8 {
+        match field {
+            Field::Time => self.time.shift,
+            Field::Clock => self.clock.shift,
+            Field::Worker => self.worker.shift,
+            Field::Sequence => self.sequence.shift,
+            Field::Id => 0,
+        }
+    }
+
+    /// Bits of the low part of a split worker; 0 when it is one number.
+    #[must_use]
+    pub const fn worker_low_bits(&self) -> u8 {
+        self.worker_low_bits
+    }
+
+    /// The length of a tick, in milliseconds.
+    #[must_use]
+    pub const fn unit_ms(&self) -> u32 {
+        self.unit_ms
+    }
+
+    /// When tick 0 begins.
+    #[must_use]
+    pub const fn epoch(&self) -> UnixMillis {
+        self.epoch
+    }
+
+    /// The last tick. In a 64-bit layout, the last one that leaves the top bit clear.
+    #[must_use]
+    pub const fn tick_max(&self) -> Tick {
+        let bits =
+            if self.total_bits() == 64 { self.time.bits.saturating_sub(1) } else { self.time.bits };
+        Tick::new(low_bits(bits))
+    }
+
+    /// The highest clock sequence.
+    #[must_use]
+    pub const fn clock_max(&self) -> u64 {
+        self.clock.max()
+    }
+
+    /// The highest worker number.
+    #[must_use]
+    pub const fn worker_max(&self) -> u64 {
+        self.worker.max()
+    }
+
+    /// The highest sequence number.
+    #[must_use]
+    pub const fn sequence_max(&self) -> u64 {
+        self.sequence.max()
+    }
+
+    /// The highest ID.
+    #[must_use]
+    pub const fn id_max(&self) -> u64 {
+        if self.total_bits() == 64 { low_bits(63) } else { low_bits(self.total_bits()) }
+    }
+
+    /// When the layout's years have run out: the first time after the last tick.
+    #[must_use]
+    pub const fn end(&self) -> UnixMillis {
+        self.start_of(Tick::new(self.tick_max().get().saturating_add(1)))
+    }
+
+    /// When a tick begins. Ticks past the end give times past the end, at most [`UnixMillis::MAX`].
+    #[must_use]
+    pub const fn start_of(&self, tick: Tick) -> UnixMillis {
+        self.epoch.saturating_add(tick.get().saturating_mul(self.unit_ms as u64))
+    }
+
+    /// The tick that `time` lies in.
+    ///
+    /// # Errors
+    /// [`OutOfRange::BeforeEpoch`] and [`OutOfRange::AfterEnd`].
+    pub const fn tick_at(&self, time: UnixMillis) -> Result<Tick, OutOfRange> {
+        let Some(since_ms) = time.get().checked_sub(self.epoch.get()) else {
+            return Err(OutOfRange::BeforeEpoch { time, epoch: self.epoch });
+        };
+        // The unit is never 0: `checked` saw to it.
+        #[allow(clippy::arithmetic_side_effects)]
+        let tick = since_ms / self.unit_ms as u64;
+        if tick > self.tick_max().get() {
+            return Err(OutOfRange::AfterEnd { time, end: self.end() });
+        }
+        Ok(Tick::new(tick))
+    }
+
+    /// Puts the parts into one ID.
+    ///
+    /// # Errors
+    /// [`OutOfRange::Field`], in release builds too, when a part does not fit its bits.
+    pub const fn pack(&self, parts: Parts) -> Result<u64, OutOfRange> {
+        if let Err(error) = fits(Field::Time, parts.tick.get(), self.tick_max().get()) {
+            return Err(error);
+        }
+        if let Err(error) = fits(Field::Clock, parts.clock, self.clock_max()) {
+            return Err(error);
+        }
+        if let Err(error) = fits(Field::Worker, parts.worker, self.worker_max()) {
+            return Err(error);
+        }
+        if let Err(error) = fits(Field::Sequence, parts.sequence, self.sequence_max()) {
+            return Err(error);
+        }
+        Ok(place(parts.tick.get(), self.time)
+            | place(parts.clock, self.clock)
+            | place(parts.worker, self.worker)
+            | place(parts.sequence, self.sequence))
+    }
+
+    /// Takes an ID apart.
+    ///
+    /// # Errors
+    /// [`OutOfRange::Field`] for [`Field::Id`] when the ID has more bits than the layout.
+    pub const fn unpack(&self, id: u64) -> Result<Parts, OutOfRange> {
+        if let Err(error) = fits(Field::Id, id, self.id_max()) {
+            return Err(error);
+        }
+        Ok(Parts {
+            tick: Tick::new(self.time.get(id)),
+            clock: self.clock.get(id),
+            worker: self.worker.get(id),
+            sequence: self.sequence.get(id),
+        })
+    }
+
+    /// The ID of a time, worker and sequence, with clock sequence 0.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] for a time outside the layout's years or a part that does not fit.
+    pub const fn compose(
+        &self,
+        time: UnixMillis,
+        worker: u64,
+        sequence: u64,
+    ) -> Result<u64, OutOfRange> {
+        match self.tick_at(time) {
+            Ok(tick) => self.pack(Parts { tick, clock: 0, worker, sequence }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// When the ID's tick began.
+    ///
+    /// # Errors
+    /// As [`Layout::unpack`].
+    pub const fn time_of(&self, id: u64) -> Result<UnixMillis, OutOfRange> {
+        match self.unpack(id) {
+            Ok(parts) => Ok(self.start_of(parts.tick)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The worker's high and low part, where the layout splits it.
+    #[must_use]
+    pub const fn split_worker(&self, worker: u64) -> Option<(u64, u64)> {
+        if self.worker_low_bits == 0 {
+            return None;
+        }
+        Some((worker >> self.worker_low_bits, worker & low_bits(self.worker_low_bits)))
+    }
+}
+
+const fn place(value: u64, place: Place) -> u64 {
+    // A field without bits holds only 0, and its shift is 0.
+    value << place.shift
+}
+
+const fn fits(field: Field, value: u64, max: u64) -> Result<(), OutOfRange> {
+    if value > max { Err(OutOfRange::Field { field, value, max }) } else { Ok(()) }
+}
+
+const fn sum_bits(fields: &[(Field, u8)]) -> u16 {
+    let mut sum: u16 = 0;
+    let mut index = 0;
+    while index < fields.len() {
+        sum = sum.saturating_add(fields[index].1 as u16);
+        index = index.saturating_add(1);
+    }
+    sum
+}

@@ -1,0 +1,31 @@
+//! What a distributed ID is, and how to make one that nobody else has.
+//!
+//! The problem: a 64-bit ID made of time, worker and sequence is small, sortable and needs no
+//! coordination per ID. The easy implementation trusts a clock, and repeats IDs when the clock
+//! steps back, when a tick is full, or when a process restarts too early.
+//!
+//! What this crate does: every decision is one pure function, [`advance`], over plain values. It
+//! never moves backwards, never wraps, and never leaves the [`Window`] that somebody with authority
+//! granted. The generators only retry it. Clocks decide how fresh an ID's time is, never whether it
+//! is unique.
+//!
+//! What it does not do: it grants no windows. A worker number that two processes use at once
+//! makes duplicates here as anywhere; `snowmint-coord` keeps that from happening.
+//!
+//! `no_std`, no dependencies, no `unsafe`, no allocation. The feature `std` (on by default) adds the
+//! system clock, its refresher thread and blocking waits.
+#![no_std]
+#![warn(
+    clippy::std_instead_of_core,
+    clippy::alloc_instead_of_core,
+    clippy::arithmetic_side_effects
+)]
+
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+pub mod layout;
+mod time;
+
+pub use layout::{Layout, LayoutError, OutOfRange, Parts};
+pub use time::{ElapsedMillis, Tick, UnixMillis, Window};
