@@ -1,1 +1,13 @@
-//! Placeholder while the crate is being laid out.
+//! What is said between Snowmint and its callers: RESP frames, HTTP bodies, error codes.
+//!
+//! The problem: bytes from a socket are an attack until proven otherwise, and three protocols that
+//! each invent their own error names drift apart. What this crate does: parsers without I/O that
+//! check every length before they believe it, bodies as plain data, and one table ([`error`]) from
+//! which every protocol takes its form of the same error.
+//!
+//! What it does not do: no sockets, no clocks, no decisions. `snowmint-server` answers; this crate
+//! only knows how answers look.
+
+pub mod error;
+pub mod http;
+pub mod resp;

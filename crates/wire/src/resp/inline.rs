@@ -1,0 +1,106 @@
+//! Splits a line of words as `redis-cli` and Redis do: blanks between words, quotes around them.
+
+use super::request::{ARGS_MAX, ProtocolError, Span};
+
+/// Splits `line` (without its line feed) into words. Quotes and escapes are resolved into `words`,
+/// and `spans` tells where each word lies in it.
+///
+/// Inside double quotes: `\n \r \t \b \a`, `\xHH`, and any other character after a backslash stands
+/// for itself. Inside single quotes only `\'`. A closing quote ends the word.
+pub(super) fn split(
+    line: &[u8],
+    words: &mut Vec<u8>,
+    spans: &mut Vec<Span>,
+) -> Result<(), ProtocolError> {
+    words.clear();
+    spans.clear();
+    let mut rest = line;
+    loop {
+        rest = rest.trim_ascii_start();
+        let Some(&first) = rest.first() else { return Ok(()) };
+        if spans.len() == ARGS_MAX {
+            return Err(ProtocolError::InlineTooLong);
+        }
+        let start = words.len();
+        rest = match first {
+            b'"' | b'\'' => quoted(rest, first, words)?,
+            _ => bare(rest, words)?,
+        };
+        spans.push(Span { start, end: words.len() });
+    }
+}
+
+/// A word without quotes around it. A quote may open in its middle, as in Redis.
+fn bare<'a>(mut rest: &'a [u8], words: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
+    while let Some((&byte, after)) = rest.split_first() {
+        match byte {
+            _ if byte.is_ascii_whitespace() => break,
+            b'"' | b'\'' => return quoted(rest, byte, words),
+            _ => words.push(byte),
+        }
+        rest = after;
+    }
+    Ok(rest)
+}
+
+/// The rest of a word from its opening quote on.
+fn quoted<'a>(rest: &'a [u8], quote: u8, words: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
+    let mut rest = rest.get(1..).unwrap_or_default();
+    loop {
+        let (&byte, after) = rest.split_first().ok_or(ProtocolError::Quotes)?;
+        rest = after;
+        if byte == quote {
+            return match rest.first() {
+                Some(next) if !next.is_ascii_whitespace() => Err(ProtocolError::Quotes),
+                _ => Ok(rest),
+            };
+        }
+        if byte != b'\\' {
+            words.push(byte);
+            continue;
+        }
+        rest = match quote {
+            b'"' => escape(rest, words)?,
+            // In single quotes a backslash is one, unless it stands before a quote.
+            _ => match rest.split_first() {
+                Some((b'\'', after)) => {
+                    words.push(b'\'');
+                    after
+                }
+                _ => {
+                    words.push(b'\\');
+                    rest
+                }
+            },
+        };
+    }
+}
+
+/// What stands behind a backslash in double quotes.
+fn escape<'a>(rest: &'a [u8], words: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
+    if let [b'x', high, low, after @ ..] = rest
+        && let (Some(high), Some(low)) = (hex(*high), hex(*low))
+    {
+        words.push(high << 4 | low);
+        return Ok(after);
+    }
+    let (&byte, after) = rest.split_first().ok_or(ProtocolError::Quotes)?;
+    words.push(match byte {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 0x08,
+        b'a' => 0x07,
+        other => other,
+    });
+    Ok(after)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}

@@ -1,0 +1,14 @@
+//! RESP versions 2 and 3, the protocol of Redis.
+//!
+//! Requests are the same in both versions: an array of bulk strings, or one line of words. Only the
+//! replies differ, and only after a client asked for version 3 with `HELLO 3`.
+
+mod inline;
+mod reply;
+mod request;
+
+pub use reply::{Encoder, Protocol};
+pub use request::{
+    ARGS_MAX, BULK_BYTES_MAX, Command, FRAME_BYTES_MAX, INLINE_BYTES_MAX, Next, Parser,
+    ProtocolError,
+};

@@ -1,0 +1,170 @@
+//! Writes replies.
+
+/// The version of RESP that a connection speaks in replies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// Version 2, with which every connection begins.
+    #[default]
+    Resp2,
+    /// Version 3, after `HELLO 3`.
+    Resp3,
+}
+
+/// Appends replies to a buffer. What only version 3 has is written in version 2 as Redis does.
+#[derive(Debug)]
+pub struct Encoder<'a> {
+    out: &'a mut Vec<u8>,
+    protocol: Protocol,
+}
+
+impl<'a> Encoder<'a> {
+    /// Writes to `out`, in the given version.
+    #[inline]
+    pub fn new(out: &'a mut Vec<u8>, protocol: Protocol) -> Self {
+        Self { out, protocol }
+    }
+
+    /// The version written.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Bytes in the buffer so far.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.out.len()
+    }
+
+    /// A short text such as `OK`. Line ends, which it cannot hold, become blanks.
+    pub fn simple(&mut self, text: &str) {
+        self.out.push(b'+');
+        self.line(text);
+    }
+
+    /// An error: a prefix such as `ERR`, and a sentence. Line ends become blanks.
+    pub fn error(&mut self, prefix: &str, message: &str) {
+        self.out.push(b'-');
+        self.out.extend_from_slice(prefix.as_bytes());
+        self.out.push(b' ');
+        self.line(message);
+    }
+
+    /// An integer.
+    #[inline]
+    pub fn integer(&mut self, value: i64) {
+        self.out.push(b':');
+        let mut digits = itoa::Buffer::new();
+        self.out.extend_from_slice(digits.format(value).as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// An ID: an integer. One above `i64::MAX`, which an integer cannot hold, goes as a string.
+    #[inline]
+    pub fn id(&mut self, id: u64) {
+        match i64::try_from(id) {
+            Ok(value) => self.integer(value),
+            Err(_) => self.bulk(itoa::Buffer::new().format(id).as_bytes()),
+        }
+    }
+
+    /// A string of any bytes.
+    pub fn bulk(&mut self, bytes: &[u8]) {
+        self.head(b'$', bytes.len());
+        self.out.extend_from_slice(bytes);
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// A text for people, such as that of `INFO`: marked as text in version 3.
+    pub fn verbatim(&mut self, text: &str) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => {
+                self.head(b'=', text.len().saturating_add(4));
+                self.out.extend_from_slice(b"txt:");
+                self.out.extend_from_slice(text.as_bytes());
+                self.out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    /// No value.
+    pub fn null(&mut self) {
+        self.out.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// The head of an array: `len` replies follow.
+    pub fn array(&mut self, len: usize) {
+        self.head(b'*', len);
+    }
+
+    /// The head of a map: `pairs` times a key and a value follow. An array in version 2.
+    pub fn map(&mut self, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.head(b'*', pairs.saturating_mul(2)),
+            Protocol::Resp3 => self.head(b'%', pairs),
+        }
+    }
+
+    /// The head of a set: `len` replies follow. An array in version 2.
+    pub fn set(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.head(b'*', len),
+            Protocol::Resp3 => self.head(b'~', len),
+        }
+    }
+
+    fn head(&mut self, kind: u8, len: usize) {
+        self.out.push(kind);
+        let mut digits = itoa::Buffer::new();
+        self.out.extend_from_slice(digits.format(len).as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn line(&mut self, text: &str) {
+        let blank = |byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
+        self.out.extend(text.bytes().map(blank));
+        self.out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(protocol: Protocol, write: impl FnOnce(&mut Encoder<'_>)) -> String {
+        let mut out = Vec::new();
+        write(&mut Encoder::new(&mut out, protocol));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn replies_byte_by_byte() {
+        type Write = fn(&mut Encoder<'_>);
+        let cases: &[(Write, &str, &str)] = &[
+            (|e| e.simple("OK"), "+OK\r\n", "+OK\r\n"),
+            (|e| e.error("ERR", "no\r\n+OK"), "-ERR no  +OK\r\n", "-ERR no  +OK\r\n"),
+            (|e| e.integer(-7), ":-7\r\n", ":-7\r\n"),
+            (
+                |e| e.id(i64::MAX.unsigned_abs()),
+                ":9223372036854775807\r\n",
+                ":9223372036854775807\r\n",
+            ),
+            (|e| e.id(1 << 63), "$19\r\n9223372036854775808\r\n", "$19\r\n9223372036854775808\r\n"),
+            (|e| e.bulk(b""), "$0\r\n\r\n", "$0\r\n\r\n"),
+            (|e| e.bulk(b"a\r\nb"), "$4\r\na\r\nb\r\n", "$4\r\na\r\nb\r\n"),
+            (|e| e.verbatim("hi"), "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n"),
+            (|e| e.null(), "$-1\r\n", "_\r\n"),
+            (|e| e.array(3), "*3\r\n", "*3\r\n"),
+            (|e| e.map(3), "*6\r\n", "%3\r\n"),
+            (|e| e.set(2), "*2\r\n", "~2\r\n"),
+        ];
+        for (write, resp2, resp3) in cases {
+            assert_eq!(written(Protocol::Resp2, write), *resp2);
+            assert_eq!(written(Protocol::Resp3, write), *resp3);
+        }
+    }
+}

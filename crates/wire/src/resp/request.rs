@@ -1,0 +1,310 @@
+//! Reads requests out of borrowed bytes.
+
+use std::fmt;
+
+use super::inline;
+
+/// The longest request, in bytes. Every command that the server has fits many times over.
+pub const FRAME_BYTES_MAX: usize = 64 * 1024;
+/// The most arguments of a request, its name included.
+pub const ARGS_MAX: usize = 1024;
+/// The longest argument, in bytes.
+pub const BULK_BYTES_MAX: usize = 16 * 1024;
+/// The longest request written as a line of words, in bytes.
+pub const INLINE_BYTES_MAX: usize = 16 * 1024;
+
+/// More digits than any length that could be accepted; leading zeros are refused.
+const LENGTH_DIGITS_MAX: usize = 10;
+
+/// Where an argument lies: `start..end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// Reads requests one after the other, without I/O, and without an allocation for each.
+///
+/// **Resumable:** what was understood of an unfinished request is kept, so that bytes arriving one
+/// at a time cost no more than all at once. **Bounded:** every declared length is checked before it
+/// is believed. **Flat:** requests do not nest; an array inside an array is an error.
+///
+/// After a [`ProtocolError`] the stream has no known boundary any more: answer it and close.
+#[derive(Debug, Default)]
+pub struct Parser {
+    /// The arguments found so far.
+    spans: Vec<Span>,
+    /// The words of an inline request, quotes resolved.
+    words: Vec<u8>,
+    /// Bytes of the request that need not be looked at again.
+    at: usize,
+    /// Arguments still to come; 0 while the head has not been read.
+    args_left: usize,
+}
+
+/// What [`Parser::next`] found.
+#[derive(Debug)]
+pub enum Next<'a> {
+    /// A whole request.
+    Command {
+        /// Its arguments. None at all for a blank line or an empty array, which ask for nothing.
+        command: Command<'a>,
+        /// How many bytes it took. The next request begins there.
+        bytes: usize,
+    },
+    /// The request is not complete.
+    Incomplete {
+        /// At least this many bytes are missing.
+        missing_min: usize,
+    },
+}
+
+/// A whole request: its arguments, borrowed.
+#[derive(Clone, Copy)]
+pub struct Command<'a> {
+    bytes: &'a [u8],
+    spans: &'a [Span],
+}
+
+impl<'a> Command<'a> {
+    /// How many arguments there are, the name included.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether the request asks for nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// An argument; 0 is the name of the command.
+    #[inline]
+    #[must_use]
+    pub fn arg(&self, index: usize) -> Option<&'a [u8]> {
+        let span = self.spans.get(index)?;
+        self.bytes.get(span.start..span.end)
+    }
+
+    /// The arguments in order, the name first.
+    pub fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.bytes;
+        // The spans were cut out of these very bytes.
+        self.spans.iter().map(move |span| bytes.get(span.start..span.end).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Command<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.args().map(|arg| arg.escape_ascii().to_string())).finish()
+    }
+}
+
+/// Bytes that are no request. The words follow Redis, so that clients and people recognise them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtocolError {
+    /// The number of arguments is not a number, or more than [`ARGS_MAX`].
+    ArrayLength,
+    /// The length of an argument is not a number, negative, or more than [`BULK_BYTES_MAX`].
+    BulkLength,
+    /// Something other than a bulk string inside a request.
+    NotABulk {
+        /// The byte found.
+        got: u8,
+    },
+    /// An argument is not followed by CR LF.
+    BulkEnd,
+    /// The arguments together are longer than [`FRAME_BYTES_MAX`].
+    FrameTooLong,
+    /// A line of words is longer than [`INLINE_BYTES_MAX`], or has more than [`ARGS_MAX`] words.
+    InlineTooLong,
+    /// A line of words with a quote that is not closed, or closed inside a word.
+    Quotes,
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Protocol error: ")?;
+        match self {
+            Self::ArrayLength => write!(f, "invalid multibulk length, at most {ARGS_MAX}"),
+            Self::BulkLength => write!(f, "invalid bulk length, at most {BULK_BYTES_MAX} bytes"),
+            Self::NotABulk { got } => write!(f, "expected '$', got '{}'", got.escape_ascii()),
+            Self::BulkEnd => f.write_str("bulk string not followed by CR LF"),
+            Self::FrameTooLong => write!(f, "request longer than {FRAME_BYTES_MAX} bytes"),
+            Self::InlineTooLong => write!(
+                f,
+                "too big inline request, at most {INLINE_BYTES_MAX} bytes and {ARGS_MAX} words"
+            ),
+            Self::Quotes => f.write_str("unbalanced quotes in request"),
+        }
+    }
+}
+
+impl std::error::Error for ProtocolError {}
+
+/// A length line, read.
+enum Line {
+    /// The number, and the index behind CR LF.
+    Number { value: usize, after: usize },
+    /// A negative number, and the index behind CR LF.
+    Negative { after: usize },
+    /// The line goes on.
+    Unfinished,
+    /// No number, or too long to be one that could be accepted.
+    Wrong,
+}
+
+impl Parser {
+    /// A parser at the beginning of a request.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads one request from `frame`, which begins where the request begins: after
+    /// [`Next::Incomplete`], the same bytes with more behind them.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] when the bytes cannot become a request, however many follow.
+    #[inline]
+    pub fn next<'a>(&'a mut self, frame: &'a [u8]) -> Result<Next<'a>, ProtocolError> {
+        if self.args_left == 0 {
+            match frame.first() {
+                None => return Ok(Next::Incomplete { missing_min: 1 }),
+                Some(b'*') => {}
+                Some(_) => return self.inline(frame),
+            }
+            self.spans.clear();
+            match number(frame, 1) {
+                Line::Number { value: 0, after } | Line::Negative { after } => {
+                    return Ok(self.finish(frame, after));
+                }
+                Line::Number { value, after } if value <= ARGS_MAX => {
+                    self.args_left = value;
+                    self.at = after;
+                }
+                Line::Unfinished => return Ok(Next::Incomplete { missing_min: 1 }),
+                Line::Number { .. } | Line::Wrong => return Err(ProtocolError::ArrayLength),
+            }
+        }
+        let mut at = self.at;
+        while self.args_left > 0 {
+            match frame.get(at) {
+                None => return Ok(Next::Incomplete { missing_min: 1 }),
+                Some(b'$') => {}
+                Some(&got) => return Err(ProtocolError::NotABulk { got }),
+            }
+            let (start, end) = match number(frame, at.saturating_add(1)) {
+                // Both are far below the range of usize: the sum cannot overflow.
+                Line::Number { value, after } if value <= BULK_BYTES_MAX => (after, after + value),
+                Line::Unfinished => return Ok(Next::Incomplete { missing_min: 1 }),
+                Line::Number { .. } | Line::Negative { .. } | Line::Wrong => {
+                    return Err(ProtocolError::BulkLength);
+                }
+            };
+            let after = end.saturating_add(2);
+            if after > FRAME_BYTES_MAX {
+                return Err(ProtocolError::FrameTooLong);
+            }
+            match frame.get(end..after) {
+                Some(b"\r\n") => {}
+                Some(_) => return Err(ProtocolError::BulkEnd),
+                None => {
+                    return Ok(Next::Incomplete { missing_min: after.saturating_sub(frame.len()) });
+                }
+            }
+            self.spans.push(Span { start, end });
+            self.args_left = self.args_left.saturating_sub(1);
+            at = after;
+            self.at = at;
+        }
+        Ok(self.finish(frame, at))
+    }
+
+    #[inline]
+    fn finish<'a>(&'a mut self, frame: &'a [u8], bytes: usize) -> Next<'a> {
+        self.at = 0;
+        Next::Command { command: Command { bytes: frame, spans: &self.spans }, bytes }
+    }
+
+    /// A request as a person types it: words on a line.
+    #[cold]
+    fn inline<'a>(&'a mut self, frame: &'a [u8]) -> Result<Next<'a>, ProtocolError> {
+        let unseen = frame.get(self.at..).unwrap_or_default();
+        let Some(found) = unseen.iter().position(|&byte| byte == b'\n') else {
+            if frame.len() > INLINE_BYTES_MAX {
+                return Err(ProtocolError::InlineTooLong);
+            }
+            self.at = frame.len();
+            return Ok(Next::Incomplete { missing_min: 1 });
+        };
+        let end = self.at.saturating_add(found);
+        self.at = 0;
+        if end > INLINE_BYTES_MAX {
+            return Err(ProtocolError::InlineTooLong);
+        }
+        inline::split(frame.get(..end).unwrap_or_default(), &mut self.words, &mut self.spans)?;
+        Ok(Next::Command {
+            command: Command { bytes: &self.words, spans: &self.spans },
+            bytes: end.saturating_add(1),
+        })
+    }
+}
+
+/// Reads a length and its CR LF, beginning at `from`.
+#[inline]
+fn number(frame: &[u8], from: usize) -> Line {
+    let mut at = from;
+    let mut value: usize = 0;
+    while let Some(&byte) = frame.get(at) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return number_end(frame, from, at, value);
+        }
+        if at.wrapping_sub(from) >= LENGTH_DIGITS_MAX {
+            return Line::Wrong;
+        }
+        // Ten digits may pass 32 bits: saturated, they are beyond every limit all the same.
+        value = value.saturating_mul(10).saturating_add(usize::from(digit));
+        at = at.wrapping_add(1);
+    }
+    Line::Unfinished
+}
+
+/// The part of [`number`] behind the digits.
+#[inline]
+fn number_end(frame: &[u8], from: usize, at: usize, value: usize) -> Line {
+    let digits = at.wrapping_sub(from);
+    if digits == 0 {
+        return negative(frame, from);
+    }
+    if digits > 1 && frame.get(from) == Some(&b'0') {
+        return Line::Wrong;
+    }
+    match (frame.get(at), frame.get(at.wrapping_add(1))) {
+        (Some(b'\r'), Some(b'\n')) => Line::Number { value, after: at.wrapping_add(2) },
+        (Some(b'\r'), None) => Line::Unfinished,
+        _ => Line::Wrong,
+    }
+}
+
+/// `-1` and the like: "no array" to Redis, which ignores it.
+#[cold]
+fn negative(frame: &[u8], from: usize) -> Line {
+    if frame.get(from) != Some(&b'-') {
+        return Line::Wrong;
+    }
+    match number_of(frame, from.saturating_add(1)) {
+        Line::Number { value, after } if value > 0 => Line::Negative { after },
+        Line::Unfinished => Line::Unfinished,
+        _ => Line::Wrong,
+    }
+}
+
+/// [`number`] without a sign, so that `--1` does not go round in circles.
+fn number_of(frame: &[u8], from: usize) -> Line {
+    if frame.get(from) == Some(&b'-') { Line::Wrong } else { number(frame, from) }
+}
