@@ -1,1 +1,37 @@
-//! Placeholder while the crate is being laid out.
+//! Who may mint: members, leases and segments, and the store that keeps their marks.
+//!
+//! The problem: two processes that believe they own the same worker number, or the same range of
+//! numbers, mint the same IDs, and no generator can notice. The easy answers (a number in a
+//! configuration file, a session, an ephemeral node, a lock with a time limit) all trust something
+//! that can pause, lapse or be copied.
+//!
+//! What this crate does: before a process mints, a [`Store`] has durably promised it a range that
+//! nobody else will ever get. Each right to mint has a **mark**, below which everything is promised,
+//! and a **term**, which every change of hands raises. Only the newest term moves the mark, and only
+//! from exactly where it is. Clocks and presence decide when a right passes on; uniqueness does not
+//! depend on them.
+//!
+//! What it does not do: it names no database (the memory store is the reference) and no protocol.
+
+pub mod capability;
+pub mod catalog;
+pub mod error;
+pub mod lease;
+pub mod member;
+pub mod pool;
+pub mod random;
+pub mod segment;
+pub mod store;
+pub mod timer;
+
+pub use capability::{Capabilities, ClockOf, PresenceBy};
+pub use catalog::{Catalog, Definition, NewDefinition, SourceState};
+pub use error::{Error, ErrorKind, Holder, PoolFull, Result, Retry};
+pub use lease::{
+    ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, Term, Wish,
+};
+pub use member::{Incarnation, Member, MemberInfo, Presence};
+pub use pool::{Pool, Reuse};
+pub use segment::{GiveBack, Reserve, Segment};
+pub use store::{FastForward, Store, StoreIdentity};
+pub use timer::{BootTimer, ManualTimer, Timer};

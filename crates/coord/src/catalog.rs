@@ -1,0 +1,241 @@
+//! The catalog: one definition of each source for everybody in a namespace.
+//!
+//! A store keeps a definition as text and compares text. Whoever calls makes that text canonical
+//! and says which part of it is the identity.
+
+use crate::error::ErrorKind;
+use crate::segment::SegmentRow;
+
+/// Longest name of a source or namespace, in bytes.
+pub const NAME_BYTES_MAX: usize = 63;
+/// Longest specification or identity of a source, in bytes.
+pub const SPEC_BYTES_MAX: usize = 64 * 1024;
+
+/// What a source shall be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDefinition {
+    /// `[A-Za-z0-9_.-]{1,63}`.
+    pub name: String,
+    /// All keys, as canonical JSON.
+    pub spec: String,
+    /// The keys that can never change (kind, layout, epoch, unit, order, residues, disguise key,
+    /// unique), as canonical JSON.
+    pub identity: String,
+}
+
+/// What a source is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// Its name.
+    pub name: String,
+    /// All keys, as canonical JSON.
+    pub spec: String,
+    /// The keys that can never change, as canonical JSON.
+    pub identity: String,
+    /// The catalog's version when this definition last changed.
+    pub version: u64,
+    /// Whether it may be used.
+    pub state: SourceState,
+    /// Its numbers; untouched in a source that is no segment source. A deleted source keeps them,
+    /// so that nothing is handed out twice when it is defined anew.
+    pub segment: SegmentRow,
+}
+
+/// Whether a source may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceState {
+    /// Yes.
+    Enabled,
+    /// Not now.
+    Disabled,
+    /// It was deleted; the name and the mark are kept.
+    Deleted,
+}
+
+/// The whole catalog of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Catalog {
+    /// Raised by every change of a definition.
+    pub version: u64,
+    /// All of them by name, the deleted too.
+    pub definitions: Vec<Definition>,
+}
+
+/// What a `define`, `alter` or `set_state` does to the stored definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CatalogStep {
+    /// Nothing changes: answer what is stored.
+    Same,
+    /// Write spec, identity and state, keep the numbers, raise the version.
+    Write {
+        /// The new specification.
+        spec: String,
+        /// The identity, equal to the stored one if there is one.
+        identity: String,
+        /// The new state.
+        state: SourceState,
+    },
+}
+
+/// Checks the name of a source or a namespace; `what` says which of them it is.
+///
+/// # Errors
+/// `Invalid`.
+pub fn check_name(what: &str, name: &str) -> Result<(), ErrorKind> {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(legal) {
+        return Err(ErrorKind::Invalid {
+            what: format!(
+                "{what} {:?} is no name: 1 to {NAME_BYTES_MAX} of A-Z a-z 0-9 _ . - are",
+                name.chars().take(80).collect::<String>()
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// Decides a `define`.
+///
+/// # Errors
+/// `Invalid` for a bad name or an over-long text; `Conflict` when the store has another definition
+/// of the name, or had one of another identity.
+pub fn decide_define(
+    stored: Option<&Definition>,
+    new: &NewDefinition,
+) -> Result<CatalogStep, ErrorKind> {
+    check_new(new)?;
+    if let Some(stored) = stored {
+        check_identity(stored, &new.identity)?;
+        if stored.state != SourceState::Deleted {
+            if stored.spec == new.spec {
+                return Ok(CatalogStep::Same);
+            }
+            return Err(ErrorKind::Conflict {
+                what: format!("source {} is defined otherwise; alter it to change it", new.name),
+                stored: stored.spec.clone(),
+                wanted: new.spec.clone(),
+            });
+        }
+    }
+    Ok(CatalogStep::Write {
+        spec: new.spec.clone(),
+        identity: new.identity.clone(),
+        state: SourceState::Enabled,
+    })
+}
+
+/// Decides an `alter`.
+///
+/// # Errors
+/// As [`decide_define`]; `NotFound` when there is nothing to alter; `Conflict` also when
+/// `if_version` is not the stored version.
+pub fn decide_alter(
+    stored: Option<&Definition>,
+    new: &NewDefinition,
+    if_version: Option<u64>,
+) -> Result<CatalogStep, ErrorKind> {
+    check_new(new)?;
+    let stored = existing(stored, &new.name)?;
+    check_identity(stored, &new.identity)?;
+    if let Some(version) = if_version.filter(|version| *version != stored.version) {
+        return Err(ErrorKind::Conflict {
+            what: format!("source {} was changed since; read it again", new.name),
+            stored: format!("version {}", stored.version),
+            wanted: format!("version {version}"),
+        });
+    }
+    if stored.spec == new.spec {
+        return Ok(CatalogStep::Same);
+    }
+    Ok(CatalogStep::Write {
+        spec: new.spec.clone(),
+        identity: new.identity.clone(),
+        state: stored.state,
+    })
+}
+
+/// Decides a change of state. A deleted source comes back by `define` only.
+///
+/// # Errors
+/// `NotFound` for a source that was never defined, or was deleted (unless it is deleted again).
+pub fn decide_state(
+    stored: Option<&Definition>,
+    name: &str,
+    state: SourceState,
+) -> Result<CatalogStep, ErrorKind> {
+    let stored = match stored {
+        Some(stored) if stored.state == state => return Ok(CatalogStep::Same),
+        stored => existing(stored, name)?,
+    };
+    Ok(CatalogStep::Write { spec: stored.spec.clone(), identity: stored.identity.clone(), state })
+}
+
+/// The definition, if it may be used for minting by a caller that works by `definition_version`.
+///
+/// # Errors
+/// `NotFound`, `Disabled`, or `Conflict` when the definition has changed since the caller read it.
+pub fn usable<'a>(
+    stored: Option<&'a Definition>,
+    name: &str,
+    definition_version: u64,
+) -> Result<&'a Definition, ErrorKind> {
+    let stored = existing(stored, name)?;
+    if stored.state == SourceState::Disabled {
+        return Err(ErrorKind::Disabled { name: name.into() });
+    }
+    if stored.version != definition_version {
+        return Err(ErrorKind::Conflict {
+            what: format!("source {name} was changed since; read the catalog again"),
+            stored: format!("version {}", stored.version),
+            wanted: format!("version {definition_version}"),
+        });
+    }
+    Ok(stored)
+}
+
+/// The definition, unless it was never made or has been deleted.
+///
+/// # Errors
+/// `NotFound`.
+pub fn existing<'a>(
+    stored: Option<&'a Definition>,
+    name: &str,
+) -> Result<&'a Definition, ErrorKind> {
+    match stored {
+        None => Err(ErrorKind::NotFound { what: format!("source {name:?}") }),
+        Some(stored) if stored.state == SourceState::Deleted => {
+            Err(ErrorKind::NotFound { what: format!("source {name:?} any more: it was deleted") })
+        }
+        Some(stored) => Ok(stored),
+    }
+}
+
+fn check_new(new: &NewDefinition) -> Result<(), ErrorKind> {
+    check_name("source", &new.name)?;
+    for (what, text) in [("specification", &new.spec), ("identity", &new.identity)] {
+        if text.len() > SPEC_BYTES_MAX {
+            return Err(ErrorKind::Invalid {
+                what: format!(
+                    "the {what} of source {} has {} bytes, where {SPEC_BYTES_MAX} are allowed",
+                    new.name,
+                    text.len()
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_identity(stored: &Definition, identity: &str) -> Result<(), ErrorKind> {
+    if stored.identity == identity {
+        return Ok(());
+    }
+    Err(ErrorKind::Conflict {
+        what: format!(
+            "source {} cannot become another kind of source; use a new name",
+            stored.name
+        ),
+        stored: stored.identity.clone(),
+        wanted: identity.into(),
+    })
+}

@@ -1,0 +1,467 @@
+//! One error type for everything that asks a store: what happened, whether a retry helps, and
+//! which operation it was.
+
+use std::fmt;
+use std::sync::Arc;
+
+use snowmint_core::UnixMillis;
+
+use crate::lease::{Mark, Term};
+use crate::member::Incarnation;
+
+/// The outcome of everything in this crate that can be refused.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in which operation, and whether trying again can help.
+///
+/// One word wide. `Display` says what happened, with the value and the limit; what a back end had to
+/// say is left to [`source`](std::error::Error::source), so print the whole chain in logs. Clones
+/// share the source, so that one failure can be answered to many waiters.
+#[derive(Clone)]
+pub struct Error(Box<Repr>);
+
+#[derive(Clone)]
+struct Repr {
+    op: &'static str,
+    kind: ErrorKind,
+    retry: Retry,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// Whether the same call can succeed later, without anybody changing anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Not without a change: of the call, the configuration, or by an operator.
+    Never,
+    /// At once.
+    Now,
+    /// After this many milliseconds.
+    AfterMs(u64),
+}
+
+/// What happened. The fields carry the value and the limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The store did not answer, or answered that it cannot now. Whether a write happened is
+    /// unknown.
+    #[error("{what} is not available")]
+    Unavailable {
+        /// The store, or the part of it.
+        what: String,
+    },
+    /// Somebody else claimed the slot since, or it was released: stop minting from it.
+    #[error("{slot} was passed on: this lease has {held}, the newest is {newest}; claim again")]
+    Fenced {
+        /// Pool and slot.
+        slot: String,
+        /// The term of the lease that asked.
+        held: Term,
+        /// The newest term of the slot.
+        newest: Term,
+    },
+    /// The mark is not where the caller left it: another call moved it.
+    #[error("the mark of {what} is {found}, not {expected}: another call moved it")]
+    MarkMoved {
+        /// Pool and slot, or the source.
+        what: String,
+        /// Where the caller left it.
+        expected: Mark,
+        /// Where it is.
+        found: Mark,
+    },
+    /// No slot of the pool can be claimed now.
+    #[error("{0}")]
+    PoolFull(PoolFull),
+    /// A clock, or a mark asked for, lies too far ahead.
+    #[error(
+        "{ahead_ms} ms ahead of {compared_with}, where {limit_ms} ms are allowed; check the clock"
+    )]
+    ClockAhead {
+        /// By how much, in milliseconds.
+        ahead_ms: u64,
+        /// What is allowed, in milliseconds.
+        limit_ms: u64,
+        /// What it was compared with.
+        compared_with: String,
+    },
+    /// A clock is behind what has been minted, or behind another clock.
+    #[error(
+        "{behind_ms} ms behind {compared_with}, where {limit_ms} ms are allowed; check the clock"
+    )]
+    ClockBehind {
+        /// By how much, in milliseconds.
+        behind_ms: u64,
+        /// What is allowed, in milliseconds.
+        limit_ms: u64,
+        /// What it was compared with.
+        compared_with: String,
+    },
+    /// There is nothing of this name.
+    #[error("there is no {what}")]
+    NotFound {
+        /// What was looked for, and where it helps, what to do.
+        what: String,
+    },
+    /// Disagrees with what the store has.
+    #[error("{what}: the store has {stored}, this asks for {wanted}")]
+    Conflict {
+        /// What disagrees, and what to do.
+        what: String,
+        /// What the store has.
+        stored: String,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// The call makes no sense as it is.
+    #[error("{what}")]
+    Invalid {
+        /// Which value, and what would be right.
+        what: String,
+    },
+    /// The store is older than something that has seen it.
+    #[error(
+        "the store went back: {witness} was {seen} before and is {found} now; was an old copy restored? \
+         An operator must move it forward (snowmint worker fast-forward)"
+    )]
+    StoreWentBack {
+        /// What was compared.
+        witness: String,
+        /// The highest value seen before.
+        seen: u64,
+        /// The value now.
+        found: u64,
+    },
+    /// The store is not the one that was used before.
+    #[error("the store is {found}, but {witness} belongs to {expected}")]
+    OtherStore {
+        /// What remembers the store.
+        witness: String,
+        /// The identity it remembers.
+        expected: String,
+        /// The identity of the store at hand.
+        found: String,
+    },
+    /// A local journal cannot be trusted here.
+    #[error("the journal {path} is refused: {reason}; {way_out}")]
+    JournalRefused {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+        /// What an operator can do.
+        way_out: String,
+    },
+    /// Another process has it.
+    #[error("{what} is locked by another process")]
+    Locked {
+        /// The directory or file.
+        what: String,
+    },
+    /// A finite supply has been used up for good.
+    #[error("{what} is used up: the limit is {limit}")]
+    Exhausted {
+        /// Which supply.
+        what: String,
+        /// Its limit.
+        limit: u64,
+    },
+    /// All sequence values of the current tick are taken.
+    #[error("all IDs of this tick are taken; the next tick begins in {next_in_ms} ms")]
+    TickFull {
+        /// Milliseconds until the next tick.
+        next_in_ms: u64,
+    },
+    /// Everything up to the mark has been minted and the store has not moved the mark yet.
+    #[error("the window is spent: the mark {mark} is reached and could not be moved yet")]
+    WindowSpent {
+        /// The mark.
+        mark: Mark,
+    },
+    /// The layout's years have run out.
+    #[error("the layout of {name} has no time left: its last tick is past")]
+    EpochSpent {
+        /// The source or layout.
+        name: String,
+    },
+    /// The handle was closed.
+    #[error("{what} is closed")]
+    Closed {
+        /// Which handle.
+        what: String,
+    },
+    /// The source is switched off in the catalog.
+    #[error("source {name} is disabled; enable it in the catalog")]
+    Disabled {
+        /// The source.
+        name: String,
+    },
+    /// More at once than allowed.
+    #[error("{wanted} {what} at once, where {limit} are allowed")]
+    TooMany {
+        /// Of what.
+        what: String,
+        /// How many were asked for.
+        wanted: u64,
+        /// How many are allowed.
+        limit: u64,
+    },
+    /// Stored data is not what was written.
+    #[error("{what} is damaged; restore it, then move it forward (snowmint worker fast-forward)")]
+    Corrupt {
+        /// The file or row.
+        what: String,
+    },
+    /// The disk or quota under the store is full. What was acknowledged before is safe.
+    #[error("no space left for {what}; nothing acknowledged is lost, free some space")]
+    StorageFull {
+        /// The file.
+        what: String,
+    },
+    /// The store cannot be written by this process.
+    #[error("{what} cannot be written; check owner, permissions and mount")]
+    Unwritable {
+        /// The file or directory.
+        what: String,
+    },
+    /// This build, or this store, cannot do it.
+    #[error("{what}")]
+    Unsupported {
+        /// What, and what can.
+        what: String,
+    },
+    /// A bug in this program, or in a store's driver.
+    #[error("internal error: {what}; please report it")]
+    Internal {
+        /// What was seen.
+        what: String,
+    },
+}
+
+/// Why no slot could be claimed, in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolFull {
+    /// The pool's name.
+    pub pool: String,
+    /// How many groups of slots the pool has (single slots, where a group is one).
+    pub groups: u64,
+    /// The one group that was asked for, when it had to be exactly that one.
+    pub only: Option<u64>,
+    /// How many groups live members hold.
+    pub held: u64,
+    /// How many are free but have a mark above what the caller allowed.
+    pub marked_ahead: u64,
+    /// The first few holders, in the order of their slots.
+    pub holders: Vec<Holder>,
+    /// The earliest time at which a group becomes usable if its holder does not renew, by the
+    /// clock that decided. None when no time helps.
+    pub usable_at: Option<UnixMillis>,
+    /// From the moment of the call until `usable_at`.
+    pub usable_in_ms: Option<u64>,
+}
+
+/// Who holds a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The slot.
+    pub slot: u64,
+    /// The member.
+    pub incarnation: Incarnation,
+    /// Its label.
+    pub owner: String,
+    /// When its presence lapses unless it renews.
+    pub lapses_at: UnixMillis,
+}
+
+impl fmt::Display for PoolFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.only {
+            Some(number) => write!(f, "number {number} of pool {} cannot be claimed", self.pool)?,
+            None => write!(f, "pool {} is full", self.pool)?,
+        }
+        write!(
+            f,
+            ": of {} numbers {} are held by live members and {} have a mark ahead of the time allowed",
+            self.groups, self.held, self.marked_ahead
+        )?;
+        for (index, holder) in self.holders.iter().enumerate() {
+            let lead = if index == 0 { "; held: " } else { ", " };
+            write!(f, "{lead}{} by {:?}", holder.slot, holder.owner)?;
+        }
+        match self.usable_in_ms {
+            Some(ms) => write!(f, "; one may be usable in {ms} ms"),
+            None => f.write_str("; waiting does not help, use a pool with more numbers"),
+        }
+    }
+}
+
+impl ErrorKind {
+    /// A short, stable name for machines, such as `pool_full`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unavailable { .. } => "unavailable",
+            Self::Fenced { .. } => "fenced",
+            Self::MarkMoved { .. } => "mark_moved",
+            Self::PoolFull(_) => "pool_full",
+            Self::ClockAhead { .. } => "clock_ahead",
+            Self::ClockBehind { .. } => "clock_behind",
+            Self::NotFound { .. } => "not_found",
+            Self::Conflict { .. } => "conflict",
+            Self::Invalid { .. } => "invalid",
+            Self::StoreWentBack { .. } => "store_went_back",
+            Self::OtherStore { .. } => "other_store",
+            Self::JournalRefused { .. } => "journal_refused",
+            Self::Locked { .. } => "locked",
+            Self::Exhausted { .. } => "exhausted",
+            Self::TickFull { .. } => "tick_full",
+            Self::WindowSpent { .. } => "window_spent",
+            Self::EpochSpent { .. } => "epoch_spent",
+            Self::Closed { .. } => "closed",
+            Self::Disabled { .. } => "disabled",
+            Self::TooMany { .. } => "too_many",
+            Self::Corrupt { .. } => "corrupt",
+            Self::StorageFull { .. } => "storage_full",
+            Self::Unwritable { .. } => "unwritable",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Internal { .. } => "internal",
+        }
+    }
+
+    /// Whether a retry helps, unless the place that raised the error knows better.
+    #[must_use]
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Unavailable { .. } | Self::WindowSpent { .. } => Retry::AfterMs(100),
+            Self::StorageFull { .. } => Retry::AfterMs(1000),
+            Self::PoolFull(full) => full.usable_in_ms.map_or(Retry::Never, Retry::AfterMs),
+            Self::TickFull { next_in_ms } => Retry::AfterMs(*next_in_ms),
+            Self::ClockBehind { behind_ms, limit_ms, .. } => {
+                Retry::AfterMs(behind_ms.saturating_sub(*limit_ms))
+            }
+            _ => Retry::Never,
+        }
+    }
+}
+
+impl Error {
+    /// `kind` happened in the operation `op`; whether a retry helps follows from the kind.
+    #[must_use]
+    pub fn new(op: &'static str, kind: ErrorKind) -> Self {
+        let retry = kind.retry();
+        Self(Box::new(Repr { op, kind, retry, source: None }))
+    }
+
+    /// A value that makes no sense: `what` says which, and what would be right.
+    #[must_use]
+    pub fn invalid(op: &'static str, what: impl Into<String>) -> Self {
+        Self::new(op, ErrorKind::Invalid { what: what.into() })
+    }
+
+    /// Something that can only be a bug.
+    #[must_use]
+    pub fn internal(op: &'static str, what: impl Into<String>) -> Self {
+        Self::new(op, ErrorKind::Internal { what: what.into() })
+    }
+
+    /// With what a back end had to say.
+    #[must_use]
+    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.0.source = Some(Arc::new(source));
+        self
+    }
+
+    /// With another answer to whether a retry helps.
+    #[must_use]
+    pub fn with_retry(mut self, retry: Retry) -> Self {
+        self.0.retry = retry;
+        self
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// Whether the same call can succeed later.
+    #[must_use]
+    pub fn retry(&self) -> Retry {
+        self.0.retry
+    }
+
+    /// The operation that failed, such as `claim`.
+    #[must_use]
+    pub fn op(&self) -> &'static str {
+        self.0.op
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.op, self.0.kind)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("op", &self.0.op)
+            .field("kind", &self.0.kind)
+            .field("retry", &self.0.retry)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn an_error_is_one_word() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn display_leaves_the_source_to_the_chain() {
+        let error = Error::new("extend", ErrorKind::Unavailable { what: "the store".into() })
+            .with_source(std::io::Error::other("socket closed"));
+        assert_eq!(error.to_string(), "extend: the store is not available");
+        assert_eq!(error.source().map(ToString::to_string), Some("socket closed".into()));
+        assert_eq!(error.retry(), Retry::AfterMs(100));
+    }
+
+    #[test]
+    fn a_full_pool_says_who_and_when() {
+        let full = PoolFull {
+            pool: "workers-0".into(),
+            groups: 1,
+            only: None,
+            held: 1,
+            marked_ahead: 0,
+            holders: vec![Holder {
+                slot: 0,
+                incarnation: Incarnation::new(1),
+                owner: "orders".into(),
+                lapses_at: UnixMillis::new(5000),
+            }],
+            usable_at: Some(UnixMillis::new(5000)),
+            usable_in_ms: Some(1200),
+        };
+        let error = Error::new("claim", ErrorKind::PoolFull(full));
+        assert_eq!(
+            error.to_string(),
+            "claim: pool workers-0 is full: of 1 numbers 1 are held by live members and 0 have a \
+             mark ahead of the time allowed; held: 0 by \"orders\"; one may be usable in 1200 ms"
+        );
+        assert_eq!(error.retry(), Retry::AfterMs(1200));
+    }
+}

@@ -1,0 +1,138 @@
+//! Members: open handles on a store, told apart by a random incarnation and seen by their presence.
+
+use std::fmt;
+use std::str::FromStr;
+
+use snowmint_core::UnixMillis;
+
+use crate::error::Error;
+
+/// One open handle on a store. Random, so that a restarted, forked or copied process is another
+/// member, whatever it calls itself. Text form: 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Incarnation(u128);
+
+impl Incarnation {
+    /// From its number. New ones come from [`random::incarnation`](crate::random::incarnation).
+    #[must_use]
+    pub const fn new(number: u128) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u128 {
+        self.0
+    }
+}
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Incarnation({self})")
+    }
+}
+
+impl FromStr for Incarnation {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match u128::from_str_radix(text, 16) {
+            Ok(number) if digits => Ok(Self(number)),
+            _ => Err(Error::invalid(
+                "parse incarnation",
+                format!("{text:?} is not an incarnation: 32 hexadecimal digits are needed"),
+            )),
+        }
+    }
+}
+
+/// Who opened the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its identity.
+    pub incarnation: Incarnation,
+    /// A label and a wish (the slot that this owner had last), never an identity. May be empty.
+    pub owner: String,
+    /// The host's name, for people.
+    pub host: String,
+    /// The process number, for people.
+    pub process: u32,
+}
+
+/// What a member says each time it renews.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Presence {
+    /// The member's wall clock when it sent this.
+    pub sample: UnixMillis,
+    /// How many times it has renewed. A claimer that watches this stand still on its own elapsed
+    /// clock knows that the member is gone, whatever any wall clock says.
+    pub renewals: u64,
+    /// After this many milliseconds without a renewal the presence has lapsed.
+    pub ttl_ms: u64,
+}
+
+impl Presence {
+    /// Whether a presence renewed at `renewed_at` is live at `now`, both by the clock that the
+    /// store goes by.
+    ///
+    /// A renewal from further in the future than one time to live is not live either: a member
+    /// whose clock once was years fast must not hold its slot for years after its end.
+    #[must_use]
+    pub const fn live(ttl_ms: u64, renewed_at: UnixMillis, now: UnixMillis) -> bool {
+        now.since(renewed_at) < ttl_ms && renewed_at.since(now) <= ttl_ms
+    }
+
+    /// When a presence renewed at `renewed_at` lapses.
+    #[must_use]
+    pub const fn lapses_at(ttl_ms: u64, renewed_at: UnixMillis) -> UnixMillis {
+        renewed_at.saturating_add(ttl_ms)
+    }
+}
+
+/// A member as the store sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberInfo {
+    /// Who.
+    pub member: Member,
+    /// What it said last.
+    pub presence: Presence,
+    /// When it joined, by the clock that the store goes by.
+    pub joined_at: UnixMillis,
+    /// When it said so, by the clock that the store goes by.
+    pub renewed_at: UnixMillis,
+    /// Whether its presence is live.
+    pub live: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incarnations_read_back() {
+        let incarnation = Incarnation::new(0xabc);
+        assert_eq!(incarnation.to_string(), "00000000000000000000000000000abc");
+        assert_eq!(incarnation.to_string().parse::<Incarnation>().unwrap(), incarnation);
+        for bad in ["", "abc", "+0000000000000000000000000000abc", &"g".repeat(32)] {
+            assert!(bad.parse::<Incarnation>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn presence_lapses_at_its_limit_on_both_sides() {
+        let at = UnixMillis::new(10_000);
+        let live = |now| Presence::live(1000, at, UnixMillis::new(now));
+        assert!(live(10_000) && live(10_999));
+        assert!(!live(11_000) && !live(11_001));
+        assert!(live(9_000));
+        assert!(!live(8_999), "a renewal from the far future is not live");
+        assert!(!Presence::live(0, at, at));
+    }
+}

@@ -1,0 +1,311 @@
+use super::*;
+use crate::member::Member;
+use proptest::prelude::*;
+
+const NOW: UnixMillis = UnixMillis::new(1_000_000);
+const ME: u128 = 99;
+
+fn member(incarnation: u128, live: bool) -> MemberInfo {
+    let renewed_at = if live { NOW } else { NOW.saturating_sub(60_000) };
+    MemberInfo {
+        member: Member {
+            incarnation: Incarnation::new(incarnation),
+            owner: format!("owner{incarnation}"),
+            host: "host".into(),
+            process: 1,
+        },
+        presence: Presence { sample: renewed_at, renewals: 0, ttl_ms: 10_000 },
+        joined_at: renewed_at,
+        renewed_at,
+        live,
+    }
+}
+
+fn row(slot: u64, holder: Option<u128>, mark: u64, given_up_at: u64) -> SlotRow {
+    SlotRow {
+        slot,
+        term: Term::new(4),
+        floor: Mark::ZERO,
+        mark: Mark::new(mark),
+        holder: holder.map(Incarnation::new),
+        owner: format!("owner{}", holder.unwrap_or(slot.into())),
+        claim_request: 5,
+        extend_request: 6,
+        held_since: UnixMillis::new(10),
+        given_up_at: UnixMillis::new(given_up_at),
+    }
+}
+
+fn request(slots: u64, wish: Wish) -> ClaimRequest {
+    ClaimRequest {
+        pool: Pool { name: "workers".into(), slots, group: 1, reuse: Reuse::Recycle },
+        member: Incarnation::new(ME),
+        owner: "me".into(),
+        count: 1,
+        wish,
+        supersedes: None,
+        mark_at_most: Mark::from(NOW),
+        request: 77,
+    }
+}
+
+fn choose_with(
+    request: &ClaimRequest,
+    rows: &[SlotRow],
+    members: &[MemberInfo],
+) -> Result<Vec<SlotRow>, ErrorKind> {
+    let mut members = members.to_vec();
+    members.push(member(ME, true));
+    match choose(request, rows, &members, Ground::default(), 0, NOW)? {
+        Choice::Take { rows, .. } => Ok(rows),
+        Choice::Repeat(_) => panic!("no repeat was set up"),
+    }
+}
+
+fn slots(rows: &[SlotRow]) -> Vec<u64> {
+    rows.iter().map(|row| row.slot).collect()
+}
+
+fn full(kind: ErrorKind) -> PoolFull {
+    match kind {
+        ErrorKind::PoolFull(full) => full,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_smallest_never_used_comes_before_the_longest_given_up() {
+    let rows = [row(0, None, 10, 500), row(1, None, 10, 400), row(3, Some(1), 10, 0)];
+    let members = [member(1, true)];
+    let take = |slots_in_pool| choose_with(&request(slots_in_pool, Wish::Any), &rows, &members);
+    assert_eq!(slots(&take(5).unwrap()), [2]);
+    let mut many = request(5, Wish::Any);
+    many.count = 3;
+    assert_eq!(slots(&choose_with(&many, &rows, &members).unwrap()), [1, 2, 4]);
+    many.count = 9;
+    assert_eq!(slots(&choose_with(&many, &rows, &members).unwrap()), [0, 1, 2, 4]);
+    let used = [row(0, None, 10, 500), row(1, None, 10, 400)];
+    assert_eq!(slots(&choose_with(&request(2, Wish::Any), &used, &[]).unwrap()), [1]);
+}
+
+#[test]
+fn a_claim_raises_the_term_by_one_and_floors_at_the_mark() {
+    let rows = [row(0, None, 123, 1)];
+    let taken = choose_with(&request(1, Wish::Any), &rows, &[]).unwrap();
+    assert_eq!(taken[0].term, Term::new(5));
+    assert_eq!((taken[0].floor, taken[0].mark), (Mark::new(123), Mark::new(123)));
+    assert_eq!(taken[0].holder, Some(Incarnation::new(ME)));
+    assert_eq!((taken[0].claim_request, taken[0].extend_request), (77, 0));
+    let fresh = choose_with(&request(2, Wish::Any), &rows, &[]).unwrap();
+    assert_eq!((fresh[0].slot, fresh[0].term, fresh[0].mark), (1, Term::new(1), Mark::ZERO));
+}
+
+#[test]
+fn the_owners_last_is_wished_only_where_its_mark_allows() {
+    let mut rows = [row(4, None, 10, 500), row(6, None, 10, 800), row(7, None, 10, 900)];
+    rows[0].owner = "me".into();
+    rows[1].owner = "me".into();
+    let wish = request(9, Wish::LastOfOwner);
+    assert_eq!(slots(&choose_with(&wish, &rows, &[]).unwrap()), [6], "the most recent of its two");
+    rows[1].mark = Mark::new(NOW.get() + 1);
+    assert_eq!(slots(&choose_with(&wish, &rows, &[]).unwrap()), [4]);
+    rows[0].holder = Some(Incarnation::new(1));
+    assert_eq!(slots(&choose_with(&wish, &rows, &[member(1, true)]).unwrap()), [0]);
+    assert_eq!(slots(&choose_with(&wish, &rows, &[member(1, false)]).unwrap()), [4]);
+    let mut nameless = wish.clone();
+    nameless.owner = String::new();
+    rows[0].owner = String::new();
+    assert_eq!(slots(&choose_with(&nameless, &rows, &[]).unwrap()), [0], "no name is no wish");
+}
+
+#[test]
+fn a_lapsed_or_superseded_holder_does_not_count() {
+    let rows = [row(0, Some(1), 10, 0)];
+    let mut wish = request(1, Wish::Any);
+    let refused = full(choose_with(&wish, &rows, &[member(1, true)]).unwrap_err());
+    assert_eq!((refused.groups, refused.held, refused.marked_ahead), (1, 1, 0));
+    assert_eq!(refused.holders[0].incarnation, Incarnation::new(1));
+    assert_eq!(refused.usable_in_ms, Some(10_000));
+    assert!(choose_with(&wish, &rows, &[member(1, false)]).is_ok());
+    assert!(choose_with(&wish, &rows, &[]).is_ok(), "a holder that nobody knows is gone");
+    wish.supersedes = Some(Incarnation::new(2));
+    assert!(choose_with(&wish, &rows, &[member(1, true)]).is_err());
+    wish.supersedes = Some(Incarnation::new(1));
+    assert_eq!(choose_with(&wish, &rows, &[member(1, true)]).unwrap()[0].term, Term::new(5));
+}
+
+#[test]
+fn a_mark_is_allowed_up_to_the_limit_itself() {
+    let limit = NOW.get();
+    let wish = request(1, Wish::Any);
+    for allowed in [limit - 1, limit] {
+        assert!(choose_with(&wish, &[row(0, None, allowed, 1)], &[]).is_ok());
+    }
+    let refused = full(choose_with(&wish, &[row(0, None, limit + 1, 1)], &[]).unwrap_err());
+    assert_eq!((refused.held, refused.marked_ahead, refused.usable_in_ms), (0, 1, Some(1)));
+}
+
+#[test]
+fn exactly_one_number_is_that_one_or_an_error() {
+    let rows = [row(0, Some(1), 10, 0)];
+    assert_eq!(slots(&choose_with(&request(9, Wish::Exactly(5)), &rows, &[]).unwrap()), [5]);
+    let refused = choose_with(&request(9, Wish::Exactly(0)), &rows, &[member(1, true)]);
+    assert_eq!(full(refused.unwrap_err()).only, Some(0));
+    let outside = choose_with(&request(9, Wish::Exactly(9)), &rows, &[]).unwrap_err();
+    assert_eq!(outside.code(), "invalid");
+    let mut two = request(9, Wish::Exactly(1));
+    two.count = 2;
+    assert_eq!(choose_with(&two, &rows, &[]).unwrap_err().code(), "invalid");
+}
+
+#[test]
+fn groups_are_taken_whole_and_need_one_usable_mark() {
+    let mut wish = request(8, Wish::Any);
+    wish.pool.group = 4;
+    let ahead = NOW.get() + 500;
+    let rows: Vec<_> = (0..4).map(|slot| row(slot, None, ahead + slot, 1)).collect();
+    assert_eq!(slots(&choose_with(&wish, &rows, &[]).unwrap()), [4, 5, 6, 7]);
+    wish.pool.slots = 4;
+    assert_eq!(full(choose_with(&wish, &rows, &[]).unwrap_err()).usable_in_ms, Some(500));
+    let mut one_usable = rows.clone();
+    one_usable[2].mark = Mark::new(3);
+    let taken = choose_with(&wish, &one_usable, &[]).unwrap();
+    assert_eq!(slots(&taken), [0, 1, 2, 3]);
+    assert_eq!(taken[3].floor, Mark::new(ahead + 3), "each slot keeps its own mark");
+    one_usable[0].holder = Some(Incarnation::new(1));
+    assert!(choose_with(&wish, &one_usable, &[member(1, true)]).is_err());
+    wish.pool.slots = 6;
+    assert_eq!(choose_with(&wish, &rows, &[]).unwrap_err().code(), "invalid");
+}
+
+#[test]
+fn a_repeat_answers_the_first_claim_again() {
+    let mut rows = [row(2, Some(ME), 10, 0), row(3, Some(ME), 10, 0)];
+    rows[1].claim_request = 77;
+    let members = [member(ME, true)];
+    let wish = request(9, Wish::Any);
+    let choice = choose(&wish, &rows, &members, Ground::default(), 0, NOW).unwrap();
+    assert_eq!(choice, Choice::Repeat(vec![rows[1].clone()]));
+    rows[1].holder = None;
+    let choice = choose(&wish, &rows, &members, Ground::default(), 0, NOW).unwrap();
+    assert!(matches!(choice, Choice::Take { .. }), "released since");
+}
+
+#[test]
+fn only_members_claim_and_only_sensible_numbers() {
+    let wish = request(9, Wish::Any);
+    let refused = choose(&wish, &[], &[], Ground::default(), 0, NOW).unwrap_err();
+    assert_eq!(refused.code(), "not_found");
+    for (count, code) in [(0, "invalid"), (CLAIM_COUNT_MAX + 1, "too_many")] {
+        let bad = ClaimRequest { count, ..wish.clone() };
+        assert_eq!(choose_with(&bad, &[], &[]).unwrap_err().code(), code);
+    }
+}
+
+#[test]
+fn the_ground_holds_for_slots_without_a_row() {
+    let ground = Ground { mark: Mark::new(NOW.get() - 5), term: Term::new(1 << 32) };
+    let members = [member(ME, true)];
+    let mut wish = request(2, Wish::Any);
+    let Ok(Choice::Take { rows, .. }) = choose(&wish, &[], &members, ground, 0, NOW) else {
+        panic!("the ground's mark is allowed")
+    };
+    assert_eq!((rows[0].floor, rows[0].term), (ground.mark, ground.term.next()));
+    wish.mark_at_most = Mark::new(NOW.get() - 6);
+    let refused = full(choose(&wish, &[], &members, ground, 0, NOW).unwrap_err());
+    assert_eq!((refused.marked_ahead, refused.usable_in_ms), (2, Some(1)));
+}
+
+#[test]
+fn a_pool_without_reuse_counts_on_forgets_and_ends() {
+    let mut wish = request(300, Wish::LastOfOwner);
+    wish.pool.reuse = Reuse::Never;
+    let members = [member(ME, true)];
+    let mut rows: Vec<SlotRow> = Vec::new();
+    let mut next = 0;
+    for expected in 0..300 {
+        wish.request = expected + 1;
+        let choice = choose(&wish, &rows, &members, Ground::default(), next, NOW).unwrap();
+        let Choice::Take { rows: taken, next: after, forget } = choice else { panic!("no repeat") };
+        assert_eq!(slots(&taken), [expected]);
+        next = after;
+        rows.retain(|row| !forget.contains(&row.slot));
+        rows.extend(taken.iter().map(|row| crate::lease::given_up(row, row.mark, NOW)));
+        assert!(rows.len() <= NEVER_ROWS_KEPT + 1);
+    }
+    wish.request = 1000;
+    let spent = choose(&wish, &rows, &members, Ground::default(), next, NOW).unwrap_err();
+    assert!(matches!(spent, ErrorKind::Exhausted { limit: 300, .. }));
+    wish.wish = Wish::Exactly(3);
+    assert!(choose(&wish, &rows, &members, Ground::default(), next, NOW).is_err());
+}
+
+prop_compose! {
+    fn any_row(slots: u64)(
+        slot in 0..slots,
+        holder in proptest::option::of(0u128..6),
+        mark in 0..2 * NOW.get(),
+        given_up_at in 0..NOW.get(),
+    ) -> SlotRow {
+        row(slot, holder, mark, given_up_at)
+    }
+}
+
+proptest! {
+    /// Whatever the rows are, a claim takes only groups that nobody live holds and that can mint,
+    /// raises each term by exactly one, moves no mark, and says `PoolFull` only when none is left.
+    #[test]
+    fn claims_are_sound_and_complete(
+        group in prop_oneof![Just(1u32), Just(2), Just(4)],
+        rows in proptest::collection::vec(any_row(16), 0..24),
+        live in proptest::collection::vec(any::<bool>(), 6),
+        wish in prop_oneof![
+            Just(Wish::Any), Just(Wish::LastOfOwner), (0u64..4).prop_map(Wish::Exactly)
+        ],
+        supersedes in proptest::option::of(0u128..6),
+        count in 1u32..6,
+    ) {
+        let rows: Vec<SlotRow> =
+            rows.into_iter().map(|row| (row.slot, row)).collect::<BTreeMap<_, _>>().into_values().collect();
+        let members: Vec<MemberInfo> = (0..6u128).zip(&live).map(|(number, live)| member(number, *live)).collect();
+        let mut request = request(16, wish);
+        request.pool.group = group;
+        request.owner = "owner3".into();
+        request.supersedes = supersedes.map(Incarnation::new);
+        request.count = if matches!(wish, Wish::Exactly(_)) { 1 } else { count };
+
+        let find = |slot: u64| rows.iter().find(|row| row.slot == slot);
+        let is_live = |holder: u128| live[usize::try_from(holder).unwrap()] && supersedes != Some(holder);
+        let usable = |number: u64| {
+            let of_group = || number * u64::from(group)..(number + 1) * u64::from(group);
+            of_group().all(|slot| {
+                find(slot).and_then(|row| row.holder).is_none_or(|holder| !is_live(holder.get()))
+            }) && of_group().any(|slot| find(slot).is_none_or(|row| row.mark <= request.mark_at_most))
+        };
+        let wanted: Vec<u64> = match wish {
+            Wish::Exactly(number) => vec![number],
+            _ => (0..16 / u64::from(group)).collect(),
+        };
+        let usable_count = wanted.iter().filter(|number| usable(**number)).count();
+        match choose_with(&request, &rows, &members) {
+            Ok(taken) => {
+                let groups: BTreeSet<u64> = taken.iter().map(|row| row.slot / u64::from(group)).collect();
+                prop_assert_eq!(taken.len(), groups.len() * usize::try_from(group).unwrap());
+                prop_assert_eq!(groups.len(), usable_count.min(usize::try_from(request.count).unwrap()));
+                for number in groups {
+                    prop_assert!(usable(number) && wanted.contains(&number));
+                }
+                for after in &taken {
+                    let (term, mark) = find(after.slot).map_or((Term::ZERO, Mark::ZERO), |row| (row.term, row.mark));
+                    prop_assert_eq!(after.term, term.next());
+                    prop_assert_eq!((after.floor, after.mark), (mark, mark));
+                }
+            }
+            Err(ErrorKind::PoolFull(full)) => {
+                prop_assert_eq!(usable_count, 0);
+                prop_assert!(full.usable_at.is_some());
+            }
+            Err(other) => prop_assert!(false, "{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Segments: ranges of numbers that a store hands out once.
+
+use crate::error::ErrorKind;
+use crate::lease::Mark;
+
+/// The highest number of a segment source: one below [`Mark::MAX`], so that the mark above it is
+/// still a signed 64-bit number in every store. The lowest is 1.
+pub const NUMBER_MAX: u64 = i64::MAX.unsigned_abs() - 1;
+
+/// A request for numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// The source, which must be defined and enabled.
+    pub source: String,
+    /// How many numbers; at least one. Exactly so many come back, or an error.
+    pub length: u64,
+    /// The version of the definition that the caller works by.
+    pub definition_version: u64,
+}
+
+/// Numbers that nobody else will get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The first.
+    pub first: u64,
+    /// The last.
+    pub last: u64,
+    /// The state of the source's mark. Every reserve and every give-back raises it.
+    pub version: u64,
+    /// The version of the namespace's catalog. Read the catalog again when it has risen.
+    pub catalog_version: u64,
+    /// [`StoreIdentity::writes`](crate::StoreIdentity::writes) after this call.
+    pub writes: u64,
+}
+
+/// The unused end of a segment, on its way back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GiveBack {
+    /// The source.
+    pub source: String,
+    /// The first number that was not used.
+    pub first: u64,
+    /// The last number of the segment.
+    pub last: u64,
+    /// The segment's version.
+    pub version: u64,
+}
+
+/// All that a store keeps about the numbers of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentRow {
+    /// The next number to hand out.
+    pub mark: Mark,
+    /// The first number of the newest reserve, while it can still be given back; else the mark.
+    pub floor: Mark,
+    /// Raised by every reserve and give-back.
+    pub version: u64,
+}
+
+impl SegmentRow {
+    /// Nothing reserved yet: the first number is 1.
+    pub const NEW: Self = Self { mark: Mark::new(1), floor: Mark::new(1), version: 0 };
+}
+
+/// Decides a reserve: the row after it. The segment is `row.mark ..= new.mark - 1`.
+///
+/// # Errors
+/// `Invalid` for a length of zero, `Exhausted` past [`NUMBER_MAX`].
+pub fn decide_reserve(
+    source: &str,
+    row: &SegmentRow,
+    length: u64,
+) -> Result<SegmentRow, ErrorKind> {
+    if length == 0 {
+        return Err(ErrorKind::Invalid { what: "a segment has at least one number, not 0".into() });
+    }
+    match row.mark.get().checked_add(length) {
+        Some(end) if end <= Mark::MAX.get() => Ok(SegmentRow {
+            mark: Mark::new(end),
+            floor: row.mark,
+            version: row.version.saturating_add(1),
+        }),
+        _ => Err(ErrorKind::Exhausted {
+            what: format!("source {source}, asked for {length} numbers after {}", row.mark),
+            limit: NUMBER_MAX,
+        }),
+    }
+}
+
+/// Decides a give-back: the row after it.
+///
+/// # Errors
+/// `MarkMoved` when anything was reserved or given back since; `Invalid` when the range is not the
+/// end of the newest reserve.
+pub fn decide_give_back(row: &SegmentRow, back: &GiveBack) -> Result<SegmentRow, ErrorKind> {
+    let expected = Mark::new(back.last.saturating_add(1));
+    if back.version != row.version || expected != row.mark {
+        return Err(ErrorKind::MarkMoved {
+            what: format!("source {}", back.source),
+            expected,
+            found: row.mark,
+        });
+    }
+    if back.first > back.last || back.first < row.floor.get() {
+        return Err(ErrorKind::Invalid {
+            what: format!(
+                "{} to {} is no end of the segment {} to {}",
+                back.first, back.last, row.floor, back.last
+            ),
+        });
+    }
+    let mark = Mark::new(back.first);
+    Ok(SegmentRow { mark, floor: mark, version: row.version.saturating_add(1) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn back(first: u64, last: u64, version: u64) -> GiveBack {
+        GiveBack { source: "orders".into(), first, last, version }
+    }
+
+    #[test]
+    fn numbers_start_at_one_and_a_tail_goes_back_once() {
+        let one = decide_reserve("orders", &SegmentRow::NEW, 10).unwrap();
+        assert_eq!(one, SegmentRow { mark: Mark::new(11), floor: Mark::new(1), version: 1 });
+        assert!(matches!(decide_give_back(&one, &back(0, 10, 1)), Err(ErrorKind::Invalid { .. })));
+        assert!(matches!(
+            decide_give_back(&one, &back(9, 10, 0)),
+            Err(ErrorKind::MarkMoved { .. })
+        ));
+        let two = decide_give_back(&one, &back(4, 10, 1)).unwrap();
+        assert_eq!(two, SegmentRow { mark: Mark::new(4), floor: Mark::new(4), version: 2 });
+        for version in [1, 2] {
+            assert!(decide_give_back(&two, &back(2, 3, version)).is_err(), "below the floor");
+            assert!(decide_give_back(&two, &back(4, 10, version)).is_err(), "twice");
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_numbers_is_an_error() {
+        let row = SegmentRow { mark: Mark::new(NUMBER_MAX - 1), floor: Mark::ZERO, version: 3 };
+        assert!(matches!(decide_reserve("orders", &row, 0), Err(ErrorKind::Invalid { .. })));
+        assert!(matches!(decide_reserve("orders", &row, 3), Err(ErrorKind::Exhausted { .. })));
+        assert!(decide_reserve("orders", &row, u64::MAX).is_err());
+        let last = decide_reserve("orders", &row, 2).unwrap();
+        assert_eq!(last.mark, Mark::MAX);
+        assert!(matches!(decide_reserve("orders", &last, 1), Err(ErrorKind::Exhausted { .. })));
+    }
+}

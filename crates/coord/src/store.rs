@@ -1,0 +1,194 @@
+//! The store: where marks live, spoken to in the words of the domain.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use snowmint_core::UnixMillis;
+
+use crate::capability::Capabilities;
+use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
+use crate::error::Result;
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo};
+use crate::member::{Incarnation, Member, MemberInfo, Presence};
+use crate::segment::{GiveBack, Reserve, Segment};
+
+/// Which store this is, and how far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreIdentity {
+    /// Made at random with the store, and anew when an operator says so.
+    pub id: String,
+    /// Raised by one by every durable change, in the same atomic step. Whoever remembers a higher
+    /// one knows that the store was restored from an older copy.
+    pub writes: u64,
+}
+
+/// What an operator moves forward, never back, after a store was restored or replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FastForward {
+    /// No worker slot of the namespace, claimed before or not, has a lower mark afterwards.
+    pub marks_at_least: Mark,
+    /// No listed source has a lower mark (next number) afterwards.
+    pub segments: Vec<(String, Mark)>,
+    /// The store's `writes` are not lower afterwards.
+    pub writes_at_least: u64,
+    /// Give the store a new identity.
+    pub new_identity: bool,
+}
+
+/// One namespace of one store.
+///
+/// Every verb is one atomic step: either all of it has happened or nothing, whoever else calls at
+/// the same time from wherever. Each says how the call may be repeated when its outcome is unknown
+/// ([`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable)).
+///
+/// `now` is the caller's wall clock. A store with a clock of its own ([`now`](Self::now) answers a
+/// time) ignores it; the others take it as the time.
+///
+/// The rules are pure functions in [`lease`](crate::lease), [`pool`](crate::pool),
+/// [`segment`](crate::segment) and [`catalog`](crate::catalog); a store loads what they need, calls
+/// them, and writes what they answer, in one atomic step. The contract suite of the test kit holds
+/// every store to them.
+#[async_trait]
+pub trait Store: Send + Sync + fmt::Debug + 'static {
+    /// What this store can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The namespace that this handle acts in.
+    fn namespace(&self) -> &str;
+
+    /// The store's own clock, if it has one.
+    ///
+    /// Atomicity: none needed. Whose clock: the store's. On retry: repeat freely.
+    async fn now(&self) -> Result<Option<UnixMillis>>;
+
+    /// Which store this is, and how many durable changes it has seen.
+    ///
+    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    async fn identity(&self) -> Result<StoreIdentity>;
+
+    /// Makes a member known, or renews it if it is.
+    ///
+    /// Atomicity: the member's record. Whose clock: the store's, else `now`, is when it renewed.
+    /// On retry: repeat freely.
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()>;
+
+    /// Says that a member is still there: once a period and process, however many slots it holds.
+    /// A lapsed presence is live again, but slots that passed on meanwhile stay lost.
+    ///
+    /// Atomicity: the member's record. Whose clock: the store's, else `now`, is when it renewed.
+    /// On retry: repeat freely. `NotFound`: forgotten or left; join again, then claim again what
+    /// was lost.
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()>;
+
+    /// Says that a member is gone. Slots that it still holds pass on at once, their marks left
+    /// where they are and their terms raised; release them before, at finer marks.
+    ///
+    /// Atomicity: the member's record and all its slots. Whose clock: the store's, else `now`, is
+    /// when the slots were given up. On retry: repeat freely; leaving twice is no error.
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()>;
+
+    /// All members that are known, live or lapsed, in the order of their incarnations.
+    ///
+    /// Atomicity: one consistent read. Whose clock: the store's, else `now`, decides who is live.
+    /// On retry: repeat freely.
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>>;
+
+    /// Claims slots that no live member holds, as [`pool::choose`](crate::pool::choose) says:
+    /// raises the term of each by one, sets its floor to its mark, and makes the member its holder.
+    /// Answers one lease for each slot of the groups chosen.
+    ///
+    /// Atomicity: presence of all holders, choice, and write. Whose clock: the store's, else `now`,
+    /// decides who is live. On retry: repeat with the same request number.
+    ///
+    /// Refuses with `PoolFull`; `Exhausted` for a pool whose numbers are never used again;
+    /// `NotFound` when the member has not joined; `Conflict` when the pool has another shape.
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>>;
+
+    /// Moves marks forward: each only by the newest term, from exactly where it is. One answer for
+    /// each item, in order; one item's refusal touches no other.
+    ///
+    /// Atomicity: each item, the comparison with the clock included. All that succeed are durable
+    /// when the call answers. Whose clock: the store's, else `now`, for
+    /// [`Extend::ahead_max_ms`]. On retry: repeat with the same request numbers; what was done is
+    /// recognised.
+    ///
+    /// Items are refused with `Fenced`, `MarkMoved`, `ClockAhead`, `StoreWentBack`, `Invalid`, or
+    /// `NotFound` for a slot that was never claimed.
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>>;
+
+    /// Gives a slot up: raises its term and lowers its mark to the end of everything taken. The
+    /// only verb that lowers a mark of a slot. Stop minting from it first, for good.
+    ///
+    /// Atomicity: the slot. Whose clock: the store's, else `now`, is when it was given up. On
+    /// retry: repeat freely; a release that was done is recognised while nobody has claimed since,
+    /// and is `Fenced` afterwards.
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()>;
+
+    /// All slots that were ever claimed and are remembered, by pool and slot.
+    ///
+    /// Atomicity: one consistent read. Whose clock: the store's, else `now`, decides who is live.
+    /// On retry: repeat freely.
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>>;
+
+    /// Takes the next numbers of a segment source: exactly as many as asked for, or an error.
+    ///
+    /// Atomicity: definition, mark and version of the source. Whose clock: none. On retry: a repeat
+    /// takes other numbers; the first ones, if there were any, are lost (a gap, never a duplicate).
+    ///
+    /// Refuses with `NotFound`, `Disabled`, `Conflict` when the definition has changed since the
+    /// caller read it, `Exhausted`, `Invalid`.
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment>;
+
+    /// Gives the unused end of the newest segment back and answers the new version.
+    ///
+    /// Atomicity: mark and version of the source. Whose clock: none. On retry: repeat freely; a
+    /// repeat of one that was done is `MarkMoved`. Either way, never use these numbers again.
+    ///
+    /// Refuses with `MarkMoved` when anything was reserved or given back since.
+    async fn give_back(&self, back: &GiveBack) -> Result<u64>;
+
+    /// Defines a source, or answers the definition that there is when it is the same.
+    ///
+    /// Atomicity: comparison and write. Whose clock: none. On retry: repeat freely.
+    ///
+    /// Refuses with `Conflict`, which shows both sides. A deleted source can be defined again with
+    /// the identity that it had, and goes on above its old numbers.
+    async fn define(&self, new: &NewDefinition) -> Result<Definition>;
+
+    /// Changes keys of a source that are not part of its identity; with `if_version`, only if
+    /// nobody has changed it since.
+    ///
+    /// Atomicity: comparison and write. Whose clock: none. On retry: repeat freely without
+    /// `if_version`; with it, a repeat of one that was done is a `Conflict`.
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition>;
+
+    /// Enables, disables or deletes a source. A deleted one leaves a tombstone with its mark and
+    /// identity, and comes back by [`define`](Self::define) only.
+    ///
+    /// Atomicity: the definition. Whose clock: none. On retry: repeat freely.
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition>;
+
+    /// One definition; `NotFound` for one that was never made or has been deleted.
+    ///
+    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    async fn get(&self, name: &str) -> Result<Definition>;
+
+    /// All definitions by name, the deleted too, and the version of them all.
+    ///
+    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    async fn list(&self) -> Result<Catalog>;
+
+    /// The operator's way out after a store was restored: moves marks, numbers and `writes` forward
+    /// and never back, and fences every holder, so that nothing that was promised by the lost state
+    /// can be promised again.
+    ///
+    /// Atomicity: the namespace, and the store's identity. Whose clock: none. On retry: repeat
+    /// freely (every repeat fences again).
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity>;
+
+    /// Writes out what is buffered and gives files and connections back. Later calls are refused
+    /// with `Closed`.
+    ///
+    /// On retry: closing twice is no error.
+    async fn close(&self) -> Result<()>;
+}

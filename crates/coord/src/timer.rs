@@ -1,0 +1,129 @@
+//! The only home of elapsed time and of asynchronous waiting.
+//!
+//! Leases and pacing go by elapsed time, which no clock step touches. It counts the time that the
+//! machine was suspended, so that a process that wakes up knows at once that its lease is over.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_core::ElapsedMillis;
+use tokio::sync::watch;
+
+/// Elapsed time, and waiting by it.
+#[async_trait]
+pub trait Timer: Send + Sync + fmt::Debug + 'static {
+    /// Milliseconds since some start; never goes back.
+    fn elapsed(&self) -> ElapsedMillis;
+
+    /// Waits until [`elapsed`](Self::elapsed) has risen by at least `ms`.
+    async fn sleep_ms(&self, ms: u64);
+}
+
+/// Time since the machine started, suspend included (CLOCK_BOOTTIME on Linux; elsewhere the
+/// monotonic clock). Its waits need a Tokio runtime with time enabled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BootTimer;
+
+/// A wait that was cut short by suspend goes on for at most this long after waking.
+const SLEEP_MS_MAX: u64 = 1000;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+
+#[async_trait]
+impl Timer for BootTimer {
+    fn elapsed(&self) -> ElapsedMillis {
+        let time = rustix::time::clock_gettime(CLOCK);
+        // Time since boot is never negative, and its nanoseconds are below 10^9.
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        let millis = u64::try_from(time.tv_nsec / 1_000_000).unwrap_or(0);
+        ElapsedMillis::new(seconds.saturating_mul(1000).saturating_add(millis))
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "this is the home of asynchronous waiting")]
+    async fn sleep_ms(&self, ms: u64) {
+        // Tokio's clock stands still while the machine is suspended, ours does not: wait in parts.
+        let end = self.elapsed().saturating_add(ms);
+        loop {
+            let left_ms = end.since(self.elapsed());
+            if left_ms == 0 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(left_ms.min(SLEEP_MS_MAX))).await;
+        }
+    }
+}
+
+/// A timer that stands still until it is moved. Clones share the time.
+#[derive(Clone, Debug)]
+pub struct ManualTimer {
+    now_ms: Arc<watch::Sender<u64>>,
+}
+
+impl ManualTimer {
+    /// A timer that starts at `ms`.
+    #[must_use]
+    pub fn new(ms: u64) -> Self {
+        Self { now_ms: Arc::new(watch::Sender::new(ms)) }
+    }
+
+    /// Moves the time on by `ms` and wakes everyone whose wait is over.
+    pub fn advance_ms(&self, ms: u64) {
+        self.now_ms.send_modify(|now| *now = now.saturating_add(ms));
+    }
+
+    /// How many waits are going on.
+    #[must_use]
+    pub fn sleepers(&self) -> usize {
+        self.now_ms.receiver_count()
+    }
+}
+
+#[async_trait]
+impl Timer for ManualTimer {
+    fn elapsed(&self) -> ElapsedMillis {
+        ElapsedMillis::new(*self.now_ms.borrow())
+    }
+
+    async fn sleep_ms(&self, ms: u64) {
+        let mut now = self.now_ms.subscribe();
+        let end = now.borrow_and_update().saturating_add(ms);
+        // The sender lives in self, so the wait ends by time only.
+        let _ = now.wait_for(|now| *now >= end).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn boot_time_passes_while_waiting() {
+        let before = BootTimer.elapsed();
+        BootTimer.sleep_ms(20).await;
+        assert!(BootTimer.elapsed().since(before) >= 20);
+    }
+
+    #[tokio::test]
+    async fn manual_time_wakes_at_the_limit() {
+        let timer = ManualTimer::new(5);
+        let sleeper = tokio::spawn({
+            let timer = timer.clone();
+            async move {
+                timer.sleep_ms(10).await;
+                timer.elapsed().get()
+            }
+        });
+        while timer.sleepers() == 0 {
+            tokio::task::yield_now().await;
+        }
+        timer.advance_ms(9);
+        tokio::task::yield_now().await;
+        assert!(!sleeper.is_finished());
+        timer.advance_ms(1);
+        assert_eq!(sleeper.await.unwrap(), 15);
+    }
+}
