@@ -1,1 +1,51 @@
-//! HTTP bodies.
+//! Bodies of the HTTP interface, as plain data for both ends.
+//!
+//! Numbers that can pass 2^53, above all IDs, are strings in JSON, since many readers hold numbers
+//! as floating point. Times are RFC 3339 in UTC.
+
+mod admin;
+mod mint;
+
+pub use admin::{
+    BitsBody, DecodedBody, LayoutBody, LayoutsBody, ReadyBody, SourceBody, SourceRequest,
+    SourcesBody, WorkerBody, WorkersBody,
+};
+pub use mint::{
+    Count, IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines, write_ids,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Code;
+
+/// The content type of JSON.
+pub const JSON: &str = "application/json";
+/// The content type of the text form: UTF-8, each line ended by a line feed.
+pub const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Every answer that is not a success.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// The error.
+    pub error: ErrorInfo,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorInfo {
+    /// The name of a [`Code`]. Text, so that a client can read codes of newer servers.
+    pub code: String,
+    /// A sentence for people: what happened, with which value and limit, and what to do.
+    pub message: String,
+    /// In how many milliseconds the same request may succeed; none when a retry does not help.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl ErrorBody {
+    /// The body of an error.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>, retry_after_ms: Option<u64>) -> Self {
+        let code = code.as_str().to_owned();
+        Self { error: ErrorInfo { code, message: message.into(), retry_after_ms } }
+    }
+}

@@ -53,9 +53,12 @@ impl<'a> Encoder<'a> {
     /// An integer.
     #[inline]
     pub fn integer(&mut self, value: i64) {
-        self.out.push(b':');
         let mut digits = itoa::Buffer::new();
-        self.out.extend_from_slice(digits.format(value).as_bytes());
+        let digits = digits.format(value).as_bytes();
+        // One check of the capacity instead of three.
+        self.out.reserve(digits.len() + 3);
+        self.out.push(b':');
+        self.out.extend_from_slice(digits);
         self.out.extend_from_slice(b"\r\n");
     }
 

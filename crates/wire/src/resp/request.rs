@@ -190,17 +190,31 @@ impl Parser {
                 Line::Number { .. } | Line::Wrong => return Err(ProtocolError::ArrayLength),
             }
         }
-        let mut at = self.at;
-        while self.args_left > 0 {
+        let missing_min = match self.bulks(frame)? {
+            0 => return Ok(self.finish(frame, self.at)),
+            missing_min => missing_min,
+        };
+        Ok(Next::Incomplete { missing_min })
+    }
+
+    /// Reads the arguments that are still to come. Answers how many bytes are missing at least: 0
+    /// when all of them are there.
+    #[inline]
+    fn bulks(&mut self, frame: &[u8]) -> Result<usize, ProtocolError> {
+        let (mut at, mut args_left) = (self.at, self.args_left);
+        let missing_min = loop {
+            if args_left == 0 {
+                break 0;
+            }
             match frame.get(at) {
-                None => return Ok(Next::Incomplete { missing_min: 1 }),
+                None => break 1,
                 Some(b'$') => {}
                 Some(&got) => return Err(ProtocolError::NotABulk { got }),
             }
             let (start, end) = match number(frame, at.saturating_add(1)) {
                 // Both are far below the range of usize: the sum cannot overflow.
                 Line::Number { value, after } if value <= BULK_BYTES_MAX => (after, after + value),
-                Line::Unfinished => return Ok(Next::Incomplete { missing_min: 1 }),
+                Line::Unfinished => break 1,
                 Line::Number { .. } | Line::Negative { .. } | Line::Wrong => {
                     return Err(ProtocolError::BulkLength);
                 }
@@ -212,16 +226,15 @@ impl Parser {
             match frame.get(end..after) {
                 Some(b"\r\n") => {}
                 Some(_) => return Err(ProtocolError::BulkEnd),
-                None => {
-                    return Ok(Next::Incomplete { missing_min: after.saturating_sub(frame.len()) });
-                }
+                None => break after.saturating_sub(frame.len()),
             }
             self.spans.push(Span { start, end });
-            self.args_left = self.args_left.saturating_sub(1);
+            args_left = args_left.saturating_sub(1);
             at = after;
-            self.at = at;
-        }
-        Ok(self.finish(frame, at))
+        };
+        self.at = at;
+        self.args_left = args_left;
+        Ok(missing_min)
     }
 
     #[inline]
@@ -257,6 +270,16 @@ impl Parser {
 /// Reads a length and its CR LF, beginning at `from`.
 #[inline]
 fn number(frame: &[u8], from: usize) -> Line {
+    // Nearly every length has one digit.
+    if let Some(&[digit @ b'0'..=b'9', b'\r', b'\n']) = frame.get(from..from.saturating_add(3)) {
+        let after = from.saturating_add(3);
+        return Line::Number { value: usize::from(digit - b'0'), after };
+    }
+    longer_number(frame, from)
+}
+
+/// [`number`] without its short cut.
+fn longer_number(frame: &[u8], from: usize) -> Line {
     let mut at = from;
     let mut value: usize = 0;
     while let Some(&byte) = frame.get(at) {
@@ -274,7 +297,7 @@ fn number(frame: &[u8], from: usize) -> Line {
     Line::Unfinished
 }
 
-/// The part of [`number`] behind the digits.
+/// The part of [`longer_number`] behind the digits.
 #[inline]
 fn number_end(frame: &[u8], from: usize, at: usize, value: usize) -> Line {
     let digits = at.wrapping_sub(from);

@@ -1,0 +1,165 @@
+//! Sources, workers, layouts, decoding and health.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The body of `POST /v1/sources`: a name, and beside it the keys of the source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceRequest {
+    /// The name.
+    pub name: String,
+    /// The source's keys, as in a configuration file.
+    #[serde(flatten)]
+    pub keys: Map<String, Value>,
+}
+
+/// A source as the catalog has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceBody {
+    /// The name.
+    pub name: String,
+    /// Rises with each change of the definition.
+    pub version: u64,
+    /// The source's keys, defaults written out.
+    #[serde(flatten)]
+    pub keys: Map<String, Value>,
+}
+
+/// The body of `GET /v1/sources`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourcesBody {
+    /// Every source of the namespace, by name.
+    pub sources: Vec<SourceBody>,
+}
+
+/// What an ID says: the body of `GET /v1/decode/{id}`. What the source or layout does not have is
+/// left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecodedBody {
+    /// The ID as it was sent.
+    pub id: String,
+    /// The number in it, before any disguise or text form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<String>,
+    /// When its tick began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Ticks since the layout's epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tick: Option<u64>,
+    /// Who minted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u64>,
+    /// The parts of a worker that the layout splits, the high part first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_parts: Option<[u64; 2]>,
+    /// The clock sequence, where the layout has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<u64>,
+    /// The counter within its tick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+    /// The layout that it was read with, in full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
+    /// The version of a UUID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid_version: Option<u8>,
+}
+
+/// How many bits each field of a layout has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BitsBody {
+    /// All together.
+    pub total: u8,
+    /// Time.
+    pub time: u8,
+    /// Clock sequence; 0 when there is none.
+    pub clock: u8,
+    /// Worker.
+    pub worker: u8,
+    /// Sequence.
+    pub sequence: u8,
+}
+
+/// What a layout can do: the body of `GET /v1/layouts/{layout}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutBody {
+    /// Its name, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Written out in full: reads back as the same layout.
+    pub layout: String,
+    /// Where it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The bits of each field.
+    pub bits: BitsBody,
+    /// The length of a tick in milliseconds.
+    pub unit_ms: u32,
+    /// When tick 0 begins.
+    pub epoch: String,
+    /// When its years have run out: the first time after the last tick.
+    pub end: String,
+    /// How many workers can mint at once.
+    pub workers: u64,
+    /// How many IDs a worker can mint in a second, on average.
+    pub ids_per_second: u64,
+    /// Whether new IDs can be minted with it now.
+    pub can_mint: bool,
+}
+
+/// The body of `GET /v1/layouts`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutsBody {
+    /// Every layout that has a name.
+    pub layouts: Vec<LayoutBody>,
+}
+
+/// A slot: who holds which number, until when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerBody {
+    /// The pool.
+    pub pool: String,
+    /// The number within the pool.
+    pub number: u64,
+    /// The holder's label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The holder's host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The holder's process number on its host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
+    /// The fencing number.
+    pub term: u64,
+    /// The mark as time: everything before it has been promised.
+    pub mark: String,
+    /// Since when it is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_since: Option<String>,
+    /// When the holder was last heard of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_renewed: Option<String>,
+    /// Whether the holder is there.
+    pub live: bool,
+    /// Whether the holder is the server that answers.
+    pub own: bool,
+}
+
+/// The body of `GET /v1/workers`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkersBody {
+    /// Every slot that was ever held, by pool and number.
+    pub workers: Vec<WorkerBody>,
+}
+
+/// The body of `GET /readyz`, with 200 or 503.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadyBody {
+    /// Whether IDs can be minted, with margin.
+    pub ready: bool,
+    /// Why not.
+    pub reasons: Vec<String>,
+}

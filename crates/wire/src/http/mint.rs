@@ -1,0 +1,206 @@
+//! Asking for IDs and ranges, and the answers.
+
+use std::fmt;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// How many are wanted: a whole number of at least 1, in JSON or in digits. What is too many for a
+/// number is not a mistake in form, and is [`Count::MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Count(u64);
+
+impl Count {
+    /// One.
+    pub const ONE: Self = Self(1);
+    /// More than any limit allows.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// This many; none for 0.
+    #[must_use]
+    pub const fn new(count: u64) -> Option<Self> {
+        if count == 0 { None } else { Some(Self(count)) }
+    }
+
+    /// How many.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Reads digits, as they stand in a query or a command.
+    #[must_use]
+    pub fn from_digits(digits: &[u8]) -> Option<Self> {
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let count = digits.iter().fold(0u64, |count, digit| {
+            count.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+        });
+        Self::new(count)
+    }
+}
+
+/// The count of a request that names none.
+impl Default for Count {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = Count;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number of at least 1")
+            }
+
+            fn visit_u64<E: de::Error>(self, count: u64) -> Result<Count, E> {
+                let wrong = || E::invalid_value(de::Unexpected::Unsigned(count), &self);
+                Count::new(count).ok_or_else(wrong)
+            }
+
+            fn visit_str<E: de::Error>(self, digits: &str) -> Result<Count, E> {
+                let wrong = || E::invalid_value(de::Unexpected::Str(digits), &self);
+                Count::from_digits(digits.as_bytes()).ok_or_else(wrong)
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+/// A request for IDs: the body of `POST /v1/ids/{source}`, or the query of `GET`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MintRequest {
+    /// How many; 1 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<Count>,
+    /// The key of a counter, or the name that a UUID of version 3 or 5 is made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The form of the IDs, instead of the source's own: `decimal`, `hex`, and so on; `number` for
+    /// JSON numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+/// The answer: exactly as many IDs as were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdsBody {
+    /// The IDs, in the order in which they were minted.
+    pub ids: Vec<String>,
+}
+
+/// Writes an [`IdsBody`] of decimal numbers, without making a string of each. Unquoted, they are
+/// JSON numbers, for callers that asked for them.
+pub fn write_ids(out: &mut Vec<u8>, ids: &[u64], quoted: bool) {
+    // 20 digits at most, two quotes and a comma.
+    out.reserve(ids.len().saturating_mul(23).saturating_add(16));
+    out.extend_from_slice(b"{\"ids\":[");
+    let quote: &[u8] = if quoted { b"\"" } else { b"" };
+    let mut digits = itoa::Buffer::new();
+    for (index, &id) in ids.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(quote);
+        out.extend_from_slice(digits.format(id).as_bytes());
+        out.extend_from_slice(quote);
+    }
+    out.extend_from_slice(b"]}");
+}
+
+/// Writes decimal numbers, one a line.
+pub fn write_id_lines(out: &mut Vec<u8>, ids: &[u64]) {
+    out.reserve(ids.len().saturating_mul(21));
+    let mut digits = itoa::Buffer::new();
+    for &id in ids {
+        out.extend_from_slice(digits.format(id).as_bytes());
+        out.push(b'\n');
+    }
+}
+
+/// The body of `POST /v1/segments/{source}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SegmentRequest {
+    /// How many numbers.
+    pub length: Count,
+}
+
+/// A range for the caller to spend: `first`, `first + increment`, up to `last`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentBody {
+    /// The first number.
+    pub first: String,
+    /// The last number, inclusive.
+    pub last: String,
+    /// From each number to the next.
+    pub increment: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(json: &str) -> Result<u64, String> {
+        let body = format!("{{\"count\":{json}}}");
+        serde_json::from_str::<MintRequest>(&body)
+            .map(|request| request.count.unwrap_or_default().get())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn counts_are_whole_and_at_least_one() {
+        assert_eq!(count("1"), Ok(1));
+        assert_eq!(count("100000"), Ok(100_000));
+        assert_eq!(count("\"7\""), Ok(7));
+        assert_eq!(count("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(count("\"99999999999999999999999\""), Ok(u64::MAX));
+        for wrong in [
+            "0",
+            "-1",
+            "1.5",
+            "1e18",
+            "18446744073709551616",
+            "true",
+            "[]",
+            "\"\"",
+            "\"+1\"",
+            "\"1e3\"",
+        ] {
+            let message = count(wrong).unwrap_err();
+            assert!(message.contains("a whole number of at least 1"), "{wrong}: {message}");
+        }
+        assert_eq!(serde_json::from_str::<MintRequest>("{}").unwrap(), MintRequest::default());
+        assert!(serde_json::from_str::<MintRequest>("{\"cuont\":5}").is_err());
+        assert!(serde_json::from_str::<SegmentRequest>("{}").is_err());
+    }
+
+    #[test]
+    fn the_short_way_writes_what_the_types_read() {
+        for ids in [&[][..], &[0], &[u64::MAX, 1, 7_654_321]] {
+            let mut out = Vec::new();
+            write_ids(&mut out, ids, true);
+            let expected = IdsBody { ids: ids.iter().map(u64::to_string).collect() };
+            assert_eq!(serde_json::from_slice::<IdsBody>(&out).unwrap(), expected);
+            assert_eq!(out, serde_json::to_vec(&expected).unwrap());
+
+            out.clear();
+            write_ids(&mut out, ids, false);
+            let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            assert_eq!(value["ids"], serde_json::json!(ids));
+
+            out.clear();
+            write_id_lines(&mut out, ids);
+            let lines = String::from_utf8(out).unwrap();
+            assert!(lines.lines().map(|line| line.parse::<u64>().unwrap()).eq(ids.iter().copied()));
+        }
+    }
+}
