@@ -16,6 +16,7 @@
 pub mod capability;
 pub mod catalog;
 pub mod error;
+pub mod journal;
 pub mod lease;
 pub mod member;
 pub mod pool;

@@ -1,0 +1,69 @@
+//! The data directory, and the lock that says that nobody else uses it.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The name of the lock file in a data directory.
+const LOCK_FILE: &str = "lock";
+
+/// A data directory that this process alone uses, until it is dropped or the process ends, however
+/// it ends. The lock is the kernel's: a file left behind does not hold it.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory if there is none, and locks it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`] when another process has it; [`ErrorKind::Unwritable`],
+    /// [`ErrorKind::StorageFull`] as the system says.
+    pub fn lock(path: &Path) -> Result<Self> {
+        let op = "lock data directory";
+        std::fs::create_dir_all(path).map_err(|error| io_error(op, path, error))?;
+        let path = path.canonicalize().map_err(|error| io_error(op, path, error))?;
+        let lock_path = path.join(LOCK_FILE);
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&lock_path)
+            .map_err(|error| io_error(op, &lock_path, error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                Err(Error::new(op, ErrorKind::Locked { what: path.display().to_string() }))
+            }
+            Err(TryLockError::Error(error)) => Err(io_error(op, &lock_path, error)),
+        }
+    }
+
+    /// The canonical path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The system's refusal in our words.
+pub(super) fn io_error(op: &'static str, path: &Path, error: io::Error) -> Error {
+    let what = path.display().to_string();
+    let kind = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ErrorKind::StorageFull { what }
+        }
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::AlreadyExists
+        | io::ErrorKind::IsADirectory => ErrorKind::Unwritable { what },
+        _ => ErrorKind::Unavailable { what },
+    };
+    Error::new(op, kind).with_source(error)
+}

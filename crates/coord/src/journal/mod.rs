@@ -1,0 +1,294 @@
+//! The journal: what a process remembers of its own leases, in a file beside it.
+//!
+//! The store's mark runs half a minute ahead, because the store is asked rarely. The journal's mark
+//! runs half a second ahead, because writing a local file is cheap. After a crash the process can
+//! therefore go on almost where it was, if two things hold: nobody else held its slot in between
+//! (the lease's term says so), and the journal is the very file that was written last. So the file is
+//! bound to its machine, path, device and file number, and to the kernel's own stamp of its last
+//! change: a copy elsewhere is refused, and so is an older state put back in its place.
+//!
+//! STORAGE. Two copies of the whole content, each with a sequence number and a checksum, one after the
+//! other in one file of fixed size. UPDATING. Both copies are written, each followed by a sync, first
+//! the one that was not read; only then does the caller act on what it wrote. A torn write therefore
+//! leaves a whole copy of what was acted on, and so does any damage to one copy. When both are damaged
+//! the journal is refused; a wrong mark is never read.
+//!
+//! The journal is also a witness: it remembers which store it belongs to and how many writes that
+//! store had seen, so that a store restored from an old backup is recognised.
+
+mod binding;
+mod frame;
+mod lock;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use binding::{Binding, Status};
+use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, FileTime, Frame};
+pub use lock::DataDir;
+use lock::io_error;
+use record::Content;
+pub use record::{JournalLease, Past, Record};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The journal's name in its data directory.
+const JOURNAL_FILE: &str = "journal";
+/// A new journal before it is whole.
+const JOURNAL_FILE_NEW: &str = "journal.new";
+/// What an operator can do about a journal that cannot be used.
+const WAY_OUT: &str =
+    "once no other process uses this data, run: snowmint worker fast-forward --data-dir";
+/// How far the kernel's stamp of the last change may lie after the moment that the journal itself
+/// took for it: the time of one write to a busy disk, not of somebody's restore.
+const STAMP_LATE_SECONDS: i64 = 3;
+
+/// An open journal. Its calls block on the disk.
+#[derive(Debug)]
+pub struct Journal {
+    dir: DataDir,
+    path: PathBuf,
+    file: File,
+    binding: Binding,
+    sequence: u64,
+    /// Which copy to write first: the one that does not hold the newest whole state.
+    first: usize,
+}
+
+impl Journal {
+    /// Opens the directory's journal, or makes one, and answers what an earlier process left in it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::JournalRefused`] when the file is damaged, a copy, or an older state put back;
+    /// [`ErrorKind::Unwritable`], [`ErrorKind::StorageFull`] and [`ErrorKind::Unavailable`] as the
+    /// system says.
+    pub fn open(dir: DataDir) -> Result<(Self, Option<Past>)> {
+        Self::open_on(dir, &binding::machine())
+    }
+
+    fn open_on(dir: DataDir, machine: &str) -> Result<(Self, Option<Past>)> {
+        let path = dir.path().join(JOURNAL_FILE);
+        match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => Self::take_up(dir, path, file, machine),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok((Self::create(dir, path, machine)?, None))
+            }
+            Err(error) => Err(io_error("open journal", &path, error)),
+        }
+    }
+
+    fn create(dir: DataDir, path: PathBuf, machine: &str) -> Result<Self> {
+        let op = "make journal";
+        let new_path = dir.path().join(JOURNAL_FILE_NEW);
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .read(true)
+            .write(true)
+            .open(&new_path)
+            .map_err(|error| io_error(op, &new_path, error))?;
+        let status = binding::status(&file).map_err(|error| io_error(op, &new_path, error))?;
+        let binding = Binding::new(machine, dir.path(), &status);
+        let mut journal = Self { dir, path, file, binding, sequence: 0, first: 0 };
+        journal.write(&Record::default())?;
+        // The name appears only once the content is whole, so that a file under it is never empty.
+        std::fs::rename(&new_path, &journal.path)
+            .and_then(|()| File::open(journal.dir.path())?.sync_all())
+            .map_err(|error| io_error(op, &journal.path, error))?;
+        Ok(journal)
+    }
+
+    fn take_up(
+        dir: DataDir,
+        path: PathBuf,
+        file: File,
+        machine: &str,
+    ) -> Result<(Self, Option<Past>)> {
+        let op = "read journal";
+        let status = binding::status(&file).map_err(|error| io_error(op, &path, error))?;
+        let refused = |reason: String| refused(op, &path, dir.path(), reason);
+        let (copy, frame) = newest(&file)
+            .map_err(|error| io_error(op, &path, error))?
+            .ok_or_else(|| refused("both of its copies are damaged".into()))?;
+        let content: Content = serde_json::from_slice(&frame.content)
+            .map_err(|error| refused(format!("its content is of another version ({error})")))?;
+        let binding = Binding::new(machine, dir.path(), &status);
+        if let Some(difference) = binding.differs_from(&content.binding) {
+            return Err(refused(difference));
+        }
+        let marks_are_sure = match stamp(&status, frame.written_at) {
+            Stamp::AsLeft => true,
+            Stamp::Touched => false,
+            Stamp::Rewritten => {
+                return Err(refused(format!(
+                    "it was last written at {}, but its content is from {}: an older state was put \
+                     back",
+                    status.modified, frame.written_at
+                )));
+            }
+        };
+        let record = content.into_record().map_err(|error| refused(error.to_string()))?;
+        let journal = Self { dir, path, file, binding, sequence: frame.sequence, first: 1 - copy };
+        Ok((journal, Some(Past { record, marks_are_sure })))
+    }
+
+    /// Makes `record` what the journal holds. When this answers, it survives the loss of power; until
+    /// then, do not act on it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooMany`] when the record is longer than a journal can hold;
+    /// [`ErrorKind::StorageFull`], [`ErrorKind::Unwritable`] and [`ErrorKind::Unavailable`] as the
+    /// system says. The journal then holds either the old record or the new one.
+    pub fn write(&mut self, record: &Record) -> Result<()> {
+        let op = "write journal";
+        let content = serde_json::to_vec(&Content::new(self.binding.clone(), record))
+            .map_err(|error| Error::internal(op, "a record has no JSON form").with_source(error))?;
+        let bytes = content.len();
+        let sequence = self.sequence.saturating_add(1);
+        let mut frame = Frame { sequence, written_at: FileTime::default(), content };
+        for copy in [self.first, 1 - self.first] {
+            frame.written_at =
+                binding::file_now(&self.file).map_err(|error| io_error(op, &self.path, error))?;
+            let Some(bytes) = frame.encode() else {
+                let limit = u64::try_from(CONTENT_BYTES_MAX).unwrap_or(u64::MAX);
+                let wanted = u64::try_from(bytes).unwrap_or(u64::MAX);
+                let what = "bytes of leases and segment sources in one journal".into();
+                return Err(Error::new(op, ErrorKind::TooMany { what, wanted, limit }));
+            };
+            self.file
+                .write_all_at(&bytes, offset(copy))
+                .and_then(|()| self.file.sync_data())
+                .map_err(|error| io_error(op, &self.path, error))?;
+            // Should the other copy fail now, the next write begins with that one.
+            self.first = 1 - copy;
+            self.sequence = sequence;
+        }
+        Ok(())
+    }
+
+    /// The data directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// Reads what a journal holds, wherever it lies and whoever wrote it, for an operator's eyes: nothing
+/// may be minted on it.
+///
+/// # Errors
+/// As [`Journal::open`], but for the place; [`ErrorKind::NotFound`] when there is none.
+pub fn inspect(dir: &DataDir) -> Result<Record> {
+    let op = "inspect journal";
+    let path = dir.path().join(JOURNAL_FILE);
+    let file = File::open(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            Error::new(op, ErrorKind::NotFound { what: format!("journal {}", path.display()) })
+        }
+        _ => io_error(op, &path, error),
+    })?;
+    let (_, frame) = newest(&file)
+        .map_err(|error| io_error(op, &path, error))?
+        .ok_or_else(|| refused(op, &path, dir.path(), "both of its copies are damaged".into()))?;
+    serde_json::from_slice::<Content>(&frame.content)
+        .map_err(|error| refused(op, &path, dir.path(), error.to_string()))?
+        .into_record()
+}
+
+/// Puts the directory's journal aside, so that the next start makes a new one. Only right once the
+/// store has been moved past everything that the journal's process may have minted: this is part of
+/// an operator's way out, and of nothing else. Answers where the old file is now; none when there was
+/// no journal.
+///
+/// # Errors
+/// As the system says.
+pub fn set_aside(dir: &DataDir) -> Result<Option<PathBuf>> {
+    let op = "set journal aside";
+    let path = dir.path().join(JOURNAL_FILE);
+    for number in 1..=1_000_u32 {
+        let aside = dir.path().join(format!("{JOURNAL_FILE}.aside-{number}"));
+        if aside.exists() {
+            continue;
+        }
+        return match std::fs::rename(&path, &aside) {
+            Ok(()) => File::open(dir.path())
+                .and_then(|dir| dir.sync_all())
+                .map(|()| Some(aside))
+                .map_err(|error| io_error(op, &path, error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(io_error(op, &path, error)),
+        };
+    }
+    let what = "journals set aside in one data directory: remove some".into();
+    Err(Error::new(op, ErrorKind::TooMany { what, wanted: 1_001, limit: 1_000 }))
+}
+
+fn refused(op: &'static str, path: &Path, dir: &Path, reason: String) -> Error {
+    let way_out = format!("{WAY_OUT} {}", dir.display());
+    let path = path.display().to_string();
+    Error::new(op, ErrorKind::JournalRefused { path, reason, way_out })
+}
+
+/// Where a copy begins. There are two, so the number is 0 or 1.
+fn offset(copy: usize) -> u64 {
+    if copy == 0 { 0 } else { COPY_BYTES_MAX as u64 }
+}
+
+/// The newest whole copy and its number.
+fn newest(file: &File) -> io::Result<Option<(usize, Frame)>> {
+    let mut best: Option<(usize, Frame)> = None;
+    for copy in [0, 1] {
+        let bytes = read_copy(file, offset(copy))?;
+        if let Some(frame) = Frame::decode(&bytes)
+            && best.as_ref().is_none_or(|(_, newest)| frame.sequence > newest.sequence)
+        {
+            best = Some((copy, frame));
+        }
+    }
+    Ok(best)
+}
+
+/// What there is of one copy.
+fn read_copy(file: &File, offset: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; COPY_BYTES_MAX];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// How the kernel's stamps compare with the journal's own.
+enum Stamp {
+    /// Nobody touched the file since the journal did.
+    AsLeft,
+    /// Something about the file changed, though not, as far as it shows, its content.
+    Touched,
+    /// The content was written by somebody else.
+    Rewritten,
+}
+
+fn stamp(status: &Status, written_at: FileTime) -> Stamp {
+    let late = |time: FileTime| {
+        let seconds = time.seconds.saturating_sub(written_at.seconds);
+        !(-STAMP_LATE_SECONDS..=STAMP_LATE_SECONDS).contains(&seconds)
+    };
+    if late(status.modified) {
+        Stamp::Rewritten
+    } else if late(status.changed) {
+        Stamp::Touched
+    } else {
+        Stamp::AsLeft
+    }
+}

@@ -1,0 +1,120 @@
+//! What a journal holds, and its form in the file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::binding::Binding;
+use crate::error::Result;
+use crate::lease::{Mark, Term};
+use crate::member::Incarnation;
+
+/// What a journal holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The identity of the store; empty before the first contact.
+    pub store: String,
+    /// The namespace in it.
+    pub namespace: String,
+    /// The highest number of writes that the store was seen to have.
+    pub writes: u64,
+    /// The member that wrote this.
+    pub incarnation: Option<Incarnation>,
+    /// Its leases.
+    pub leases: Vec<JournalLease>,
+    /// The end (first number not reserved) of what was ever reserved of each segment source.
+    pub segments: BTreeMap<String, Mark>,
+}
+
+/// A lease, as the journal knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalLease {
+    /// The pool's name.
+    pub pool: String,
+    /// The slot.
+    pub slot: u64,
+    /// The lease's term.
+    pub term: Term,
+    /// Nothing from here on has left the process.
+    pub mark: Mark,
+    /// Minting from it has ended for good.
+    pub released: bool,
+}
+
+/// What an earlier process left in the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// What it wrote last.
+    pub record: Record,
+    /// Whether the file is surely as it was left, so that its marks may be used as floors. It is not
+    /// when somebody changed the file's owner, say, or put an old state in its place and hid it well;
+    /// what it witnesses about the store holds either way.
+    pub marks_are_sure: bool,
+}
+
+/// The form in the file. Numbers and names only, so that a person can read it in need.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Content {
+    pub(super) binding: Binding,
+    store: String,
+    namespace: String,
+    writes: u64,
+    incarnation: Option<String>,
+    leases: Vec<LeaseContent>,
+    segments: BTreeMap<String, u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LeaseContent {
+    pool: String,
+    slot: u64,
+    term: u64,
+    mark: u64,
+    released: bool,
+}
+
+impl Content {
+    pub(super) fn new(binding: Binding, record: &Record) -> Self {
+        Self {
+            binding,
+            store: record.store.clone(),
+            namespace: record.namespace.clone(),
+            writes: record.writes,
+            incarnation: record.incarnation.map(|incarnation| incarnation.to_string()),
+            leases: record
+                .leases
+                .iter()
+                .map(|lease| LeaseContent {
+                    pool: lease.pool.clone(),
+                    slot: lease.slot,
+                    term: lease.term.get(),
+                    mark: lease.mark.get(),
+                    released: lease.released,
+                })
+                .collect(),
+            segments: record.segments.iter().map(|(name, end)| (name.clone(), end.get())).collect(),
+        }
+    }
+
+    pub(super) fn into_record(self) -> Result<Record> {
+        let incarnation = self.incarnation.map(|text| text.parse()).transpose()?;
+        let lease = |lease: LeaseContent| JournalLease {
+            pool: lease.pool,
+            slot: lease.slot,
+            term: Term::new(lease.term),
+            mark: Mark::new(lease.mark),
+            released: lease.released,
+        };
+        let segment = |(name, end)| (name, Mark::new(end));
+        Ok(Record {
+            store: self.store,
+            namespace: self.namespace,
+            writes: self.writes,
+            incarnation,
+            leases: self.leases.into_iter().map(lease).collect(),
+            segments: self.segments.into_iter().map(segment).collect(),
+        })
+    }
+}

@@ -1,0 +1,343 @@
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use super::*;
+use crate::lease::{Mark, Term};
+use crate::member::Incarnation;
+
+/// The first byte of a copy's content.
+const CONTENT_STARTS: u64 = frame::HEADER_BYTES as u64;
+
+/// A directory that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let number = crate::random::number().unwrap();
+        let path = std::env::temp_dir().join(format!("snowmint-journal-{name}-{number:x}"));
+        std::fs::create_dir(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    fn lock(&self) -> DataDir {
+        DataDir::lock(&self.0).unwrap()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join(JOURNAL_FILE)
+    }
+
+    /// A journal with these records written one after the other, closed again.
+    fn with(name: &str, records: &[Record]) -> Self {
+        let scratch = Self::new(name);
+        let (mut journal, past) = Journal::open(scratch.lock()).unwrap();
+        assert_eq!(past, None);
+        for record in records {
+            journal.write(record).unwrap();
+        }
+        scratch
+    }
+
+    fn read(&self) -> Result<Record> {
+        Journal::open(self.lock()).map(|(_, past)| past.unwrap().record)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn record(mark: u64) -> Record {
+    Record {
+        store: "store-1".into(),
+        namespace: "default".into(),
+        writes: mark / 2,
+        incarnation: Some(Incarnation::new(77)),
+        leases: vec![
+            JournalLease {
+                pool: "workers-10".into(),
+                slot: 3,
+                term: Term::new(9),
+                mark: Mark::new(mark),
+                released: false,
+            },
+            JournalLease {
+                pool: "workers-22-never".into(),
+                slot: 4_000_000,
+                term: Term::new(1),
+                mark: Mark::MAX,
+                released: true,
+            },
+        ],
+        segments: BTreeMap::from([("numbers".into(), Mark::new(u64::MAX))]),
+    }
+}
+
+fn is_refused(result: &Result<Record>) -> bool {
+    matches!(result.as_ref().map_err(Error::kind), Err(ErrorKind::JournalRefused { .. }))
+}
+
+#[test]
+fn what_was_written_last_is_read_back() {
+    let scratch = Scratch::with("last", &[record(1_000), record(2_000), record(3_000)]);
+    let (mut journal, past) = Journal::open(scratch.lock()).unwrap();
+    assert_eq!(past, Some(Past { record: record(3_000), marks_are_sure: true }));
+    journal.write(&record(4_000)).unwrap();
+    drop(journal);
+    assert_eq!(scratch.read().unwrap(), record(4_000));
+    assert_eq!(inspect(&scratch.lock()).unwrap(), record(4_000));
+}
+
+#[test]
+fn a_data_directory_has_one_user() {
+    let scratch = Scratch::new("lock");
+    let held = scratch.lock();
+    let second = DataDir::lock(&scratch.0).map_err(|error| error.kind().clone());
+    assert!(matches!(second, Err(ErrorKind::Locked { .. })), "{second:?}");
+    drop(held);
+    drop(scratch.lock());
+}
+
+#[test]
+fn a_path_that_is_no_directory_is_refused() {
+    let scratch = Scratch::new("file");
+    std::fs::write(scratch.0.join("plain"), "x").unwrap();
+    for path in ["plain", "plain/below"] {
+        let error = DataDir::lock(&scratch.0.join(path)).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Unwritable { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_garbled_byte_anywhere_never_changes_a_mark() {
+    let scratch = Scratch::with("garbled", &[record(1_000), record(2_000)]);
+    let whole = std::fs::read(scratch.file()).unwrap();
+    let used = whole.len() - COPY_BYTES_MAX;
+    let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
+    for start in [0, COPY_BYTES_MAX] {
+        for index in start..start + used {
+            file.write_all_at(&[whole[index] ^ 0x55], index as u64).unwrap();
+            let found = newest(&File::open(scratch.file()).unwrap()).unwrap().unwrap().1;
+            let content: Content = serde_json::from_slice(&found.content).unwrap();
+            assert_eq!(content.into_record().unwrap(), record(2_000), "byte {index}");
+            file.write_all_at(&whole[index..=index], index as u64).unwrap();
+        }
+    }
+    assert_eq!(scratch.read().unwrap(), record(2_000));
+}
+
+#[test]
+fn both_copies_garbled_are_refused_with_a_way_out() {
+    let scratch = Scratch::with("both", &[record(1_000)]);
+    let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
+    for copy in [0, 1] {
+        file.write_all_at(b"x", offset(copy) + CONTENT_STARTS).unwrap();
+    }
+    let refusal = scratch.read();
+    assert!(is_refused(&refusal), "{refusal:?}");
+    let message = refusal.unwrap_err().to_string();
+    assert!(message.contains("damaged") && message.contains("fast-forward"), "{message}");
+    assert!(is_refused(&inspect(&scratch.lock())));
+}
+
+#[test]
+fn a_file_cut_at_any_length_is_recovered_or_refused() {
+    let scratch = Scratch::with("cut", &[record(1_000), record(2_000)]);
+    let whole = std::fs::read(scratch.file()).unwrap();
+    let used = whole.len() - COPY_BYTES_MAX;
+    let in_first = (0..used).chain([used, used + 1, COPY_BYTES_MAX / 2]);
+    let in_second = COPY_BYTES_MAX..whole.len();
+    let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
+    for length in in_first.chain(in_second) {
+        file.set_len(length as u64).unwrap();
+        let found = newest(&File::open(scratch.file()).unwrap()).unwrap();
+        // Both copies hold the same: the first one is enough, less than it is nothing.
+        assert_eq!(found.is_some(), length >= used, "{length}");
+        if let Some((_, frame)) = found {
+            let content: Content = serde_json::from_slice(&frame.content).unwrap();
+            assert_eq!(content.into_record().unwrap(), record(2_000), "{length}");
+        }
+        file.write_all_at(&whole[..used], 0).unwrap();
+        file.write_all_at(&whole[COPY_BYTES_MAX..], COPY_BYTES_MAX as u64).unwrap();
+    }
+    file.set_len(0).unwrap();
+    assert!(is_refused(&scratch.read()), "an empty journal is no new journal");
+}
+
+#[test]
+fn a_write_torn_at_any_byte_leaves_the_old_state_or_the_new() {
+    let scratch = Scratch::with("torn", &[record(1_000), record(2_000)]);
+    let before = std::fs::read(scratch.file()).unwrap();
+    let (mut journal, _) = Journal::open(scratch.lock()).unwrap();
+    let order = [journal.first, 1 - journal.first];
+    journal.write(&record(3_000)).unwrap();
+    drop(journal);
+    let after = std::fs::read(scratch.file()).unwrap();
+    let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
+    let copy = |bytes: &[u8], copy: usize| {
+        let start = copy * COPY_BYTES_MAX;
+        bytes[start..Ord::min(start + COPY_BYTES_MAX, bytes.len())].to_vec()
+    };
+    let read = || {
+        let frame = newest(&File::open(scratch.file()).unwrap()).unwrap().unwrap().1;
+        let content: Content = serde_json::from_slice(&frame.content).unwrap();
+        content.into_record().unwrap()
+    };
+    for (done, now) in [(None, order[0]), (Some(order[0]), order[1])] {
+        let used = copy(&after, now).iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        for torn in 0..=used {
+            for number in [0, 1] {
+                let bytes = copy(if done == Some(number) { &after } else { &before }, number);
+                file.write_all_at(&bytes[..used.min(bytes.len())], offset(number)).unwrap();
+            }
+            file.write_all_at(&copy(&after, now)[..torn], offset(now)).unwrap();
+            let found = read();
+            if done.is_some() || torn == used {
+                assert_eq!(found, record(3_000), "{torn} bytes of copy {now}");
+            } else {
+                assert!(found == record(2_000) || found == record(3_000), "{torn} of {now}");
+            }
+        }
+    }
+}
+
+#[test]
+fn after_damage_to_one_copy_the_next_write_begins_with_it() {
+    for damaged in [0, 1] {
+        let scratch = Scratch::with("heal", &[record(1_000)]);
+        let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
+        file.write_all_at(b"x", offset(damaged) + CONTENT_STARTS).unwrap();
+        let (journal, past) = Journal::open(scratch.lock()).unwrap();
+        assert_eq!(past.unwrap().record, record(1_000));
+        assert_eq!(journal.first, damaged);
+    }
+}
+
+#[test]
+fn a_copy_at_another_path_is_refused() {
+    let scratch = Scratch::with("original", &[record(1_000)]);
+    let other = Scratch::new("copy");
+    std::fs::copy(scratch.file(), other.file()).unwrap();
+    let refusal = other.read();
+    assert!(is_refused(&refusal), "{refusal:?}");
+    let message = refusal.unwrap_err().to_string();
+    assert!(message.contains(&scratch.0.display().to_string()), "{message}");
+    assert_eq!(scratch.read().unwrap(), record(1_000), "the original is as good as before");
+}
+
+#[test]
+fn a_directory_moved_elsewhere_is_refused() {
+    let scratch = Scratch::with("moved", &[record(1_000)]);
+    let moved = Scratch(scratch.0.with_extension("elsewhere"));
+    std::fs::rename(&scratch.0, &moved.0).unwrap();
+    assert!(is_refused(&moved.read()));
+}
+
+#[test]
+fn a_backup_restored_at_the_same_path_is_refused() {
+    let scratch = Scratch::with("backup", &[record(1_000)]);
+    let backup = scratch.0.join("backup");
+    std::fs::copy(scratch.file(), &backup).unwrap();
+    let (mut journal, _) = Journal::open(scratch.lock()).unwrap();
+    journal.write(&record(9_000)).unwrap();
+    drop(journal);
+    std::fs::rename(&backup, scratch.file()).unwrap();
+    assert!(is_refused(&scratch.read()));
+}
+
+#[test]
+fn an_older_state_written_into_the_file_later_is_refused() {
+    let scratch = Scratch::with("in-place", &[record(1_000)]);
+    let old = std::fs::read(scratch.file()).unwrap();
+    let (mut journal, _) = Journal::open(scratch.lock()).unwrap();
+    journal.write(&record(9_000)).unwrap();
+    drop(journal);
+    let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
+    file.write_all_at(&old, 0).unwrap();
+    let later = file.metadata().unwrap().modified().unwrap() + Duration::from_secs(60);
+    file.set_modified(later).unwrap();
+    let refusal = scratch.read();
+    assert!(is_refused(&refusal), "{refusal:?}");
+    assert!(refusal.unwrap_err().to_string().contains("older state"));
+}
+
+#[test]
+fn stamps_tell_the_journals_own_writes_from_others() {
+    let at = |seconds| FileTime { seconds, nanoseconds: 0 };
+    let status = |modified, changed| Status {
+        device: None,
+        inode: 1,
+        born: None,
+        modified: at(modified),
+        changed: at(changed),
+    };
+    let verdict = |modified, changed| match stamp(&status(modified, changed), at(1_000)) {
+        Stamp::AsLeft => "as left",
+        Stamp::Touched => "touched",
+        Stamp::Rewritten => "rewritten",
+    };
+    assert_eq!(verdict(1_000, 1_000), "as left");
+    assert_eq!(verdict(1_003, 1_003), "as left");
+    assert_eq!(verdict(1_000, 1_004), "touched", "its owner was changed, or it was well hidden");
+    assert_eq!(verdict(1_004, 1_004), "rewritten");
+    assert_eq!(verdict(996, 1_000), "rewritten");
+    assert_eq!(verdict(i64::MIN, i64::MAX), "rewritten");
+}
+
+#[test]
+fn another_machine_is_refused_and_an_unknown_one_is_not() {
+    let scratch = Scratch::new("machine");
+    let (mut journal, _) = Journal::open_on(scratch.lock(), "m1").unwrap();
+    journal.write(&record(5)).unwrap();
+    drop(journal);
+    let open =
+        |machine| Journal::open_on(scratch.lock(), machine).map(|(_, past)| past.unwrap().record);
+    assert!(is_refused(&open("m2")));
+    assert_eq!(open("m1").unwrap(), record(5));
+    assert_eq!(open("").unwrap(), record(5));
+}
+
+#[test]
+fn a_record_too_long_is_refused_and_the_old_one_stays() {
+    let scratch = Scratch::with("long", &[record(5)]);
+    let (mut journal, _) = Journal::open(scratch.lock()).unwrap();
+    let mut long = record(6);
+    long.segments = (0..40_000).map(|n| (format!("source-{n:050}"), Mark::new(n))).collect();
+    let error = journal.write(&long).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::TooMany { .. }), "{error}");
+    drop(journal);
+    assert_eq!(scratch.read().unwrap(), record(5));
+}
+
+#[test]
+fn a_journal_set_aside_makes_room_for_a_new_one() {
+    let scratch = Scratch::with("aside", &[record(5)]);
+    let aside = set_aside(&scratch.lock()).unwrap().unwrap();
+    assert!(aside.exists());
+    let (journal, past) = Journal::open(scratch.lock()).unwrap();
+    assert_eq!(past, None);
+    drop(journal);
+    assert_ne!(set_aside(&scratch.lock()).unwrap(), Some(aside));
+    assert_eq!(set_aside(&scratch.lock()).unwrap(), None);
+    let error = inspect(&scratch.lock()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotFound { .. }), "{error}");
+}
+
+#[test]
+fn a_half_made_journal_is_no_journal() {
+    let scratch = Scratch::new("half");
+    std::fs::write(scratch.0.join(JOURNAL_FILE_NEW), "half").unwrap();
+    let (_, past) = Journal::open(scratch.lock()).unwrap();
+    assert_eq!(past, None);
+}
+
+#[test]
+fn file_time_is_the_time_of_the_machine() {
+    let scratch = Scratch::with("time", &[record(5)]);
+    let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let now = binding::file_now(&file).unwrap();
+    assert!(now.seconds > 1_700_000_000, "{now}");
+}
