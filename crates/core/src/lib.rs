@@ -24,8 +24,19 @@
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+mod advance;
+pub mod clock;
+pub mod generator;
 pub mod layout;
+mod sync;
 mod time;
 
+pub use advance::{Advance, Ordinal, Rules, SequenceStart, State, TickWindow, advance};
+pub use clock::{CachedClock, Clock, ClockStep, ManualClock, Observer, Pause};
+#[cfg(feature = "std")]
+pub use clock::{Refresher, SystemClock};
+pub use generator::{
+    ClockSequence, Generator, LocalGenerator, Refusal, Ring, Rollback, Settings, Short,
+};
 pub use layout::{Layout, LayoutError, OutOfRange, Parts};
 pub use time::{ElapsedMillis, Tick, UnixMillis, Window};

@@ -39,7 +39,7 @@ impl Place {
 
 /// The `bits` lowest bits set; `bits` is at most 64.
 const fn low_bits(bits: u8) -> u64 {
-    if bits == 0 { 0 } else { u64::MAX >> (64 - bits as u32) }
+    if bits == 0 { 0 } else { u64::MAX >> 64_u32.saturating_sub(bits as u32) }
 }
 
 /// How the bits of an ID are divided: time first, then clock bits (if any), worker and sequence in

@@ -1,0 +1,216 @@
+//! The whole algorithm, as one pure function.
+//!
+//! Every generator, the property tests, the model checker and the simulator call [`advance`]; an
+//! atomic only retries it. It reads no clock, and gives the same answer for the same arguments.
+//!
+//! Ticks and sequence are one number here, an [`Ordinal`]: `tick << sequence_bits | sequence`. It only
+//! ever grows, and each ordinal is taken once. That is the proof of uniqueness; where an ordinal's
+//! bits go in an ID is the layout's business.
+
+use crate::time::Tick;
+
+/// A place in a generator's own order: tick and sequence as one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ordinal(u64);
+
+impl Ordinal {
+    /// The ordinal with this number.
+    #[inline]
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[inline]
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The first ordinal of a tick. Ticks past every layout give the highest ordinals.
+    #[must_use]
+    pub const fn first_of(tick: u64, rules: &Rules) -> Self {
+        let bits = rules.sequence_bits as u32;
+        if tick > u64::MAX >> bits { Self(u64::MAX) } else { Self(tick << bits) }
+    }
+
+    /// The tick.
+    #[must_use]
+    pub const fn tick(self, rules: &Rules) -> u64 {
+        self.0 >> rules.sequence_bits
+    }
+
+    /// The sequence within the tick.
+    #[must_use]
+    pub const fn sequence(self, rules: &Rules) -> u64 {
+        self.0 & rules.sequence_max()
+    }
+}
+
+/// With which sequence number a tick begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SequenceStart {
+    /// With 0.
+    #[default]
+    Zero,
+    /// With a number below the given one, different from tick to tick (Leaf takes 100), so that
+    /// `id % n` spreads at low rates. `seed` tells processes apart.
+    RandomBelow {
+        /// Exclusive bound; 0 and 1 mean zero.
+        bound: u64,
+        /// Any number.
+        seed: u64,
+    },
+    /// Where the tick before left off, until half of the sequence is used up (CosId's reset
+    /// threshold): at one ID a tick `id % n` takes turns, but for an `n` that has a factor in common
+    /// with what an ID grows by from tick to tick (5, in layouts with 22 bits below the time).
+    Carried,
+}
+
+/// What does not change from one call to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Bits of the sequence; 1 to 62.
+    pub sequence_bits: u8,
+    /// The layout's last tick.
+    pub tick_max: u64,
+    /// How many ticks an ID may lag the clock, so that unused ticks serve a burst.
+    pub lag_ticks: u64,
+    /// How many ticks an ID may lead the clock.
+    pub lead_ticks: u64,
+    /// With which sequence number a tick begins.
+    pub start: SequenceStart,
+}
+
+impl Rules {
+    /// The highest sequence number.
+    #[must_use]
+    pub const fn sequence_max(&self) -> u64 {
+        !(u64::MAX << self.sequence_bits)
+    }
+}
+
+/// Where a generator stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Everything below is taken.
+    pub next: Ordinal,
+    /// Everything issued lies below. Lower than `next` only when counters overshot: those ordinals
+    /// are spent, but nobody has an ID of them.
+    pub issued: Ordinal,
+}
+
+impl State {
+    /// Everything below `next` is taken, and may have been issued.
+    #[must_use]
+    pub const fn at(next: Ordinal) -> Self {
+        Self { next, issued: next }
+    }
+}
+
+/// The ticks that a window holds wholly: from `floor` (inclusive) to `end` (exclusive).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickWindow {
+    /// The first tick that may be minted.
+    pub floor: u64,
+    /// The first tick that may not.
+    pub end: u64,
+}
+
+/// What [`advance`] says. There is no other outcome: a lost race is retried by the caller of
+/// `advance` and never surfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// These ordinals may be taken. All lie in one tick; `count` may be less than was wanted.
+    Issued {
+        /// The first of them.
+        first: Ordinal,
+        /// How many; never 0.
+        count: u64,
+    },
+    /// All of the ticks that the clock allows are used up.
+    TickFull {
+        /// The clock must reach this tick.
+        next_tick: Tick,
+    },
+    /// The last ID's tick is ahead of the clock, and of the lead that is allowed.
+    ClockBehind {
+        /// By so many ticks beyond what is allowed.
+        by_ticks: u64,
+    },
+    /// The next tick is not in the window.
+    WindowSpent,
+    /// The layout's years have run out.
+    EpochSpent,
+}
+
+/// Which ordinals may be taken next, at clock tick `now`, of `wanted` (at least 1) that are asked for.
+///
+/// The answer never lies below `state.next`, below the window's floor, at or past its end, past the
+/// layout's last tick, or more than the allowed lead ahead of `now`; and never more than the allowed
+/// lag behind `now`.
+#[must_use]
+pub fn advance(state: State, now: u64, wanted: u64, window: TickWindow, rules: &Rules) -> Advance {
+    if now > rules.tick_max {
+        return Advance::EpochSpent;
+    }
+    let latest = now.saturating_add(rules.lead_ticks);
+    let earliest = now.saturating_sub(rules.lag_ticks).max(window.floor);
+    let first = begin(state.next, earliest, rules);
+    let tick = first.tick(rules);
+    if tick > rules.tick_max {
+        return Advance::EpochSpent;
+    }
+    if tick > latest {
+        // The last tick that somebody may have an ID of.
+        let reached = match state.issued.get().checked_sub(1) {
+            Some(last) => Ordinal(last).tick(rules).max(window.floor.saturating_sub(1)),
+            None => window.floor.saturating_sub(1),
+        };
+        return match reached.checked_sub(latest) {
+            None | Some(0) => {
+                Advance::TickFull { next_tick: Tick::new(tick.saturating_sub(rules.lead_ticks)) }
+            }
+            Some(by_ticks) => Advance::ClockBehind { by_ticks },
+        };
+    }
+    if tick >= window.end {
+        return Advance::WindowSpent;
+    }
+    let room = rules.sequence_max().saturating_sub(first.sequence(rules)).saturating_add(1);
+    Advance::Issued { first, count: room.min(wanted.max(1)) }
+}
+
+/// The first ordinal to take: `next`, or a later one where a new tick begins.
+fn begin(next: Ordinal, earliest: u64, rules: &Rules) -> Ordinal {
+    let tick = next.tick(rules).max(earliest);
+    if tick == next.tick(rules) && next.sequence(rules) != 0 {
+        return next;
+    }
+    let start = match rules.start {
+        SequenceStart::Zero => 0,
+        SequenceStart::RandomBelow { bound, seed } => {
+            below(bound.min(rules.sequence_max()), mixed(tick ^ seed))
+        }
+        SequenceStart::Carried => {
+            let carried = next.sequence(rules);
+            if carried > rules.sequence_max() / 2 { 0 } else { carried }
+        }
+    };
+    Ordinal(Ordinal::first_of(tick, rules).get().saturating_add(start))
+}
+
+/// A number below `bound`, from 64 even bits.
+fn below(bound: u64, bits: u64) -> u64 {
+    let product = u128::from(bits).wrapping_mul(u128::from(bound));
+    u64::try_from(product >> 64).unwrap_or(0)
+}
+
+/// Spreads neighbouring numbers over 64 bits: the finaliser of SplitMix64 (Steele and others, 2014).
+const fn mixed(number: u64) -> u64 {
+    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

@@ -1,0 +1,79 @@
+//! A clock for tests and simulations.
+
+use super::{Clock, Pause, Reading};
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::UnixMillis;
+
+/// A clock that stands still until it is told to move, and can go back. Shared by reference.
+///
+/// Wall and elapsed time move apart only when told to: [`ManualClock::advance_ms`] moves both,
+/// [`ManualClock::set`] moves only the wall time, as an operator or NTP does.
+#[derive(Debug)]
+pub struct ManualClock {
+    wall_us: AtomicU64,
+    elapsed_us: AtomicU64,
+}
+
+impl ManualClock {
+    /// A clock that shows `wall`, with an elapsed time of zero.
+    #[must_use]
+    pub fn new(wall: UnixMillis) -> Self {
+        Self {
+            wall_us: AtomicU64::new(wall.get().saturating_mul(1_000)),
+            elapsed_us: AtomicU64::new(0),
+        }
+    }
+
+    /// Time passes: wall and elapsed time both move ahead.
+    pub fn advance_ms(&self, ms: u64) {
+        self.advance_us(ms.saturating_mul(1_000));
+    }
+
+    /// Time passes, in microseconds.
+    pub fn advance_us(&self, us: u64) {
+        self.elapsed_us.fetch_add(us, Ordering::SeqCst);
+        self.wall_us.fetch_add(us, Ordering::SeqCst);
+    }
+
+    /// Time passes that the wall clock does not see, as on a machine whose clock has frozen.
+    pub fn freeze_for_ms(&self, ms: u64) {
+        self.elapsed_us.fetch_add(ms.saturating_mul(1_000), Ordering::SeqCst);
+    }
+
+    /// The wall clock is set; elapsed time stays.
+    pub fn set(&self, wall: UnixMillis) {
+        self.wall_us.store(wall.get().saturating_mul(1_000), Ordering::SeqCst);
+    }
+
+    /// The wall clock is set back by `ms`, at most to 1970.
+    pub fn step_back_ms(&self, ms: u64) {
+        let wall_us = self.wall_us.load(Ordering::SeqCst);
+        self.wall_us.store(wall_us.saturating_sub(ms.saturating_mul(1_000)), Ordering::SeqCst);
+    }
+
+    /// The wall clock is set ahead by `ms`.
+    pub fn step_ahead_ms(&self, ms: u64) {
+        self.wall_us.fetch_add(ms.saturating_mul(1_000), Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn unix_ms(&self) -> UnixMillis {
+        self.read().wall()
+    }
+
+    fn read(&self) -> Reading {
+        Reading {
+            wall_us: self.wall_us.load(Ordering::SeqCst),
+            elapsed_us: self.elapsed_us.load(Ordering::SeqCst),
+        }
+    }
+}
+
+impl Pause for ManualClock {
+    /// Time passes at once: up to `wall`, and no more than `at_most_ms`.
+    fn pause_until(&self, wall: UnixMillis, at_most_ms: u64) {
+        let left_us = wall.get().saturating_mul(1_000).saturating_sub(self.read().wall_us);
+        self.advance_us(left_us.min(at_most_ms.saturating_mul(1_000)));
+    }
+}

@@ -1,0 +1,101 @@
+//! Where time comes from.
+//!
+//! The seam is small: a wall time for the hot path, and a reading of wall and elapsed time together
+//! for decisions. [`SystemClock`] is the default, [`ManualClock`] goes where a test sends it, and
+//! [`CachedClock`] puts a stored time in front of another clock.
+
+mod cached;
+mod manual;
+#[cfg(feature = "std")]
+mod refresher;
+mod step;
+#[cfg(feature = "std")]
+mod system;
+
+pub use cached::CachedClock;
+pub use manual::ManualClock;
+#[cfg(feature = "std")]
+pub use refresher::{REFRESH_EVERY_US, Refresher};
+pub use step::{ClockStep, Direction, Observer, Outcome};
+pub(crate) use step::{Step, StepWatch};
+#[cfg(feature = "std")]
+pub use system::SystemClock;
+
+use crate::time::{ElapsedMillis, UnixMillis};
+
+/// Wall and elapsed time, read as nearly at the same instant as the clock can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Wall time: microseconds since 1970-01-01T00:00:00Z.
+    pub wall_us: u64,
+    /// Elapsed time: microseconds since an arbitrary start. Never goes back.
+    pub elapsed_us: u64,
+}
+
+impl Reading {
+    /// The wall time in milliseconds.
+    #[must_use]
+    pub const fn wall(self) -> UnixMillis {
+        UnixMillis::new(self.wall_us / 1_000)
+    }
+
+    /// The elapsed time in milliseconds.
+    #[must_use]
+    pub const fn elapsed(self) -> ElapsedMillis {
+        ElapsedMillis::new(self.elapsed_us / 1_000)
+    }
+}
+
+/// A source of time. Wall time may step at any moment; elapsed time never goes back.
+pub trait Clock {
+    /// The wall time for the hot path. May be cached: the clock says how old it can be.
+    fn unix_ms(&self) -> UnixMillis;
+
+    /// Wall and elapsed time as they are now, never cached.
+    fn read(&self) -> Reading;
+}
+
+/// A clock that can also wait.
+pub trait Pause: Clock {
+    /// Waits until the wall time may have reached `wall`, and no longer than `at_most_ms` of elapsed
+    /// time. May return early.
+    fn pause_until(&self, wall: UnixMillis, at_most_ms: u64);
+}
+
+impl<C: Clock + ?Sized> Clock for &C {
+    #[inline]
+    fn unix_ms(&self) -> UnixMillis {
+        (**self).unix_ms()
+    }
+
+    #[inline]
+    fn read(&self) -> Reading {
+        (**self).read()
+    }
+}
+
+impl<C: Pause + ?Sized> Pause for &C {
+    fn pause_until(&self, wall: UnixMillis, at_most_ms: u64) {
+        (**self).pause_until(wall, at_most_ms);
+    }
+}
+
+#[cfg(feature = "std")]
+impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
+    #[inline]
+    fn unix_ms(&self) -> UnixMillis {
+        (**self).unix_ms()
+    }
+
+    #[inline]
+    fn read(&self) -> Reading {
+        (**self).read()
+    }
+}
+
+#[cfg(feature = "std")]
+impl<C: Pause + ?Sized> Pause for std::sync::Arc<C> {
+    fn pause_until(&self, wall: UnixMillis, at_most_ms: u64) {
+        (**self).pause_until(wall, at_most_ms);
+    }
+}

@@ -1,0 +1,107 @@
+//! The thread that keeps a [`CachedClock`] fresh, for embedders who want one.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use super::{CachedClock, Clock};
+
+/// How often the stored time is refreshed, unless told otherwise.
+pub const REFRESH_EVERY_US: u64 = 500;
+
+/// How long nobody must have asked for the time until the refresher parks.
+const IDLE_US: u64 = 100_000;
+
+/// Refreshes a [`CachedClock`] until it is dropped.
+///
+/// **Freshness.** A stored time is at most `every` old, plus what the scheduler takes to wake the
+/// thread; the longest gap seen is [`Refresher::gap_us_max`]. **Idle.** After 0.1 s without a use it
+/// empties the cache and parks: an idle process has no wake-ups, and the first read after that asks
+/// the clock itself. **Ends** with its handle.
+#[derive(Debug)]
+pub struct Refresher {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    gap_us_max: AtomicU64,
+}
+
+impl Refresher {
+    /// Starts a thread that refreshes `clock` every [`REFRESH_EVERY_US`].
+    ///
+    /// # Errors
+    /// When the operating system cannot start a thread.
+    pub fn spawn<C>(clock: Arc<CachedClock<C>>) -> io::Result<Self>
+    where
+        C: Clock + Send + Sync + 'static,
+    {
+        Self::spawn_every(clock, Duration::from_micros(REFRESH_EVERY_US))
+    }
+
+    /// Starts a thread that refreshes `clock` at the given interval.
+    ///
+    /// # Errors
+    /// When the operating system cannot start a thread.
+    pub fn spawn_every<C>(clock: Arc<CachedClock<C>>, every: Duration) -> io::Result<Self>
+    where
+        C: Clock + Send + Sync + 'static,
+    {
+        let shared = Arc::new(Shared::default());
+        let thread = thread::Builder::new().name("snowmint-clock".into()).spawn({
+            let shared = Arc::clone(&shared);
+            move || run(&clock, &shared, every)
+        })?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// The longest time between two refreshes so far, in microseconds of elapsed time.
+    #[must_use]
+    pub fn gap_us_max(&self) -> u64 {
+        self.shared.gap_us_max.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Refresher {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It has no panic to pass on.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run<C: Clock>(clock: &CachedClock<C>, shared: &Shared, every: Duration) {
+    clock.refreshed_by(Some(thread::current()));
+    let every_us = u64::try_from(every.as_micros()).unwrap_or(u64::MAX).max(1);
+    let mut refreshed_us = None;
+    let mut unused_us: u64 = 0;
+    while !shared.stop.load(Ordering::SeqCst) {
+        clock.refresh();
+        let now_us = clock.get_ref().read().elapsed_us;
+        if let Some(last_us) = refreshed_us.replace(now_us) {
+            shared.gap_us_max.fetch_max(now_us.saturating_sub(last_us), Ordering::Relaxed);
+        }
+        if clock.take_used() {
+            unused_us = 0;
+        } else {
+            unused_us = unused_us.saturating_add(every_us);
+        }
+        if unused_us < IDLE_US {
+            thread::park_timeout(every);
+        } else {
+            clock.park();
+            refreshed_us = None;
+            unused_us = 0;
+        }
+    }
+    clock.refreshed_by(None);
+    clock.forget();
+}

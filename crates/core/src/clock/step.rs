@@ -1,0 +1,144 @@
+//! Clock steps: how they are noticed, and how they are told.
+
+use core::fmt;
+
+use super::Reading;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Which way the wall clock was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// It went back.
+    Back,
+    /// It jumped ahead.
+    Ahead,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Back => "back",
+            Self::Ahead => "ahead",
+        })
+    }
+}
+
+/// What a generator did about a clock step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Nothing minted yet was affected: minting goes on from the clock as it is now.
+    Unaffected,
+    /// Ticks go on from elapsed time at half speed until the clock has caught up.
+    Held,
+    /// Ticks lead the clock, within the lead that the source may have.
+    Led,
+    /// Another clock value (or another cell of the ring) serves from here on.
+    Moved,
+    /// No ID until the clock has caught up: callers get an error.
+    Refused,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unaffected => "unaffected",
+            Self::Held => "held",
+            Self::Led => "led",
+            Self::Moved => "moved",
+            Self::Refused => "refused",
+        })
+    }
+}
+
+/// One step of the wall clock against elapsed time, as one generator met it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockStep {
+    /// Which way.
+    pub direction: Direction,
+    /// How far, in milliseconds, rounded up.
+    pub by_ms: u64,
+    /// The source's policy, by its configuration name.
+    pub policy: &'static str,
+    /// What was done.
+    pub outcome: Outcome,
+}
+
+impl fmt::Display for ClockStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { direction, by_ms, policy, outcome } = self;
+        write!(f, "the clock went {direction} by {by_ms} ms (policy {policy}: {outcome})")
+    }
+}
+
+/// Is told of every clock step once, also when the policy hides it from callers. Called on the
+/// thread that met the step, while it mints: keep it short.
+pub trait Observer {
+    /// The wall clock was set.
+    fn clock_step(&self, step: &ClockStep);
+}
+
+impl Observer for () {
+    fn clock_step(&self, _: &ClockStep) {}
+}
+
+impl<O: Observer + ?Sized> Observer for &O {
+    fn clock_step(&self, step: &ClockStep) {
+        (**self).clock_step(step);
+    }
+}
+
+#[cfg(feature = "std")]
+impl<O: Observer + ?Sized> Observer for std::sync::Arc<O> {
+    fn clock_step(&self, step: &ClockStep) {
+        (**self).clock_step(step);
+    }
+}
+
+/// A step before it is known what is done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) direction: Direction,
+    pub(crate) by_ms: u64,
+}
+
+/// Differences below this are the rounding and the latency of two clock reads, not a step. Elapsed
+/// clocks are slewed together with the wall clock, so between steps the difference stays put.
+const STEP_US_MIN: u64 = 500;
+
+/// No reading yet.
+const NEVER: u64 = u64::MAX;
+
+/// Notices when wall time moves against elapsed time. Each step is returned to exactly one caller.
+#[derive(Debug)]
+pub(crate) struct StepWatch {
+    /// Wall minus elapsed time at the last reading, in microseconds, wrapping.
+    offset_us: AtomicU64,
+}
+
+impl StepWatch {
+    pub(crate) fn new() -> Self {
+        Self { offset_us: AtomicU64::new(NEVER) }
+    }
+
+    pub(crate) fn observe(&self, reading: Reading) -> Option<Step> {
+        let offset_us = reading.wall_us.wrapping_sub(reading.elapsed_us);
+        // Relaxed: the word stands alone, and the compare-and-swap picks the one who reports.
+        let last_us = self.offset_us.load(Ordering::Relaxed);
+        let ahead_us = offset_us.wrapping_sub(last_us);
+        let back_us = last_us.wrapping_sub(offset_us);
+        let (direction, by_us) = if ahead_us < back_us {
+            (Direction::Ahead, ahead_us)
+        } else {
+            (Direction::Back, back_us)
+        };
+        if last_us != NEVER && by_us < STEP_US_MIN {
+            return None;
+        }
+        let won = self
+            .offset_us
+            .compare_exchange(last_us, offset_us, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok();
+        (won && last_us != NEVER).then_some(Step { direction, by_ms: by_us.div_ceil(1_000) })
+    }
+}

@@ -1,0 +1,71 @@
+//! The one place where this crate reads real time and really waits.
+#![allow(clippy::disallowed_methods)]
+
+use core::time::Duration;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Instant, SystemTime};
+
+use super::{Clock, Pause, Reading};
+use crate::time::UnixMillis;
+
+/// The operating system's clock: wall time by `SystemTime`, elapsed time by `Instant`.
+///
+/// `Instant` does not count time that the machine was suspended, so a resume looks like a step ahead.
+/// That costs nothing here: elapsed time only paces a held clock and tells steps. Leases, where it
+/// would matter, use a clock that counts suspend (`snowmint-coord`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+/// Elapsed times count from the first reading in this process.
+static START: OnceLock<Instant> = OnceLock::new();
+
+/// Reading wall and elapsed time takes tens of nanoseconds; when it took longer than this, something
+/// came in between, and the two belong to different moments.
+const READ_US_MAX: u64 = 50;
+
+/// How often an interrupted reading is tried again. The last one is taken as it is.
+const READ_TRIES: u32 = 4;
+
+impl SystemClock {
+    fn elapsed_us() -> u64 {
+        let start = START.get_or_init(Instant::now);
+        u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn wall() -> Duration {
+        // A clock before 1970 reads as 1970; every layout then says that it is before its epoch.
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO)
+    }
+}
+
+impl Clock for SystemClock {
+    #[inline]
+    fn unix_ms(&self) -> UnixMillis {
+        let wall = Self::wall();
+        // Not `as_millis`, whose 128-bit arithmetic costs as much as the system call.
+        let ms = wall.as_secs().wrapping_mul(1_000).wrapping_add(u64::from(wall.subsec_millis()));
+        UnixMillis::new(ms)
+    }
+
+    fn read(&self) -> Reading {
+        let mut before_us = Self::elapsed_us();
+        let mut tries: u32 = 1;
+        loop {
+            let wall_us = u64::try_from(Self::wall().as_micros()).unwrap_or(u64::MAX);
+            let after_us = Self::elapsed_us();
+            if after_us.saturating_sub(before_us) <= READ_US_MAX || tries == READ_TRIES {
+                return Reading { wall_us, elapsed_us: after_us };
+            }
+            before_us = after_us;
+            tries = tries.saturating_add(1);
+        }
+    }
+}
+
+impl Pause for SystemClock {
+    fn pause_until(&self, wall: UnixMillis, at_most_ms: u64) {
+        let until = Duration::from_millis(wall.get()).saturating_sub(Self::wall());
+        thread::sleep(until.min(Duration::from_millis(at_most_ms)));
+    }
+}

@@ -1,0 +1,141 @@
+//! Layouts with clock bits: a rollback moves the worker to another clock value (article 000).
+
+use crate::clock::{Clock, Observer, Outcome, StepWatch};
+use crate::clock::{ClockStep, Direction, Reading, Step};
+use crate::sync::{AtomicU64, Ordering};
+
+use super::refusal::{Refusal, Short};
+use super::shared::Generator;
+
+/// The policy's name in logs and metrics.
+const POLICY: &str = "clock_sequence";
+
+/// One generator for each clock value of a worker; one of them serves at a time.
+///
+/// When the clock goes back behind the last ID of the serving value, the next value whose own last ID
+/// lies below the clock takes over. When none does, minting is refused. (The article's version wraps
+/// round to the first value and repeats its IDs.)
+///
+/// Each value is a slot of its own with its own window, so that the values' marks outlive the
+/// process. Only the serving value needs its window extended ahead of need.
+///
+/// - **Lock-free**, as [`Generator`] is.
+/// - **Increasing** from one rollback to the next.
+/// - **Non-persistent**: the values' marks are in their leases.
+#[derive(Debug)]
+pub struct ClockSequence<V, C, O = ()> {
+    values: V,
+    serving: AtomicU64,
+    watch: StepWatch,
+    clock: C,
+    observer: O,
+}
+
+impl<V, C, O> ClockSequence<V, C, O>
+where
+    V: AsRef<[Generator<C>]>,
+    C: Clock,
+    O: Observer,
+{
+    /// The given generators, one for each clock value, each with the policy
+    /// [`Rollback::Fail`](super::Rollback::Fail); `clock` is the one they have too. The first whose
+    /// last ID lies below the clock serves first.
+    pub fn new(values: V, clock: C, observer: O) -> Self {
+        Self { values, serving: AtomicU64::new(0), watch: StepWatch::new(), clock, observer }
+    }
+
+    /// One ID, without ever waiting.
+    ///
+    /// # Errors
+    /// [`Refusal`]; [`Refusal::NoClockValue`] when the clock lies behind the last IDs of all values.
+    #[inline]
+    pub fn try_mint(&self) -> Result<u64, Refusal> {
+        if let Some(generator) = self.serving_generator()
+            && let Some(id) = generator.try_open()
+        {
+            return Ok(id);
+        }
+        self.serve(|generator, reading| {
+            let (block, _) = generator.take_at(reading, 1)?;
+            Ok(generator.shape().id(block.first.get()))
+        })
+    }
+
+    /// Fills the whole buffer, without ever waiting.
+    ///
+    /// # Errors
+    /// As [`Generator::try_fill`].
+    pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
+        for (made, slot) in out.iter_mut().enumerate() {
+            *slot = self.try_mint().map_err(|why| Short { made, why })?;
+        }
+        Ok(())
+    }
+
+    /// The clock.
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// Which clock value serves.
+    pub fn serving(&self) -> usize {
+        usize::try_from(self.serving.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
+    }
+
+    /// The generators, by clock value.
+    pub fn values(&self) -> &[Generator<C>] {
+        self.values.as_ref()
+    }
+
+    fn serving_generator(&self) -> Option<&Generator<C>> {
+        self.values.as_ref().get(self.serving())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn serve(
+        &self,
+        mint: impl Fn(&Generator<C>, Reading) -> Result<u64, Refusal>,
+    ) -> Result<u64, Refusal> {
+        let reading = self.clock.read();
+        let step = self.watch.observe(reading);
+        let values = self.values.as_ref();
+        let first = self.serving();
+        let mut nearest_ms = u64::MAX;
+        for (index, generator) in turns(values, first) {
+            match mint(generator, reading) {
+                Err(Refusal::ClockBehind { by_ms, .. }) => nearest_ms = nearest_ms.min(by_ms),
+                answer => {
+                    // Also when the answer is that its window must be extended first.
+                    self.move_to(first, index);
+                    let outcome = if index == first { Outcome::Unaffected } else { Outcome::Moved };
+                    self.report(step, outcome);
+                    return answer;
+                }
+            }
+        }
+        self.report(step, Outcome::Refused);
+        let values = u64::try_from(values.len()).unwrap_or(u64::MAX);
+        Err(Refusal::NoClockValue { values, by_ms: nearest_ms })
+    }
+
+    fn move_to(&self, from: usize, to: usize) {
+        if let (Ok(from), Ok(to)) = (u64::try_from(from), u64::try_from(to)) {
+            // When another thread has moved already, its choice stands.
+            let _ = self.serving.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    fn report(&self, step: Option<Step>, outcome: Outcome) {
+        if let Some(Step { direction, by_ms }) = step {
+            let outcome = if direction == Direction::Ahead { Outcome::Unaffected } else { outcome };
+            self.observer.clock_step(&ClockStep { direction, by_ms, policy: POLICY, outcome });
+        }
+    }
+}
+
+/// All of the values with their indices, in turn, from `first` on.
+fn turns<T>(values: &[T], first: usize) -> impl Iterator<Item = (usize, &T)> {
+    let from_first = values.iter().enumerate().skip(first);
+    from_first.chain(values.iter().enumerate().take(first))
+}

@@ -1,0 +1,272 @@
+//! What all generators share: the clock's reading, the policy, the window, and the call to `advance`.
+//! Where the state is kept, and how it is swapped, is each generator's own.
+
+use crate::advance::{Advance, Ordinal, Rules, State, TickWindow, advance};
+use crate::clock::{ClockStep, Direction, Observer, Outcome, Reading, Step, StepWatch};
+use crate::layout::{Layout, OutOfRange};
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::{UnixMillis, Window};
+
+use super::refusal::Refusal;
+use super::settings::{Rollback, Settings, WaitFor};
+use super::shape::Shape;
+
+/// Not holding.
+const NOT_HELD: u64 = 0;
+
+#[derive(Debug)]
+pub(super) struct Engine<O> {
+    pub(super) shape: Shape,
+    pub(super) rules: Rules,
+    pub(super) settings: Settings,
+    floor_tick: u64,
+    /// The first tick that no grant covers. Only grows.
+    end_tick: AtomicU64,
+    watch: StepWatch,
+    /// Hold: twice the held time less the elapsed time, in microseconds, wrapping; [`NOT_HELD`] when
+    /// the clock leads. One word, so that holding needs no lock: held time is half of this plus half
+    /// of the elapsed time.
+    hold: AtomicU64,
+    steps_back: AtomicU64,
+    steps_ahead: AtomicU64,
+    observer: O,
+}
+
+/// Ordinals that may be taken, and for how long the clock lets others follow them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grant {
+    pub(super) first: Ordinal,
+    pub(super) count: u64,
+    /// The wall time from which, for one unit, the same tick holds.
+    pub(super) open_from_ms: u64,
+    pub(super) outcome: Outcome,
+}
+
+/// Time as one decision sees it.
+#[derive(Clone, Copy, Debug)]
+struct Sight {
+    /// The wall time, or the held time when that is ahead.
+    now: UnixMillis,
+    held: bool,
+}
+
+impl<O: Observer> Engine<O> {
+    pub(super) fn new(
+        layout: Layout,
+        worker: u64,
+        clock_value: u64,
+        settings: Settings,
+        window: Window,
+        observer: O,
+    ) -> Result<Self, OutOfRange> {
+        let shape = Shape::new(layout, worker, clock_value)?;
+        let ticks = shape.ticks_of(window);
+        Ok(Self {
+            shape,
+            rules: shape.rules(&settings),
+            settings,
+            floor_tick: ticks.floor,
+            end_tick: AtomicU64::new(ticks.end),
+            watch: StepWatch::new(),
+            hold: AtomicU64::new(NOT_HELD),
+            steps_back: AtomicU64::new(0),
+            steps_ahead: AtomicU64::new(0),
+            observer,
+        })
+    }
+
+    /// The first ordinal that the window allows.
+    pub(super) fn floor(&self) -> Ordinal {
+        Ordinal::first_of(self.floor_tick.min(self.rules.tick_max.saturating_add(1)), &self.rules)
+    }
+
+    pub(super) fn extend_to(&self, mark: UnixMillis) {
+        // Release, with the acquire in `window`: whoever mints from the new ticks comes after the
+        // store's acknowledgement.
+        self.end_tick.fetch_max(self.shape.end_tick(mark), Ordering::Release);
+    }
+
+    /// Where the granted window ends: the start of the first tick that it does not hold.
+    pub(super) fn mark(&self) -> UnixMillis {
+        self.shape.start_of(self.end_tick.load(Ordering::Acquire))
+    }
+
+    /// The end of the last tick below `next`.
+    pub(super) fn taken_until(&self, next: Ordinal) -> UnixMillis {
+        match next.get().checked_sub(1) {
+            Some(last) if next > self.floor() => {
+                self.shape.start_of(Ordinal::new(last).tick(&self.rules).saturating_add(1))
+            }
+            _ => self.shape.start_of(self.floor_tick),
+        }
+    }
+
+    pub(super) fn steps(&self) -> (u64, u64) {
+        (self.steps_back.load(Ordering::Relaxed), self.steps_ahead.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn notice(&self, reading: Reading) -> Option<Step> {
+        self.watch.observe(reading)
+    }
+
+    /// Tells a step once, with what came of it.
+    pub(super) fn report(&self, step: Option<Step>, result: Result<Outcome, Refusal>) {
+        let outcome = match result {
+            Ok(outcome) => outcome,
+            Err(Refusal::ClockBehind { .. } | Refusal::BeforeEpoch { .. }) => Outcome::Refused,
+            Err(_) => Outcome::Unaffected,
+        };
+        self.report_as(step, outcome, self.settings.rollback.name());
+    }
+
+    pub(super) fn report_as(&self, step: Option<Step>, outcome: Outcome, policy: &'static str) {
+        let Some(Step { direction, by_ms }) = step else { return };
+        let counter = match direction {
+            Direction::Back => &self.steps_back,
+            Direction::Ahead => &self.steps_ahead,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.observer.clock_step(&ClockStep { direction, by_ms, policy, outcome });
+    }
+
+    /// What may be taken next at this reading of the clock.
+    pub(super) fn decide(
+        &self,
+        state: State,
+        wanted: u64,
+        reading: Reading,
+    ) -> Result<Grant, Refusal> {
+        let sight = self.sight(reading);
+        let layout = self.shape.layout();
+        let Some(since_ms) = sight.now.get().checked_sub(layout.epoch().get()) else {
+            return self.before_epoch(state, wanted, reading);
+        };
+        let now = since_ms.checked_div(self.shape.unit_ms).unwrap_or(0);
+        match advance(state, now, wanted, self.window(), &self.rules) {
+            Advance::ClockBehind { by_ticks } => {
+                let reached = now.saturating_add(self.rules.lead_ticks).saturating_add(by_ticks);
+                self.behind(state, wanted, reading, reached)
+            }
+            other => self.outcome(other, now, sight, reading),
+        }
+    }
+
+    pub(super) fn window(&self) -> TickWindow {
+        TickWindow { floor: self.floor_tick, end: self.end_tick.load(Ordering::Acquire) }
+    }
+
+    /// The wall time, or the held one while that is ahead and within the lead.
+    fn sight(&self, reading: Reading) -> Sight {
+        let word = self.hold.load(Ordering::Relaxed);
+        if word != NOT_HELD {
+            let held_us = word.wrapping_add(reading.elapsed_us) / 2;
+            let lead_us = held_us.saturating_sub(reading.wall_us);
+            if lead_us > 0 && lead_us <= self.lead_max_ms().saturating_mul(1_000) {
+                return Sight { now: UnixMillis::new(held_us / 1_000), held: true };
+            }
+            // Caught up, or beyond the limit: the next decision starts from the last ID. A failed
+            // exchange means that another thread decided so, or began a hold of its own.
+            let _ =
+                self.hold.compare_exchange(word, NOT_HELD, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        Sight { now: reading.wall(), held: false }
+    }
+
+    fn lead_max_ms(&self) -> u64 {
+        match self.settings.rollback {
+            Rollback::Hold { lead_max_ms } | Rollback::Borrow { lead_max_ms } => lead_max_ms,
+            Rollback::Wait(_) | Rollback::Fail => 0,
+        }
+    }
+
+    fn before_epoch(&self, state: State, wanted: u64, reading: Reading) -> Result<Grant, Refusal> {
+        let epoch = self.shape.layout().epoch();
+        match state.issued.get().checked_sub(1) {
+            Some(last) => self.behind(state, wanted, reading, Ordinal::new(last).tick(&self.rules)),
+            None => Err(Refusal::BeforeEpoch { by_ms: epoch.since(reading.wall()) }),
+        }
+    }
+
+    /// The clock lies behind tick `reached`, which somebody may have an ID of: what the policy says.
+    fn behind(
+        &self,
+        state: State,
+        wanted: u64,
+        reading: Reading,
+        reached: u64,
+    ) -> Result<Grant, Refusal> {
+        let reached_at = self.shape.start_of(reached);
+        let by_ms = reached_at.since(reading.wall());
+        let refuse = |limit_ms: u64, retry_after_ms: u64| {
+            Err(Refusal::ClockBehind { by_ms, limit_ms, retry_after_ms: retry_after_ms.max(1) })
+        };
+        match self.settings.rollback {
+            Rollback::Hold { lead_max_ms } if by_ms <= lead_max_ms => {
+                self.begin_hold(reached_at, reading);
+                let sight = Sight { now: reached_at, held: true };
+                let next = advance(state, reached, wanted, self.window(), &self.rules);
+                self.outcome(next, reached, sight, reading)
+            }
+            Rollback::Hold { lead_max_ms } | Rollback::Borrow { lead_max_ms } => {
+                refuse(lead_max_ms, by_ms.saturating_sub(lead_max_ms))
+            }
+            Rollback::Wait(WaitFor::TwiceTheOffset { offset_max_ms }) => {
+                let twice_ms = by_ms.saturating_mul(2);
+                refuse(offset_max_ms, if by_ms <= offset_max_ms { twice_ms } else { by_ms })
+            }
+            Rollback::Wait(WaitFor::Fixed { .. }) | Rollback::Fail => refuse(0, by_ms),
+        }
+    }
+
+    fn begin_hold(&self, from: UnixMillis, reading: Reading) {
+        let twice_us = from.get().saturating_mul(1_000).saturating_mul(2);
+        let word = twice_us.wrapping_sub(reading.elapsed_us).max(1);
+        // Another thread may have begun the same hold: its word is as good.
+        let _ = self.hold.compare_exchange(NOT_HELD, word, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn outcome(
+        &self,
+        advance: Advance,
+        now: u64,
+        sight: Sight,
+        reading: Reading,
+    ) -> Result<Grant, Refusal> {
+        match advance {
+            Advance::Issued { first, count } => Ok(Grant {
+                first,
+                count,
+                // Held ticks follow elapsed time: look again when the wall clock moves at all.
+                open_from_ms: if sight.held {
+                    reading.wall().get()
+                } else {
+                    self.shape.start_of(now).get()
+                },
+                outcome: if sight.held {
+                    Outcome::Held
+                } else if first.tick(&self.rules) > now {
+                    Outcome::Led
+                } else {
+                    Outcome::Unaffected
+                },
+            }),
+            Advance::TickFull { next_tick } => {
+                let next = self.shape.start_of(next_tick.get());
+                // A held clock runs at half speed.
+                let speed = if sight.held { 2 } else { 1 };
+                let retry_after_ms = next.since(sight.now).saturating_mul(speed).max(1);
+                Err(Refusal::TickFull { next, retry_after_ms })
+            }
+            Advance::ClockBehind { by_ticks } => {
+                let by_ms = by_ticks.saturating_mul(self.shape.unit_ms);
+                Err(Refusal::ClockBehind {
+                    by_ms,
+                    limit_ms: self.lead_max_ms(),
+                    retry_after_ms: by_ms.max(1),
+                })
+            }
+            Advance::WindowSpent => Err(Refusal::WindowSpent { mark: self.mark() }),
+            Advance::EpochSpent => Err(Refusal::EpochSpent { end: self.shape.layout().end() }),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Generators: whatever the clock does, each ID once.
+//!
+//! | type | shared by threads | order | for |
+//! |---|---|---|---|
+//! | [`Generator`] | yes, lock-free | strictly increasing | almost everything |
+//! | [`Lane`] | one thread each, on one generator | increasing within the lane | the hottest loops |
+//! | [`LocalGenerator`] | no | strictly increasing | a worker number that one thread owns |
+//! | [`ClockSequence`] | yes, lock-free | increasing until the clock goes back | layouts with clock bits (article 000) |
+//! | [`Ring`] | yes, lock-free | increasing until the clock goes back | the last IDs of 200 ticks (article 003) |
+//!
+//! None of them is persistent: what a restart needs is in the [`Window`](crate::Window) that a
+//! lease grants.
+
+mod clock_sequence;
+mod engine;
+mod lane;
+mod local;
+mod refusal;
+mod ring;
+mod settings;
+mod shape;
+mod shared;
+mod wait;
+
+pub use clock_sequence::ClockSequence;
+pub use lane::Lane;
+pub use local::LocalGenerator;
+pub use refusal::{Refusal, Short};
+pub use ring::{RING_CELLS, Ring};
+pub use settings::{
+    BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, MINT_WAIT_MAX_MS, Rollback, Settings, WAIT_FIXED_MS,
+    WAIT_OFFSET_MAX_MS, WaitFor,
+};
+pub use shared::{GRANT_MAX, Generator, Stats};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Why no ID was minted, and when another try may help.
+
+use core::fmt;
+
+use crate::time::UnixMillis;
+
+/// Why no ID was minted. Nothing was lost, and nothing will repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// All sequence numbers of the ticks that the clock allows are used up. Ordinary under load.
+    TickFull {
+        /// When the next tick begins, by the wall clock.
+        next: UnixMillis,
+        /// How long that is from now; at least 1.
+        retry_after_ms: u64,
+    },
+    /// The clock lies behind the last ID, by more than the policy allows.
+    ClockBehind {
+        /// How far behind.
+        by_ms: u64,
+        /// What the policy allows.
+        limit_ms: u64,
+        /// When another try may help, if the clock is not set again.
+        retry_after_ms: u64,
+    },
+    /// The clock has gone back, and no clock value's last ID lies below it.
+    NoClockValue {
+        /// How many clock values the worker has.
+        values: u64,
+        /// How far the clock lies behind the one that is nearest.
+        by_ms: u64,
+    },
+    /// The window that the store granted is used up: it must be extended first.
+    WindowSpent {
+        /// Where the window ends.
+        mark: UnixMillis,
+    },
+    /// The clock shows a time before the layout's epoch.
+    BeforeEpoch {
+        /// How far before.
+        by_ms: u64,
+    },
+    /// The layout's years have run out.
+    EpochSpent {
+        /// When they did.
+        end: UnixMillis,
+    },
+    /// The generator was closed for good.
+    Closed,
+}
+
+impl Refusal {
+    /// How long to wait before another try may help; `None` when no try of this process will.
+    #[must_use]
+    pub const fn retry_after_ms(&self) -> Option<u64> {
+        match *self {
+            Self::TickFull { retry_after_ms, .. } | Self::ClockBehind { retry_after_ms, .. } => {
+                Some(retry_after_ms)
+            }
+            Self::NoClockValue { by_ms, .. } | Self::BeforeEpoch { by_ms } => Some(by_ms),
+            Self::WindowSpent { .. } => Some(1),
+            Self::EpochSpent { .. } | Self::Closed => None,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TickFull { retry_after_ms, .. } => write!(
+                f,
+                "every sequence number of this tick is used up: the next tick begins in {retry_after_ms} ms"
+            ),
+            Self::ClockBehind { by_ms, limit_ms, retry_after_ms } => write!(
+                f,
+                "the clock is {by_ms} ms behind the last ID, and at most {limit_ms} ms are allowed: \
+                 try again in {retry_after_ms} ms, or correct the clock"
+            ),
+            Self::NoClockValue { values, by_ms } => write!(
+                f,
+                "the clock went back behind the last IDs of all {values} clock values of this worker, \
+                 {by_ms} ms behind the nearest: wait, or correct the clock"
+            ),
+            Self::WindowSpent { mark } => write!(
+                f,
+                "the window granted by the store ends at {mark}, and no further one was granted yet"
+            ),
+            Self::BeforeEpoch { by_ms } => write!(
+                f,
+                "the clock is {by_ms} ms before the layout's epoch: correct the clock, or take an earlier epoch"
+            ),
+            Self::EpochSpent { end } => {
+                write!(f, "the layout's years ended at {end}: define a source with a newer epoch")
+            }
+            Self::Closed => {
+                f.write_str("the generator is closed: its worker was given back or taken away")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// A batch that could not be minted whole. What was minted is at the start of the buffer, and counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// How many IDs were written.
+    pub made: usize,
+    /// Why there are no more.
+    pub why: Refusal,
+}
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "only {} IDs of the batch were minted", self.made)
+    }
+}
+
+impl core::error::Error for Short {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.why)
+    }
+}

@@ -1,0 +1,209 @@
+//! The ring of last IDs (article 003).
+
+use crate::advance::{Advance, Ordinal, Rules, State, TickWindow, advance};
+use crate::clock::{Clock, Observer, Outcome, Reading};
+use crate::layout::{Layout, OutOfRange};
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::{UnixMillis, Window};
+
+use super::engine::Engine;
+use super::refusal::{Refusal, Short};
+use super::settings::{HOLD_LEAD_MAX_MS, Rollback, Settings};
+
+/// How many ticks the ring remembers. The article's number.
+pub const RING_CELLS: usize = 200;
+
+const CLOSED: u64 = 1 << 63;
+
+/// No tick was looked at yet.
+const NO_TICK: u64 = u64::MAX;
+
+/// Remembers the last ID of each of the last ticks, so that a clock which goes back goes on counting
+/// where that tick left off.
+///
+/// Cell `n` holds the next ordinal of the latest tick that is `n` modulo the number of cells. A cell
+/// only grows, and no two cells share a tick: each ordinal is taken once.
+///
+/// Against the article's version: a lead over the clock is bounded (there, a rollback beyond the ring
+/// mints future times silently); a full tick is refused with the time of the next (there, it spins);
+/// the window carries over restarts (there, nothing does); and the worker is leased (there, random).
+///
+/// - **Lock-free**.
+/// - **Increasing** until the clock goes back; then it goes back too.
+/// - **Non-persistent**: a restart needs a window that begins above everything taken.
+#[derive(Debug)]
+pub struct Ring<C, O = ()> {
+    cells: [AtomicU64; RING_CELLS],
+    last_tick: AtomicU64,
+    lead_max_ms: u64,
+    engine: Engine<O>,
+    clock: C,
+}
+
+impl<C: Clock, O: Observer> Ring<C, O> {
+    /// A ring for `worker`'s IDs from `window`. IDs may lead the clock by `lead_max_ms`
+    /// ([`HOLD_LEAD_MAX_MS`] where the user has no wish).
+    ///
+    /// # Errors
+    /// [`OutOfRange`] when the worker does not fit the layout.
+    pub fn new(
+        layout: Layout,
+        worker: u64,
+        lead_max_ms: Option<u64>,
+        window: Window,
+        clock: C,
+        observer: O,
+    ) -> Result<Self, OutOfRange> {
+        let settings = Settings::with_rollback(Rollback::Fail);
+        let engine = Engine::new(layout, worker, 0, settings, window, observer)?;
+        let floor = engine.floor().get();
+        Ok(Self {
+            cells: core::array::from_fn(|_| AtomicU64::new(floor)),
+            last_tick: AtomicU64::new(NO_TICK),
+            lead_max_ms: lead_max_ms.unwrap_or(HOLD_LEAD_MAX_MS),
+            engine,
+            clock,
+        })
+    }
+
+    /// One ID, without ever waiting.
+    ///
+    /// # Errors
+    /// [`Refusal`], which says when another try may help.
+    pub fn try_mint(&self) -> Result<u64, Refusal> {
+        let wall = self.clock.unix_ms();
+        let tick = self.tick_at(wall)?;
+        if self.last_tick.load(Ordering::Relaxed) != tick {
+            return self.mint_in_new_tick();
+        }
+        self.mint_in(tick, wall).map(|(id, _)| id)
+    }
+
+    /// Fills the whole buffer, without ever waiting.
+    ///
+    /// # Errors
+    /// As [`Generator::try_fill`](super::Generator::try_fill).
+    pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
+        for (made, slot) in out.iter_mut().enumerate() {
+            *slot = self.try_mint().map_err(|why| Short { made, why })?;
+        }
+        Ok(())
+    }
+
+    /// The store granted more: IDs may be minted up to `mark`.
+    pub fn extend_to(&self, mark: UnixMillis) {
+        self.engine.extend_to(mark);
+    }
+
+    /// Closes the ring for good. Answers the end of everything taken.
+    pub fn close(&self) -> UnixMillis {
+        for cell in &self.cells {
+            cell.fetch_or(CLOSED, Ordering::AcqRel);
+        }
+        self.taken_until()
+    }
+
+    /// The end of the last tick that anything was taken from.
+    pub fn taken_until(&self) -> UnixMillis {
+        let highest =
+            self.cells.iter().map(|cell| cell.load(Ordering::Acquire) & !CLOSED).max().unwrap_or(0);
+        self.engine.taken_until(Ordinal::new(highest))
+    }
+
+    /// The clock.
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// The layout.
+    pub const fn layout(&self) -> &Layout {
+        self.engine.shape.layout()
+    }
+
+    /// Where the granted window ends.
+    pub fn mark(&self) -> UnixMillis {
+        self.engine.mark()
+    }
+
+    fn tick_at(&self, wall: UnixMillis) -> Result<u64, Refusal> {
+        let epoch = self.layout().epoch();
+        match wall.get().checked_sub(epoch.get()) {
+            Some(since_ms) => Ok(since_ms.checked_div(self.engine.shape.unit_ms).unwrap_or(0)),
+            None => Err(Refusal::BeforeEpoch { by_ms: epoch.since(wall) }),
+        }
+    }
+
+    #[cold]
+    fn mint_in_new_tick(&self) -> Result<u64, Refusal> {
+        let reading: Reading = self.clock.read();
+        let step = self.engine.notice(reading);
+        let minted = self.tick_at(reading.wall()).and_then(|tick| {
+            self.last_tick.store(tick, Ordering::Relaxed);
+            self.mint_in(tick, reading.wall())
+        });
+        let outcome = match minted {
+            Ok((_, outcome)) => outcome,
+            Err(Refusal::ClockBehind { .. }) => Outcome::Refused,
+            Err(_) => Outcome::Unaffected,
+        };
+        self.engine.report_as(step, outcome, "ring");
+        minted.map(|(id, _)| id)
+    }
+
+    fn mint_in(&self, tick: u64, wall: UnixMillis) -> Result<(u64, Outcome), Refusal> {
+        let cells = u64::try_from(RING_CELLS).unwrap_or(u64::MAX);
+        let index = usize::try_from(tick.checked_rem(cells).unwrap_or(0)).unwrap_or(0);
+        let Some(cell) = self.cells.get(index) else { return Err(Refusal::Closed) };
+        let mut next = cell.load(Ordering::Acquire);
+        loop {
+            if next >= CLOSED {
+                return Err(Refusal::Closed);
+            }
+            let (first, outcome) = self.decide(Ordinal::new(next), tick, wall)?;
+            let after = first.get().saturating_add(1);
+            match cell.compare_exchange_weak(next, after, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Ok((self.engine.shape.id(first.get()), outcome)),
+                Err(now) => next = now,
+            }
+        }
+    }
+
+    /// The cell's next ordinal: in the clock's tick, or in the later one that the cell has reached.
+    fn decide(
+        &self,
+        next: Ordinal,
+        tick: u64,
+        wall: UnixMillis,
+    ) -> Result<(Ordinal, Outcome), Refusal> {
+        let rules: &Rules = &self.engine.rules;
+        let window: TickWindow = self.engine.window();
+        let reached = next.get().checked_sub(1).map_or(0, |last| Ordinal::new(last).tick(rules));
+        // Below the floor nothing of this ring was minted: then the clock is behind the window.
+        let reached = if next == self.engine.floor() { tick } else { reached };
+        let lead_ms = self.engine.shape.start_of(reached).since(wall);
+        if reached > tick && lead_ms > self.lead_max_ms {
+            return Err(self.behind(lead_ms));
+        }
+        match advance(State::at(next), reached.max(tick), 1, window, rules) {
+            Advance::Issued { first, .. } => {
+                let outcome = if reached > tick { Outcome::Led } else { Outcome::Unaffected };
+                Ok((first, outcome))
+            }
+            Advance::TickFull { .. } => {
+                let next = self.engine.shape.start_of(tick.saturating_add(1));
+                Err(Refusal::TickFull { next, retry_after_ms: next.since(wall).max(1) })
+            }
+            Advance::ClockBehind { by_ticks } => {
+                Err(self.behind(by_ticks.saturating_mul(self.engine.shape.unit_ms)))
+            }
+            Advance::WindowSpent => Err(Refusal::WindowSpent { mark: self.engine.mark() }),
+            Advance::EpochSpent => Err(Refusal::EpochSpent { end: self.layout().end() }),
+        }
+    }
+
+    fn behind(&self, by_ms: u64) -> Refusal {
+        let limit_ms = self.lead_max_ms;
+        let retry_after_ms = by_ms.saturating_sub(limit_ms).max(1);
+        Refusal::ClockBehind { by_ms, limit_ms, retry_after_ms }
+    }
+}

@@ -1,0 +1,86 @@
+//! Every clock step is reported once, with size, policy and outcome, also when the policy hides it.
+
+use super::*;
+use crate::clock::{Direction, Outcome};
+
+fn watched<'a>(
+    rollback: Rollback,
+    clock: &'a ManualClock,
+    steps: &'a Steps,
+) -> Generator<&'a ManualClock, &'a Steps> {
+    Generator::with_observer(LAYOUT, 7, 0, with(rollback), Window::UNBOUNDED, clock, steps).unwrap()
+}
+
+#[test]
+fn every_clock_step_is_reported() {
+    let cases = [
+        (Rollback::HOLD, "hold", Outcome::Held),
+        (Rollback::WAIT, "wait", Outcome::Refused),
+        (Rollback::Fail, "fail", Outcome::Refused),
+        (Rollback::BORROW, "borrow", Outcome::Led),
+    ];
+    for (rollback, policy, outcome) in cases {
+        let (clock, steps) = (clock(), Steps::default());
+        let ids = watched(rollback, &clock, &steps);
+        ids.try_mint().unwrap();
+        clock.step_back_ms(800);
+        for _ in 0..10 {
+            let _ = ids.try_mint();
+        }
+        let expected = ClockStep { direction: Direction::Back, by_ms: 800, policy, outcome };
+        assert_eq!(steps.take(), [expected]);
+        clock.step_ahead_ms(801);
+        for _ in 0..10 {
+            ids.try_mint().unwrap();
+        }
+        let outcome = Outcome::Unaffected;
+        let expected = ClockStep { direction: Direction::Ahead, by_ms: 801, policy, outcome };
+        assert_eq!(steps.take(), [expected]);
+        assert_eq!((ids.stats().steps_back, ids.stats().steps_ahead), (1, 1));
+    }
+}
+
+#[test]
+fn a_step_that_time_has_outrun_is_reported_too() {
+    let (clock, steps) = (clock(), Steps::default());
+    let ids = watched(Rollback::HOLD, &clock, &steps);
+    ids.try_mint().unwrap();
+    clock.advance_ms(10_000);
+    clock.step_back_ms(300);
+    ids.try_mint().unwrap();
+    let told = steps.take();
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].by_ms, told[0].outcome), (300, Outcome::Unaffected));
+}
+
+#[test]
+fn a_step_of_one_millisecond_is_seen() {
+    let (clock, steps) = (clock(), Steps::default());
+    let ids = watched(Rollback::HOLD, &clock, &steps);
+    ids.try_mint().unwrap();
+    clock.step_back_ms(1);
+    ids.try_mint().unwrap();
+    assert_eq!(steps.take().len(), 1);
+}
+
+#[test]
+fn an_idle_generator_is_told_by_looking() {
+    let (clock, steps) = (clock(), Steps::default());
+    let ids = watched(Rollback::HOLD, &clock, &steps);
+    ids.check_clock();
+    clock.step_back_ms(5);
+    ids.check_clock();
+    ids.check_clock();
+    assert_eq!(steps.take().len(), 1);
+}
+
+#[test]
+fn time_that_only_passes_is_no_step() {
+    let (clock, steps) = (clock(), Steps::default());
+    let ids = watched(Rollback::HOLD, &clock, &steps);
+    for ms in 0..1_000 {
+        clock.advance_ms(ms);
+        ids.try_mint().unwrap();
+    }
+    assert_eq!(steps.take(), []);
+}

@@ -1,0 +1,105 @@
+//! Nothing leaves the window, and nothing after the end.
+
+use super::*;
+
+fn windowed(window: Window, clock: &ManualClock) -> Generator<&ManualClock> {
+    Generator::new(NARROW, 7, Settings::DEFAULT, window, clock).unwrap()
+}
+
+#[test]
+fn granted_before_minted() {
+    let clock = clock();
+    let ids = windowed(Window::new(START, START.saturating_add(3)), &clock);
+    for _ in 0..3 {
+        assert!(ids.try_mint().is_ok());
+        clock.advance_ms(1);
+    }
+    assert_eq!(ids.try_mint(), Err(Refusal::WindowSpent { mark: START.saturating_add(3) }));
+    ids.extend_to(START.saturating_add(4));
+    assert!(ids.try_mint().is_ok());
+    // A late acknowledgement of an older mark takes nothing back, and gives nothing.
+    ids.extend_to(START.saturating_add(1));
+    assert!(ids.try_mint().is_ok());
+    clock.advance_ms(1);
+    assert!(ids.try_mint().is_err());
+}
+
+#[test]
+fn a_tick_is_minted_only_wholly_inside_the_window() {
+    let layout = NARROW.with_unit_ms(10).unwrap();
+    let clock = clock();
+    // From 5 ms into a tick to 5 ms into the one after the next.
+    let window = Window::new(START.saturating_add(5), START.saturating_add(25));
+    let ids = Generator::new(layout, 7, Settings::DEFAULT, window, &clock).unwrap();
+    clock.advance_ms(5);
+    assert!(matches!(ids.try_mint(), Err(Refusal::TickFull { .. })), "began before the floor");
+    clock.advance_ms(5);
+    assert!(ids.try_mint().is_ok());
+    clock.advance_ms(10);
+    assert!(matches!(ids.try_mint(), Err(Refusal::WindowSpent { .. })), "ends after the mark");
+}
+
+#[test]
+fn a_floor_ahead_of_the_clock_is_a_clock_behind() {
+    let clock = clock();
+    let window = Window::new(START.saturating_add(10_000), UnixMillis::MAX);
+    let ids = windowed(window, &clock);
+    assert!(matches!(ids.try_mint(), Err(Refusal::ClockBehind { .. })));
+    clock.advance_ms(10_000);
+    assert!(ids.try_mint().is_ok());
+}
+
+#[test]
+fn a_closed_generator_mints_no_more_and_says_what_was_taken() {
+    let clock = clock();
+    let ids = windowed(Window::UNBOUNDED, &clock);
+    clock.advance_ms(5);
+    ids.try_mint().unwrap();
+    assert_eq!(ids.close(), START.saturating_add(6));
+    for _ in 0..100 {
+        assert_eq!(ids.try_mint(), Err(Refusal::Closed));
+        clock.advance_ms(1);
+    }
+    assert!(ids.close() >= START.saturating_add(6));
+}
+
+#[test]
+fn an_unused_generator_took_nothing() {
+    let clock = clock();
+    let ids = windowed(Window::new(START, UnixMillis::MAX), &clock);
+    assert_eq!(ids.close(), START);
+}
+
+#[test]
+fn bounds_are_checked_in_every_build() {
+    // Ten bits of time: the 1024th tick is the last.
+    let layout = Layout::new(10, 3, 2).unwrap().with_epoch(START).unwrap();
+    let clock = clock();
+    clock.advance_ms(1_023);
+    let ids = Generator::new(layout, 7, Settings::DEFAULT, Window::UNBOUNDED, &clock).unwrap();
+    for _ in 0..4 {
+        assert!(ids.try_mint().unwrap() <= layout.id_max());
+    }
+    clock.advance_ms(1);
+    for _ in 0..1_000 {
+        assert_eq!(ids.try_mint(), Err(Refusal::EpochSpent { end: layout.end() }));
+        clock.advance_ms(100_000);
+    }
+    let worker = Generator::new(layout, 8, Settings::DEFAULT, Window::UNBOUNDED, &clock);
+    assert_eq!(
+        worker.unwrap_err(),
+        crate::OutOfRange::Field { field: crate::layout::Field::Worker, value: 8, max: 7 }
+    );
+}
+
+#[test]
+fn borrowing_never_passes_the_end_of_the_layout() {
+    let layout = Layout::new(4, 3, 2).unwrap().with_epoch(START).unwrap();
+    let clock = clock();
+    let settings = with(Rollback::Borrow { lead_max_ms: 1_000 });
+    let ids = Generator::new(layout, 7, settings, Window::UNBOUNDED, &clock).unwrap();
+    for _ in 0..64 {
+        ids.try_mint().unwrap();
+    }
+    assert_eq!(ids.try_mint(), Err(Refusal::EpochSpent { end: layout.end() }));
+}
