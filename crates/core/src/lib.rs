@@ -27,6 +27,7 @@ extern crate std;
 mod advance;
 pub mod clock;
 pub mod generator;
+mod civil;
 pub mod layout;
 mod sync;
 mod time;
@@ -38,5 +39,6 @@ pub use clock::{Refresher, SystemClock};
 pub use generator::{
     ClockSequence, Generator, LocalGenerator, Refusal, Ring, Rollback, Settings, Short,
 };
+pub use civil::{Rfc3339, TimeError};
 pub use layout::{Layout, LayoutError, OutOfRange, Parts};
 pub use time::{ElapsedMillis, Tick, UnixMillis, Window};

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::civil::Rfc3339;
 use crate::time::UnixMillis;
 
 /// A field of an ID.
@@ -76,11 +77,13 @@ impl fmt::Display for OutOfRange {
                 write!(f, "{field} {value} is out of range: the layout holds 0 to {max}")
             }
             Self::BeforeEpoch { time, epoch } => {
-                write!(f, "time {time} is before the layout's epoch, {epoch}")
+                write!(f, "time {} is before the layout's epoch, {}", Rfc3339(time), Rfc3339(epoch))
             }
             Self::AfterEnd { time, end } => write!(
                 f,
-                "time {time} is past the end of the layout, {end}: take a newer epoch or more time bits"
+                "time {} is past the end of the layout, {}: take a newer epoch or more time bits",
+                Rfc3339(time),
+                Rfc3339(end)
             ),
         }
     }

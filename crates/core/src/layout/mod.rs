@@ -5,8 +5,16 @@
 //! build: nothing is masked, wrapped or truncated.
 
 mod error;
+mod forecast;
+mod grammar;
+mod preset;
 
 pub use error::{Field, LayoutError, OutOfRange};
+pub use forecast::{
+    LIFETIME_MS_MIN, LIFETIME_WARN_MS, Lifetime, Need, NoLayout, Proposals, YEAR_MS, propose,
+};
+pub use grammar::{ParseLayoutError, Word};
+pub use preset::{PRESETS, Preset};
 
 use crate::time::{Tick, UnixMillis};
 
@@ -127,8 +135,10 @@ impl Layout {
             if place.bits != 0 {
                 return Err(LayoutError::Twice { field });
             }
-            // At most 64, so it fits a byte.
-            *place = Place { shift: used_bits.to_le_bytes()[0], bits };
+            if bits > 0 {
+                // At most 64, so it fits a byte.
+                *place = Place { shift: used_bits.to_le_bytes()[0], bits };
+            }
             used_bits = total;
         }
         if layout.time.bits == 0 {
@@ -205,6 +215,21 @@ impl Layout {
             Field::Sequence => self.sequence.bits,
             Field::Id => self.total_bits(),
         }
+    }
+
+    /// The fields that have bits, and how many, from the highest to the lowest.
+    pub fn fields(&self) -> impl Iterator<Item = (Field, u8)> + use<> {
+        let mut fields = [
+            (Field::Time, self.time),
+            (Field::Clock, self.clock),
+            (Field::Worker, self.worker),
+            (Field::Sequence, self.sequence),
+        ];
+        fields.sort_unstable_by_key(|(_, place)| core::cmp::Reverse(place.shift));
+        fields
+            .into_iter()
+            .filter(|(_, place)| place.bits > 0)
+            .map(|(field, place)| (field, place.bits))
     }
 
     /// How far a field's lowest bit is from the ID's lowest bit.
