@@ -56,6 +56,11 @@ impl Civil {
         }
     }
 
+    /// The Unix time of this date and time of day in UTC.
+    pub(crate) fn to_unix_utc(self) -> Result<UnixMillis, TimeError> {
+        self.to_unix(Offset::UTC)
+    }
+
     /// The Unix time of this date and time of day in a place with this offset.
     fn to_unix(self, offset: Offset) -> Result<UnixMillis, TimeError> {
         for (part, value, min, max) in [
@@ -328,7 +333,7 @@ mod tests {
             let civil = Civil::from_unix(time);
             let date = (civil.year, civil.month, civil.day);
             assert!(date > last, "{date:?} after {last:?}");
-            assert_eq!(civil.to_unix(Offset::UTC), Ok(time));
+            assert_eq!(civil.to_unix_utc(), Ok(time));
             last = date;
         }
         assert_eq!(last, (2769, 12, 31));

@@ -30,6 +30,7 @@ pub mod generator;
 mod civil;
 pub mod layout;
 mod sync;
+pub mod text;
 mod time;
 
 pub use advance::{Advance, Ordinal, Rules, SequenceStart, State, TickWindow, advance};
