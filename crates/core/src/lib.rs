@@ -28,6 +28,7 @@ mod advance;
 pub mod clock;
 pub mod generator;
 mod civil;
+pub mod disguise;
 pub mod layout;
 mod sync;
 pub mod text;

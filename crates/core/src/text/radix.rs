@@ -355,20 +355,20 @@ impl Radix {
     fn read(self, text: &str) -> Result<u64, TextError> {
         let values = self.values();
         let base = self.alphabet().len() as u64;
-        let mut number = 0_u64;
-        let mut overflow = false;
+        // Texts are no longer than the highest number, so only the last digit can be too much.
+        let (mut number, mut before_last, mut last) = (0_u64, 0_u64, 0_u64);
         for (position, byte) in text.bytes().enumerate() {
             let value = values[usize::from(byte)];
             if value >= ALIAS {
                 return Err(self.refuse(text, position, byte));
             }
-            match number.checked_mul(base).and_then(|high| high.checked_add(u64::from(value))) {
-                Some(next) => number = next,
-                // A bad character further on is the better news.
-                None => overflow = true,
-            }
+            (before_last, last) = (number, u64::from(value));
+            number = number.wrapping_mul(base).wrapping_add(last);
         }
-        if overflow { Err(TextError::Overflow) } else { Ok(number) }
+        before_last
+            .checked_mul(base)
+            .and_then(|high| high.checked_add(last))
+            .ok_or(TextError::Overflow)
     }
 
     #[cold]

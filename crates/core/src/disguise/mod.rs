@@ -1,0 +1,288 @@
+//! IDs that do not show what they are made of, to those who lack the key.
+//!
+//! A snowflake ID tells anybody when it was made, by which worker, and how many came before it in its
+//! tick; a segment's ID tells how many orders there were. A disguise is a keyed permutation: unique IDs
+//! stay unique, and whoever has the key gets the ID back.
+//!
+//! - **Full**: all bits. Time, worker and volume do not show; order is lost.
+//! - **Ordered**: all bits below the time, keyed by the tick. IDs still sort by tick; neighbours and
+//!   volume do not show. Within a tick, order is lost.
+//!
+//! **A disguise is not encryption.** It keeps a passer-by from counting. It has not been examined by
+//! cryptographers, and a small number of bits can be tried through whatever the key. Never let
+//! anything depend on an ID that nobody can guess.
+//!
+//! # Changing keys
+//! Two keys are two permutations: the same disguised ID could come out of both. What keeps them apart:
+//! - *ordered*: the tick shows, and the key in force at the tick is the only one that can have been
+//!   used. Change as often as you like.
+//! - *full*: the key's number stands in clear above the layout's bits, so the layout must leave room: 62
+//!   bits in all for two keys, 60 for eight. In a layout that leaves none, one key is for ever.
+
+mod key;
+mod permute;
+
+use core::fmt;
+
+pub use key::{KEYS_MAX, Key, KeyError, Keyring};
+
+use self::key::Entry;
+use self::permute::{Cut, fold};
+use crate::layout::{Field, Layout, OutOfRange};
+use crate::time::UnixMillis;
+
+/// A way to disguise the IDs of one source.
+#[derive(Clone, Copy, Debug)]
+pub struct Disguise {
+    ring: Keyring,
+    /// From which ID on each key of the ring is in force. The time stands on top of an ID, so a
+    /// comparison of IDs is one of times; numbers without a time take the newest key always.
+    since_ids: [u64; KEYS_MAX],
+    newest_since_id: u64,
+    id_max: u64,
+    cut: Cut,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// All bits of an ID of `id_bits`, below the key's number.
+    Full { id_bits: u8, total_bits: u8, timed: bool },
+    /// The bits below the time.
+    Ordered { below_bits: u8 },
+}
+
+impl Disguise {
+    /// Disguises all bits of a layout's IDs. With one key, the IDs keep the layout's width; key numbers
+    /// above 0 go above it, up to 53 bits in all for layouts that fit 53, else up to 63.
+    ///
+    /// # Errors
+    /// [`DisguiseError::NoRoom`] when a key's number does not fit above the layout's bits.
+    pub fn full(ring: Keyring, layout: Layout) -> Result<Self, DisguiseError> {
+        // The top bit of 64-bit layouts is never set.
+        let id_bits = layout.total_bits().min(63);
+        let total_bits = if id_bits <= 53 { 53 } else { 63 };
+        fits_above(&ring, id_bits, total_bits)?;
+        let kind = Kind::Full { id_bits, total_bits, timed: true };
+        Ok(Self::timed(ring, &layout, Cut::new(id_bits), kind))
+    }
+
+    /// Disguises all bits of numbers below 2^`id_bits` that have no time, as those of segments. The newest
+    /// key is used, and its number stands above them; numbers and key number have `total_bits` in all.
+    ///
+    /// # Errors
+    /// [`DisguiseError::Width`] unless `2 <= id_bits <= total_bits <= 63`; [`DisguiseError::NoRoom`] when a
+    /// key's number does not fit above `id_bits`.
+    pub fn full_numbers(ring: Keyring, id_bits: u8, total_bits: u8) -> Result<Self, DisguiseError> {
+        if id_bits < 2 || id_bits > total_bits || total_bits > 63 {
+            return Err(DisguiseError::Width { id_bits, total_bits });
+        }
+        fits_above(&ring, id_bits, total_bits)?;
+        Ok(Self {
+            ring,
+            since_ids: [0; KEYS_MAX],
+            newest_since_id: 0,
+            id_max: low_bits(id_bits),
+            cut: Cut::new(id_bits),
+            kind: Kind::Full { id_bits, total_bits, timed: false },
+        })
+    }
+
+    /// Disguises all bits below the time: worker, sequence, and clock bits where the layout has them.
+    ///
+    /// # Errors
+    /// [`DisguiseError::Width`] when fewer than 2 bits lie below the time.
+    pub fn ordered(ring: Keyring, layout: Layout) -> Result<Self, DisguiseError> {
+        let below_bits = layout.shift(Field::Time);
+        if below_bits < 2 {
+            return Err(DisguiseError::Width {
+                id_bits: below_bits,
+                total_bits: layout.total_bits(),
+            });
+        }
+        Ok(Self::timed(ring, &layout, Cut::new(below_bits), Kind::Ordered { below_bits }))
+    }
+
+    fn timed(ring: Keyring, layout: &Layout, cut: Cut, kind: Kind) -> Self {
+        let mut since_ids = [0; KEYS_MAX];
+        let mut newest_since_id = 0;
+        for (since_id, entry) in since_ids.iter_mut().zip(ring.iter()) {
+            *since_id = first_id_from(layout, entry.since);
+            newest_since_id = *since_id;
+        }
+        Self { ring, since_ids, newest_since_id, id_max: layout.id_max(), cut, kind }
+    }
+
+    /// What strangers get to see in place of the ID.
+    ///
+    /// # Errors
+    /// [`DisguiseError::OutOfRange`] when the ID is not one of the layout or the width.
+    #[inline]
+    pub fn apply(&self, id: u64) -> Result<u64, DisguiseError> {
+        within(id, self.id_max)?;
+        let entry = self.entry_for(id);
+        match self.kind {
+            Kind::Full { id_bits, .. } => {
+                Ok((u64::from(entry.number) << id_bits) | self.cut.permute(&entry.key, 0, id))
+            }
+            Kind::Ordered { below_bits } => {
+                let low = low_bits(below_bits);
+                let tweak = tweak(&entry.key, id >> below_bits);
+                Ok((id & !low) | self.cut.permute(&entry.key, tweak, id & low))
+            }
+        }
+    }
+
+    /// The ID that was disguised.
+    ///
+    /// Every number of the right width is the disguise of some ID: with a wrong key, this answers a
+    /// wrong ID, not an error.
+    ///
+    /// # Errors
+    /// [`DisguiseError::OutOfRange`] when `disguised` is too high; [`DisguiseError::UnknownKey`] when it
+    /// names a key that the ring lacks; [`DisguiseError::OtherKey`] when it names a key that was not in
+    /// force at the ID's time.
+    #[inline]
+    pub fn undo(&self, disguised: u64) -> Result<u64, DisguiseError> {
+        match self.kind {
+            Kind::Full { id_bits, total_bits, timed } => {
+                within(disguised, low_bits(total_bits))?;
+                let number = disguised >> id_bits;
+                let entry =
+                    self.ring.numbered(number).ok_or(DisguiseError::UnknownKey { number })?;
+                let id = self.cut.restore(&entry.key, 0, disguised & low_bits(id_bits));
+                let in_force = self.entry_for(id).number;
+                if timed && in_force != entry.number {
+                    return Err(DisguiseError::OtherKey { number: entry.number, in_force });
+                }
+                Ok(id)
+            }
+            Kind::Ordered { below_bits } => {
+                within(disguised, self.id_max)?;
+                let low = low_bits(below_bits);
+                // The time is what it was, so the key is too.
+                let entry = self.entry_for(disguised);
+                let tweak = tweak(&entry.key, disguised >> below_bits);
+                Ok((disguised & !low) | self.cut.restore(&entry.key, tweak, disguised & low))
+            }
+        }
+    }
+
+    /// The key in force at the ID's tick.
+    #[inline(always)]
+    fn entry_for(&self, id: u64) -> &Entry {
+        if id >= self.newest_since_id { self.ring.newest() } else { self.older_entry_for(id) }
+    }
+
+    #[cold]
+    fn older_entry_for(&self, id: u64) -> &Entry {
+        let in_force = self.ring.iter().zip(&self.since_ids).take_while(|(_, since)| **since <= id);
+        // The first key has been in force since ever.
+        in_force.last().map_or(self.ring.newest(), |(entry, _)| entry)
+    }
+}
+
+/// Another number for each tick, keyed, so that ticks do not show which of their permutations are alike.
+#[inline(always)]
+fn tweak(key: &Key, tick: u64) -> u64 {
+    let first = &key.rounds[0];
+    fold(tick ^ first.add, first.multiply)
+}
+
+/// The lowest ID whose tick begins at `since` or later. Past the layout's end: one that no ID reaches.
+fn first_id_from(layout: &Layout, since: UnixMillis) -> u64 {
+    let ticks = since.since(layout.epoch()).div_ceil(u64::from(layout.unit_ms()));
+    if ticks > layout.tick_max().get() { u64::MAX } else { ticks << layout.shift(Field::Time) }
+}
+
+fn fits_above(ring: &Keyring, id_bits: u8, total_bits: u8) -> Result<(), DisguiseError> {
+    let spare_bits = total_bits.saturating_sub(id_bits);
+    let number_max = ring.number_max();
+    if spare_bits < 8 && number_max >> spare_bits > 0 {
+        return Err(DisguiseError::NoRoom { number_max, spare_bits });
+    }
+    Ok(())
+}
+
+#[inline(always)]
+const fn within(value: u64, max: u64) -> Result<(), DisguiseError> {
+    if value > max { Err(out_of_range(value, max)) } else { Ok(()) }
+}
+
+/// The `bits` lowest bits set; `bits` is at most 63.
+const fn low_bits(bits: u8) -> u64 {
+    !(u64::MAX << bits)
+}
+
+#[cold]
+const fn out_of_range(value: u64, max: u64) -> DisguiseError {
+    DisguiseError::OutOfRange(OutOfRange::Field { field: Field::Id, value, max })
+}
+
+/// A disguise that cannot be, or an ID that it cannot work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DisguiseError {
+    /// Too few or too many bits to permute.
+    Width {
+        /// The bits to permute: at least 2.
+        id_bits: u8,
+        /// The bits in all: at least as many, at most 63.
+        total_bits: u8,
+    },
+    /// A key's number does not fit above the ID's bits.
+    NoRoom {
+        /// The highest key number in the ring.
+        number_max: u8,
+        /// The bits that the layout leaves.
+        spare_bits: u8,
+    },
+    /// The disguised ID names a key that the ring lacks.
+    UnknownKey {
+        /// The key's number.
+        number: u64,
+    },
+    /// The disguised ID names a key that was not in force at the ID's time: it was not made by this ring.
+    OtherKey {
+        /// The key's number.
+        number: u8,
+        /// The number of the key that was in force.
+        in_force: u8,
+    },
+    /// An ID that is too high.
+    OutOfRange(OutOfRange),
+}
+
+impl From<OutOfRange> for DisguiseError {
+    fn from(error: OutOfRange) -> Self {
+        Self::OutOfRange(error)
+    }
+}
+
+impl fmt::Display for DisguiseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Width { id_bits, total_bits } => write!(
+                f,
+                "{id_bits} of {total_bits} bits cannot be disguised: at least 2, and at most 63 in all, can"
+            ),
+            Self::NoRoom { number_max, spare_bits } => write!(
+                f,
+                "key number {number_max} does not fit the {spare_bits} bits that the layout leaves: take a narrower layout, an ordered disguise, or a new source"
+            ),
+            Self::UnknownKey { number } => {
+                write!(f, "the ID names key {number}, which is not in the ring")
+            }
+            Self::OtherKey { number, in_force } => write!(
+                f,
+                "the ID names key {number}, but key {in_force} was in force at its time: another ring made it, or nobody did"
+            ),
+            Self::OutOfRange(error) => fmt::Display::fmt(&error, f),
+        }
+    }
+}
+
+impl core::error::Error for DisguiseError {}
+
+#[cfg(test)]
+mod tests;
