@@ -8,7 +8,7 @@ use std::fmt;
 use snowmint_core::UnixMillis;
 
 use crate::error::ErrorKind;
-use crate::member::Incarnation;
+use crate::member::{Incarnation, MemberInfo};
 use crate::pool::Pool;
 
 /// The exclusive bound of what has been promised so far: Unix milliseconds for worker slots, a
@@ -78,6 +78,12 @@ impl Term {
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
+    }
+
+    /// Further than claims can have gone in a state that was lost: 2^32.
+    #[must_use]
+    pub const fn leap(self) -> Self {
+        Self(self.0.saturating_add(1 << 32))
     }
 }
 
@@ -236,6 +242,31 @@ pub struct SlotInfo {
     pub live: bool,
 }
 
+/// A row as people read it; `holder` is what is known of the row's holder.
+#[must_use]
+pub fn slot_info(pool: &str, row: &SlotRow, holder: Option<&MemberInfo>) -> SlotInfo {
+    SlotInfo {
+        pool: pool.to_owned(),
+        slot: row.slot,
+        term: row.term,
+        mark: row.mark,
+        owner: row.owner.clone(),
+        holder: row.holder,
+        host: holder.map(|info| info.member.host.clone()),
+        process: holder.map(|info| info.member.process),
+        held_since: row.held_since,
+        renewed_at: holder.map(|info| info.renewed_at),
+        live: holder.is_some_and(|info| info.live),
+    }
+}
+
+/// The refusal of a verb on a slot that has no row.
+#[must_use]
+pub fn never_claimed(pool: &str, slot: u64) -> ErrorKind {
+    let slot = slot_label(pool, slot);
+    ErrorKind::NotFound { what: format!("lease on {slot}: never claimed, or long given up; claim") }
+}
+
 /// What an extend may do to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtendStep {
@@ -328,6 +359,21 @@ pub fn decide_release(
 #[must_use]
 pub fn given_up(row: &SlotRow, mark: Mark, now: UnixMillis) -> SlotRow {
     SlotRow { term: row.term.next(), mark, holder: None, given_up_at: now, ..row.clone() }
+}
+
+/// The row after an operator moved the namespace forward: no lower mark than `mark`, and a term
+/// that no lease of a lost state can have.
+#[must_use]
+pub fn forwarded(row: &SlotRow, mark: Mark) -> SlotRow {
+    let mark = row.mark.max(mark);
+    SlotRow {
+        term: row.term.leap(),
+        floor: mark,
+        mark,
+        holder: None,
+        given_up_at: row.given_up_at.max(row.held_since),
+        ..row.clone()
+    }
 }
 
 fn check_term(row: &SlotRow, pool: &str, held: Term) -> Result<(), ErrorKind> {

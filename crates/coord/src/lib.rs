@@ -11,7 +11,7 @@
 //! from exactly where it is. Clocks and presence decide when a right passes on; uniqueness does not
 //! depend on them.
 //!
-//! What it does not do: it names no database (the memory store is the reference) and no protocol.
+//! What it does not do: it names no database ([`MemoryStore`] is the reference) and no protocol.
 
 pub mod capability;
 pub mod catalog;
@@ -19,6 +19,7 @@ pub mod error;
 pub mod journal;
 pub mod lease;
 pub mod member;
+pub mod memory;
 pub mod pool;
 pub mod random;
 pub mod segment;
@@ -32,6 +33,7 @@ pub use lease::{
     ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, Term, Wish,
 };
 pub use member::{Incarnation, Member, MemberInfo, Presence};
+pub use memory::{MemoryClock, MemoryStore};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
 pub use store::{FastForward, Store, StoreIdentity};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use snowmint_core::UnixMillis;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// One open handle on a store. Random, so that a restarted, forked or copied process is another
 /// member, whatever it calls itself. Text form: 32 hexadecimal digits.
@@ -53,6 +53,12 @@ impl FromStr for Incarnation {
     }
 }
 
+/// Longest owner or host label, in bytes.
+pub const LABEL_BYTES_MAX: usize = 255;
+/// A member that holds nothing and has not renewed for this long beyond its time to live may be
+/// forgotten: one day.
+pub const FORGOTTEN_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// Who opened the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -89,10 +95,55 @@ impl Presence {
         now.since(renewed_at) < ttl_ms && renewed_at.since(now) <= ttl_ms
     }
 
+    /// Whether the record of a presence renewed at `renewed_at` serves nobody any more, if the
+    /// member holds no slot. Stores drop such records when somebody joins, so that they stay few.
+    #[must_use]
+    pub const fn forgettable(ttl_ms: u64, renewed_at: UnixMillis, now: UnixMillis) -> bool {
+        !Self::live(ttl_ms.saturating_add(FORGOTTEN_AFTER_MS), renewed_at, now)
+    }
+
     /// When a presence renewed at `renewed_at` lapses.
     #[must_use]
     pub const fn lapses_at(ttl_ms: u64, renewed_at: UnixMillis) -> UnixMillis {
         renewed_at.saturating_add(ttl_ms)
+    }
+}
+
+/// Checks what a member says of itself.
+///
+/// # Errors
+/// `Invalid` for an over-long label or a time to live of zero.
+pub fn check(member: &Member, presence: Presence) -> Result<(), ErrorKind> {
+    for (what, label) in [("owner", &member.owner), ("host", &member.host)] {
+        if label.len() > LABEL_BYTES_MAX {
+            return Err(ErrorKind::Invalid {
+                what: format!(
+                    "the {what} label has {} bytes, where {LABEL_BYTES_MAX} are allowed",
+                    label.len()
+                ),
+            });
+        }
+    }
+    check_presence(presence)
+}
+
+/// Checks what a member says when it renews.
+///
+/// # Errors
+/// `Invalid` for a time to live of zero.
+pub fn check_presence(presence: Presence) -> Result<(), ErrorKind> {
+    if presence.ttl_ms == 0 {
+        let what = "a presence lives for at least 1 ms, not 0".into();
+        return Err(ErrorKind::Invalid { what });
+    }
+    Ok(())
+}
+
+/// The refusal of a member that the store does not know.
+#[must_use]
+pub fn not_joined(incarnation: Incarnation) -> ErrorKind {
+    ErrorKind::NotFound {
+        what: format!("member {incarnation}: never joined, left or forgotten; join (again)"),
     }
 }
 
@@ -134,5 +185,8 @@ mod tests {
         assert!(live(9_000));
         assert!(!live(8_999), "a renewal from the far future is not live");
         assert!(!Presence::live(0, at, at));
+        let day_later = 11_000 + FORGOTTEN_AFTER_MS;
+        assert!(!Presence::forgettable(1000, at, UnixMillis::new(day_later - 1)));
+        assert!(Presence::forgettable(1000, at, UnixMillis::new(day_later)));
     }
 }

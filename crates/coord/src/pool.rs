@@ -7,7 +7,7 @@ use snowmint_core::UnixMillis;
 use crate::catalog::check_name;
 use crate::error::{ErrorKind, Holder, PoolFull};
 use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, Wish};
-use crate::member::{Incarnation, MemberInfo, Presence};
+use crate::member::{Incarnation, MemberInfo, Presence, not_joined};
 
 /// The slots of one worker width and reuse rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,14 @@ pub struct Ground {
     pub mark: Mark,
     /// Their term: zero, unless an operator moved the namespace forward.
     pub term: Term,
+}
+
+impl Ground {
+    /// After an operator moved the namespace forward.
+    #[must_use]
+    pub fn forwarded(self, mark: Mark) -> Self {
+        Self { mark: self.mark.max(mark), term: self.term.leap() }
+    }
 }
 
 /// What a claim does.
@@ -145,9 +153,7 @@ pub fn choose(
 ) -> Result<Choice, ErrorKind> {
     check(request)?;
     if !members.iter().any(|info| info.member.incarnation == request.member) {
-        return Err(ErrorKind::NotFound {
-            what: format!("member {} in the store; join before claiming", request.member),
-        });
+        return Err(not_joined(request.member));
     }
     if request.request != 0 {
         let is_repeat = |row: &&SlotRow| {

@@ -60,6 +60,26 @@ pub struct SegmentRow {
 impl SegmentRow {
     /// Nothing reserved yet: the first number is 1.
     pub const NEW: Self = Self { mark: Mark::new(1), floor: Mark::new(1), version: 0 };
+
+    /// The segment that a reserve took, given the row `before` it.
+    #[must_use]
+    pub fn taken(&self, before: &Self, catalog_version: u64, writes: u64) -> Segment {
+        Segment {
+            first: before.mark.get(),
+            // A reserve takes at least one number, so the mark is above zero.
+            last: self.mark.get().saturating_sub(1),
+            version: self.version,
+            catalog_version,
+            writes,
+        }
+    }
+
+    /// After an operator moved the source forward.
+    #[must_use]
+    pub fn forwarded(&self, mark: Mark) -> Self {
+        let mark = self.mark.max(mark);
+        Self { mark, floor: mark, version: self.version.saturating_add(1) }
+    }
 }
 
 /// Decides a reserve: the row after it. The segment is `row.mark ..= new.mark - 1`.

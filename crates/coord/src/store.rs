@@ -7,7 +7,7 @@ use snowmint_core::UnixMillis;
 
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::segment::{GiveBack, Reserve, Segment};
@@ -25,7 +25,8 @@ pub struct StoreIdentity {
 /// What an operator moves forward, never back, after a store was restored or replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FastForward {
-    /// No worker slot of the namespace, claimed before or not, has a lower mark afterwards.
+    /// No slot of the namespace, claimed before or not, has a lower mark afterwards. (A number of a
+    /// pool without reuse that was given out by a lost state can come once more, above this mark.)
     pub marks_at_least: Mark,
     /// No listed source has a lower mark (next number) afterwards.
     pub segments: Vec<(String, Mark)>,
@@ -33,6 +34,25 @@ pub struct FastForward {
     pub writes_at_least: u64,
     /// Give the store a new identity.
     pub new_identity: bool,
+}
+
+impl FastForward {
+    /// Checks that every mark can be kept.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn check(&self) -> Result<(), ErrorKind> {
+        let marks = self.segments.iter().map(|(_, mark)| *mark).chain([self.marks_at_least]);
+        match marks.max() {
+            Some(mark) if mark > Mark::MAX => Err(ErrorKind::Invalid {
+                what: format!("a mark is at most {}, not {mark}", Mark::MAX),
+            }),
+            _ if self.writes_at_least > Mark::MAX.get() => Err(ErrorKind::Invalid {
+                what: format!("writes are at most {}, not {}", Mark::MAX, self.writes_at_least),
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// One namespace of one store.

@@ -1,1 +1,4 @@
-//! Placeholder while the crate is being laid out.
+//! What tests of several crates share: the contract that every store must keep.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+pub mod contract;

@@ -1,0 +1,321 @@
+//! The memory store: the reference for all others, for tests, and for IDs that need not outlive the
+//! process.
+//!
+//! | capability | |
+//! |---|---|
+//! | whose clock | the caller's |
+//! | durable on reply | no |
+//! | safe over failover | no |
+//! | presence by | a record that is renewed |
+//!
+//! With [`MemoryStore::with_clock`] it goes by a clock of its own, which tests move by hand.
+
+mod space;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use snowmint_core::UnixMillis;
+
+use crate::capability::{Capabilities, ClockOf, PresenceBy};
+use crate::catalog::{
+    Catalog, Definition, NewDefinition, SourceState, check_name, decide_alter, decide_define,
+    decide_state, existing,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Release, SlotInfo};
+use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
+use crate::random;
+use crate::segment::{GiveBack, Reserve, Segment};
+use crate::store::{FastForward, Store, StoreIdentity};
+use space::Space;
+
+/// The store's own clock, moved by hand. Clones share the time.
+#[derive(Clone, Debug)]
+pub struct MemoryClock(Arc<AtomicU64>);
+
+impl MemoryClock {
+    /// A clock that shows `now` until it is set.
+    #[must_use]
+    pub fn new(now: UnixMillis) -> Self {
+        Self(Arc::new(AtomicU64::new(now.get())))
+    }
+
+    /// Sets the time, forward or back.
+    pub fn set(&self, now: UnixMillis) {
+        self.0.store(now.get(), Ordering::SeqCst);
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> UnixMillis {
+        UnixMillis::new(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// A handle on one namespace of a store in memory. The store lives as long as a handle on it.
+pub struct MemoryStore {
+    world: Arc<Mutex<World>>,
+    namespace: String,
+    clock: Option<MemoryClock>,
+    closed: AtomicBool,
+}
+
+struct World {
+    identity: StoreIdentity,
+    spaces: HashMap<String, Space>,
+}
+
+/// What a verb answers inside the atomic step, and whether it changed anything.
+type Step<T> = Result<(T, bool), ErrorKind>;
+
+impl MemoryStore {
+    /// What it can do; with a clock of its own, `clock` is [`ClockOf::Store`].
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        clock: ClockOf::Caller,
+        durable_on_reply: false,
+        safe_over_failover: false,
+        presence: PresenceBy::Record,
+    };
+
+    /// A new, empty store that goes by its callers' clocks.
+    ///
+    /// # Errors
+    /// `Invalid` for a bad namespace; `Unavailable` without randomness for its identity.
+    pub fn new(namespace: &str) -> Result<Self> {
+        Self::open(namespace, None)
+    }
+
+    /// A new, empty store that goes by `clock`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_clock(namespace: &str, clock: MemoryClock) -> Result<Self> {
+        Self::open(namespace, Some(clock))
+    }
+
+    fn open(namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
+        check_name("namespace", namespace).map_err(|kind| Error::new("open", kind))?;
+        let identity = StoreIdentity { id: random::incarnation()?.to_string(), writes: 0 };
+        let world = World { identity, spaces: HashMap::new() };
+        Ok(Self {
+            world: Arc::new(Mutex::new(world)),
+            namespace: namespace.into(),
+            clock,
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Another handle on the same store, in the same or another namespace.
+    ///
+    /// # Errors
+    /// `Invalid` for a bad namespace.
+    pub fn handle(&self, namespace: &str) -> Result<Self> {
+        check_name("namespace", namespace).map_err(|kind| Error::new("open", kind))?;
+        Ok(Self {
+            world: Arc::clone(&self.world),
+            namespace: namespace.into(),
+            clock: self.clock.clone(),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// The time that counts, when the caller's is `now`.
+    fn time(&self, now: UnixMillis) -> UnixMillis {
+        self.clock.as_ref().map_or(now, MemoryClock::now)
+    }
+
+    /// One atomic step: the lock is held for all of it, and nothing in it waits.
+    ///
+    /// `step` decides before it writes, so that a refusal leaves everything as it was.
+    fn atomic<T>(
+        &self,
+        op: &'static str,
+        step: impl FnOnce(&mut Space, &mut StoreIdentity) -> Step<T>,
+    ) -> Result<T> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::new(op, ErrorKind::Closed { what: "the memory store".into() }));
+        }
+        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+        let World { identity, spaces } = &mut *world;
+        if !spaces.contains_key(&self.namespace) {
+            spaces.insert(self.namespace.clone(), Space::default());
+        }
+        let space = spaces
+            .get_mut(&self.namespace)
+            .ok_or_else(|| Error::internal(op, "the namespace vanished under the lock"))?;
+        let (answer, changed) = step(space, identity).map_err(|kind| Error::new(op, kind))?;
+        if changed {
+            identity.writes += 1;
+        }
+        Ok(answer)
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+fn unchanged<T>(answer: T) -> Step<T> {
+    Ok((answer, false))
+}
+
+fn changed<T>(answer: T) -> Step<T> {
+    Ok((answer, true))
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    fn capabilities(&self) -> Capabilities {
+        let clock = if self.clock.is_some() { ClockOf::Store } else { ClockOf::Caller };
+        Capabilities { clock, ..Self::CAPABILITIES }
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    async fn now(&self) -> Result<Option<UnixMillis>> {
+        let time = self.clock.as_ref().map(MemoryClock::now);
+        self.atomic("now", |_, _| unchanged(time))
+    }
+
+    async fn identity(&self) -> Result<StoreIdentity> {
+        self.atomic("identity", |_, identity| unchanged(identity.clone()))
+    }
+
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        let now = self.time(now);
+        self.atomic("join", |space, _| {
+            member::check(member, presence)?;
+            space.join(member, presence, now);
+            changed(())
+        })
+    }
+
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        let now = self.time(now);
+        self.atomic("renew", |space, _| {
+            member::check_presence(presence)?;
+            changed(space.renew(member, presence, now)?)
+        })
+    }
+
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        let now = self.time(now);
+        self.atomic("leave", |space, _| Ok(((), space.leave(member, now))))
+    }
+
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        let now = self.time(now);
+        self.atomic("members", |space, _| unchanged(space.members(now)))
+    }
+
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        let now = self.time(now);
+        self.atomic("claim", |space, _| space.claim(request, now))
+    }
+
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        let now = self.time(now);
+        self.atomic("extend", |space, identity| {
+            let (marks, any_moved) = space.extend(items, now);
+            let writes = identity.writes + u64::from(any_moved);
+            let catalog_version = space.catalog_version;
+            let answer = |moved: Result<_, ErrorKind>| match moved {
+                Ok(mark) => Ok(Extended { mark, catalog_version, writes }),
+                Err(kind) => Err(Error::new("extend", kind)),
+            };
+            Ok((marks.into_iter().map(answer).collect(), any_moved))
+        })
+    }
+
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        let now = self.time(now);
+        self.atomic("release", |space, _| Ok(((), space.release(release, now)?)))
+    }
+
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        let now = self.time(now);
+        self.atomic("workers", |space, _| unchanged(space.workers(now)))
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        self.atomic("reserve", |space, identity| {
+            let writes = identity.writes + 1;
+            changed(space.reserve(reserve, writes)?)
+        })
+    }
+
+    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        self.atomic("give_back", |space, _| changed(space.give_back(back)?))
+    }
+
+    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        self.atomic("define", |space, _| {
+            let step = decide_define(space.definitions.get(&new.name), new)?;
+            space.apply(&new.name, step)
+        })
+    }
+
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        self.atomic("alter", |space, _| {
+            let step = decide_alter(space.definitions.get(&new.name), new, if_version)?;
+            space.apply(&new.name, step)
+        })
+    }
+
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.atomic("set_state", |space, _| {
+            let step = decide_state(space.definitions.get(name), name, state)?;
+            space.apply(name, step)
+        })
+    }
+
+    async fn get(&self, name: &str) -> Result<Definition> {
+        self.atomic("get", |space, _| {
+            unchanged(existing(space.definitions.get(name), name)?.clone())
+        })
+    }
+
+    async fn list(&self) -> Result<Catalog> {
+        self.atomic("list", |space, _| {
+            let definitions = space.definitions.values().cloned().collect();
+            unchanged(Catalog { version: space.catalog_version, definitions })
+        })
+    }
+
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        let id = random::incarnation()?.to_string();
+        self.atomic("fast_forward", |space, identity| {
+            forward.check()?;
+            space.fast_forward(forward)?;
+            // The write that counts for this step is added after it.
+            identity.writes = identity.writes.max(forward.writes_at_least);
+            if forward.new_identity {
+                identity.id = id;
+            }
+            changed(StoreIdentity { id: identity.id.clone(), writes: identity.writes + 1 })
+        })
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_docs_show_the_capabilities() {
+        assert!(MemoryStore::CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+}

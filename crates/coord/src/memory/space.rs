@@ -1,0 +1,231 @@
+//! One namespace in memory: the rows, and what each verb does to them under the lock.
+
+use std::collections::{BTreeMap, HashSet};
+
+use snowmint_core::UnixMillis;
+
+use super::{Step, changed, unchanged};
+use crate::catalog::{CatalogStep, Definition, existing, usable};
+use crate::error::ErrorKind;
+use crate::lease::{
+    ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotInfo, SlotRow, decide_extend,
+    decide_release, forwarded, given_up, never_claimed, slot_info,
+};
+use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
+use crate::pool::{Choice, Ground, Pool, choose, leases};
+use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back, decide_reserve};
+use crate::store::FastForward;
+
+#[derive(Default)]
+pub(super) struct Space {
+    members: BTreeMap<Incarnation, MemberRow>,
+    pools: BTreeMap<String, PoolRows>,
+    ground: Ground,
+    pub(super) catalog_version: u64,
+    pub(super) definitions: BTreeMap<String, Definition>,
+}
+
+struct MemberRow {
+    member: Member,
+    presence: Presence,
+    joined_at: UnixMillis,
+    renewed_at: UnixMillis,
+}
+
+struct PoolRows {
+    pool: Pool,
+    /// In a pool without reuse, the first number that nobody had.
+    next: u64,
+    rows: BTreeMap<u64, SlotRow>,
+}
+
+impl MemberRow {
+    fn info(&self, now: UnixMillis) -> MemberInfo {
+        MemberInfo {
+            member: self.member.clone(),
+            presence: self.presence,
+            joined_at: self.joined_at,
+            renewed_at: self.renewed_at,
+            live: Presence::live(self.presence.ttl_ms, self.renewed_at, now),
+        }
+    }
+}
+
+impl Space {
+    pub(super) fn join(&mut self, member: &Member, presence: Presence, now: UnixMillis) {
+        let joined_at = self.members.get(&member.incarnation).map_or(now, |row| row.joined_at);
+        let row = MemberRow { member: member.clone(), presence, joined_at, renewed_at: now };
+        self.members.insert(member.incarnation, row);
+        let rows = self.pools.values().flat_map(|pool| pool.rows.values());
+        let holders: HashSet<Incarnation> = rows.filter_map(|row| row.holder).collect();
+        self.members.retain(|incarnation, row| {
+            holders.contains(incarnation)
+                || !Presence::forgettable(row.presence.ttl_ms, row.renewed_at, now)
+        });
+    }
+
+    pub(super) fn renew(
+        &mut self,
+        incarnation: Incarnation,
+        presence: Presence,
+        now: UnixMillis,
+    ) -> Result<(), ErrorKind> {
+        let row =
+            self.members.get_mut(&incarnation).ok_or_else(|| member::not_joined(incarnation))?;
+        row.presence = presence;
+        row.renewed_at = now;
+        Ok(())
+    }
+
+    /// Answers whether there was anything to do.
+    pub(super) fn leave(&mut self, member: Incarnation, now: UnixMillis) -> bool {
+        for row in self.pools.values_mut().flat_map(|pool| pool.rows.values_mut()) {
+            if row.holder == Some(member) {
+                *row = given_up(row, row.mark, now);
+            }
+        }
+        self.members.remove(&member).is_some()
+    }
+
+    pub(super) fn members(&self, now: UnixMillis) -> Vec<MemberInfo> {
+        self.members.values().map(|row| row.info(now)).collect()
+    }
+
+    pub(super) fn claim(&mut self, request: &ClaimRequest, now: UnixMillis) -> Step<Vec<Lease>> {
+        let name = &request.pool.name;
+        let stored = self.pools.get(name);
+        if let Some(stored) = stored {
+            request.pool.check_same(&stored.pool)?;
+        }
+        let rows: Vec<SlotRow> =
+            stored.map_or_else(Vec::new, |pool| pool.rows.values().cloned().collect());
+        let next = stored.map_or(0, |pool| pool.next);
+        match choose(request, &rows, &self.members(now), self.ground, next, now)? {
+            Choice::Repeat(rows) => unchanged(leases(name, &rows)),
+            Choice::Take { rows, next, forget } => {
+                let pool = self.pools.entry(name.clone()).or_insert_with(|| PoolRows {
+                    pool: request.pool.clone(),
+                    next: 0,
+                    rows: BTreeMap::new(),
+                });
+                pool.next = next;
+                pool.rows.retain(|slot, _| !forget.contains(slot));
+                let leases = leases(name, &rows);
+                pool.rows.extend(rows.into_iter().map(|row| (row.slot, row)));
+                changed(leases)
+            }
+        }
+    }
+
+    fn slot(&mut self, pool: &str, slot: u64) -> Result<&mut SlotRow, ErrorKind> {
+        self.pools
+            .get_mut(pool)
+            .and_then(|pool| pool.rows.get_mut(&slot))
+            .ok_or_else(|| never_claimed(pool, slot))
+    }
+
+    /// Answers each item, and whether any mark moved.
+    pub(super) fn extend(
+        &mut self,
+        items: &[Extend],
+        now: UnixMillis,
+    ) -> (Vec<Result<Mark, ErrorKind>>, bool) {
+        let mut any_moved = false;
+        let mut extend_one = |item: &Extend| {
+            let row = self.slot(&item.pool, item.slot)?;
+            if decide_extend(row, item, now)? == ExtendStep::Move {
+                row.mark = item.to;
+                row.extend_request = item.request;
+                any_moved = true;
+            }
+            Ok(row.mark)
+        };
+        let marks = items.iter().map(&mut extend_one).collect();
+        (marks, any_moved)
+    }
+
+    /// Answers whether it was not done before.
+    pub(super) fn release(
+        &mut self,
+        release: &Release,
+        now: UnixMillis,
+    ) -> Result<bool, ErrorKind> {
+        let row = self.slot(&release.pool, release.slot)?;
+        let after = decide_release(row, release, now)?;
+        Ok(after.map(|after| *row = after).is_some())
+    }
+
+    pub(super) fn workers(&self, now: UnixMillis) -> Vec<SlotInfo> {
+        let of_pool = |(name, pool): (&String, &PoolRows)| {
+            let of_row = |row: &SlotRow| {
+                let holder = row.holder.and_then(|holder| self.members.get(&holder));
+                slot_info(name, row, holder.map(|row| row.info(now)).as_ref())
+            };
+            pool.rows.values().map(of_row).collect::<Vec<_>>()
+        };
+        self.pools.iter().flat_map(of_pool).collect()
+    }
+
+    pub(super) fn reserve(&mut self, reserve: &Reserve, writes: u64) -> Result<Segment, ErrorKind> {
+        let name = &reserve.source;
+        let stored = usable(self.definitions.get(name), name, reserve.definition_version)?;
+        let before = stored.segment;
+        let after = decide_reserve(name, &before, reserve.length)?;
+        self.write_segment(name, after);
+        Ok(after.taken(&before, self.catalog_version, writes))
+    }
+
+    pub(super) fn give_back(&mut self, back: &GiveBack) -> Result<u64, ErrorKind> {
+        let stored = existing(self.definitions.get(&back.source), &back.source)?;
+        let after = decide_give_back(&stored.segment, back)?;
+        self.write_segment(&back.source, after);
+        Ok(after.version)
+    }
+
+    fn write_segment(&mut self, name: &str, row: SegmentRow) {
+        if let Some(stored) = self.definitions.get_mut(name) {
+            stored.segment = row;
+        }
+    }
+
+    pub(super) fn apply(&mut self, name: &str, step: CatalogStep) -> Step<Definition> {
+        let stored = self.definitions.get(name);
+        match (step, stored) {
+            (CatalogStep::Same, Some(stored)) => unchanged(stored.clone()),
+            (CatalogStep::Same, None) => {
+                Err(ErrorKind::Internal { what: format!("source {name} is the same as nothing") })
+            }
+            (CatalogStep::Write { spec, identity, state }, stored) => {
+                self.catalog_version += 1;
+                let definition = Definition {
+                    name: name.to_owned(),
+                    spec,
+                    identity,
+                    version: self.catalog_version,
+                    state,
+                    segment: stored.map_or(SegmentRow::NEW, |stored| stored.segment),
+                };
+                self.definitions.insert(name.to_owned(), definition.clone());
+                changed(definition)
+            }
+        }
+    }
+
+    pub(super) fn fast_forward(&mut self, forward: &FastForward) -> Result<(), ErrorKind> {
+        for (name, _) in &forward.segments {
+            if !self.definitions.contains_key(name) {
+                return Err(ErrorKind::NotFound { what: format!("source {name:?}") });
+            }
+        }
+        for row in self.pools.values_mut().flat_map(|pool| pool.rows.values_mut()) {
+            *row = forwarded(row, forward.marks_at_least);
+        }
+        self.ground = self.ground.forwarded(forward.marks_at_least);
+        for (name, mark) in &forward.segments {
+            if let Some(stored) = self.definitions.get_mut(name) {
+                stored.segment = stored.segment.forwarded(*mark);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! What the cases share: one namespace, a clock, and short ways to say the usual things.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use snowmint_coord::{
+    ClaimRequest, ClockOf, Definition, Error, Extend, Extended, Lease, Mark, Member, NewDefinition,
+    Pool, Presence, Release, Reserve, Result, Reuse, Segment, Store, Wish, random,
+};
+use snowmint_core::UnixMillis;
+
+use super::Factory;
+
+/// Far longer than any case takes.
+pub(super) const TTL_LONG_MS: u64 = 600_000;
+/// For cases that let it lapse.
+pub(super) const TTL_SHORT_MS: u64 = 2000;
+/// A moment after which nothing in a case depends on the clock at hand.
+const START_MS: u64 = 1_800_000_000_000;
+/// How many tasks contend in the cases on atomicity.
+pub(super) const TASKS: u64 = 16;
+
+/// One case's namespace and clock.
+#[derive(Clone)]
+pub struct Case {
+    factory: Arc<dyn Factory>,
+    namespace: String,
+    caller_ms: Arc<AtomicU64>,
+    /// A handle on the namespace.
+    pub store: Arc<dyn Store>,
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Case").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+impl Case {
+    pub(super) async fn open(factory: Arc<dyn Factory>, namespace: String) -> Self {
+        let store = factory.open(&namespace).await;
+        let caller_ms = Arc::new(AtomicU64::new(START_MS));
+        Self { factory, namespace, caller_ms, store }
+    }
+
+    /// Another handle on the same namespace.
+    pub(super) async fn another(&self) -> Self {
+        let store = self.factory.open(&self.namespace).await;
+        Self { store, ..self.clone() }
+    }
+
+    /// A handle on another namespace of the same store.
+    pub(super) async fn elsewhere(&self) -> Self {
+        let namespace = format!("{}-b", self.namespace);
+        let store = self.factory.open(&namespace).await;
+        Self { store, namespace, ..self.clone() }
+    }
+
+    /// A handle on yet another namespace.
+    pub(super) async fn elsewhere_numbered(&self, number: u64) -> Self {
+        let namespace = format!("{}-{number}", self.namespace);
+        let store = self.factory.open(&namespace).await;
+        Self { store, namespace, ..self.clone() }
+    }
+
+    /// The time that the store goes by.
+    pub(super) async fn now(&self) -> UnixMillis {
+        match self.store.now().await.unwrap() {
+            Some(time) => time,
+            None => UnixMillis::new(self.caller_ms.load(Ordering::SeqCst)),
+        }
+    }
+
+    pub(super) fn goes_by_callers(&self) -> bool {
+        self.store.capabilities().clock == ClockOf::Caller
+    }
+
+    pub(super) async fn pass_ms(&self, ms: u64) {
+        self.caller_ms.fetch_add(ms, Ordering::SeqCst);
+        self.factory.pass_ms(ms).await;
+    }
+
+    pub(super) async fn presence(&self, renewals: u64, ttl_ms: u64) -> Presence {
+        Presence { sample: self.now().await, renewals, ttl_ms }
+    }
+
+    /// A new member that has joined.
+    pub(super) async fn member(&self, owner: &str) -> Member {
+        self.member_for(owner, TTL_LONG_MS).await
+    }
+
+    pub(super) async fn member_for(&self, owner: &str, ttl_ms: u64) -> Member {
+        let member = Member {
+            incarnation: random::incarnation().unwrap(),
+            owner: owner.into(),
+            host: "host-1".into(),
+            process: 4711,
+        };
+        let presence = self.presence(0, ttl_ms).await;
+        self.store.join(&member, presence, self.now().await).await.unwrap();
+        member
+    }
+
+    /// A request for one slot of `pool`, with a request number of its own.
+    pub(super) async fn wanting(&self, member: &Member, pool: &Pool, wish: Wish) -> ClaimRequest {
+        ClaimRequest {
+            pool: pool.clone(),
+            member: member.incarnation,
+            owner: member.owner.clone(),
+            count: 1,
+            wish,
+            supersedes: None,
+            mark_at_most: Mark::from(self.now().await),
+            request: random::request().unwrap(),
+        }
+    }
+
+    pub(super) async fn send(&self, request: &ClaimRequest) -> Result<Vec<Lease>> {
+        self.store.claim(request, self.now().await).await
+    }
+
+    pub(super) async fn try_claim(
+        &self,
+        member: &Member,
+        pool: &Pool,
+        wish: Wish,
+    ) -> Result<Lease> {
+        let leases = self.send(&self.wanting(member, pool, wish).await).await?;
+        assert_eq!(leases.len(), 1);
+        Ok(leases.into_iter().next().unwrap())
+    }
+
+    pub(super) async fn claim(&self, member: &Member, pool: &Pool) -> Lease {
+        self.try_claim(member, pool, Wish::Any).await.unwrap()
+    }
+
+    /// Sends one extend.
+    pub(super) async fn extend_item(&self, item: Extend) -> Result<Extended> {
+        let mut answers = self.store.extend(&[item], self.now().await).await?;
+        assert_eq!(answers.len(), 1);
+        answers.remove(0)
+    }
+
+    pub(super) async fn extend(&self, lease: &Lease, from: Mark, to: Mark) -> Result<Extended> {
+        self.extend_item(extend(lease, from, to)).await
+    }
+
+    pub(super) async fn release(&self, lease: &Lease, mark: Mark) -> Result<()> {
+        let Lease { pool, slot, term, .. } = lease.clone();
+        self.store.release(&Release { pool, slot, term, mark }, self.now().await).await
+    }
+
+    pub(super) async fn define(&self, name: &str) -> Definition {
+        self.store.define(&definition(name, "a")).await.unwrap()
+    }
+
+    pub(super) async fn reserve(&self, source: &Definition, length: u64) -> Result<Segment> {
+        let definition_version = source.version;
+        let reserve = Reserve { source: source.name.clone(), length, definition_version };
+        self.store.reserve(&reserve).await
+    }
+
+    pub(super) async fn writes(&self) -> u64 {
+        self.store.identity().await.unwrap().writes
+    }
+
+    /// Runs `work` in [`TASKS`] tasks at once, each on a handle of its own.
+    pub(super) async fn contend<T, F, Work>(&self, work: Work) -> Vec<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+        Work: Fn(Self, u64) -> F,
+    {
+        let start = Arc::new(tokio::sync::Barrier::new(usize::try_from(TASKS).unwrap()));
+        let mut tasks = Vec::new();
+        for number in 0..TASKS {
+            let work = work(self.another().await, number);
+            let start = Arc::clone(&start);
+            tasks.push(tokio::spawn(async move {
+                start.wait().await;
+                work.await
+            }));
+        }
+        let mut results = Vec::new();
+        for task in tasks {
+            results.push(task.await.unwrap());
+        }
+        results
+    }
+}
+
+pub(super) fn extend(lease: &Lease, from: Mark, to: Mark) -> Extend {
+    Extend {
+        pool: lease.pool.clone(),
+        slot: lease.slot,
+        term: lease.term,
+        from,
+        to,
+        request: random::request().unwrap(),
+        ahead_max_ms: None,
+    }
+}
+
+pub(super) fn pool(slots: u64) -> Pool {
+    Pool { name: "workers".into(), slots, group: 1, reuse: Reuse::Recycle }
+}
+
+/// A definition whose specification says `extra`, and whose identity does not.
+pub(super) fn definition(name: &str, extra: &str) -> NewDefinition {
+    NewDefinition {
+        name: name.into(),
+        spec: format!(r#"{{"extra":"{extra}","kind":"segment"}}"#),
+        identity: r#"{"kind":"segment"}"#.into(),
+    }
+}
+
+/// The machine name of a refusal.
+#[track_caller]
+pub(super) fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
+    result.expect_err("a refusal").kind().code()
+}
+
+pub(super) fn later(mark: Mark, by: u64) -> Mark {
+    Mark::new(mark.get() + by)
+}

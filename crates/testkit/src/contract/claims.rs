@@ -1,0 +1,358 @@
+use std::collections::BTreeSet;
+
+use super::case::{Case, TASKS, TTL_SHORT_MS, code, later, pool};
+use super::cases;
+use snowmint_coord::pool::NEVER_ROWS_KEPT;
+use snowmint_coord::{ErrorKind, Mark, Pool, Retry, Reuse, Term, Wish};
+
+cases![
+    the_first_claims_take_the_smallest_numbers,
+    a_live_slot_is_never_shared,
+    a_lapsed_presence_passes_its_slot_on_and_is_fenced,
+    a_released_slot_goes_to_the_next_with_its_mark_as_floor,
+    every_change_of_hands_raises_the_term_by_one,
+    the_owner_gets_its_last_number_back,
+    exactly_one_number_or_a_refusal,
+    a_full_pool_says_limit_holders_and_time,
+    a_mark_ahead_is_passed_over,
+    a_repeated_claim_answers_the_first,
+    only_members_may_claim,
+    a_superseded_member_makes_room_at_once,
+    groups_are_taken_whole,
+    many_numbers_in_one_claim,
+    numbers_that_are_never_reused,
+    a_pool_without_reuse_ends,
+    a_pool_keeps_its_shape,
+    bad_claims_are_refused,
+    listings_show_who_holds_what,
+    sixteen_claimers_get_sixteen_numbers,
+    sixteen_claimers_of_one_number_get_it_once,
+    sixteen_fresh_numbers_are_distinct,
+];
+
+async fn the_first_claims_take_the_smallest_numbers(case: Case) {
+    let member = case.member("orders").await;
+    for slot in 0..3 {
+        let lease = case.claim(&member, &pool(1024)).await;
+        assert_eq!((lease.slot, lease.term), (slot, Term::new(1)));
+        assert_eq!((lease.floor, lease.mark), (Mark::ZERO, Mark::ZERO));
+        assert_eq!(lease.pool, "workers");
+    }
+}
+
+async fn a_live_slot_is_never_shared(case: Case) {
+    let one = case.member("orders").await;
+    let namesake = case.member("orders").await;
+    let held = case.claim(&one, &pool(4)).await;
+    for wish in [Wish::LastOfOwner, Wish::Any] {
+        let other = case.try_claim(&namesake, &pool(4), wish).await.unwrap();
+        assert_ne!(other.slot, held.slot);
+    }
+    case.extend(&held, held.mark, Mark::new(9)).await.unwrap();
+}
+
+async fn a_lapsed_presence_passes_its_slot_on_and_is_fenced(case: Case) {
+    let gone = case.member_for("orders", TTL_SHORT_MS).await;
+    let next = case.member("bills").await;
+    let lost = case.claim(&gone, &pool(1)).await;
+    let mark = Mark::from(case.now().await);
+    case.extend(&lost, lost.mark, mark).await.unwrap();
+    assert_eq!(code(case.try_claim(&next, &pool(1), Wish::Any).await), "pool_full");
+    case.pass_ms(TTL_SHORT_MS).await;
+    let taken = case.claim(&next, &pool(1)).await;
+    assert_eq!((taken.slot, taken.floor, taken.mark), (lost.slot, mark, mark));
+    // The one that paused wakes up, and even renews: what it held is lost.
+    let presence = case.presence(1, TTL_SHORT_MS).await;
+    case.store.renew(gone.incarnation, presence, case.now().await).await.unwrap();
+    let refused = case.extend(&lost, mark, later(mark, 10)).await.unwrap_err();
+    assert!(
+        matches!(refused.kind(), ErrorKind::Fenced { held, newest, .. }
+            if *held == lost.term && *newest == taken.term),
+        "{refused:?}"
+    );
+    assert_eq!(code(case.release(&lost, mark).await), "fenced");
+    case.extend(&taken, mark, later(mark, 10)).await.unwrap();
+}
+
+async fn a_released_slot_goes_to_the_next_with_its_mark_as_floor(case: Case) {
+    let one = case.member("orders").await;
+    let two = case.member("bills").await;
+    let lease = case.claim(&one, &pool(1)).await;
+    case.extend(&lease, lease.mark, Mark::new(1000)).await.unwrap();
+    case.release(&lease, Mark::new(400)).await.unwrap();
+    let next = case.claim(&two, &pool(1)).await;
+    assert_eq!((next.floor, next.mark), (Mark::new(400), Mark::new(400)));
+}
+
+async fn every_change_of_hands_raises_the_term_by_one(case: Case) {
+    let member = case.member("orders").await;
+    for round in 0..5 {
+        let lease = case.claim(&member, &pool(1)).await;
+        assert_eq!(lease.term, Term::new(2 * round + 1));
+        case.extend(&lease, lease.mark, later(lease.mark, 1)).await.unwrap();
+        case.release(&lease, later(lease.mark, 1)).await.unwrap();
+        let seen = &case.store.workers(case.now().await).await.unwrap()[0];
+        assert_eq!(seen.term, Term::new(2 * round + 2));
+    }
+}
+
+async fn the_owner_gets_its_last_number_back(case: Case) {
+    let first = case.member("first").await;
+    case.claim(&first, &pool(8)).await;
+    let orders = case.member("orders").await;
+    let held = case.claim(&orders, &pool(8)).await;
+    case.store.leave(orders.incarnation, case.now().await).await.unwrap();
+    let other = case.member("other").await;
+    assert_ne!(case.claim(&other, &pool(8)).await.slot, held.slot, "never used comes first");
+    let again = case.member("orders").await;
+    let back = case.try_claim(&again, &pool(8), Wish::LastOfOwner).await.unwrap();
+    assert_eq!(back.slot, held.slot);
+}
+
+async fn exactly_one_number_or_a_refusal(case: Case) {
+    let one = case.member("orders").await;
+    let two = case.member("bills").await;
+    let lease = case.try_claim(&one, &pool(8), Wish::Exactly(5)).await.unwrap();
+    assert_eq!(lease.slot, 5);
+    let refused = case.try_claim(&two, &pool(8), Wish::Exactly(5)).await.unwrap_err();
+    assert!(
+        matches!(refused.kind(), ErrorKind::PoolFull(full) if full.only == Some(5)),
+        "{refused:?}"
+    );
+    assert_eq!(code(case.try_claim(&two, &pool(8), Wish::Exactly(8)).await), "invalid");
+}
+
+async fn a_full_pool_says_limit_holders_and_time(case: Case) {
+    let one = case.member_for("orders", TTL_SHORT_MS).await;
+    let two = case.member("bills").await;
+    case.claim(&one, &pool(2)).await;
+    case.claim(&two, &pool(2)).await;
+    let writes = case.writes().await;
+    let refused = case.try_claim(&two, &pool(2), Wish::Any).await.unwrap_err();
+    let ErrorKind::PoolFull(full) = refused.kind() else { panic!("{refused:?}") };
+    assert_eq!((full.pool.as_str(), full.groups, full.held), ("workers", 2, 2));
+    assert_eq!((full.marked_ahead, full.only), (0, None));
+    let holders: Vec<_> = full.holders.iter().map(|holder| holder.owner.as_str()).collect();
+    assert_eq!(holders, ["orders", "bills"]);
+    assert_eq!(full.holders[0].incarnation, one.incarnation);
+    let wait_ms = full.usable_in_ms.unwrap();
+    assert!(wait_ms > 0 && wait_ms <= TTL_SHORT_MS, "{wait_ms}");
+    assert_eq!(refused.retry(), Retry::AfterMs(wait_ms));
+    assert_eq!(case.writes().await, writes, "a refusal changes nothing");
+    case.pass_ms(wait_ms).await;
+    assert_eq!(case.claim(&two, &pool(2)).await.slot, 0);
+}
+
+async fn a_mark_ahead_is_passed_over(case: Case) {
+    let crashed = case.member_for("orders", TTL_SHORT_MS).await;
+    let lost = case.claim(&crashed, &pool(2)).await;
+    let ahead = later(Mark::from(case.now().await), TTL_SHORT_MS + 60_000);
+    case.extend(&lost, lost.mark, ahead).await.unwrap();
+    case.pass_ms(TTL_SHORT_MS).await;
+    let again = case.member("orders").await;
+    let other = case.try_claim(&again, &pool(2), Wish::LastOfOwner).await.unwrap();
+    assert_eq!(other.slot, 1, "its last number cannot mint yet");
+    let mut patient = case.wanting(&again, &pool(2), Wish::LastOfOwner).await;
+    let refused = case.send(&patient).await.unwrap_err();
+    let ErrorKind::PoolFull(full) = refused.kind() else { panic!("{refused:?}") };
+    assert_eq!((full.held, full.marked_ahead), (1, 1));
+    patient.mark_at_most = Mark::new(ahead.get() - 1);
+    assert_eq!(code(case.send(&patient).await), "pool_full");
+    patient.mark_at_most = ahead;
+    let taken = case.send(&patient).await.unwrap();
+    assert_eq!((taken[0].slot, taken[0].floor), (0, ahead));
+}
+
+async fn a_repeated_claim_answers_the_first(case: Case) {
+    let member = case.member("orders").await;
+    let request = case.wanting(&member, &pool(8), Wish::Any).await;
+    let first = case.send(&request).await.unwrap();
+    let writes = case.writes().await;
+    assert_eq!(case.another().await.send(&request).await.unwrap(), first);
+    assert_eq!(case.writes().await, writes, "nothing to write");
+    let mut other = request.clone();
+    other.request += 1;
+    assert_ne!(case.send(&other).await.unwrap()[0].slot, first[0].slot);
+    case.release(&first[0], first[0].mark).await.unwrap();
+    let anew = case.send(&request).await.unwrap();
+    assert_eq!(anew[0].slot, 2, "what was released is no answer any more");
+}
+
+async fn only_members_may_claim(case: Case) {
+    let member = case.member("orders").await;
+    case.store.leave(member.incarnation, case.now().await).await.unwrap();
+    assert_eq!(code(case.try_claim(&member, &pool(8), Wish::Any).await), "not_found");
+    assert_eq!(case.store.workers(case.now().await).await.unwrap(), []);
+}
+
+async fn a_superseded_member_makes_room_at_once(case: Case) {
+    let dead = case.member("orders").await;
+    let lost = case.claim(&dead, &pool(1)).await;
+    case.extend(&lost, lost.mark, Mark::new(77)).await.unwrap();
+    let heir = case.member("orders").await;
+    let mut request = case.wanting(&heir, &pool(1), Wish::LastOfOwner).await;
+    assert_eq!(code(case.send(&request).await), "pool_full");
+    request.supersedes = Some(dead.incarnation);
+    let lease = &case.send(&request).await.unwrap()[0];
+    assert_eq!((lease.term, lease.floor), (lost.term.next(), Mark::new(77)));
+    let fenced = case.extend(&lost, Mark::new(77), Mark::new(78)).await;
+    assert_eq!(code(fenced), "fenced");
+}
+
+async fn groups_are_taken_whole(case: Case) {
+    let pool =
+        Pool { name: "workers-2-clock-2".into(), slots: 16, group: 4, reuse: Reuse::Recycle };
+    let member = case.member("orders").await;
+    let request = case.wanting(&member, &pool, Wish::Any).await;
+    let first = case.send(&request).await.unwrap();
+    assert_eq!(first.iter().map(|lease| lease.slot).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(case.send(&request).await.unwrap(), first);
+    let second = case.send(&case.wanting(&member, &pool, Wish::Any).await).await.unwrap();
+    assert_eq!(second[0].slot, 4);
+    case.extend(&first[2], Mark::ZERO, Mark::new(50)).await.unwrap();
+    for lease in &first {
+        let mark = if lease.slot == 2 { Mark::new(50) } else { Mark::ZERO };
+        case.release(lease, mark).await.unwrap();
+    }
+    let exactly = case.wanting(&member, &pool, Wish::Exactly(0)).await;
+    let again = case.send(&exactly).await.unwrap();
+    assert_eq!((again[2].floor, again[3].floor), (Mark::new(50), Mark::ZERO));
+    let uneven = Pool { name: "uneven".into(), slots: 6, ..pool };
+    let refused = case.send(&case.wanting(&member, &uneven, Wish::Any).await).await;
+    assert_eq!(code(refused), "invalid");
+}
+
+async fn many_numbers_in_one_claim(case: Case) {
+    let member = case.member("orders").await;
+    let mut request = case.wanting(&member, &pool(100), Wish::Any).await;
+    request.count = 60;
+    let slots = |leases: Vec<snowmint_coord::Lease>| -> Vec<u64> {
+        leases.into_iter().map(|lease| lease.slot).collect()
+    };
+    assert_eq!(slots(case.send(&request).await.unwrap()), (0..60).collect::<Vec<_>>());
+    request.request += 1;
+    assert_eq!(slots(case.send(&request).await.unwrap()), (60..100).collect::<Vec<_>>());
+    request.request += 1;
+    assert_eq!(code(case.send(&request).await), "pool_full");
+}
+
+async fn numbers_that_are_never_reused(case: Case) {
+    let pool =
+        Pool { name: "workers-22-never".into(), slots: 1 << 22, group: 1, reuse: Reuse::Never };
+    let member = case.member("orders").await;
+    let total = u64::try_from(NEVER_ROWS_KEPT).unwrap() + 20;
+    for number in 0..total {
+        let lease = case.try_claim(&member, &pool, Wish::LastOfOwner).await.unwrap();
+        assert_eq!((lease.slot, lease.term), (number, Term::new(1)));
+        if number != 3 {
+            case.release(&lease, lease.mark).await.unwrap();
+        }
+    }
+    let remembered = case.store.workers(case.now().await).await.unwrap();
+    assert!(remembered.len() <= NEVER_ROWS_KEPT + 2, "rows are bounded: {}", remembered.len());
+    assert!(remembered.iter().any(|info| info.slot == 3 && info.live), "a held row is kept");
+    assert_eq!(code(case.try_claim(&member, &pool, Wish::Exactly(0)).await), "invalid");
+}
+
+async fn a_pool_without_reuse_ends(case: Case) {
+    let pool = Pool { name: "few".into(), slots: 2, group: 1, reuse: Reuse::Never };
+    let member = case.member("orders").await;
+    for _ in 0..2 {
+        let lease = case.claim(&member, &pool).await;
+        case.release(&lease, lease.mark).await.unwrap();
+    }
+    let spent = case.try_claim(&member, &pool, Wish::Any).await.unwrap_err();
+    assert!(matches!(spent.kind(), ErrorKind::Exhausted { limit: 2, .. }), "{spent:?}");
+    assert_eq!(spent.retry(), Retry::Never);
+}
+
+async fn a_pool_keeps_its_shape(case: Case) {
+    let member = case.member("orders").await;
+    case.claim(&member, &pool(4)).await;
+    for other in [pool(8), Pool { group: 2, ..pool(4) }, Pool { reuse: Reuse::Never, ..pool(4) }] {
+        assert_eq!(code(case.try_claim(&member, &other, Wish::Any).await), "conflict");
+    }
+}
+
+async fn bad_claims_are_refused(case: Case) {
+    let member = case.member("orders").await;
+    let good = case.wanting(&member, &pool(4), Wish::Any).await;
+    for name in ["", "a/b", "a b", &"x".repeat(64)] {
+        let mut bad = good.clone();
+        bad.pool.name = name.into();
+        assert_eq!(code(case.send(&bad).await), "invalid", "{name}");
+    }
+    let mut bad = good.clone();
+    bad.pool.slots = 0;
+    assert_eq!(code(case.send(&bad).await), "invalid");
+    bad.pool.slots = u64::MAX;
+    assert_eq!(code(case.send(&bad).await), "invalid");
+    for (count, refusal) in [(0, "invalid"), (u32::MAX, "too_many")] {
+        let bad = snowmint_coord::ClaimRequest { count, ..good.clone() };
+        assert_eq!(code(case.send(&bad).await), refusal);
+    }
+    assert_eq!(case.store.workers(case.now().await).await.unwrap(), []);
+}
+
+async fn listings_show_who_holds_what(case: Case) {
+    let one = case.member_for("orders", TTL_SHORT_MS).await;
+    let two = case.member("bills").await;
+    let lease = case.claim(&one, &pool(4)).await;
+    case.extend(&lease, lease.mark, Mark::new(12)).await.unwrap();
+    let given = case.claim(&two, &pool(4)).await;
+    case.release(&given, given.mark).await.unwrap();
+    let seen = case.another().await.store.workers(case.now().await).await.unwrap();
+    assert_eq!(seen.len(), 2);
+    assert_eq!((seen[0].pool.as_str(), seen[0].slot, seen[0].mark), ("workers", 0, Mark::new(12)));
+    assert_eq!((seen[0].owner.as_str(), seen[0].holder), ("orders", Some(one.incarnation)));
+    assert_eq!((seen[0].host.as_deref(), seen[0].process), (Some("host-1"), Some(4711)));
+    assert!(seen[0].live && seen[0].renewed_at.is_some());
+    assert_eq!((seen[1].holder, seen[1].live, seen[1].host.as_ref()), (None, false, None));
+    case.pass_ms(TTL_SHORT_MS).await;
+    let lapsed = case.store.workers(case.now().await).await.unwrap();
+    assert!(!lapsed[0].live && lapsed[0].holder.is_some());
+}
+
+async fn sixteen_claimers_get_sixteen_numbers(case: Case) {
+    let leases = case
+        .contend(|case, number| async move {
+            let member = case.member(&format!("owner-{number}")).await;
+            case.claim(&member, &pool(TASKS)).await
+        })
+        .await;
+    let slots: BTreeSet<u64> = leases.iter().map(|lease| lease.slot).collect();
+    assert_eq!(slots, (0..TASKS).collect());
+    let late = case.member("late").await;
+    assert_eq!(code(case.try_claim(&late, &pool(TASKS), Wish::Any).await), "pool_full");
+}
+
+async fn sixteen_claimers_of_one_number_get_it_once(case: Case) {
+    let answers = case
+        .contend(|case, _| async move {
+            let member = case.member("orders").await;
+            case.try_claim(&member, &pool(4), Wish::Exactly(2)).await
+        })
+        .await;
+    let won = answers.iter().filter(|answer| answer.is_ok()).count();
+    assert_eq!(won, 1);
+    assert!(answers.into_iter().filter(Result::is_err).all(|answer| code(answer) == "pool_full"));
+}
+
+async fn sixteen_fresh_numbers_are_distinct(case: Case) {
+    let pool = Pool { name: "never".into(), slots: 1000, group: 1, reuse: Reuse::Never };
+    let numbers = case
+        .contend(|case, _| {
+            let pool = pool.clone();
+            async move {
+                let member = case.member("orders").await;
+                let mut numbers = Vec::new();
+                for _ in 0..5 {
+                    numbers.push(case.claim(&member, &pool).await.slot);
+                }
+                numbers
+            }
+        })
+        .await;
+    let distinct: BTreeSet<u64> = numbers.into_iter().flatten().collect();
+    assert_eq!(distinct, (0..5 * TASKS).collect());
+}

@@ -1,0 +1,260 @@
+use super::case::{Case, TASKS, code, extend, later, pool};
+use super::cases;
+use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Retry, Term};
+
+cases![
+    a_mark_moves_and_is_seen,
+    a_mark_moves_only_from_exactly_where_it_is,
+    only_the_newest_term_moves_a_mark,
+    a_lease_newer_than_the_store_is_a_store_that_went_back,
+    a_repeat_is_recognised,
+    a_mark_never_goes_back_by_extend,
+    the_limit_ahead_is_kept_to_the_millisecond,
+    a_batch_answers_each_item,
+    an_unknown_slot_is_refused,
+    an_extend_tells_the_catalogs_version,
+    the_highest_mark_is_63_bits,
+    a_release_lowers_to_the_floor_and_no_further,
+    a_release_is_recognised_until_the_next_claim,
+    of_sixteen_extends_from_one_mark_one_wins,
+    sixteen_holders_move_their_marks_at_once,
+    extend_and_release_never_both_win,
+];
+
+async fn held(case: &Case) -> Lease {
+    let member = case.member("orders").await;
+    case.claim(&member, &pool(64)).await
+}
+
+async fn mark_of(case: &Case, lease: &Lease) -> Mark {
+    let rows = case.store.workers(case.now().await).await.unwrap();
+    rows.iter().find(|row| row.slot == lease.slot && row.pool == lease.pool).unwrap().mark
+}
+
+async fn a_mark_moves_and_is_seen(case: Case) {
+    let lease = held(&case).await;
+    let mut mark = lease.mark;
+    for _ in 0..3 {
+        let moved = case.extend(&lease, mark, later(mark, 1000)).await.unwrap();
+        mark = later(mark, 1000);
+        assert_eq!(moved.mark, mark);
+        assert_eq!(moved.writes, case.writes().await);
+        assert_eq!(mark_of(&case.another().await, &lease).await, mark);
+    }
+}
+
+async fn a_mark_moves_only_from_exactly_where_it_is(case: Case) {
+    let lease = held(&case).await;
+    case.extend(&lease, lease.mark, Mark::new(100)).await.unwrap();
+    let writes = case.writes().await;
+    for from in [0, 99, 101] {
+        let refused = case.extend(&lease, Mark::new(from), Mark::new(200)).await.unwrap_err();
+        assert!(
+            matches!(refused.kind(), ErrorKind::MarkMoved { expected, found, .. }
+                if expected.get() == from && found.get() == 100),
+            "{refused:?}"
+        );
+        assert_eq!(refused.retry(), Retry::Never);
+    }
+    assert_eq!(mark_of(&case, &lease).await, Mark::new(100));
+    assert_eq!(case.writes().await, writes);
+}
+
+async fn only_the_newest_term_moves_a_mark(case: Case) {
+    let lease = held(&case).await;
+    case.release(&lease, lease.mark).await.unwrap();
+    assert_eq!(code(case.extend(&lease, lease.mark, Mark::new(5)).await), "fenced");
+    let older = Lease { term: Term::ZERO, ..lease };
+    assert_eq!(code(case.extend(&older, older.mark, Mark::new(5)).await), "fenced");
+}
+
+async fn a_lease_newer_than_the_store_is_a_store_that_went_back(case: Case) {
+    let lease = held(&case).await;
+    let newer = Lease { term: lease.term.next(), ..lease.clone() };
+    assert_eq!(code(case.extend(&newer, lease.mark, Mark::new(5)).await), "store_went_back");
+    assert_eq!(code(case.release(&newer, lease.mark).await), "store_went_back");
+}
+
+async fn a_repeat_is_recognised(case: Case) {
+    let lease = held(&case).await;
+    let item = extend(&lease, lease.mark, Mark::new(100));
+    case.extend_item(item.clone()).await.unwrap();
+    let writes = case.writes().await;
+    let again = case.another().await.extend_item(item.clone()).await.unwrap();
+    assert_eq!((again.mark, again.writes), (Mark::new(100), writes));
+    assert_eq!(case.writes().await, writes, "nothing to write");
+    let stranger = Extend { request: item.request + 1, ..item.clone() };
+    assert_eq!(code(case.extend_item(stranger).await), "mark_moved");
+    case.extend(&lease, Mark::new(100), Mark::new(200)).await.unwrap();
+    assert_eq!(code(case.extend_item(item).await), "mark_moved", "too late to repeat");
+}
+
+async fn a_mark_never_goes_back_by_extend(case: Case) {
+    let lease = held(&case).await;
+    case.extend(&lease, lease.mark, Mark::new(100)).await.unwrap();
+    for to in [0, 99, 100] {
+        assert_eq!(code(case.extend(&lease, Mark::new(100), Mark::new(to)).await), "invalid");
+    }
+}
+
+async fn the_limit_ahead_is_kept_to_the_millisecond(case: Case) {
+    let lease = held(&case).await;
+    // A store with a clock of its own moves on while we ask: stay a minute clear of the limit.
+    let slack_ms = if case.goes_by_callers() { 0 } else { 60_000 };
+    let now = Mark::from(case.now().await);
+    let item =
+        |to, limit_ms| Extend { ahead_max_ms: Some(limit_ms), ..extend(&lease, lease.mark, to) };
+    let limit_ms = 120_000;
+    let refused = case.extend_item(item(later(now, limit_ms + slack_ms + 1), limit_ms)).await;
+    let refused = refused.unwrap_err();
+    let ErrorKind::ClockAhead { ahead_ms, limit_ms: limit, .. } = refused.kind() else {
+        panic!("{refused:?}")
+    };
+    assert!(*limit == limit_ms && *ahead_ms > limit_ms);
+    let years_ahead = later(now, 10 * 365 * 86_400_000);
+    assert_eq!(code(case.extend_item(item(years_ahead, limit_ms)).await), "clock_ahead");
+    assert_eq!(mark_of(&case, &lease).await, lease.mark);
+    case.extend_item(item(later(now, limit_ms), limit_ms)).await.unwrap();
+}
+
+async fn a_batch_answers_each_item(case: Case) {
+    let member = case.member("orders").await;
+    let mut leases = Vec::new();
+    for _ in 0..3 {
+        leases.push(case.claim(&member, &pool(64)).await);
+    }
+    case.release(&leases[1], leases[1].mark).await.unwrap();
+    let mut items: Vec<Extend> =
+        leases.iter().map(|lease| extend(lease, lease.mark, Mark::new(70))).collect();
+    items.push(extend(&leases[0], Mark::new(70), Mark::new(90)));
+    let writes = case.writes().await;
+    let answers = case.store.extend(&items, case.now().await).await.unwrap();
+    assert_eq!(answers.len(), 4);
+    assert_eq!(answers[0].as_ref().unwrap().mark, Mark::new(70));
+    assert_eq!(answers[1].as_ref().unwrap_err().kind().code(), "fenced");
+    assert_eq!(answers[2].as_ref().unwrap().mark, Mark::new(70));
+    assert_eq!(answers[3].as_ref().unwrap().mark, Mark::new(90), "items act in order");
+    assert_eq!(case.writes().await, writes + 1, "one write for all");
+    assert_eq!(case.store.extend(&[], case.now().await).await.unwrap().len(), 0);
+}
+
+async fn an_unknown_slot_is_refused(case: Case) {
+    let lease = held(&case).await;
+    let unused = Lease { slot: 40, ..lease.clone() };
+    let elsewhere = Lease { pool: "nowhere".into(), ..lease };
+    for unknown in [unused, elsewhere] {
+        assert_eq!(code(case.extend(&unknown, Mark::ZERO, Mark::new(5)).await), "not_found");
+        assert_eq!(code(case.release(&unknown, Mark::ZERO).await), "not_found");
+    }
+}
+
+async fn an_extend_tells_the_catalogs_version(case: Case) {
+    let lease = held(&case).await;
+    let before = case.extend(&lease, lease.mark, Mark::new(10)).await.unwrap();
+    let defined = case.define("orders").await;
+    let after = case.extend(&lease, Mark::new(10), Mark::new(20)).await.unwrap();
+    assert!(after.catalog_version > before.catalog_version);
+    assert_eq!(after.catalog_version, defined.version);
+}
+
+async fn the_highest_mark_is_63_bits(case: Case) {
+    let lease = held(&case).await;
+    for to in [later(Mark::MAX, 1), Mark::new(u64::MAX)] {
+        assert_eq!(code(case.extend(&lease, lease.mark, to).await), "invalid");
+    }
+    let moved = case.extend(&lease, lease.mark, Mark::MAX).await.unwrap();
+    assert_eq!(moved.mark, Mark::MAX);
+    assert_eq!(mark_of(&case, &lease).await, Mark::MAX);
+}
+
+async fn a_release_lowers_to_the_floor_and_no_further(case: Case) {
+    let lease = held(&case).await;
+    case.extend(&lease, lease.mark, Mark::new(100)).await.unwrap();
+    case.release(&lease, Mark::new(60)).await.unwrap();
+    let member = case.member("bills").await;
+    let exactly = snowmint_coord::Wish::Exactly(lease.slot);
+    let next = case.try_claim(&member, &pool(64), exactly).await.unwrap();
+    case.extend(&next, next.mark, Mark::new(100)).await.unwrap();
+    for mark in [0, 59, 101] {
+        assert_eq!(code(case.release(&next, Mark::new(mark)).await), "invalid", "{mark}");
+    }
+    assert_eq!(mark_of(&case, &next).await, Mark::new(100));
+    case.release(&next, Mark::new(60)).await.unwrap();
+    assert_eq!(mark_of(&case, &next).await, Mark::new(60));
+}
+
+async fn a_release_is_recognised_until_the_next_claim(case: Case) {
+    let lease = held(&case).await;
+    case.extend(&lease, lease.mark, Mark::new(100)).await.unwrap();
+    case.release(&lease, Mark::new(60)).await.unwrap();
+    let writes = case.writes().await;
+    case.release(&lease, Mark::new(60)).await.unwrap();
+    assert_eq!(case.writes().await, writes);
+    assert_eq!(code(case.release(&lease, Mark::new(61)).await), "fenced");
+    let member = case.member("bills").await;
+    let exactly = snowmint_coord::Wish::Exactly(lease.slot);
+    case.try_claim(&member, &pool(64), exactly).await.unwrap();
+    assert_eq!(code(case.release(&lease, Mark::new(60)).await), "fenced");
+}
+
+async fn of_sixteen_extends_from_one_mark_one_wins(case: Case) {
+    let lease = held(&case).await;
+    let mut mark = lease.mark;
+    for _ in 0..5 {
+        let answers = case
+            .contend(|case, number| {
+                let lease = lease.clone();
+                async move { case.extend(&lease, mark, later(mark, 1 + number)).await }
+            })
+            .await;
+        let won: Vec<_> = answers.iter().flatten().collect();
+        assert_eq!(won.len(), 1);
+        mark = won[0].mark;
+        assert_eq!(mark_of(&case, &lease).await, mark);
+        assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(
+            |refused| matches!(refused.kind(), ErrorKind::MarkMoved { found, .. } if *found == mark)
+        ));
+    }
+}
+
+async fn sixteen_holders_move_their_marks_at_once(case: Case) {
+    let before = case.writes().await;
+    let leases = case
+        .contend(|case, number| async move {
+            let member = case.member(&format!("owner-{number}")).await;
+            let lease = case.claim(&member, &pool(64)).await;
+            let mut mark = lease.mark;
+            for _ in 0..10 {
+                mark = case.extend(&lease, mark, later(mark, 7)).await.unwrap().mark;
+            }
+            lease
+        })
+        .await;
+    for lease in &leases {
+        assert_eq!(mark_of(&case, lease).await, Mark::new(70));
+    }
+    assert!(case.writes().await >= before + 12 * TASKS, "no write is lost from the count");
+}
+
+async fn extend_and_release_never_both_win(case: Case) {
+    for _ in 0..5 {
+        let lease = held(&case).await;
+        let answers = case
+            .contend(|case, number| {
+                let lease = lease.clone();
+                async move {
+                    if number % 2 == 0 {
+                        case.extend(&lease, lease.mark, later(lease.mark, 9)).await.map(|_| true)
+                    } else {
+                        case.release(&lease, lease.mark).await.map(|()| false)
+                    }
+                }
+            })
+            .await;
+        let extended = answers.iter().flatten().filter(|extended| **extended).count();
+        let released = answers.iter().flatten().filter(|extended| !**extended).count();
+        assert!(extended <= 1 && released >= 1);
+        // The release names the floor, so it may undo the extend, but nothing moves after it.
+        assert_eq!(mark_of(&case, &lease).await, lease.floor);
+    }
+}

@@ -1,0 +1,138 @@
+use super::case::{Case, TTL_LONG_MS, TTL_SHORT_MS, code, pool};
+use super::cases;
+use snowmint_coord::{Incarnation, Mark, Member, Presence, random};
+
+cases![
+    a_member_is_known_once_it_joined,
+    joining_again_renews_and_keeps_when_it_joined,
+    a_renewal_is_seen_by_others,
+    a_presence_lapses_and_comes_back,
+    renewing_an_unknown_member_is_refused,
+    leaving_frees_and_fences_what_was_held,
+    leaving_twice_is_no_error,
+    a_presence_without_life_is_refused,
+    over_long_labels_are_refused,
+    many_members_renew_at_once,
+];
+
+async fn a_member_is_known_once_it_joined(case: Case) {
+    assert_eq!(case.store.members(case.now().await).await.unwrap(), []);
+    let before = case.now().await;
+    let member = case.member("orders").await;
+    let known = case.another().await.store.members(case.now().await).await.unwrap();
+    assert_eq!(known.len(), 1);
+    assert_eq!(known[0].member, member);
+    assert_eq!((known[0].presence.renewals, known[0].presence.ttl_ms), (0, TTL_LONG_MS));
+    assert!(known[0].live && known[0].joined_at >= before);
+    assert_eq!(known[0].joined_at, known[0].renewed_at);
+}
+
+async fn joining_again_renews_and_keeps_when_it_joined(case: Case) {
+    let member = case.member("orders").await;
+    let first = case.store.members(case.now().await).await.unwrap();
+    case.pass_ms(50).await;
+    let moved = Member { host: "host-2".into(), ..member };
+    let presence = case.presence(7, TTL_LONG_MS).await;
+    case.store.join(&moved, presence, case.now().await).await.unwrap();
+    let again = case.store.members(case.now().await).await.unwrap();
+    assert_eq!(again.len(), 1);
+    assert_eq!((&again[0].member, again[0].presence), (&moved, presence));
+    assert_eq!(again[0].joined_at, first[0].joined_at);
+    assert!(again[0].renewed_at > first[0].renewed_at);
+}
+
+async fn a_renewal_is_seen_by_others(case: Case) {
+    let member = case.member("orders").await;
+    let other = case.another().await;
+    for renewals in 1..4 {
+        let presence = case.presence(renewals, TTL_SHORT_MS).await;
+        case.store.renew(member.incarnation, presence, case.now().await).await.unwrap();
+        let seen = other.store.members(other.now().await).await.unwrap();
+        assert_eq!(seen[0].presence, presence);
+    }
+}
+
+async fn a_presence_lapses_and_comes_back(case: Case) {
+    let member = case.member_for("orders", TTL_SHORT_MS).await;
+    assert!(case.store.members(case.now().await).await.unwrap()[0].live);
+    case.pass_ms(TTL_SHORT_MS).await;
+    assert!(!case.store.members(case.now().await).await.unwrap()[0].live);
+    let presence = case.presence(1, TTL_SHORT_MS).await;
+    case.store.renew(member.incarnation, presence, case.now().await).await.unwrap();
+    assert!(case.store.members(case.now().await).await.unwrap()[0].live);
+}
+
+async fn renewing_an_unknown_member_is_refused(case: Case) {
+    let presence = case.presence(1, TTL_LONG_MS).await;
+    let nobody = random::incarnation().unwrap();
+    assert_eq!(code(case.store.renew(nobody, presence, case.now().await).await), "not_found");
+    let member = case.member("orders").await;
+    case.store.leave(member.incarnation, case.now().await).await.unwrap();
+    let gone = case.store.renew(member.incarnation, presence, case.now().await).await;
+    assert_eq!(code(gone), "not_found");
+}
+
+async fn leaving_frees_and_fences_what_was_held(case: Case) {
+    let leaver = case.member("orders").await;
+    let stayer = case.member("bills").await;
+    let pool = pool(2);
+    let lost = case.claim(&leaver, &pool).await;
+    let kept = case.claim(&stayer, &pool).await;
+    case.extend(&lost, lost.mark, Mark::new(500)).await.unwrap();
+    case.store.leave(leaver.incarnation, case.now().await).await.unwrap();
+    let fenced = case.extend(&lost, Mark::new(500), Mark::new(600)).await;
+    assert_eq!(code(fenced), "fenced");
+    let next = case.claim(&stayer, &pool).await;
+    assert_eq!((next.slot, next.floor), (lost.slot, Mark::new(500)));
+    assert!(next.term > lost.term);
+    case.extend(&kept, kept.mark, Mark::new(5)).await.unwrap();
+    let known = case.store.members(case.now().await).await.unwrap();
+    assert_eq!(known.len(), 1);
+}
+
+async fn leaving_twice_is_no_error(case: Case) {
+    let member = case.member("orders").await;
+    for _ in 0..2 {
+        case.store.leave(member.incarnation, case.now().await).await.unwrap();
+    }
+    case.store.leave(Incarnation::new(1), case.now().await).await.unwrap();
+}
+
+async fn a_presence_without_life_is_refused(case: Case) {
+    let member = case.member("orders").await;
+    let lifeless = Presence { ttl_ms: 0, ..case.presence(1, 1).await };
+    let now = case.now().await;
+    assert_eq!(code(case.store.join(&member, lifeless, now).await), "invalid");
+    assert_eq!(code(case.store.renew(member.incarnation, lifeless, now).await), "invalid");
+    assert_eq!(case.store.members(now).await.unwrap()[0].presence.ttl_ms, TTL_LONG_MS);
+}
+
+async fn over_long_labels_are_refused(case: Case) {
+    let member = case.member("orders").await;
+    let presence = case.presence(1, TTL_LONG_MS).await;
+    let now = case.now().await;
+    for (length, accepted) in [(255, true), (256, false)] {
+        let owner = Member { owner: "x".repeat(length), ..member.clone() };
+        let host = Member { host: "x".repeat(length), ..member.clone() };
+        for labelled in [owner, host] {
+            assert_eq!(case.store.join(&labelled, presence, now).await.is_ok(), accepted);
+        }
+    }
+}
+
+async fn many_members_renew_at_once(case: Case) {
+    let members = case
+        .contend(|case, number| async move {
+            let member = case.member(&format!("owner-{number}")).await;
+            for renewals in 1..=5 {
+                let presence = case.presence(renewals, TTL_LONG_MS).await;
+                case.store.renew(member.incarnation, presence, case.now().await).await.unwrap();
+            }
+            member
+        })
+        .await;
+    let known = case.store.members(case.now().await).await.unwrap();
+    assert_eq!(known.len(), members.len());
+    assert!(known.iter().all(|info| info.live && info.presence.renewals == 5));
+    assert!(known.is_sorted_by_key(|info| info.member.incarnation));
+}

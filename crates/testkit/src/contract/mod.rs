@@ -1,0 +1,76 @@
+//! The contract that every store must keep, as small named cases over any [`Store`].
+//!
+//! A store that is asked for runs all of them or fails; there is no skipping. Each case gets a
+//! namespace of its own. [`run`] goes on after a failure and names all failed cases at the end.
+
+mod case;
+mod catalog;
+mod claims;
+mod extends;
+mod members;
+mod reference;
+mod segments;
+mod whole;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::{Store, random};
+
+pub use case::Case;
+
+/// Makes handles on the store under test.
+#[async_trait]
+pub trait Factory: Send + Sync + 'static {
+    /// The store's name in the report.
+    fn name(&self) -> String;
+
+    /// A new handle on a namespace. All handles see the same store.
+    async fn open(&self, namespace: &str) -> Arc<dyn Store>;
+
+    /// Lets `ms` milliseconds pass on the store's own clock. Stores that go by their callers'
+    /// clocks have nothing to do.
+    async fn pass_ms(&self, ms: u64);
+}
+
+type CaseFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+type CaseFn = fn(Case) -> CaseFuture;
+
+/// Names the functions of a module as cases.
+macro_rules! cases {
+    ($($name:ident),* $(,)?) => {
+        pub(super) const CASES: &[(&str, super::CaseFn)] =
+            &[$((stringify!($name), |case| Box::pin($name(case)))),*];
+    };
+}
+use cases;
+
+/// Runs every case, one after the other, and reports on stderr.
+///
+/// # Panics
+/// When a case fails; the message names all that did.
+pub async fn run(factory: impl Factory) {
+    let factory: Arc<dyn Factory> = Arc::new(factory);
+    let rooms = [
+        members::CASES,
+        claims::CASES,
+        extends::CASES,
+        segments::CASES,
+        catalog::CASES,
+        whole::CASES,
+        reference::CASES,
+    ];
+    let run = random::number().expect("randomness for the names of namespaces");
+    let mut failed = Vec::new();
+    let mut passed = 0;
+    for (name, case_fn) in rooms.into_iter().flatten() {
+        let namespace = format!("{run:016x}-{}", passed + failed.len());
+        let case = Case::open(Arc::clone(&factory), namespace).await;
+        match tokio::spawn(case_fn(case)).await {
+            Ok(()) => passed += 1,
+            Err(_) => failed.push(*name),
+        }
+    }
+    eprintln!("contract of {}: {passed} cases kept, {} broken", factory.name(), failed.len());
+    assert!(failed.is_empty(), "{} breaks the contract: {failed:?}", factory.name());
+}

@@ -1,0 +1,43 @@
+//! The memory store keeps the contract, by its callers' clocks and by its own.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::{MemoryClock, MemoryStore, Store};
+use snowmint_core::UnixMillis;
+use snowmint_testkit::contract::{self, Factory};
+
+struct Memory {
+    store: MemoryStore,
+    clock: Option<MemoryClock>,
+}
+
+#[async_trait]
+impl Factory for Memory {
+    fn name(&self) -> String {
+        let clock = if self.clock.is_some() { "its own clock" } else { "its callers' clocks" };
+        format!("memory by {clock}")
+    }
+
+    async fn open(&self, namespace: &str) -> Arc<dyn Store> {
+        Arc::new(self.store.handle(namespace).expect("a good name"))
+    }
+
+    async fn pass_ms(&self, ms: u64) {
+        if let Some(clock) = &self.clock {
+            clock.set(clock.now().saturating_add(ms));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn by_its_callers_clocks() {
+    contract::run(Memory { store: MemoryStore::new("all").unwrap(), clock: None }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn by_its_own_clock() {
+    let clock = MemoryClock::new(UnixMillis::new(1_900_000_000_000));
+    let store = MemoryStore::with_clock("all", clock.clone()).unwrap();
+    contract::run(Memory { store, clock: Some(clock) }).await;
+}
