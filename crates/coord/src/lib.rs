@@ -23,6 +23,7 @@ pub mod memory;
 pub mod pool;
 pub mod random;
 pub mod segment;
+pub mod spec;
 pub mod store;
 pub mod timer;
 
@@ -36,5 +37,6 @@ pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryClock, MemoryStore};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
+pub use spec::SourceSpec;
 pub use store::{FastForward, Store, StoreIdentity};
 pub use timer::{BootTimer, ManualTimer, Timer};

@@ -1,0 +1,218 @@
+//! The table of a source's keys: one place for their names, values, defaults and meanings, from
+//! which the command line, the configuration file and the error messages are made.
+
+/// What a key's value is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// A text, in quotes in TOML and JSON. Lengths of time are texts too: `5s`.
+    Text,
+    /// A whole number.
+    Number,
+    /// `true` or `false`.
+    Flag,
+    /// A table of keys of its own.
+    Table,
+}
+
+/// One key of a source.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The name, with dots: `prefill.boost`.
+    pub name: &'static str,
+    /// What it is written as.
+    pub takes: Takes,
+    /// What holds when it is left out, as text; empty where there is nothing to write.
+    pub default: &'static str,
+    /// The kinds of source it has a meaning for.
+    pub kinds: &'static str,
+    /// What it means, in a sentence.
+    pub doc: &'static str,
+}
+
+const fn key(
+    name: &'static str,
+    takes: Takes,
+    default: &'static str,
+    kinds: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key { name, takes, default, kinds, doc }
+}
+
+/// Every key of a source.
+pub const KEYS: &[Key] = &[
+    key("kind", Takes::Text, "snowflake", "all", "snowflake, segment, counter, uuid or ulid"),
+    key("enabled", Takes::Flag, "true", "all", "false: the source refuses to mint"),
+    key(
+        "layout",
+        Takes::Text,
+        "time=41,worker=10,sequence=12",
+        "snowflake",
+        "the name of a layout, with overrides, or its fields in written order",
+    ),
+    key(
+        "epoch",
+        Takes::Text,
+        "the layout's own, else 2026-01-01T00:00:00Z",
+        "snowflake",
+        "when tick 0 begins: RFC 3339, or Unix milliseconds in quotes",
+    ),
+    key(
+        "unique",
+        Takes::Text,
+        "source",
+        "snowflake",
+        "source: no ID twice in this source; namespace: nor in any other source that says so",
+    ),
+    key(
+        "order",
+        Takes::Text,
+        "local",
+        "snowflake",
+        "local: IDs increase per process; global: over all processes",
+    ),
+    key(
+        "on_rollback",
+        Takes::Text,
+        "hold, or clock-sequence where the layout has clock bits",
+        "snowflake",
+        "when the clock goes back: hold, wait, fail, clock-sequence, ring or borrow",
+    ),
+    key(
+        "lead_max",
+        Takes::Text,
+        "5s; 10s with borrow",
+        "snowflake with hold, borrow or ring",
+        "how far IDs may run ahead of the clock before minting is refused",
+    ),
+    key(
+        "wait_max",
+        Takes::Text,
+        "5ms",
+        "snowflake with wait for twice",
+        "the largest step back that is waited out; above it minting is refused",
+    ),
+    key(
+        "wait_for",
+        Takes::Text,
+        "twice",
+        "snowflake with wait",
+        "how long to wait: twice (the step), or a fixed length",
+    ),
+    key(
+        "burst",
+        Takes::Text,
+        "0ms",
+        "snowflake",
+        "how far IDs may lag the clock, so that unused ticks just past serve a burst",
+    ),
+    key(
+        "sequence_start",
+        Takes::Text,
+        "zero",
+        "snowflake",
+        "where a tick's sequence starts: zero, random, random:N (below N) or carried",
+    ),
+    key("prefill.enabled", Takes::Flag, "false", "snowflake", "mint into a queue ahead of need"),
+    key(
+        "prefill.boost",
+        Takes::Number,
+        "3",
+        "snowflake",
+        "the queue holds (highest sequence + 1) * 2^boost IDs",
+    ),
+    key(
+        "prefill.threshold",
+        Takes::Number,
+        "50",
+        "snowflake",
+        "refill when less than this share of the queue is left, in percent",
+    ),
+    key(
+        "prefill.schedule",
+        Takes::Text,
+        "",
+        "snowflake",
+        "also refill at this interval; left out: only on need",
+    ),
+    key(
+        "prefill.on_empty",
+        Takes::Text,
+        "error",
+        "snowflake",
+        "when the queue is dry: error, or wait (up to prefill.wait_max)",
+    ),
+    key(
+        "prefill.wait_max",
+        Takes::Text,
+        "100ms",
+        "snowflake",
+        "the longest wait for a dry queue, with prefill.on_empty = wait",
+    ),
+    key(
+        "disguise.mode",
+        Takes::Text,
+        "none",
+        "snowflake, segment",
+        "none, full (no order shows) or ordered (IDs still sort by time; snowflake only)",
+    ),
+    key(
+        "disguise.key",
+        Takes::Number,
+        "1",
+        "snowflake, segment",
+        "the number of the key that disguises; the key itself is in the server's configuration",
+    ),
+    key(
+        "disguise.bits",
+        Takes::Number,
+        "53 where all IDs fit 53 bits, else 63",
+        "snowflake, segment with full",
+        "how many bits a disguised ID may have: 63 or 53",
+    ),
+    key(
+        "disguise.check",
+        Takes::Text,
+        "",
+        "snowflake, segment",
+        "a check value of the disguise key, written by the server that defines the source",
+    ),
+    key(
+        "text",
+        Takes::Text,
+        "decimal",
+        "snowflake, segment",
+        "the form of IDs as text: decimal, hex, base36, base62, base32, base58 or friendly",
+    ),
+    key("step.min", Takes::Number, "100", "segment", "the fewest numbers taken from the store"),
+    key("step.max", Takes::Number, "1000000", "segment", "the most numbers taken at once"),
+    key(
+        "step.lasts",
+        Takes::Text,
+        "10s",
+        "segment",
+        "how long the numbers taken at once should last at the present rate",
+    ),
+    key("offset", Takes::Number, "1", "segment", "the first number"),
+    key("increment", Takes::Number, "1", "segment", "the distance from a number to the next"),
+    key("serial", Takes::Table, "", "segment", "serial numbers; not available in this version"),
+    key("uuid.version", Takes::Number, "7", "uuid", "1, 3, 4, 5, 6, 7 or 8"),
+    key(
+        "uuid.namespace",
+        Takes::Text,
+        "",
+        "uuid of version 3 or 5",
+        "dns, url, oid, x500 or a UUID; names come with each call as its key",
+    ),
+];
+
+/// The key of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// All names, for messages.
+pub(crate) fn names() -> String {
+    KEYS.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")
+}

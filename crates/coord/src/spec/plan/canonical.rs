@@ -1,0 +1,133 @@
+//! From a plan back to keys, every default written out.
+
+use super::{
+    Clockwork, DisguisePlan, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan, UuidPlan,
+};
+use crate::spec::{
+    DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, Order, PrefillSpec, SourceSpec, Span,
+    StepSpec, UuidSpec,
+};
+
+/// The configuration name of a value that serialises as a text.
+pub(super) fn name_of(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+impl Plan {
+    /// The keys that make this plan, every default written out.
+    pub(in crate::spec) fn to_spec(&self) -> SourceSpec {
+        match self {
+            Self::Snowflake(plan) => plan.to_spec(),
+            Self::Segment(plan) => plan.to_spec(),
+            Self::Uuid(plan) => plan.to_spec(),
+            Self::Ulid => SourceSpec::of(Kind::Ulid),
+        }
+    }
+}
+
+impl SnowflakePlan {
+    fn to_spec(&self) -> SourceSpec {
+        let mut spec = SourceSpec {
+            // The layout's written-out form holds unit and epoch.
+            layout: Some(self.layout.to_string()),
+            unique: Some(self.unique),
+            order: Some(Order::Local),
+            burst: Some(Span::from_ms(self.burst_ms)),
+            sequence_start: Some(match self.start {
+                StartPlan::Zero => "zero".into(),
+                StartPlan::RandomBelow(below) => format!("random:{below}"),
+                StartPlan::Carried => "carried".into(),
+            }),
+            prefill: self.prefill.map(PrefillPlan::to_spec),
+            disguise: self.disguise.map(DisguisePlan::to_spec),
+            text: Some(self.text.to_string()),
+            ..SourceSpec::of(Kind::Snowflake)
+        };
+        spec.on_rollback = Some(match self.clockwork {
+            Clockwork::Hold { lead_max_ms } => {
+                spec.lead_max = Some(Span::from_ms(lead_max_ms));
+                OnRollback::Hold
+            }
+            Clockwork::Borrow { lead_max_ms } => {
+                spec.lead_max = Some(Span::from_ms(lead_max_ms));
+                OnRollback::Borrow
+            }
+            Clockwork::Wait { wait_max_ms, fixed_ms } => {
+                spec.wait_max = fixed_ms.is_none().then_some(Span::from_ms(wait_max_ms));
+                spec.wait_for =
+                    Some(fixed_ms.map_or("twice".into(), |ms| Span::from_ms(ms).to_string()));
+                OnRollback::Wait
+            }
+            Clockwork::Fail => OnRollback::Fail,
+            Clockwork::ClockSequence => OnRollback::ClockSequence,
+            Clockwork::Ring { lead_max_ms } => {
+                spec.lead_max = Some(Span::from_ms(lead_max_ms));
+                OnRollback::Ring
+            }
+        });
+        spec
+    }
+}
+
+impl PrefillPlan {
+    fn to_spec(self) -> PrefillSpec {
+        PrefillSpec {
+            enabled: Some(true),
+            boost: Some(self.boost),
+            threshold: Some(self.threshold_percent),
+            schedule: self.schedule_ms.map(Span::from_ms),
+            on_empty: Some(if self.wait_max_ms.is_some() { OnEmpty::Wait } else { OnEmpty::Error }),
+            wait_max: self.wait_max_ms.map(Span::from_ms),
+        }
+    }
+}
+
+impl DisguisePlan {
+    fn to_spec(self) -> DisguiseSpec {
+        match self {
+            Self::Full { key, bits } => DisguiseSpec {
+                mode: Some(DisguiseMode::Full),
+                key: Some(key),
+                bits: Some(bits),
+                check: None,
+            },
+            Self::Ordered { key } => DisguiseSpec {
+                mode: Some(DisguiseMode::Ordered),
+                key: Some(key),
+                bits: None,
+                check: None,
+            },
+        }
+    }
+}
+
+impl SegmentPlan {
+    fn to_spec(&self) -> SourceSpec {
+        SourceSpec {
+            step: Some(StepSpec {
+                min: Some(self.step_min),
+                max: Some(self.step_max),
+                lasts: Some(Span::from_ms(self.lasts_ms)),
+            }),
+            offset: Some(self.offset),
+            increment: Some(self.increment),
+            disguise: self.disguise.map(DisguisePlan::to_spec),
+            text: Some(self.text.to_string()),
+            ..SourceSpec::of(Kind::Segment)
+        }
+    }
+}
+
+impl UuidPlan {
+    fn to_spec(self) -> SourceSpec {
+        let namespace = match self {
+            Self::V3(namespace) | Self::V5(namespace) => Some(namespace.to_string()),
+            _ => None,
+        };
+        let uuid = UuidSpec { version: Some(self.version()), namespace };
+        SourceSpec { uuid: Some(uuid), ..SourceSpec::of(Kind::Uuid) }
+    }
+}

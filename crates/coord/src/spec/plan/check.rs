@@ -1,0 +1,404 @@
+//! The checks, one function for each group of keys.
+
+use snowmint_core::Layout;
+use snowmint_core::generator::{BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, WAIT_OFFSET_MAX_MS};
+use snowmint_core::layout::{Field, ParseLayoutError};
+use snowmint_core::text::{Format, UnknownFormat};
+
+use super::canonical::name_of;
+use super::{
+    Clockwork, DisguisePlan, NUMBER_MAX, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan,
+    UuidPlan,
+};
+use crate::spec::{
+    DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, Order, PrefillSpec, SourceSpec, Span,
+    SpecError,
+};
+
+/// The layout of a source that names none.
+pub(crate) const LAYOUT_DEFAULT: &str = "time=41,worker=10,sequence=12";
+/// Above this a lead is no bound any more: IDs would say nothing about time.
+const LEAD_MAX_MS_LIMIT: u64 = 3_600_000;
+/// A call may not hang for longer than this on a clock.
+const WAIT_MAX_MS_LIMIT: u64 = 10_000;
+/// Older ticks than this would make the time in an ID meaningless.
+const BURST_MS_LIMIT: u64 = 60_000;
+/// Leaf's bound for random starts.
+const RANDOM_BELOW_DEFAULT: u64 = 100;
+/// 128 MiB of IDs.
+const PREFILL_CAPACITY_MAX: u64 = 1 << 24;
+const PREFILL_BOOST_DEFAULT: u32 = 3;
+const PREFILL_THRESHOLD_DEFAULT: u32 = 50;
+const PREFILL_WAIT_MAX_MS_DEFAULT: u64 = 100;
+const STEP_MIN_DEFAULT: u64 = 100;
+const STEP_MAX_DEFAULT: u64 = 1_000_000;
+/// One reservation may not use up a name's numbers: 2^40 of 2^63.
+const STEP_LIMIT: u64 = 1 << 40;
+const STEP_LASTS_MS_DEFAULT: u64 = 10_000;
+fn value(key: &'static str, value: impl std::fmt::Display, why: impl Into<String>) -> SpecError {
+    SpecError::Value { key, value: value.to_string(), why: why.into() }
+}
+
+/// A length within its limits.
+fn span(
+    key: &'static str,
+    given: Option<Span>,
+    default_ms: u64,
+    max_ms: u64,
+) -> Result<u64, SpecError> {
+    let ms = given.map_or(default_ms, Span::ms);
+    if ms > max_ms {
+        let why = format!("at most {} is possible", Span::from_ms(max_ms));
+        return Err(value(key, Span::from_ms(ms), why));
+    }
+    Ok(ms)
+}
+
+pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
+    let kind = spec.kind();
+    if kind == Kind::Counter {
+        return Err(SpecError::NotAvailable { key: "kind", value: kind.to_string() });
+    }
+    if spec.serial.is_some() {
+        return Err(SpecError::NotAvailable { key: "serial", value: "{…}".into() });
+    }
+    refuse_foreign_keys(spec, kind)?;
+    match kind {
+        Kind::Snowflake => snowflake(spec).map(Plan::Snowflake),
+        Kind::Segment => segment(spec).map(Plan::Segment),
+        Kind::Uuid => uuid(spec).map(Plan::Uuid),
+        _ => Ok(Plan::Ulid),
+    }
+}
+
+/// A key without a meaning is a misunderstanding, never ignored.
+fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
+    let snowflake = kind == Kind::Snowflake;
+    let segment = kind == Kind::Segment;
+    let rules = [
+        ("layout", spec.layout.is_some(), snowflake),
+        ("epoch", spec.epoch.is_some(), snowflake),
+        ("unique", spec.unique.is_some(), snowflake),
+        ("order", spec.order.is_some(), snowflake),
+        ("on_rollback", spec.on_rollback.is_some(), snowflake),
+        ("lead_max", spec.lead_max.is_some(), snowflake),
+        ("wait_max", spec.wait_max.is_some(), snowflake),
+        ("wait_for", spec.wait_for.is_some(), snowflake),
+        ("burst", spec.burst.is_some(), snowflake),
+        ("sequence_start", spec.sequence_start.is_some(), snowflake),
+        ("prefill", spec.prefill.is_some(), snowflake),
+        ("disguise", spec.disguise.is_some(), snowflake || segment),
+        ("text", spec.text.is_some(), snowflake || segment),
+        ("step", spec.step.is_some(), segment),
+        ("offset", spec.offset.is_some(), segment),
+        ("increment", spec.increment.is_some(), segment),
+        ("uuid", spec.uuid.is_some(), kind == Kind::Uuid),
+    ];
+    match rules.into_iter().find(|(_, given, means)| *given && !means) {
+        Some((key, ..)) => Err(SpecError::NotForKind { key, kind }),
+        None => Ok(()),
+    }
+}
+
+fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
+    if spec.order == Some(Order::Global) {
+        return Err(SpecError::NotAvailable { key: "order", value: "global".into() });
+    }
+    let layout = layout(spec)?;
+    let clockwork = clockwork(spec, &layout)?;
+    let disguise = disguise(spec.disguise.as_ref(), Some(&layout))?;
+    let text = text(spec.text.as_deref())?;
+    if text.needs_layout() && matches!(disguise, Some(DisguisePlan::Full { .. })) {
+        return Err(value("text", text, "a full disguise hides the time that it would show"));
+    }
+    Ok(SnowflakePlan {
+        layout,
+        unique: spec.unique.unwrap_or_default(),
+        clockwork,
+        burst_ms: span("burst", spec.burst, 0, BURST_MS_LIMIT)?,
+        start: start(spec.sequence_start.as_deref(), &layout)?,
+        prefill: prefill(spec.prefill.as_ref(), &layout)?,
+        disguise,
+        text,
+    })
+}
+
+fn layout(spec: &SourceSpec) -> Result<Layout, SpecError> {
+    let written = spec.layout.as_deref().unwrap_or(LAYOUT_DEFAULT);
+    let layout: Layout = written
+        .parse()
+        .map_err(|error: ParseLayoutError| value("layout", written, error.to_string()))?;
+    let Some(epoch) = spec.epoch.as_deref() else { return Ok(layout) };
+    if written.split(',').any(|word| word.trim_start().starts_with("epoch")) {
+        return Err(value(
+            "epoch",
+            epoch,
+            "the layout already names an epoch: leave one of them out",
+        ));
+    }
+    format!("{written},epoch={epoch}")
+        .parse()
+        .map_err(|error: ParseLayoutError| value("epoch", epoch, error.to_string()))
+}
+
+fn clockwork(spec: &SourceSpec, layout: &Layout) -> Result<Clockwork, SpecError> {
+    let has_clock = layout.bits(Field::Clock) > 0;
+    let policy = spec.on_rollback.unwrap_or(if has_clock {
+        OnRollback::ClockSequence
+    } else {
+        OnRollback::Hold
+    });
+    if has_clock != (policy == OnRollback::ClockSequence) {
+        let why = if has_clock {
+            "the layout has clock bits, which only clock-sequence uses"
+        } else {
+            "the layout has no clock bits: take one such as clock-sequence, or another policy"
+        };
+        return Err(value("on_rollback", name_of(&policy), why));
+    }
+    let leads = matches!(policy, OnRollback::Hold | OnRollback::Borrow | OnRollback::Ring);
+    if spec.lead_max.is_some() && !leads {
+        return Err(SpecError::Needs {
+            key: "lead_max",
+            needs: "on_rollback = hold, borrow or ring",
+        });
+    }
+    let waits = policy == OnRollback::Wait;
+    if spec.wait_max.is_some() && !waits {
+        return Err(SpecError::Needs { key: "wait_max", needs: "on_rollback = wait" });
+    }
+    if spec.wait_for.is_some() && !waits {
+        return Err(SpecError::Needs { key: "wait_for", needs: "on_rollback = wait" });
+    }
+    let lead_default_ms =
+        if policy == OnRollback::Borrow { BORROW_LEAD_MAX_MS } else { HOLD_LEAD_MAX_MS };
+    let lead_max_ms = span("lead_max", spec.lead_max, lead_default_ms, LEAD_MAX_MS_LIMIT)?;
+    Ok(match policy {
+        OnRollback::Hold => Clockwork::Hold { lead_max_ms },
+        OnRollback::Borrow => Clockwork::Borrow { lead_max_ms },
+        OnRollback::Wait => {
+            let fixed_ms = wait_for(spec.wait_for.as_deref())?;
+            if fixed_ms.is_some() && spec.wait_max.is_some() {
+                return Err(SpecError::Needs { key: "wait_max", needs: "wait_for = twice" });
+            }
+            let wait_max_ms =
+                span("wait_max", spec.wait_max, WAIT_OFFSET_MAX_MS, WAIT_MAX_MS_LIMIT)?;
+            Clockwork::Wait { wait_max_ms, fixed_ms }
+        }
+        OnRollback::Fail => Clockwork::Fail,
+        OnRollback::ClockSequence => Clockwork::ClockSequence,
+        OnRollback::Ring => Clockwork::Ring { lead_max_ms },
+    })
+}
+
+fn wait_for(given: Option<&str>) -> Result<Option<u64>, SpecError> {
+    let Some(written) = given else { return Ok(None) };
+    if written == "twice" {
+        return Ok(None);
+    }
+    let fixed: Span = written
+        .parse()
+        .map_err(|error| value("wait_for", written, format!("take \"twice\", or: {error}")))?;
+    span("wait_for", Some(fixed), 0, WAIT_MAX_MS_LIMIT).map(Some)
+}
+
+fn start(given: Option<&str>, layout: &Layout) -> Result<StartPlan, SpecError> {
+    let below_max = layout.sequence_max().saturating_add(1);
+    let Some(written) = given else { return Ok(StartPlan::Zero) };
+    match written {
+        "zero" => Ok(StartPlan::Zero),
+        "carried" => Ok(StartPlan::Carried),
+        "random" => Ok(StartPlan::RandomBelow(Ord::min(RANDOM_BELOW_DEFAULT, below_max))),
+        _ => {
+            let below = written.strip_prefix("random:").and_then(|n| n.parse::<u64>().ok());
+            match below {
+                Some(below) if below >= 1 && below <= below_max => {
+                    Ok(StartPlan::RandomBelow(below))
+                }
+                Some(_) => Err(value(
+                    "sequence_start",
+                    written,
+                    format!(
+                        "the layout's sequence holds {below_max} numbers: take 1 to {below_max}"
+                    ),
+                )),
+                None => Err(value(
+                    "sequence_start",
+                    written,
+                    "take zero, random, random:N (below N) or carried",
+                )),
+            }
+        }
+    }
+}
+
+fn prefill(given: Option<&PrefillSpec>, layout: &Layout) -> Result<Option<PrefillPlan>, SpecError> {
+    let Some(spec) = given else { return Ok(None) };
+    if spec.enabled != Some(true) {
+        let others = [
+            ("prefill.boost", spec.boost.is_some()),
+            ("prefill.threshold", spec.threshold.is_some()),
+            ("prefill.schedule", spec.schedule.is_some()),
+            ("prefill.on_empty", spec.on_empty.is_some()),
+            ("prefill.wait_max", spec.wait_max.is_some()),
+        ];
+        return match others.into_iter().find(|(_, given)| *given) {
+            Some((key, _)) => Err(SpecError::Needs { key, needs: "prefill.enabled = true" }),
+            None => Ok(None),
+        };
+    }
+    let boost = spec.boost.unwrap_or(PREFILL_BOOST_DEFAULT);
+    let capacity = layout
+        .sequence_max()
+        .checked_add(1)
+        .and_then(|ids| ids.checked_mul(1_u64.checked_shl(boost)?))
+        .filter(|&capacity| capacity <= PREFILL_CAPACITY_MAX)
+        .and_then(|capacity| usize::try_from(capacity).ok());
+    let Some(capacity) = capacity else {
+        let ids = layout.sequence_max();
+        return Err(value(
+            "prefill.boost",
+            boost,
+            format!(
+                "({ids} + 1) * 2^{boost} IDs are too many: the queue holds at most {PREFILL_CAPACITY_MAX}"
+            ),
+        ));
+    };
+    let threshold_percent = spec.threshold.unwrap_or(PREFILL_THRESHOLD_DEFAULT);
+    if !(1..=99).contains(&threshold_percent) {
+        return Err(value("prefill.threshold", threshold_percent, "take 1 to 99 percent"));
+    }
+    let schedule_ms = spec.schedule.map(Span::ms);
+    if schedule_ms == Some(0) {
+        return Err(value("prefill.schedule", "0ms", "take at least 1ms, or leave it out"));
+    }
+    let waits = spec.on_empty == Some(OnEmpty::Wait);
+    if spec.wait_max.is_some() && !waits {
+        return Err(SpecError::Needs { key: "prefill.wait_max", needs: "prefill.on_empty = wait" });
+    }
+    let wait_max_ms =
+        span("prefill.wait_max", spec.wait_max, PREFILL_WAIT_MAX_MS_DEFAULT, WAIT_MAX_MS_LIMIT)?;
+    Ok(Some(PrefillPlan {
+        capacity,
+        boost,
+        // Percent of at most 2^24: no overflow, and at least 1 so that a dry queue is refilled.
+        refill_below: Ord::max(capacity * threshold_percent as usize / 100, 1),
+        threshold_percent,
+        schedule_ms,
+        wait_max_ms: waits.then_some(wait_max_ms),
+    }))
+}
+
+fn disguise(
+    given: Option<&DisguiseSpec>,
+    layout: Option<&Layout>,
+) -> Result<Option<DisguisePlan>, SpecError> {
+    let Some(spec) = given else { return Ok(None) };
+    let mode = spec.mode.unwrap_or_default();
+    if mode == DisguiseMode::None {
+        let others = [
+            ("disguise.key", spec.key.is_some()),
+            ("disguise.bits", spec.bits.is_some()),
+            ("disguise.check", spec.check.is_some()),
+        ];
+        return match others.into_iter().find(|(_, given)| *given) {
+            Some((key, _)) => {
+                Err(SpecError::Needs { key, needs: "disguise.mode = full or ordered" })
+            }
+            None => Ok(None),
+        };
+    }
+    let key = spec.key.unwrap_or(1);
+    if mode == DisguiseMode::Ordered {
+        if layout.is_none() {
+            return Err(value("disguise.mode", "ordered", "only snowflake sources have time bits"));
+        }
+        if spec.bits.is_some() {
+            return Err(SpecError::Needs { key: "disguise.bits", needs: "disguise.mode = full" });
+        }
+        return Ok(Some(DisguisePlan::Ordered { key }));
+    }
+    let used_bits = layout.map_or(63, |layout| Ord::min(layout.total_bits(), 63));
+    let bits = spec.bits.unwrap_or(if used_bits <= 53 { 53 } else { 63 });
+    if bits != 53 && bits != 63 {
+        return Err(value("disguise.bits", bits, "take 63, or 53 for JavaScript readers"));
+    }
+    if layout.is_some() && used_bits > bits {
+        return Err(value(
+            "disguise.bits",
+            bits,
+            format!("the layout's IDs have {used_bits} bits"),
+        ));
+    }
+    Ok(Some(DisguisePlan::Full { key, bits }))
+}
+
+fn text(given: Option<&str>) -> Result<Format, SpecError> {
+    let Some(written) = given else { return Ok(Format::default()) };
+    written.parse().map_err(|error: UnknownFormat| value("text", written, error.to_string()))
+}
+
+fn segment(spec: &SourceSpec) -> Result<SegmentPlan, SpecError> {
+    let step = spec.step.clone().unwrap_or_default();
+    let step_min = step.min.unwrap_or(STEP_MIN_DEFAULT);
+    if !(1..=STEP_LIMIT).contains(&step_min) {
+        return Err(value("step.min", step_min, format!("take 1 to {STEP_LIMIT}")));
+    }
+    let step_max = step.max.unwrap_or(Ord::max(STEP_MAX_DEFAULT, step_min));
+    if !(step_min..=STEP_LIMIT).contains(&step_max) {
+        return Err(value("step.max", step_max, format!("take {step_min} to {STEP_LIMIT}")));
+    }
+    let lasts_ms = step.lasts.map_or(STEP_LASTS_MS_DEFAULT, Span::ms);
+    if !(100..=86_400_000).contains(&lasts_ms) {
+        return Err(value("step.lasts", Span::from_ms(lasts_ms), "take 100ms to 1d"));
+    }
+    let offset = spec.offset.unwrap_or(1);
+    if offset > NUMBER_MAX {
+        return Err(value("offset", offset, format!("the highest number is {NUMBER_MAX}")));
+    }
+    let increment = spec.increment.unwrap_or(1);
+    if !(1..=NUMBER_MAX).contains(&increment) {
+        return Err(value("increment", increment, format!("take 1 to {NUMBER_MAX}")));
+    }
+    let disguise = disguise(spec.disguise.as_ref(), None)?;
+    let text = text(spec.text.as_deref())?;
+    if text.needs_layout() {
+        return Err(value("text", text, "only snowflake sources have a time to show"));
+    }
+    Ok(SegmentPlan { step_min, step_max, lasts_ms, offset, increment, disguise, text })
+}
+
+fn uuid(spec: &SourceSpec) -> Result<UuidPlan, SpecError> {
+    let keys = spec.uuid.clone().unwrap_or_default();
+    let version = keys.version.unwrap_or(7);
+    let named = matches!(version, 3 | 5);
+    if keys.namespace.is_some() && !named {
+        return Err(SpecError::Needs { key: "uuid.namespace", needs: "uuid.version = 3 or 5" });
+    }
+    let namespace = match keys.namespace.as_deref() {
+        None if named => {
+            return Err(SpecError::Missing {
+                key: "uuid.namespace",
+                why: "versions 3 and 5 hash a name in a namespace: dns, url, oid, x500 or a UUID",
+            });
+        }
+        None => uuid::Uuid::nil(),
+        Some("dns") => uuid::Uuid::NAMESPACE_DNS,
+        Some("url") => uuid::Uuid::NAMESPACE_URL,
+        Some("oid") => uuid::Uuid::NAMESPACE_OID,
+        Some("x500") => uuid::Uuid::NAMESPACE_X500,
+        Some(written) => uuid::Uuid::try_parse(written)
+            .map_err(|_| value("uuid.namespace", written, "take dns, url, oid, x500 or a UUID"))?,
+    };
+    match version {
+        1 => Ok(UuidPlan::V1),
+        3 => Ok(UuidPlan::V3(namespace)),
+        4 => Ok(UuidPlan::V4),
+        5 => Ok(UuidPlan::V5(namespace)),
+        6 => Ok(UuidPlan::V6),
+        7 => Ok(UuidPlan::V7),
+        8 => Ok(UuidPlan::V8),
+        2 => Err(value("uuid.version", 2, "version 2 is recognised, not minted")),
+        other => Err(value("uuid.version", other, "take 1, 3, 4, 5, 6, 7 or 8")),
+    }
+}

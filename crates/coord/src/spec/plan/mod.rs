@@ -1,0 +1,197 @@
+//! From keys as they were written to a plan in which everything is decided and possible.
+
+mod canonical;
+mod check;
+
+use snowmint_core::Layout;
+use snowmint_core::text::Format;
+
+use super::Unique;
+pub(super) use check::check;
+
+/// The highest number of any source, so that every ID is a positive signed number.
+pub(crate) const NUMBER_MAX: u64 = i64::MAX.unsigned_abs();
+
+/// A source in which everything is decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Plan {
+    /// Time, worker and sequence.
+    Snowflake(SnowflakePlan),
+    /// Ranges of numbers.
+    Segment(SegmentPlan),
+    /// UUIDs.
+    Uuid(UuidPlan),
+    /// ULIDs.
+    Ulid,
+}
+
+/// A snowflake source in which everything is decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnowflakePlan {
+    /// How bits are divided.
+    pub layout: Layout,
+    /// Within what an ID never comes twice.
+    pub unique: Unique,
+    /// What happens when the clock goes back.
+    pub clockwork: Clockwork,
+    /// How far IDs may lag the clock, in milliseconds.
+    pub burst_ms: u64,
+    /// Where a tick's sequence starts.
+    pub start: StartPlan,
+    /// The queue ahead of need, if any.
+    pub prefill: Option<PrefillPlan>,
+    /// The disguise, if any.
+    pub disguise: Option<DisguisePlan>,
+    /// The form of IDs as text.
+    pub text: Format,
+}
+
+/// What happens when the clock goes back, with its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clockwork {
+    /// Half speed from elapsed time, up to a lead.
+    Hold {
+        /// Beyond this lead over the clock minting is refused.
+        lead_max_ms: u64,
+    },
+    /// Small steps are waited out.
+    Wait {
+        /// The largest step that is.
+        wait_max_ms: u64,
+        /// A fixed wait; none: twice the step.
+        fixed_ms: Option<u64>,
+    },
+    /// Refused.
+    Fail,
+    /// Another value of the clock bits.
+    ClockSequence,
+    /// Sequences go on within the last ticks.
+    Ring {
+        /// Beyond this lead over the clock minting is refused.
+        lead_max_ms: u64,
+    },
+    /// Ticks are spent as needed.
+    Borrow {
+        /// Beyond this lead over the clock minting is refused.
+        lead_max_ms: u64,
+    },
+}
+
+/// Where a tick's sequence starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartPlan {
+    /// At 0.
+    Zero,
+    /// At a random number below this.
+    RandomBelow(u64),
+    /// Where the tick before left it.
+    Carried,
+}
+
+/// A queue ahead of need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrefillPlan {
+    /// How many IDs it holds: a power of two.
+    pub capacity: usize,
+    /// The exponent that `capacity` was made from.
+    pub boost: u32,
+    /// Below this many IDs it is refilled.
+    pub refill_below: usize,
+    /// The same, in percent of the capacity.
+    pub threshold_percent: u32,
+    /// How often it is also refilled, in milliseconds.
+    pub schedule_ms: Option<u64>,
+    /// How long a taker waits for a dry queue; none: an error at once.
+    pub wait_max_ms: Option<u64>,
+}
+
+/// A disguise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DisguisePlan {
+    /// All bits.
+    Full {
+        /// The number of the key.
+        key: u32,
+        /// 63 or 53.
+        bits: u8,
+    },
+    /// Worker and sequence bits, keyed by tick.
+    Ordered {
+        /// The number of the key.
+        key: u32,
+    },
+}
+
+impl DisguisePlan {
+    /// The number of the key.
+    #[must_use]
+    pub const fn key(self) -> u32 {
+        match self {
+            Self::Full { key, .. } | Self::Ordered { key } => key,
+        }
+    }
+}
+
+/// A segment source in which everything is decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentPlan {
+    /// The fewest numbers taken at once.
+    pub step_min: u64,
+    /// The most numbers taken at once.
+    pub step_max: u64,
+    /// How long the numbers taken at once should last, in milliseconds.
+    pub lasts_ms: u64,
+    /// The first number.
+    pub offset: u64,
+    /// The distance between numbers, at least 1.
+    pub increment: u64,
+    /// The disguise, if any.
+    pub disguise: Option<DisguisePlan>,
+    /// The form of IDs as text.
+    pub text: Format,
+}
+
+impl SegmentPlan {
+    /// The ID for the store's `number`, which counts from 1. None when it would pass the highest.
+    #[must_use]
+    pub fn id_of(&self, number: u64) -> Option<u64> {
+        let id = number.checked_sub(1)?.checked_mul(self.increment)?.checked_add(self.offset)?;
+        (id <= NUMBER_MAX).then_some(id)
+    }
+}
+
+/// A kind of UUIDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UuidPlan {
+    /// Gregorian time, with a random node instead of a MAC address.
+    V1,
+    /// The MD5 of a name in a namespace.
+    V3(uuid::Uuid),
+    /// Random.
+    V4,
+    /// The SHA-1 of a name in a namespace.
+    V5(uuid::Uuid),
+    /// As version 1, with the bits in an order that sorts.
+    V6,
+    /// Unix milliseconds, a counter, and random bits.
+    V7,
+    /// 122 bits of the caller's own, or random.
+    V8,
+}
+
+impl UuidPlan {
+    /// The version number.
+    #[must_use]
+    pub const fn version(self) -> u8 {
+        match self {
+            Self::V1 => 1,
+            Self::V3(_) => 3,
+            Self::V4 => 4,
+            Self::V5(_) => 5,
+            Self::V6 => 6,
+            Self::V7 => 7,
+            Self::V8 => 8,
+        }
+    }
+}

@@ -1,0 +1,366 @@
+use snowmint_core::layout::Field;
+use snowmint_core::text::{Format, Radix};
+
+use super::plan::NUMBER_MAX;
+use super::*;
+
+fn spec(json: &str) -> SourceSpec {
+    SourceSpec::from_json(json).unwrap()
+}
+
+fn refusal(json: &str) -> SpecError {
+    spec(json).check().unwrap_err()
+}
+
+/// The key that a refusal names.
+fn refused_key(json: &str) -> String {
+    match refusal(json) {
+        SpecError::Value { key, .. }
+        | SpecError::NotForKind { key, .. }
+        | SpecError::Needs { key, .. }
+        | SpecError::Missing { key, .. }
+        | SpecError::NotAvailable { key, .. } => key.to_owned(),
+        other => panic!("{other} names no key of the table"),
+    }
+}
+
+fn snowflake(json: &str) -> SnowflakePlan {
+    match spec(json).check().unwrap() {
+        Plan::Snowflake(plan) => plan,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One source of each kind and shape, all of which are possible.
+const POSSIBLE: &[&str] = &[
+    "{}",
+    r#"{"kind":"snowflake","layout":"twitter","on_rollback":"hold","lead_max":"1s"}"#,
+    r#"{"layout":"twitter","on_rollback":"wait","wait_for":"3ms"}"#,
+    r#"{"layout":"twitter","on_rollback":"wait","wait_max":"7ms"}"#,
+    r#"{"layout":"twitter","on_rollback":"ring","lead_max":"0ms"}"#,
+    r#"{"layout":"twitter","on_rollback":"wait","wait_for":"twice"}"#,
+    r#"{"layout":"twitter","on_rollback":"fail","burst":"20ms","sequence_start":"random"}"#,
+    r#"{"layout":"twitter","on_rollback":"ring","sequence_start":"random:4096"}"#,
+    r#"{"layout":"clock-sequence","unique":"namespace"}"#,
+    r#"{"layout":"baidu","on_rollback":"borrow","lead_max":"1h",
+        "prefill":{"enabled":true,"boost":3,"threshold":50,"schedule":"5m","on_empty":"wait"}}"#,
+    r#"{"layout":"time=41,worker=10,sequence=12","epoch":"2024-01-01T00:00:00Z"}"#,
+    r#"{"sequence_start":"carried","order":"local","enabled":false,"text":"base62-padded"}"#,
+    r#"{"disguise":{"mode":"ordered","key":3}}"#,
+    r#"{"layout":"js53","disguise":{"mode":"full"}}"#,
+    r#"{"disguise":{"mode":"none"},"prefill":{"enabled":false},"text":"friendly"}"#,
+    r#"{"kind":"segment"}"#,
+    r#"{"kind":"segment","step":{"min":1,"max":1,"lasts":"1m"},"offset":7,"increment":16}"#,
+    r#"{"kind":"segment","step":{"min":2000000},"disguise":{"mode":"full","bits":53}}"#,
+    r#"{"kind":"uuid"}"#,
+    r#"{"kind":"uuid","uuid":{"version":5,"namespace":"dns"}}"#,
+    r#"{"kind":"uuid","uuid":{"version":3,"namespace":"6ba7b810-9dad-11d1-80b4-00c04fd430c8"}}"#,
+    r#"{"kind":"ulid"}"#,
+];
+
+#[test]
+fn canonical_keys_make_the_same_plan_and_are_their_own_canonical_form() {
+    for json in POSSIBLE {
+        let written = spec(json);
+        let canonical = written.canonical().unwrap();
+        assert_eq!(canonical.check().unwrap(), written.check().unwrap(), "{json}");
+        assert_eq!(canonical.canonical().unwrap(), canonical, "{json}");
+        assert_eq!(canonical.identity(), written.identity(), "{json}");
+        let text = serde_json::to_string(&canonical).unwrap();
+        assert_eq!(spec(&text), canonical, "{json}");
+    }
+}
+
+#[test]
+fn nothing_given_is_the_default_source_of_the_design() {
+    let plan = snowflake("{}");
+    let layout = plan.layout;
+    let bits = [Field::Time, Field::Worker, Field::Sequence].map(|field| layout.bits(field));
+    assert_eq!((bits, layout.unit_ms()), ([41, 10, 12], 1));
+    assert_eq!(layout.epoch(), snowmint_core::layout::EPOCH_DEFAULT);
+    assert_eq!(plan.clockwork, Clockwork::Hold { lead_max_ms: 5_000 });
+    assert_eq!((plan.burst_ms, plan.start), (0, StartPlan::Zero));
+    assert_eq!((plan.prefill, plan.disguise), (None, None));
+    assert_eq!(plan.text, Format::Number(Radix::Decimal));
+}
+
+#[test]
+fn prefill_has_baidus_parameters() {
+    let plan = snowflake(r#"{"layout":"baidu","on_rollback":"borrow","prefill":{"enabled":true}}"#);
+    let prefill = plan.prefill.unwrap();
+    assert_eq!(prefill.capacity, 8192 << 3);
+    assert_eq!(prefill.refill_below, 32_768);
+    assert_eq!((prefill.schedule_ms, prefill.wait_max_ms), (None, None));
+}
+
+#[test]
+fn what_is_impossible_is_refused_by_the_key_that_says_it() {
+    for (json, key) in [
+        (r#"{"layout":"nobody"}"#, "layout"),
+        (r#"{"epoch":"yesterday"}"#, "epoch"),
+        (r#"{"layout":"twitter,epoch=0","epoch":"1"}"#, "epoch"),
+        (r#"{"layout":"clock-sequence","on_rollback":"hold"}"#, "on_rollback"),
+        (r#"{"layout":"twitter","on_rollback":"clock-sequence"}"#, "on_rollback"),
+        (r#"{"lead_max":"2h"}"#, "lead_max"),
+        (r#"{"on_rollback":"fail","lead_max":"1s"}"#, "lead_max"),
+        (r#"{"wait_max":"1s"}"#, "wait_max"),
+        (r#"{"on_rollback":"wait","wait_max":"7ms","wait_for":"3ms"}"#, "wait_max"),
+        (r#"{"wait_for":"twice"}"#, "wait_for"),
+        (r#"{"on_rollback":"wait","wait_for":"thrice"}"#, "wait_for"),
+        (r#"{"on_rollback":"wait","wait_for":"1h"}"#, "wait_for"),
+        (r#"{"burst":"61s"}"#, "burst"),
+        (r#"{"sequence_start":"random:0"}"#, "sequence_start"),
+        (r#"{"sequence_start":"random:4097"}"#, "sequence_start"),
+        (r#"{"sequence_start":"one"}"#, "sequence_start"),
+        (r#"{"prefill":{"boost":3}}"#, "prefill.boost"),
+        (r#"{"prefill":{"enabled":true,"boost":64}}"#, "prefill.boost"),
+        (r#"{"prefill":{"enabled":true,"boost":4294967295}}"#, "prefill.boost"),
+        (r#"{"prefill":{"enabled":true,"boost":13}}"#, "prefill.boost"),
+        (r#"{"prefill":{"enabled":true,"threshold":0}}"#, "prefill.threshold"),
+        (r#"{"prefill":{"enabled":true,"threshold":100}}"#, "prefill.threshold"),
+        (r#"{"prefill":{"enabled":true,"schedule":"0s"}}"#, "prefill.schedule"),
+        (r#"{"prefill":{"enabled":true,"wait_max":"1s"}}"#, "prefill.wait_max"),
+        (r#"{"disguise":{"key":1}}"#, "disguise.key"),
+        (r#"{"disguise":{"mode":"full","bits":53}}"#, "disguise.bits"),
+        (r#"{"disguise":{"mode":"full","bits":62}}"#, "disguise.bits"),
+        (r#"{"disguise":{"mode":"ordered","bits":63}}"#, "disguise.bits"),
+        (r#"{"disguise":{"mode":"full"},"text":"friendly"}"#, "text"),
+        (r#"{"text":"base64"}"#, "text"),
+        (r#"{"kind":"segment","text":"friendly"}"#, "text"),
+        (r#"{"kind":"segment","disguise":{"mode":"ordered"}}"#, "disguise.mode"),
+        (r#"{"kind":"segment","step":{"min":0}}"#, "step.min"),
+        (r#"{"kind":"segment","step":{"min":10,"max":9}}"#, "step.max"),
+        (r#"{"kind":"segment","step":{"lasts":"1ms"}}"#, "step.lasts"),
+        (r#"{"kind":"segment","increment":0}"#, "increment"),
+        (r#"{"kind":"segment","offset":9223372036854775808}"#, "offset"),
+        (r#"{"kind":"segment","layout":"twitter"}"#, "layout"),
+        (r#"{"kind":"uuid","uuid":{"version":2}}"#, "uuid.version"),
+        (r#"{"kind":"uuid","uuid":{"version":9}}"#, "uuid.version"),
+        (r#"{"kind":"uuid","uuid":{"version":5}}"#, "uuid.namespace"),
+        (r#"{"kind":"uuid","uuid":{"version":5,"namespace":"nobody"}}"#, "uuid.namespace"),
+        (r#"{"kind":"uuid","uuid":{"namespace":"dns"}}"#, "uuid.namespace"),
+        (r#"{"kind":"ulid","text":"hex"}"#, "text"),
+        (r#"{"offset":1}"#, "offset"),
+    ] {
+        assert_eq!(refused_key(json), key, "{json}: {}", refusal(json));
+    }
+}
+
+#[test]
+fn limits_hold_at_the_limit_and_not_one_beyond() {
+    for (possible, impossible) in [
+        (r#"{"burst":"60000ms"}"#, r#"{"burst":"60001ms"}"#),
+        (r#"{"lead_max":"3600000ms"}"#, r#"{"lead_max":"3600001ms"}"#),
+        (
+            r#"{"on_rollback":"wait","wait_max":"10000ms"}"#,
+            r#"{"on_rollback":"wait","wait_max":"10001ms"}"#,
+        ),
+        (
+            r#"{"prefill":{"enabled":true,"boost":12}}"#,
+            r#"{"prefill":{"enabled":true,"boost":13}}"#,
+        ),
+        (
+            r#"{"kind":"segment","step":{"min":1099511627776}}"#,
+            r#"{"kind":"segment","step":{"min":1099511627777}}"#,
+        ),
+    ] {
+        assert!(spec(possible).check().is_ok(), "{possible}");
+        assert!(spec(impossible).check().is_err(), "{impossible}");
+    }
+}
+
+#[test]
+fn what_comes_later_is_refused_not_ignored() {
+    for json in [
+        r#"{"kind":"counter"}"#,
+        r#"{"order":"global"}"#,
+        r#"{"kind":"segment","serial":{"prefix":"A"}}"#,
+        r#"{"kind":"segment","serial":{}}"#,
+    ] {
+        let error = refusal(json);
+        assert!(matches!(error, SpecError::NotAvailable { .. }), "{json}: {error}");
+        assert!(error.to_string().contains("not available in this version"), "{error}");
+    }
+}
+
+#[test]
+fn unknown_keys_and_wrong_types_are_refused() {
+    for (json, word) in [
+        (r#"{"layuot":"twitter"}"#, "layuot"),
+        (r#"{"prefill":{"bosst":3}}"#, "bosst"),
+        (r#"{"kind":"snowfalke"}"#, "snowfalke"),
+        (r#"{"burst":5}"#, "5"),
+        (r#"{"burst":"5"}"#, "length of time"),
+        (r#"{"enabled":"yes"}"#, "yes"),
+        ("[]", ""),
+        ("", ""),
+    ] {
+        let error = SourceSpec::from_json(json).unwrap_err();
+        assert!(error.to_string().contains(word), "{json}: {error}");
+    }
+}
+
+/// A value that each key can take.
+fn sample(key: &keys::Key) -> &'static str {
+    match key.name {
+        "kind" => "segment",
+        "layout" => "twitter",
+        "epoch" => "2024-01-01T00:00:00Z",
+        "unique" => "namespace",
+        "order" => "local",
+        "on_rollback" => "fail",
+        "wait_for" => "twice",
+        "sequence_start" => "carried",
+        "prefill.on_empty" => "wait",
+        "disguise.mode" => "full",
+        "disguise.check" => "00",
+        "text" => "hex",
+        "uuid.namespace" => "dns",
+        _ => match key.takes {
+            keys::Takes::Flag => "true",
+            keys::Takes::Number => "7",
+            keys::Takes::Text => "7s",
+            keys::Takes::Table => "",
+        },
+    }
+}
+
+/// The dotted names of everything in a JSON object.
+fn leaves(prefix: &str, map: &serde_json::Map<String, serde_json::Value>) -> Vec<String> {
+    map.iter()
+        .flat_map(|(name, value)| match value {
+            serde_json::Value::Object(inner) => leaves(&format!("{prefix}{name}."), inner),
+            _ => vec![format!("{prefix}{name}")],
+        })
+        .collect()
+}
+
+#[test]
+fn the_table_has_every_key_and_no_other() {
+    let mut whole = SourceSpec::default();
+    let mut set = Vec::new();
+    for key in keys::KEYS.iter().filter(|key| key.takes != keys::Takes::Table) {
+        whole.set(key.name, sample(key)).unwrap();
+        set.push(key.name.to_owned());
+    }
+    let mut found = leaves("", &whole.to_json());
+    found.sort();
+    set.sort();
+    assert_eq!(found, set);
+    // Were a key of the structs missing in the table, it would still be unset here.
+    let SourceSpec {
+        kind,
+        enabled,
+        layout,
+        epoch,
+        unique,
+        order,
+        on_rollback,
+        lead_max,
+        wait_max,
+        wait_for,
+        burst,
+        sequence_start,
+        prefill,
+        disguise,
+        text,
+        step,
+        offset,
+        increment,
+        serial,
+        uuid,
+    } = whole;
+    assert!(kind.is_some() && enabled.is_some() && layout.is_some() && epoch.is_some());
+    assert!(unique.is_some() && order.is_some() && on_rollback.is_some() && lead_max.is_some());
+    assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
+    assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());
+    assert!(serial.is_none() && keys::find("serial").is_some());
+    let PrefillSpec { enabled, boost, threshold, schedule, on_empty, wait_max } = prefill.unwrap();
+    assert!(enabled.is_some() && boost.is_some() && threshold.is_some() && schedule.is_some());
+    assert!(on_empty.is_some() && wait_max.is_some());
+    let DisguiseSpec { mode, key, bits, check } = disguise.unwrap();
+    assert!(mode.is_some() && key.is_some() && bits.is_some() && check.is_some());
+    let StepSpec { min, max, lasts } = step.unwrap();
+    assert!(min.is_some() && max.is_some() && lasts.is_some());
+    let UuidSpec { version, namespace } = uuid.unwrap();
+    assert!(version.is_some() && namespace.is_some());
+}
+
+#[test]
+fn keys_are_set_from_text() {
+    let mut spec = SourceSpec::default();
+    spec.set("kind", "segment").unwrap();
+    spec.set("step.min", "5").unwrap();
+    spec.set("step.max", "50").unwrap();
+    spec.set("enabled", "false").unwrap();
+    assert_eq!(spec.kind(), Kind::Segment);
+    assert!(!spec.is_enabled());
+    assert_eq!(spec.step.as_ref().unwrap().max, Some(50));
+    let before = spec.clone();
+    for (key, text) in [
+        ("step.min", "-1"),
+        ("step.min", "many"),
+        ("step.mni", "1"),
+        ("enabled", "yes"),
+        ("kind", "Segment"),
+        ("prefill.boost", "4294967296"),
+        ("burst", "5"),
+        ("serial", "x"),
+        ("", ""),
+        ("step", "5"),
+    ] {
+        assert!(spec.set(key, text).is_err(), "{key} = {text}");
+        assert_eq!(spec, before, "{key} = {text}");
+    }
+}
+
+#[test]
+fn identity_is_what_would_make_ids_collide_and_nothing_else() {
+    let identity = |json| spec(json).identity().unwrap();
+    // The same layout by name and written out; keys that may change.
+    assert_eq!(
+        identity(r#"{"layout":"twitter"}"#),
+        identity(
+            r#"{"layout":"time=41,worker=10,sequence=12,epoch=1288834974657","burst":"5ms","text":"hex",
+            "on_rollback":"fail","enabled":false}"#
+        )
+    );
+    let different = [
+        "{}",
+        r#"{"layout":"twitter"}"#,
+        r#"{"epoch":"2026-01-02T00:00:00Z"}"#,
+        r#"{"layout":"time=41,worker=10,sequence=12,unit=10ms"}"#,
+        r#"{"unique":"namespace"}"#,
+        r#"{"disguise":{"mode":"full"}}"#,
+        r#"{"disguise":{"mode":"full","key":2}}"#,
+        r#"{"disguise":{"mode":"full","check":"01"}}"#,
+        r#"{"disguise":{"mode":"ordered"}}"#,
+        r#"{"kind":"segment"}"#,
+        r#"{"kind":"segment","offset":2}"#,
+        r#"{"kind":"segment","increment":2}"#,
+        r#"{"kind":"uuid"}"#,
+        r#"{"kind":"ulid"}"#,
+    ];
+    for (index, one) in different.iter().enumerate() {
+        for other in &different[..index] {
+            assert_ne!(identity(one), identity(other), "{one} and {other}");
+        }
+    }
+}
+
+#[test]
+fn segment_numbers_keep_their_residue_and_end_before_they_wrap() {
+    let plan = |json| match spec(json).check().unwrap() {
+        Plan::Segment(plan) => plan,
+        other => panic!("{other:?}"),
+    };
+    let plain = plan(r#"{"kind":"segment"}"#);
+    assert_eq!((plain.id_of(0), plain.id_of(1), plain.id_of(2)), (None, Some(1), Some(2)));
+    let odd = plan(r#"{"kind":"segment","offset":5,"increment":3}"#);
+    let ids: Vec<_> = (1..=4).map(|number| odd.id_of(number).unwrap()).collect();
+    assert_eq!(ids, [5, 8, 11, 14]);
+    let top = plan(r#"{"kind":"segment","offset":9223372036854775806}"#);
+    assert_eq!(top.id_of(2), Some(NUMBER_MAX));
+    assert_eq!(top.id_of(3), None);
+    assert_eq!(odd.id_of(u64::MAX), None);
+}
