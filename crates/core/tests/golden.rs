@@ -1,0 +1,128 @@
+//! Every line of `vectors/layouts.json`, which was worked out apart from this code.
+
+use serde_json::Value;
+use snowmint_core::disguise::{Disguise, Key, Keyring};
+use snowmint_core::layout::{PRESETS, Preset};
+use snowmint_core::text::Format;
+use snowmint_core::{Layout, Parts, Rfc3339, Tick, UnixMillis};
+
+fn lines(key: &str) -> Vec<Value> {
+    let vectors: Value =
+        serde_json::from_str(include_str!("../../../vectors/layouts.json")).expect("JSON");
+    let lines = vectors[key].as_array().expect("a list").clone();
+    assert!(!lines.is_empty(), "no {key}");
+    lines
+}
+
+fn text<'a>(line: &'a Value, key: &str) -> &'a str {
+    line[key].as_str().unwrap_or_else(|| panic!("no {key} in {line}"))
+}
+
+fn number(line: &Value, key: &str) -> u64 {
+    text(line, key).parse().expect("a number")
+}
+
+fn layout(line: &Value) -> Layout {
+    Preset::named(text(line, "preset")).expect("a preset").layout()
+}
+
+#[test]
+fn presets_are_as_written() {
+    let lines = lines("presets");
+    assert_eq!(lines.len(), PRESETS.len());
+    for (line, preset) in lines.iter().zip(&PRESETS) {
+        assert_eq!(preset.name(), text(line, "name"));
+        assert_eq!(preset.layout().to_string(), text(line, "layout"));
+        assert_eq!(text(line, "layout").parse(), Ok(preset.layout()));
+        assert_eq!(Some(preset.can_mint()), line["can_mint"].as_bool());
+        assert_eq!(Rfc3339(preset.layout().end()).to_string(), text(line, "end"));
+    }
+}
+
+#[test]
+fn ids_hold_what_is_written() {
+    for line in lines("ids") {
+        let (layout, id) = (layout(&line), number(&line, "id"));
+        let parts = Parts {
+            tick: Tick::new(number(&line, "tick")),
+            clock: number(&line, "clock"),
+            worker: number(&line, "worker"),
+            sequence: number(&line, "sequence"),
+        };
+        assert_eq!(layout.unpack(id), Ok(parts), "{line}");
+        assert_eq!(layout.pack(parts), Ok(id), "{line}");
+        let time = UnixMillis::new(number(&line, "unix_ms"));
+        assert_eq!(layout.time_of(id), Ok(time), "{line}");
+        assert_eq!(layout.tick_at(time), Ok(parts.tick), "{line}");
+        assert_eq!(Rfc3339(time).to_string(), text(&line, "time"));
+        if parts.clock == 0 {
+            assert_eq!(layout.compose(time, parts.worker, parts.sequence), Ok(id), "{line}");
+        }
+        let split = line
+            .get("worker_high")
+            .map(|_| (number(&line, "worker_high"), number(&line, "worker_low")));
+        assert_eq!(layout.split_worker(parts.worker), split, "{line}");
+    }
+}
+
+#[test]
+fn every_preset_has_ids_and_each_of_its_fields_alone() {
+    let lines = lines("ids");
+    for preset in &PRESETS {
+        let of_preset: Vec<_> =
+            lines.iter().filter(|line| text(line, "preset") == preset.name()).collect();
+        for (field, _) in preset.layout().fields() {
+            let key = if field.name() == "time" { "tick" } else { field.name() };
+            assert!(
+                of_preset
+                    .iter()
+                    .any(|line| number(line, key) == 1 && number(line, "id").is_power_of_two()),
+                "{} has no line that shows {field} alone",
+                preset.name()
+            );
+        }
+        assert!(of_preset.iter().any(|line| number(line, "id") == preset.layout().id_max()));
+    }
+}
+
+#[test]
+fn texts_are_as_written() {
+    for line in lines("texts") {
+        let id = number(&line, "id");
+        for format in Format::ALL.into_iter().filter(|format| !format.needs_layout()) {
+            let expected = text(&line, format.name());
+            assert_eq!(format.encode(id, None).unwrap(), expected, "{format}");
+            assert_eq!(format.decode(expected, None), Ok(id), "{format}");
+        }
+    }
+}
+
+#[test]
+fn friendly_texts_are_as_written() {
+    for line in lines("friendly") {
+        let (layout, id) = (layout(&line), number(&line, "id"));
+        for format in [Format::Friendly, Format::FriendlyPadded] {
+            let expected = text(&line, format.name());
+            assert_eq!(format.encode(id, Some(&layout)).unwrap(), expected, "{line}");
+            assert_eq!(format.decode(expected, Some(&layout)), Ok(id), "{line}");
+        }
+    }
+}
+
+#[test]
+fn disguises_are_as_written() {
+    for line in lines("disguises") {
+        let ring = Keyring::new(text(&line, "key").parse::<Key>().unwrap());
+        let disguise = match text(&line, "kind") {
+            "full" => {
+                let bits = u8::try_from(line["bits"].as_u64().unwrap()).unwrap();
+                Disguise::full_numbers(ring, bits, bits).unwrap()
+            }
+            "ordered" => Disguise::ordered(ring, layout(&line)).unwrap(),
+            kind => panic!("no disguise is {kind}"),
+        };
+        let (id, disguised) = (number(&line, "id"), number(&line, "disguised"));
+        assert_eq!(disguise.apply(id), Ok(disguised), "{line}");
+        assert_eq!(disguise.undo(disguised), Ok(id), "{line}");
+    }
+}
