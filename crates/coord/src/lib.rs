@@ -22,6 +22,7 @@ pub mod member;
 pub mod memory;
 pub mod pool;
 pub mod random;
+mod refusal;
 pub mod segment;
 pub mod spec;
 pub mod store;

@@ -1,7 +1,6 @@
 //! The data directory, and the lock that says that nobody else uses it.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -25,8 +24,8 @@ impl DataDir {
     /// [`ErrorKind::StorageFull`] as the system says.
     pub fn lock(path: &Path) -> Result<Self> {
         let op = "lock data directory";
-        std::fs::create_dir_all(path).map_err(|error| io_error(op, path, error))?;
-        let path = path.canonicalize().map_err(|error| io_error(op, path, error))?;
+        std::fs::create_dir_all(path).map_err(|error| Error::io(op, path, error))?;
+        let path = path.canonicalize().map_err(|error| Error::io(op, path, error))?;
         let lock_path = path.join(LOCK_FILE);
         let lock = OpenOptions::new()
             .create(true)
@@ -34,13 +33,13 @@ impl DataDir {
             .read(true)
             .write(true)
             .open(&lock_path)
-            .map_err(|error| io_error(op, &lock_path, error))?;
+            .map_err(|error| Error::io(op, &lock_path, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, _lock: lock }),
             Err(TryLockError::WouldBlock) => {
                 Err(Error::new(op, ErrorKind::Locked { what: path.display().to_string() }))
             }
-            Err(TryLockError::Error(error)) => Err(io_error(op, &lock_path, error)),
+            Err(TryLockError::Error(error)) => Err(Error::io(op, &lock_path, error)),
         }
     }
 
@@ -49,21 +48,4 @@ impl DataDir {
     pub fn path(&self) -> &Path {
         &self.path
     }
-}
-
-/// The system's refusal in our words.
-pub(super) fn io_error(op: &'static str, path: &Path, error: io::Error) -> Error {
-    let what = path.display().to_string();
-    let kind = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            ErrorKind::StorageFull { what }
-        }
-        io::ErrorKind::PermissionDenied
-        | io::ErrorKind::ReadOnlyFilesystem
-        | io::ErrorKind::NotADirectory
-        | io::ErrorKind::AlreadyExists
-        | io::ErrorKind::IsADirectory => ErrorKind::Unwritable { what },
-        _ => ErrorKind::Unavailable { what },
-    };
-    Error::new(op, kind).with_source(error)
 }

@@ -31,7 +31,6 @@ use std::path::{Path, PathBuf};
 use binding::{Binding, Status};
 use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, FileTime, Frame};
 pub use lock::DataDir;
-use lock::io_error;
 use record::Content;
 pub use record::{JournalLease, Past, Record};
 
@@ -78,7 +77,7 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Ok((Self::create(dir, path, machine)?, None))
             }
-            Err(error) => Err(io_error("open journal", &path, error)),
+            Err(error) => Err(Error::io("open journal", &path, error)),
         }
     }
 
@@ -91,15 +90,15 @@ impl Journal {
             .read(true)
             .write(true)
             .open(&new_path)
-            .map_err(|error| io_error(op, &new_path, error))?;
-        let status = binding::status(&file).map_err(|error| io_error(op, &new_path, error))?;
+            .map_err(|error| Error::io(op, &new_path, error))?;
+        let status = binding::status(&file).map_err(|error| Error::io(op, &new_path, error))?;
         let binding = Binding::new(machine, dir.path(), &status);
         let mut journal = Self { dir, path, file, binding, sequence: 0, first: 0 };
         journal.write(&Record::default())?;
         // The name appears only once the content is whole, so that a file under it is never empty.
         std::fs::rename(&new_path, &journal.path)
             .and_then(|()| File::open(journal.dir.path())?.sync_all())
-            .map_err(|error| io_error(op, &journal.path, error))?;
+            .map_err(|error| Error::io(op, &journal.path, error))?;
         Ok(journal)
     }
 
@@ -110,10 +109,10 @@ impl Journal {
         machine: &str,
     ) -> Result<(Self, Option<Past>)> {
         let op = "read journal";
-        let status = binding::status(&file).map_err(|error| io_error(op, &path, error))?;
+        let status = binding::status(&file).map_err(|error| Error::io(op, &path, error))?;
         let refused = |reason: String| refused(op, &path, dir.path(), reason);
         let (copy, frame) = newest(&file)
-            .map_err(|error| io_error(op, &path, error))?
+            .map_err(|error| Error::io(op, &path, error))?
             .ok_or_else(|| refused("both of its copies are damaged".into()))?;
         let content: Content = serde_json::from_slice(&frame.content)
             .map_err(|error| refused(format!("its content is of another version ({error})")))?;
@@ -153,7 +152,7 @@ impl Journal {
         let mut frame = Frame { sequence, written_at: FileTime::default(), content };
         for copy in [self.first, 1 - self.first] {
             frame.written_at =
-                binding::file_now(&self.file).map_err(|error| io_error(op, &self.path, error))?;
+                binding::file_now(&self.file).map_err(|error| Error::io(op, &self.path, error))?;
             let Some(bytes) = frame.encode() else {
                 let limit = u64::try_from(CONTENT_BYTES_MAX).unwrap_or(u64::MAX);
                 let wanted = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -163,7 +162,7 @@ impl Journal {
             self.file
                 .write_all_at(&bytes, offset(copy))
                 .and_then(|()| self.file.sync_data())
-                .map_err(|error| io_error(op, &self.path, error))?;
+                .map_err(|error| Error::io(op, &self.path, error))?;
             // Should the other copy fail now, the next write begins with that one.
             self.first = 1 - copy;
             self.sequence = sequence;
@@ -190,10 +189,10 @@ pub fn inspect(dir: &DataDir) -> Result<Record> {
         io::ErrorKind::NotFound => {
             Error::new(op, ErrorKind::NotFound { what: format!("journal {}", path.display()) })
         }
-        _ => io_error(op, &path, error),
+        _ => Error::io(op, &path, error),
     })?;
     let (_, frame) = newest(&file)
-        .map_err(|error| io_error(op, &path, error))?
+        .map_err(|error| Error::io(op, &path, error))?
         .ok_or_else(|| refused(op, &path, dir.path(), "both of its copies are damaged".into()))?;
     serde_json::from_slice::<Content>(&frame.content)
         .map_err(|error| refused(op, &path, dir.path(), error.to_string()))?
@@ -219,9 +218,9 @@ pub fn set_aside(dir: &DataDir) -> Result<Option<PathBuf>> {
             Ok(()) => File::open(dir.path())
                 .and_then(|dir| dir.sync_all())
                 .map(|()| Some(aside))
-                .map_err(|error| io_error(op, &path, error)),
+                .map_err(|error| Error::io(op, &path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(io_error(op, &path, error)),
+            Err(error) => Err(Error::io(op, &path, error)),
         };
     }
     let what = "journals set aside in one data directory: remove some".into();
