@@ -1,0 +1,30 @@
+//! Any text in any format and layout: what decodes is exactly what would be written.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use snowmint_core::disguise::{Disguise, Key, Keyring};
+use snowmint_core::layout::PRESETS;
+use snowmint_core::text::Format;
+
+fuzz_target!(|text: &str| {
+    for preset in &PRESETS {
+        let layout = preset.layout();
+        for format in Format::ALL {
+            match format.decode(text, Some(&layout)) {
+                Ok(id) => {
+                    let written = format.encode(id, Some(&layout)).expect("it was just read");
+                    assert_eq!(written, text);
+                    if layout.unpack(id).is_ok() {
+                        let ring = Keyring::new(Key::from_bytes(&[7; 16]).expect("16 bytes"));
+                        let full = Disguise::full(ring, layout).expect("one key fits");
+                        assert_eq!(full.apply(id).and_then(|hidden| full.undo(hidden)), Ok(id));
+                    }
+                }
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
+    if let Ok(key) = text.parse::<Key>() {
+        assert_eq!(format!("{key:?}"), "Key(secret)");
+    }
+});
