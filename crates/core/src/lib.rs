@@ -25,22 +25,22 @@
 extern crate std;
 
 mod advance;
-pub mod clock;
-pub mod generator;
 mod civil;
+pub mod clock;
 pub mod disguise;
+pub mod generator;
 pub mod layout;
 mod sync;
 pub mod text;
 mod time;
 
 pub use advance::{Advance, Ordinal, Rules, SequenceStart, State, TickWindow, advance};
+pub use civil::{Rfc3339, TimeError};
 pub use clock::{CachedClock, Clock, ClockStep, ManualClock, Observer, Pause};
 #[cfg(feature = "std")]
 pub use clock::{Refresher, SystemClock};
 pub use generator::{
-    ClockSequence, Generator, LocalGenerator, Refusal, Ring, Rollback, Settings, Short,
+    ClockSequence, Generator, Lane, LocalGenerator, Refusal, Ring, Rollback, Settings, Short,
 };
-pub use civil::{Rfc3339, TimeError};
 pub use layout::{Layout, LayoutError, OutOfRange, Parts};
 pub use time::{ElapsedMillis, Tick, UnixMillis, Window};

@@ -18,17 +18,11 @@ use super::shared::Generator;
 pub struct Lane<G> {
     id: u64,
     end: u64,
+    stride: u64,
     open_from_ms: u64,
+    unit_ms: u64,
     block: usize,
     generator: G,
-}
-
-impl<G> Lane<G> {
-    /// An empty lane on `generator` that takes `block` IDs at a time (at least 1).
-    pub const fn new(generator: G, block: usize) -> Self {
-        let block = if block == 0 { 1 } else { block };
-        Self { id: 0, end: 0, open_from_ms: 0, block, generator }
-    }
 }
 
 impl<G, C, O> Lane<G>
@@ -37,38 +31,35 @@ where
     C: Clock,
     O: Observer,
 {
+    /// An empty lane on `generator` that takes `block` IDs at a time (at least 1, and at most what is
+    /// left of a tick).
+    pub fn new(generator: G, block: usize) -> Self {
+        let (stride, unit_ms) = (generator.shape().stride(), generator.shape().unit_ms);
+        Self { id: 0, end: 0, stride, open_from_ms: 0, unit_ms, block: block.max(1), generator }
+    }
+
     /// One ID, without ever waiting.
     ///
     /// # Errors
     /// As [`Generator::try_mint`].
     #[inline]
     pub fn try_mint(&mut self) -> Result<u64, Refusal> {
-        let id = self.id;
         let wall_ms = self.generator.clock().unix_ms().get();
-        if id != self.end
-            && wall_ms.wrapping_sub(self.open_from_ms) < self.generator.shape().unit_ms
-        {
-            self.id = id.wrapping_add(self.generator.shape().stride());
-            return Ok(id);
+        if self.id == self.end || wall_ms.wrapping_sub(self.open_from_ms) >= self.unit_ms {
+            self.clear();
+            // The cold call gets no reference to the lane, so that a loop keeps the lane in registers.
+            let block = self.generator.take_block_cold(self.block)?;
+            self.id = self.generator.shape().id(block.first.get());
+            self.end = self.id.wrapping_add(block.count.wrapping_mul(self.stride));
+            self.open_from_ms = block.open_from_ms;
         }
-        self.refill()
+        let id = self.id;
+        self.id = id.wrapping_add(self.stride);
+        Ok(id)
     }
 
     /// Drops what is left of the block. It counts as spent.
     pub const fn clear(&mut self) {
         self.end = self.id;
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn refill(&mut self) -> Result<u64, Refusal> {
-        self.clear();
-        let block = self.generator.take_block(self.block)?;
-        let shape = self.generator.shape();
-        let id = shape.id(block.first.get());
-        self.id = id.wrapping_add(shape.stride());
-        self.end = id.wrapping_add(block.count.wrapping_mul(shape.stride()));
-        self.open_from_ms = block.open_from_ms;
-        Ok(id)
     }
 }

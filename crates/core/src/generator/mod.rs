@@ -33,5 +33,7 @@ pub use settings::{
 };
 pub use shared::{GRANT_MAX, Generator, Stats};
 
-#[cfg(test)]
+#[cfg(all(test, snowmint_loom))]
+mod interleavings;
+#[cfg(all(test, not(snowmint_loom)))]
 mod tests;

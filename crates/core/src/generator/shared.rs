@@ -145,7 +145,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     }
 
     /// A lane for the calling thread: it takes `block` IDs at a time and counts locally.
-    pub const fn lane(&self, block: usize) -> Lane<&Self> {
+    pub fn lane(&self, block: usize) -> Lane<&Self> {
         Lane::new(self, block)
     }
 
@@ -256,6 +256,12 @@ impl<C: Clock, O: Observer> Generator<C, O> {
             Some(block) => Ok(block),
             None => self.take(wanted),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_block_cold(&self, wanted: usize) -> Result<Block, Refusal> {
+        self.take_block(wanted)
     }
 
     #[inline]

@@ -88,5 +88,5 @@ fn a_local_generator_mints_as_a_shared_one() {
 fn sizes_are_what_they_are() {
     assert_eq!(size_of::<Refusal>(), 32);
     assert!(size_of::<Generator<crate::SystemClock>>() <= 512);
-    assert!(size_of::<Lane<&Generator<crate::SystemClock>>>() <= 40);
+    assert!(size_of::<Lane<&Generator<crate::SystemClock>>>() <= 56);
 }

@@ -1,0 +1,5 @@
+//! Everything that is measured.
+
+pub mod floors;
+pub mod ours;
+pub mod rivals;

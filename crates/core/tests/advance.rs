@@ -1,0 +1,190 @@
+//! Properties of the one decision, and of generators that only retry it.
+
+use proptest::prelude::*;
+use snowmint_core::{
+    Advance, Generator, Layout, ManualClock, Ordinal, Refusal, Rollback, Rules, SequenceStart,
+    Settings, State, TickWindow, UnixMillis, Window, advance,
+};
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let start = prop_oneof![
+        Just(SequenceStart::Zero),
+        Just(SequenceStart::Carried),
+        (0_u64..200, any::<u64>())
+            .prop_map(|(bound, seed)| SequenceStart::RandomBelow { bound, seed }),
+    ];
+    (1_u8..=22, 1_u32..=41, 0_u64..50, 0_u64..50, start).prop_map(
+        |(sequence_bits, time_bits, lag_ticks, lead_ticks, start)| Rules {
+            sequence_bits,
+            tick_max: (1 << time_bits) - 1,
+            lag_ticks,
+            lead_ticks,
+            start,
+        },
+    )
+}
+
+/// Ticks that are near each other more often than not.
+fn tick() -> impl Strategy<Value = u64> {
+    prop_oneof![0_u64..300, Just(u64::MAX >> 23), any::<u64>().prop_map(|tick| tick >> 22)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn advance_never_repeats_wraps_or_leaves_its_bounds(
+        rules in rules(),
+        next in tick(),
+        sequence in any::<u64>(),
+        unissued in 0_u64..4,
+        now in tick(),
+        wanted in 1_u64..10_000,
+        floor in tick(),
+        end in tick(),
+    ) {
+        let first = Ordinal::first_of(next, &rules).get();
+        let next = Ordinal::new(first.saturating_add(sequence & rules.sequence_max()));
+        let issued = Ordinal::new(next.get().saturating_sub(unissued));
+        let window = TickWindow { floor, end };
+        match advance(State { next, issued }, now, wanted, window, &rules) {
+            Advance::Issued { first, count } => {
+                prop_assert!(first >= next, "repeats");
+                prop_assert!((1..=wanted).contains(&count));
+                let last = Ordinal::new(first.get() + (count - 1));
+                prop_assert_eq!(first.tick(&rules), last.tick(&rules), "one tick");
+                let tick = first.tick(&rules);
+                prop_assert!(tick <= rules.tick_max);
+                prop_assert!(tick >= floor && tick < end, "granted before minted");
+                prop_assert!(tick <= now.saturating_add(rules.lead_ticks), "no lead beyond the limit");
+                prop_assert!(tick >= now.saturating_sub(rules.lag_ticks), "no lag beyond the limit");
+            }
+            Advance::TickFull { next_tick } => {
+                prop_assert!(next_tick.get() > now, "waiting for it would end at once");
+            }
+            Advance::ClockBehind { by_ticks } => {
+                prop_assert!(by_ticks > 0);
+                // When the clock has caught up by that much, it is no longer behind.
+                let later = now.saturating_add(by_ticks);
+                let then = advance(State { next, issued }, later, wanted, window, &rules);
+                let behind = matches!(then, Advance::ClockBehind { .. });
+                prop_assert!(!behind);
+            }
+            Advance::WindowSpent => {
+                let tick = next.tick(&rules).max(now.saturating_sub(rules.lag_ticks)).max(floor);
+                prop_assert!(tick >= end);
+            }
+            Advance::EpochSpent => {
+                let tick = next.tick(&rules).max(now).max(floor);
+                prop_assert!(tick > rules.tick_max);
+            }
+        }
+    }
+}
+
+/// What can happen to a generator and its clock.
+#[derive(Clone, Debug)]
+enum Event {
+    Mint(u8),
+    Fill(u8),
+    Lane(u8),
+    Pass(u16),
+    Freeze(u16),
+    Back(u16),
+    Ahead(u16),
+    Extend(u16),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => any::<u8>().prop_map(Event::Mint),
+        2 => any::<u8>().prop_map(Event::Fill),
+        1 => any::<u8>().prop_map(Event::Lane),
+        3 => (0_u16..30).prop_map(Event::Pass),
+        1 => (0_u16..30).prop_map(Event::Freeze),
+        1 => any::<u16>().prop_map(|ms| Event::Back(ms % 9_000)),
+        1 => any::<u16>().prop_map(|ms| Event::Ahead(ms % 9_000)),
+        2 => any::<u16>().prop_map(|ms| Event::Extend(ms % 3_000)),
+    ]
+}
+
+fn policy() -> impl Strategy<Value = Rollback> {
+    prop_oneof![
+        Just(Rollback::HOLD),
+        Just(Rollback::WAIT),
+        Just(Rollback::Fail),
+        Just(Rollback::BORROW),
+        (0_u64..100).prop_map(|lead_max_ms| Rollback::Hold { lead_max_ms }),
+        (0_u64..100).prop_map(|lead_max_ms| Rollback::Borrow { lead_max_ms }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn the_clock_never_decides_uniqueness(
+        rollback in policy(),
+        burst_ms in 0_u64..40,
+        sequence_bits in 1_u8..6,
+        unit_ms in prop_oneof![Just(1_u32), Just(7), Just(10), Just(1_000)],
+        events in prop::collection::vec(event(), 1..300),
+    ) {
+        let layout = Layout::new(41, 5, sequence_bits).unwrap().with_unit_ms(unit_ms).unwrap();
+        let start = layout.epoch().saturating_add(50_000_000);
+        let clock = ManualClock::new(start);
+        let settings = Settings { burst_ms, ..Settings::with_rollback(rollback) };
+        let mut mark = start.saturating_add(2_000);
+        let window = Window::new(start.saturating_sub(100), mark);
+        let ids = Generator::new(layout, 9, settings, window, &clock).unwrap();
+        let mut lane = ids.lane(3);
+        let mut last = 0;
+        let mut laned = 0;
+        let mut seen = std::collections::HashSet::new();
+        for event in events {
+            let mut minted = Vec::new();
+            match event {
+                Event::Mint(tries) => minted.extend((0..tries).filter_map(|_| ids.try_mint().ok())),
+                Event::Fill(length) => {
+                    let mut out = vec![0; usize::from(length)];
+                    let made = ids.try_fill(&mut out).map_or_else(|short| short.made, |()| out.len());
+                    minted.extend_from_slice(&out[..made]);
+                }
+                Event::Lane(tries) => {
+                    for id in (0..tries).filter_map(|_| lane.try_mint().ok()) {
+                        prop_assert!(id > laned, "a lane increases");
+                        laned = id;
+                        prop_assert!(seen.insert(id));
+                        prop_assert!(layout.time_of(id).unwrap() < mark);
+                    }
+                }
+                Event::Pass(ms) => clock.advance_ms(u64::from(ms)),
+                Event::Freeze(ms) => clock.freeze_for_ms(u64::from(ms)),
+                Event::Back(ms) => clock.step_back_ms(u64::from(ms)),
+                Event::Ahead(ms) => clock.step_ahead_ms(u64::from(ms)),
+                Event::Extend(ms) => {
+                    mark = mark.max(clock_now(&clock).saturating_add(u64::from(ms)));
+                    ids.extend_to(mark);
+                }
+            }
+            for id in minted {
+                prop_assert!(id > last, "increasing");
+                last = id;
+                prop_assert!(seen.insert(id), "no ID twice");
+                let time = layout.time_of(id).unwrap();
+                prop_assert!(time >= window.floor, "not below the floor");
+                let end = time.saturating_add(u64::from(unit_ms));
+                prop_assert!(end <= mark, "granted before minted");
+            }
+        }
+        let end = ids.close();
+        prop_assert_eq!(ids.try_mint(), Err(Refusal::Closed));
+        for id in seen {
+            prop_assert!(layout.time_of(id).unwrap() < end, "what close answers is above everything");
+        }
+    }
+}
+
+fn clock_now(clock: &ManualClock) -> UnixMillis {
+    snowmint_core::Clock::unix_ms(clock)
+}

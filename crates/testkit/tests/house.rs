@@ -1,0 +1,180 @@
+//! The law of the house: who may depend on whom, where real time enters, and how long a file may be.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of a source file before its tests.
+const LINES_MAX: usize = 450;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn crates() -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(root().join("crates"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn manifest(krate: &str) -> toml::Table {
+    let path = root().join("crates").join(krate).join("Cargo.toml");
+    fs::read_to_string(path).unwrap().parse().unwrap()
+}
+
+/// The names in a table of dependencies.
+fn names(manifest: &toml::Table, table: &str) -> Vec<String> {
+    let table = manifest.get(table).and_then(toml::Value::as_table);
+    table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// The sources below a crate's folder `within`, with their text.
+fn sources(krate: &str, within: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("crates").join(krate).join(within)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+fn before_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or(text)
+}
+
+#[test]
+fn the_dependency_law() {
+    let law: BTreeMap<&str, &[&str]> = [
+        ("core", &[][..]),
+        ("coord", &["core"]),
+        ("stores", &["coord", "core"]),
+        ("snowmint", &["coord", "stores", "core"]),
+        ("wire", &["core"]),
+        ("server", &["coord", "wire", "core"]),
+        ("client", &["coord", "wire", "core"]),
+        ("cli", &["server", "client", "snowmint", "stores", "coord", "wire", "core"]),
+        ("testkit", &["coord", "core"]),
+    ]
+    .into();
+    for krate in crates() {
+        let allowed = law[krate.as_str()];
+        for name in names(&manifest(&krate), "dependencies") {
+            let inner = match name.as_str() {
+                "snowmint" => "snowmint",
+                name => match name.strip_prefix("snowmint-") {
+                    Some(inner) => inner,
+                    None => continue,
+                },
+            };
+            assert!(allowed.contains(&inner), "{krate} must not depend on {name}");
+        }
+    }
+}
+
+#[test]
+fn core_has_no_dependencies_but_for_the_model_checker() {
+    let manifest = manifest("core");
+    assert_eq!(names(&manifest, "dependencies"), Vec::<String>::new());
+    let only = manifest["target"].as_table().unwrap();
+    assert_eq!(only.keys().collect::<Vec<_>>(), ["cfg(snowmint_loom)"]);
+}
+
+#[test]
+fn server_never_names_a_database_and_stores_never_name_a_protocol() {
+    let databases =
+        ["sqlite", "mysql", "mariadb", "postgres", "zookeeper", "etcd", "redis://", "sqlx"];
+    let protocols = ["axum", "hyper", "tonic", "resp", "http", "grpc"];
+    let rules = [("server", &databases[..]), ("wire", &databases[..]), ("stores", &protocols[..])];
+    for (krate, banned) in rules {
+        for name in names(&manifest(krate), "dependencies") {
+            assert!(!banned.contains(&name.as_str()), "{krate} depends on {name}");
+        }
+        for (path, text) in sources(krate, "src") {
+            for line in before_tests(&text).lines() {
+                let code = line.split("//").next().unwrap_or_default().to_lowercase();
+                let word = banned.iter().find(|word| {
+                    code.split(|c: char| !c.is_alphanumeric() && !":/".contains(c))
+                        .any(|part| part.starts_with(**word) && part.len() <= word.len() + 2)
+                });
+                assert!(word.is_none(), "{}: names {word:?}: {line}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn real_time_and_randomness_enter_at_their_homes_only() {
+    let homes = [
+        ("core", "src/clock/system.rs"),
+        ("coord", "src/timer.rs"),
+        ("coord", "src/timer/"),
+        ("coord", "src/random.rs"),
+    ];
+    let banned =
+        ["SystemTime::now", "Instant::now", "thread::sleep", "tokio::time::sleep", "getrandom::"];
+    for krate in crates().into_iter().filter(|krate| krate != "testkit") {
+        for (path, text) in sources(&krate, "src") {
+            let at_home = homes.iter().any(|(home, place)| {
+                *home == krate && path.to_string_lossy().contains(&format!("{home}/{place}"))
+            });
+            for line in before_tests(&text).lines().filter(|_| !at_home) {
+                let code = line.split("//").next().unwrap_or_default();
+                let word = banned.iter().find(|word| code.contains(**word));
+                assert!(word.is_none(), "{}: {word:?}: {line}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    for krate in crates() {
+        let manifest = manifest(&krate);
+        let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+        assert_eq!(lints.and_then(toml::Value::as_bool), Some(true), "{krate}");
+    }
+}
+
+#[test]
+fn files_are_short_and_finished() {
+    // Spelled apart, so that this file does not find itself.
+    let unfinished = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("todo", "!("),
+        concat!("unimplemented", "!("),
+    ];
+    for krate in crates() {
+        for within in ["src", "tests"] {
+            for (path, text) in sources(&krate, within) {
+                for word in unfinished {
+                    assert!(!text.contains(word), "{}: {word}", path.display());
+                }
+                assert!(
+                    !text.contains(concat!("#[", "ignore")),
+                    "{}: a test that does not run",
+                    path.display()
+                );
+                let lines = before_tests(&text).lines().count();
+                let long = within == "src" && lines > LINES_MAX;
+                assert!(
+                    !long,
+                    "{}: {lines} lines before its tests, at most {LINES_MAX}",
+                    path.display()
+                );
+            }
+        }
+    }
+}
