@@ -18,6 +18,7 @@ pub mod catalog;
 pub mod error;
 pub mod journal;
 pub mod lease;
+pub mod machine;
 pub mod member;
 pub mod memory;
 pub mod pool;

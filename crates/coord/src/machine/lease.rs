@@ -1,0 +1,298 @@
+//! One claim and the windows that come of it.
+
+use snowmint_core::{ElapsedMillis, UnixMillis};
+
+use super::window::{Pace, Position, WindowAction, WindowMachine};
+use super::{Now, Requests, backoff_ms};
+use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::lease::{Extended, Lease, Release};
+
+/// A refusal that no retry of ours can change is looked at again this often: an operator may have
+/// changed what it depends on.
+const HOPELESS_RETRY_MS: u64 = 5_000;
+/// However long a full pool says that it will be, look again after this.
+const CLAIM_RETRY_MS_MAX: u64 = 5_000;
+
+/// A claimed slot, and where its generators may begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// The lease.
+    pub lease: Lease,
+    /// The lease's floor, or a finer one that a journal proves.
+    pub floor: UnixMillis,
+}
+
+/// What happened to a lease.
+#[derive(Debug)]
+pub enum LeaseEvent<'a> {
+    /// Time has passed. One position for each slot held; none while nothing is held.
+    Look(&'a [Position]),
+    /// The answer to the claim with this request number.
+    Claimed {
+        /// The claim's number.
+        request: u64,
+        /// What the store said.
+        answer: Result<Vec<Granted>>,
+    },
+    /// The answer to an extend.
+    Extended {
+        /// The slot.
+        slot: u64,
+        /// The extend's number.
+        request: u64,
+        /// What the store said.
+        answer: &'a Result<Extended>,
+    },
+    /// The journal holds these marks, one for each slot held, durably.
+    Journalled(&'a [(u64, UnixMillis)]),
+    /// The journal could not be written.
+    JournalFailed,
+}
+
+/// What to do about a lease.
+#[derive(Clone, Debug)]
+pub enum LeaseAction {
+    /// Claim slots, under this request number, and hand in the answer.
+    Claim {
+        /// Identifies the claim when it is repeated.
+        request: u64,
+    },
+    /// Slots are held: make generators for them, from [`WindowMachine::floor`].
+    Granted,
+    /// Something about the window of the slot with this index.
+    Window {
+        /// Which of the slots held, in the order of the claim.
+        index: usize,
+        /// What.
+        action: WindowAction,
+    },
+    /// All slots are lost: close all generators for good, now.
+    Lost(Error),
+}
+
+/// A lease from the wish to its end.
+#[derive(Debug)]
+pub struct LeaseMachine {
+    pace: Pace,
+    requests: Requests,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Nothing is held.
+    Wanting(Wanting),
+    Holding(Vec<WindowMachine>),
+    /// Lost, or given up.
+    Over,
+}
+
+#[derive(Debug)]
+struct Wanting {
+    /// Kept until its outcome is known: a repeat must be recognised.
+    request: u64,
+    sent: bool,
+    retry_at: ElapsedMillis,
+    failures: u32,
+    error: Option<Error>,
+}
+
+impl LeaseMachine {
+    /// A lease that nothing has been asked for yet. `seed` is any random number.
+    #[must_use]
+    pub fn new(pace: Pace, seed: u64) -> Self {
+        let mut requests = Requests::new(seed);
+        let wanting = Wanting {
+            request: requests.next(),
+            sent: false,
+            retry_at: ElapsedMillis::default(),
+            failures: 0,
+            error: None,
+        };
+        Self { pace, requests, phase: Phase::Wanting(wanting) }
+    }
+
+    /// The windows of the slots held, in the order of the claim.
+    #[must_use]
+    pub fn windows(&self) -> &[WindowMachine] {
+        match &self.phase {
+            Phase::Holding(windows) => windows,
+            _ => &[],
+        }
+    }
+
+    /// Why nothing is held yet, as far as it is known.
+    #[must_use]
+    pub const fn claim_error(&self) -> Option<&Error> {
+        match &self.phase {
+            Phase::Wanting(wanting) => wanting.error.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the lease has ended for good.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+
+    /// Takes an event, and answers what is to be done about it.
+    pub fn on(&mut self, now: Now, event: LeaseEvent<'_>) -> Vec<LeaseAction> {
+        match event {
+            LeaseEvent::Look(positions) => self.look(now, positions),
+            LeaseEvent::Claimed { request, answer } => self.claimed(now, request, answer),
+            LeaseEvent::Extended { slot, request, answer } => {
+                let Phase::Holding(windows) = &mut self.phase else { return Vec::new() };
+                let found =
+                    windows.iter_mut().enumerate().find(|(_, window)| window.lease().slot == slot);
+                let Some((index, window)) = found else { return Vec::new() };
+                let actions = window.extended(now, request, answer);
+                self.take(index, actions)
+            }
+            LeaseEvent::Journalled(marks) => {
+                let Phase::Holding(windows) = &mut self.phase else { return Vec::new() };
+                let mut actions = Vec::new();
+                for (index, window) in windows.iter_mut().enumerate() {
+                    let slot = window.lease().slot;
+                    let mark = marks.iter().find(|(of, _)| *of == slot);
+                    let open = mark.and_then(|(_, mark)| window.journalled(*mark));
+                    actions.extend(open.map(|until| LeaseAction::Window {
+                        index,
+                        action: WindowAction::Open(until),
+                    }));
+                }
+                actions
+            }
+            LeaseEvent::JournalFailed => {
+                if let Phase::Holding(windows) = &mut self.phase {
+                    windows.iter_mut().for_each(WindowMachine::journal_failed);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn look(&mut self, now: Now, positions: &[Position]) -> Vec<LeaseAction> {
+        match &mut self.phase {
+            Phase::Wanting(wanting) if !wanting.sent && now.elapsed >= wanting.retry_at => {
+                wanting.sent = true;
+                vec![LeaseAction::Claim { request: wanting.request }]
+            }
+            Phase::Holding(windows) => {
+                let mut actions = Vec::new();
+                for (index, window) in windows.iter_mut().enumerate() {
+                    let position = positions.get(index).copied().unwrap_or_default();
+                    let todo = window.look(now, position);
+                    actions.extend(
+                        todo.into_iter().map(|action| LeaseAction::Window { index, action }),
+                    );
+                }
+                actions
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn claimed(
+        &mut self,
+        now: Now,
+        request: u64,
+        answer: Result<Vec<Granted>>,
+    ) -> Vec<LeaseAction> {
+        let Phase::Wanting(wanting) = &mut self.phase else { return Vec::new() };
+        if wanting.request != request || !wanting.sent {
+            return Vec::new();
+        }
+        match answer {
+            Ok(granted) if !granted.is_empty() => {
+                let windows = granted
+                    .into_iter()
+                    .map(|Granted { lease, floor }| {
+                        WindowMachine::new(lease, floor, self.pace, self.requests.next())
+                    })
+                    .collect();
+                self.phase = Phase::Holding(windows);
+                vec![LeaseAction::Granted]
+            }
+            Ok(_) => self.claim_later(now, Error::internal("claim", "a claim got no slots")),
+            // The member is not known any more: everything must begin anew.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
+                self.phase = Phase::Over;
+                vec![LeaseAction::Lost(error)]
+            }
+            Err(error) => self.claim_later(now, error),
+        }
+    }
+
+    fn claim_later(&mut self, now: Now, error: Error) -> Vec<LeaseAction> {
+        let Phase::Wanting(wanting) = &mut self.phase else { return Vec::new() };
+        wanting.sent = false;
+        wanting.failures = wanting.failures.saturating_add(1);
+        let wait_ms = match (error.kind(), error.retry()) {
+            // Not known whether it was done: the same request again.
+            (ErrorKind::Unavailable { .. }, _) => backoff_ms(wanting.failures),
+            (_, retry) => {
+                wanting.request = self.requests.next();
+                match retry {
+                    Retry::Never => HOPELESS_RETRY_MS,
+                    Retry::Now => backoff_ms(wanting.failures),
+                    Retry::AfterMs(ms) => {
+                        ms.clamp(backoff_ms(wanting.failures), CLAIM_RETRY_MS_MAX)
+                    }
+                }
+            }
+        };
+        wanting.retry_at = now.elapsed.saturating_add(wait_ms);
+        wanting.error = Some(error);
+        Vec::new()
+    }
+
+    /// One lost slot ends the lease: the right to all of them came from one claim.
+    fn take(&mut self, index: usize, actions: Vec<WindowAction>) -> Vec<LeaseAction> {
+        let lost = actions.iter().find_map(|action| match action {
+            WindowAction::Shut(error) => Some(error.clone()),
+            _ => None,
+        });
+        match lost {
+            Some(error) => {
+                self.phase = Phase::Over;
+                vec![LeaseAction::Lost(error)]
+            }
+            None => {
+                let window = |action| LeaseAction::Window { index, action };
+                actions.into_iter().map(window).collect()
+            }
+        }
+    }
+
+    /// Claims again at once: something that the last refusal depended on has changed.
+    pub fn hurry(&mut self) {
+        if let Phase::Wanting(wanting) = &mut self.phase {
+            wanting.retry_at = ElapsedMillis::default();
+        }
+    }
+
+    /// Ends the lease: all generators are closed. `taken_until` says for each slot held what they have
+    /// taken. Answers how to give the slots up.
+    pub fn close(&mut self, taken_until: &[UnixMillis]) -> Vec<Release> {
+        let Phase::Holding(mut windows) = std::mem::replace(&mut self.phase, Phase::Over) else {
+            return Vec::new();
+        };
+        let ends = taken_until.iter().copied();
+        windows.iter_mut().zip(ends).map(|(window, end)| window.close(end)).collect()
+    }
+
+    /// In how many milliseconds to look again, if nothing happens until then.
+    #[must_use]
+    pub fn look_in_ms(&self, now: Now, positions: &[Position]) -> Option<u64> {
+        match &self.phase {
+            Phase::Wanting(wanting) => (!wanting.sent).then(|| wanting.retry_at.since(now.elapsed)),
+            Phase::Holding(windows) => {
+                let position = |index: usize| positions.get(index).copied().unwrap_or_default();
+                let each = windows.iter().enumerate();
+                each.filter_map(|(index, window)| window.look_in_ms(now, position(index))).min()
+            }
+            Phase::Over => None,
+        }
+    }
+}

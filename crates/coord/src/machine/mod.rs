@@ -1,0 +1,59 @@
+//! The decisions about members, leases and windows, without any I/O.
+//!
+//! Time and events are arguments, what is to be done is the answer. One file of the
+//! [`node`](crate::node) drives them; the tests drive them through every order of events that they can
+//! think of, with clocks that step and stores that answer late, twice, or never.
+
+mod guard;
+mod lease;
+mod presence;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use snowmint_core::{ElapsedMillis, UnixMillis};
+
+pub use guard::ClockGuard;
+pub use lease::{Granted, LeaseAction, LeaseEvent, LeaseMachine};
+pub use presence::{PresenceAction, PresenceMachine};
+pub use window::{JournalPace, Pace, Position, WindowAction, WindowMachine};
+
+/// Both kinds of time, as one decision sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Wall time, which marks are made of. Vetted by a [`ClockGuard`] where the store cannot do so.
+    pub wall: UnixMillis,
+    /// Elapsed time, which waits are made of.
+    pub elapsed: ElapsedMillis,
+}
+
+/// How long to wait before a store is asked again: longer after each failure in a row, up to 2 s, so
+/// that a store that comes back is found soon and one that struggles is left alone.
+fn backoff_ms(failures: u32) -> u64 {
+    const FIRST_MS: u64 = 50;
+    const LAST_MS: u64 = 2_000;
+    let doublings = failures.saturating_sub(1).min(6);
+    (FIRST_MS << doublings).min(LAST_MS)
+}
+
+/// Request numbers: different in each machine, and in each call of one machine.
+#[derive(Clone, Copy, Debug)]
+struct Requests {
+    state: u64,
+}
+
+impl Requests {
+    const fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The next number: never 0, and below 2^63, so that every store can keep it. SplitMix64, which
+    /// visits every number once before it repeats one.
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((bits ^ (bits >> 31)) >> 1).max(1)
+    }
+}

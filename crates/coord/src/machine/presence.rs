@@ -1,0 +1,155 @@
+//! When a member says that it is still there.
+
+use snowmint_core::{ElapsedMillis, UnixMillis};
+
+use super::{Now, backoff_ms};
+use crate::error::{Error, ErrorKind, Result};
+use crate::member::Presence;
+
+/// What to do about a member's presence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PresenceAction {
+    /// Send this renewal, and hand in the answer.
+    Renew(Presence),
+}
+
+/// A member that has joined and keeps renewing: three times in a time to live, so that one lost
+/// renewal costs nothing.
+#[derive(Clone, Debug)]
+pub struct PresenceMachine {
+    ttl_ms: u64,
+    renewals: u64,
+    /// When the last renewal that arrived was sent.
+    live_since: ElapsedMillis,
+    next_at: ElapsedMillis,
+    sent_at: Option<ElapsedMillis>,
+    failures: u32,
+    /// The store has forgotten the member.
+    gone: bool,
+}
+
+impl PresenceMachine {
+    /// The presence of a member whose join was sent at `joined_at`.
+    #[must_use]
+    pub const fn new(ttl_ms: u64, joined_at: ElapsedMillis) -> Self {
+        Self {
+            ttl_ms,
+            renewals: 0,
+            live_since: joined_at,
+            next_at: joined_at.saturating_add(ttl_ms / 3),
+            sent_at: None,
+            failures: 0,
+            gone: false,
+        }
+    }
+
+    /// What a join says.
+    #[must_use]
+    pub const fn joining(ttl_ms: u64, sample: UnixMillis) -> Presence {
+        Presence { sample, renewals: 0, ttl_ms }
+    }
+
+    /// What is due now.
+    pub fn look(&mut self, now: Now) -> Option<PresenceAction> {
+        if self.gone || self.sent_at.is_some() || now.elapsed < self.next_at {
+            return None;
+        }
+        self.sent_at = Some(now.elapsed);
+        self.renewals = self.renewals.saturating_add(1);
+        let presence = Presence { sample: now.wall, renewals: self.renewals, ttl_ms: self.ttl_ms };
+        Some(PresenceAction::Renew(presence))
+    }
+
+    /// The answer to a renewal.
+    pub fn renewed(&mut self, now: Now, answer: &Result<()>) {
+        let Some(sent_at) = self.sent_at.take() else { return };
+        match answer.as_ref().map_err(Error::kind) {
+            Ok(()) => {
+                self.failures = 0;
+                // From before it was sent: the store may have begun to count then.
+                self.live_since = sent_at;
+                self.next_at = sent_at.saturating_add(self.ttl_ms / 3);
+            }
+            Err(ErrorKind::NotFound { .. }) => self.gone = true,
+            Err(_) => {
+                self.failures = self.failures.saturating_add(1);
+                self.next_at = now.elapsed.saturating_add(backoff_ms(self.failures));
+            }
+        }
+    }
+
+    /// The store has forgotten the member: it must join anew, as another one.
+    #[must_use]
+    pub const fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Whether others must still see the member as live.
+    #[must_use]
+    pub fn is_live(&self, now: Now) -> bool {
+        !self.gone && now.elapsed.since(self.live_since) < self.ttl_ms
+    }
+
+    /// In how many milliseconds to look again.
+    #[must_use]
+    pub fn look_in_ms(&self, now: Now) -> Option<u64> {
+        (!self.gone && self.sent_at.is_none()).then(|| self.next_at.since(now.elapsed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(elapsed: u64) -> Now {
+        Now { wall: UnixMillis::new(5), elapsed: ElapsedMillis::new(elapsed) }
+    }
+
+    fn failure(kind: ErrorKind) -> Result<()> {
+        Err(Error::new("renew", kind))
+    }
+
+    #[test]
+    fn a_renewal_is_sent_each_third_of_the_time_to_live() {
+        let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
+        assert_eq!(presence.look(at(2_999)), None);
+        assert_eq!(presence.look_in_ms(at(2_999)), Some(1));
+        for round in 1..5 {
+            let sent = at(3_000 * round);
+            let Some(PresenceAction::Renew(said)) = presence.look(sent) else { panic!("{round}") };
+            assert_eq!((said.renewals, said.ttl_ms), (round, 9_000));
+            assert_eq!(presence.look(at(3_000 * round + 1)), None, "one at a time");
+            presence.renewed(at(3_000 * round + 50), &Ok(()));
+            assert_eq!(presence.look_in_ms(sent), Some(3_000), "counted from before sending");
+        }
+    }
+
+    #[test]
+    fn a_store_away_is_asked_again_and_the_presence_lapses_by_our_own_clock() {
+        let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
+        let mut asked = 0;
+        for elapsed in 0..20_000 {
+            if presence.look(at(elapsed)).is_some() {
+                asked += 1;
+                presence.renewed(
+                    at(elapsed),
+                    &failure(ErrorKind::Unavailable { what: "the store".into() }),
+                );
+            }
+            assert_eq!(presence.is_live(at(elapsed)), elapsed < 9_000, "{elapsed}");
+        }
+        assert!((8..40).contains(&asked), "{asked}");
+        presence.look(at(30_000)).unwrap();
+        presence.renewed(at(30_001), &Ok(()));
+        assert!(presence.is_live(at(38_999)) && !presence.is_live(at(39_000)));
+    }
+
+    #[test]
+    fn a_forgotten_member_renews_no_more() {
+        let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
+        presence.look(at(3_000)).unwrap();
+        presence.renewed(at(3_001), &failure(ErrorKind::NotFound { what: "member".into() }));
+        assert!(presence.is_gone() && !presence.is_live(at(3_001)));
+        assert_eq!((presence.look(at(60_000)), presence.look_in_ms(at(60_000))), (None, None));
+    }
+}

@@ -1,0 +1,355 @@
+//! One slot's window: how far it reaches, and when it is moved on.
+
+use snowmint_core::{ElapsedMillis, UnixMillis};
+
+use super::{Now, Requests, backoff_ms};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::{Extend, Extended, Lease, Mark, Release};
+
+/// How a window is kept ahead of need. All in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// How far ahead of the time that is minted from the store's mark is moved.
+    pub window_ms: u64,
+    /// How far a mark may lie ahead of the store's own time.
+    pub ahead_max_ms: u64,
+    /// The journal's pace; none without a journal.
+    pub journal: Option<JournalPace>,
+}
+
+/// How the journal's mark is kept ahead of need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalPace {
+    /// How far ahead of the time that is minted from it is moved.
+    pub ahead_ms: u64,
+    /// It is moved when less than this is left.
+    pub renew_below_ms: u64,
+}
+
+impl JournalPace {
+    /// After a crash IDs are at most this far ahead of the clock, where ticks are not longer.
+    const AHEAD_MS: u64 = 500;
+    /// The time in which a write to a busy disk should be done.
+    const WRITE_MS: u64 = 300;
+
+    /// The pace for layouts whose slowest has ticks of `unit_ms`: a tick must lie wholly below the
+    /// mark, so slow ticks need a mark further ahead.
+    #[must_use]
+    pub const fn for_unit(unit_ms: u64) -> Self {
+        let slow_ms = unit_ms.saturating_mul(2).saturating_add(250);
+        let ahead_ms = if slow_ms > Self::AHEAD_MS { slow_ms } else { Self::AHEAD_MS };
+        Self { ahead_ms, renew_below_ms: ahead_ms - (Self::AHEAD_MS - Self::WRITE_MS) }
+    }
+}
+
+impl Pace {
+    /// The shortest window.
+    pub const WINDOW_MS_MIN: u64 = 1_000;
+
+    /// The pace for layouts whose slowest has ticks of `unit_ms`, whose IDs may lead the clock by
+    /// `lead_ms`: a window of `window_ms`, but at least three ticks, with room for a store whose
+    /// clock is `skew_ms` behind ours.
+    #[must_use]
+    pub fn new(window_ms: u64, unit_ms: u64, lead_ms: u64, skew_ms: u64, journal: bool) -> Self {
+        let window_ms = window_ms.max(unit_ms.saturating_mul(3)).max(Self::WINDOW_MS_MIN);
+        Self {
+            window_ms,
+            ahead_max_ms: window_ms.saturating_add(lead_ms).saturating_add(skew_ms),
+            journal: journal.then(|| JournalPace::for_unit(unit_ms)),
+        }
+    }
+}
+
+/// Where the generators of a slot are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The end of everything taken.
+    pub taken_until: UnixMillis,
+    /// Whether the slot may be needed soon: not so for the clock values that do not serve.
+    pub wanted: bool,
+}
+
+/// What to do about a window.
+#[derive(Clone, Debug)]
+pub enum WindowAction {
+    /// Ask the store for this, and hand in the answer.
+    Extend(Extend),
+    /// Write the journal with this mark, and hand in that it is durable.
+    Journal(UnixMillis),
+    /// Everything below this time may be minted. Never less than what was open before.
+    Open(UnixMillis),
+    /// Close the generators for good, now: somebody else has, or may have, the slot.
+    Shut(Error),
+}
+
+/// One slot's window, from the claim to its end.
+#[derive(Clone, Debug)]
+pub struct WindowMachine {
+    lease: Lease,
+    floor: UnixMillis,
+    pace: Pace,
+    requests: Requests,
+    /// The store's mark, as it acknowledged it.
+    mark: Mark,
+    /// The journal's mark, as it is on the disk.
+    journal_mark: UnixMillis,
+    journal_asked: Option<UnixMillis>,
+    opened: UnixMillis,
+    asked: Option<Asked>,
+    retry_at: ElapsedMillis,
+    failures: u32,
+    over: bool,
+}
+
+/// An extend whose outcome is not known yet.
+#[derive(Clone, Debug)]
+struct Asked {
+    extend: Extend,
+    /// On its way; else it waits to be repeated, with the same request number.
+    sent: bool,
+}
+
+impl WindowMachine {
+    /// The window of a lease. `floor` is where its generators begin: the lease's own, or a finer one
+    /// from a journal that proves that nobody held the slot in between. `seed` is any random number.
+    #[must_use]
+    pub fn new(lease: Lease, floor: UnixMillis, pace: Pace, seed: u64) -> Self {
+        let mark = lease.mark;
+        Self {
+            lease,
+            floor,
+            pace,
+            requests: Requests::new(seed),
+            mark,
+            journal_mark: floor,
+            journal_asked: None,
+            opened: floor,
+            asked: None,
+            retry_at: ElapsedMillis::default(),
+            failures: 0,
+            over: false,
+        }
+    }
+
+    /// The lease as it was claimed.
+    #[must_use]
+    pub const fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Where generators of this slot begin.
+    #[must_use]
+    pub const fn floor(&self) -> UnixMillis {
+        self.floor
+    }
+
+    /// The store's mark, as it acknowledged it.
+    #[must_use]
+    pub const fn mark(&self) -> Mark {
+        self.mark
+    }
+
+    /// The exclusive end of what may be minted: the nearer one of the store's and the journal's mark.
+    #[must_use]
+    pub fn open_until(&self) -> UnixMillis {
+        let mark = self.mark.unix_millis();
+        if self.pace.journal.is_some() { mark.min(self.journal_mark) } else { mark }
+    }
+
+    /// The mark that the journal should hold now: the one on its way there, or the one it has.
+    #[must_use]
+    pub fn journal_target(&self) -> UnixMillis {
+        self.journal_asked.unwrap_or(self.journal_mark)
+    }
+
+    /// Whether the window has ended for good.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// What is due now, with the generators at `position`.
+    pub fn look(&mut self, now: Now, position: Position) -> Vec<WindowAction> {
+        let mut actions = Vec::new();
+        if self.over {
+            return actions;
+        }
+        let at = now.wall.max(position.taken_until).max(self.floor);
+        if now.elapsed >= self.retry_at {
+            actions.extend(self.extend_if_due(at, position).map(WindowAction::Extend));
+        }
+        actions.extend(self.journal_if_due(at, position).map(WindowAction::Journal));
+        actions.extend(self.open_if_more().map(WindowAction::Open));
+        actions
+    }
+
+    fn extend_if_due(&mut self, at: UnixMillis, position: Position) -> Option<Extend> {
+        if let Some(asked) = &mut self.asked {
+            // The same request again: the store knows whether it did it.
+            return (!std::mem::replace(&mut asked.sent, true)).then(|| asked.extend.clone());
+        }
+        let left_ms = self.mark.unix_millis().since(at);
+        if !position.wanted || left_ms > self.pace.window_ms / 2 {
+            return None;
+        }
+        let to = Mark::from(at.saturating_add(self.pace.window_ms)).min(Mark::MAX);
+        if to <= self.mark {
+            return None;
+        }
+        let extend = Extend {
+            pool: self.lease.pool.clone(),
+            slot: self.lease.slot,
+            term: self.lease.term,
+            from: self.mark,
+            to,
+            request: self.requests.next(),
+            ahead_max_ms: Some(self.pace.ahead_max_ms),
+        };
+        self.asked = Some(Asked { extend: extend.clone(), sent: true });
+        Some(extend)
+    }
+
+    fn journal_if_due(&mut self, at: UnixMillis, position: Position) -> Option<UnixMillis> {
+        let pace = self.pace.journal?;
+        let left_ms = self.journal_mark.since(at);
+        if !position.wanted || self.journal_asked.is_some() || left_ms > pace.renew_below_ms {
+            return None;
+        }
+        // Beyond the store's mark nothing can be minted anyway.
+        let to = at.saturating_add(pace.ahead_ms).min(self.mark.unix_millis());
+        if to <= self.journal_mark {
+            return None;
+        }
+        self.journal_asked = Some(to);
+        Some(to)
+    }
+
+    fn open_if_more(&mut self) -> Option<UnixMillis> {
+        let until = self.open_until();
+        (until > self.opened).then(|| {
+            self.opened = until;
+            until
+        })
+    }
+
+    /// The store's answer to the extend with this request number.
+    pub fn extended(
+        &mut self,
+        now: Now,
+        request: u64,
+        answer: &Result<Extended>,
+    ) -> Vec<WindowAction> {
+        let mut actions = Vec::new();
+        let asked = match self.asked.take() {
+            Some(asked) if asked.extend.request == request && !self.over => asked,
+            // Late, and settled otherwise since.
+            other => {
+                self.asked = other;
+                return actions;
+            }
+        };
+        match answer {
+            Ok(extended) if extended.mark == asked.extend.to => {
+                self.failures = 0;
+                self.mark = extended.mark;
+                actions.extend(self.open_if_more().map(WindowAction::Open));
+            }
+            Ok(extended) => {
+                let what = format!(
+                    "an extend to {} was answered with mark {}",
+                    asked.extend.to, extended.mark
+                );
+                self.over = true;
+                actions.push(WindowAction::Shut(Error::internal("extend", what)));
+            }
+            Err(error) => match error.kind() {
+                // Refused before anything was done: ask anew, for what is right by then.
+                ErrorKind::ClockAhead { .. } => self.ask_later(now),
+                ErrorKind::Fenced { .. }
+                | ErrorKind::MarkMoved { .. }
+                | ErrorKind::NotFound { .. }
+                | ErrorKind::StoreWentBack { .. }
+                | ErrorKind::OtherStore { .. } => {
+                    self.over = true;
+                    actions.push(WindowAction::Shut(error.clone()));
+                }
+                // Whether it was done is not known: only the same request again can tell.
+                _ => {
+                    self.asked = Some(Asked { sent: false, ..asked });
+                    self.ask_later(now);
+                }
+            },
+        }
+        actions
+    }
+
+    fn ask_later(&mut self, now: Now) {
+        self.failures = self.failures.saturating_add(1);
+        self.retry_at = now.elapsed.saturating_add(backoff_ms(self.failures));
+    }
+
+    /// The journal holds `mark`, durably.
+    pub fn journalled(&mut self, mark: UnixMillis) -> Option<UnixMillis> {
+        if self.over {
+            return None;
+        }
+        if self.journal_asked.is_some_and(|asked| asked <= mark) {
+            self.journal_asked = None;
+        }
+        self.journal_mark = self.journal_mark.max(mark);
+        self.open_if_more()
+    }
+
+    /// The journal could not be written: what it holds is not known, but never more than was asked.
+    pub fn journal_failed(&mut self) {
+        self.journal_asked = None;
+    }
+
+    /// Ends the window: its generators are closed, and have taken everything below `taken_until`.
+    /// Answers how to give the slot up.
+    pub fn close(&mut self, taken_until: UnixMillis) -> Release {
+        self.over = true;
+        let floor = self.lease.floor;
+        // An extend on its way may have moved the store's mark, never lowered it.
+        let mark = Mark::from(taken_until).clamp(floor, self.mark.max(floor));
+        Release {
+            pool: self.lease.pool.clone(),
+            slot: self.lease.slot,
+            term: self.lease.term,
+            mark,
+        }
+    }
+
+    /// In how many milliseconds to look again, if nothing happens until then.
+    #[must_use]
+    pub fn look_in_ms(&self, now: Now, position: Position) -> Option<u64> {
+        if self.over {
+            return None;
+        }
+        let at = now.wall.max(position.taken_until).max(self.floor);
+        let retry_ms = self.retry_at.since(now.elapsed);
+        let extend = match &self.asked {
+            Some(asked) => (!asked.sent).then_some(retry_ms),
+            None => position.wanted.then(|| {
+                let left_ms = self.mark.unix_millis().since(at);
+                left_ms.saturating_sub(self.pace.window_ms / 2).max(retry_ms)
+            }),
+        };
+        let journal = self
+            .pace
+            .journal
+            .filter(|_| {
+                // Nothing to write until the store's mark is further ahead.
+                let room = self.mark.unix_millis() > self.journal_mark;
+                position.wanted && self.journal_asked.is_none() && room
+            })
+            .map(|pace| self.journal_mark.since(at).saturating_sub(pace.renew_below_ms));
+        extend.into_iter().chain(journal).min()
+    }
+
+    /// Whether the slot can be minted from now, with at least `margin_ms` to spare.
+    #[must_use]
+    pub fn has_margin(&self, now: Now, margin_ms: u64) -> bool {
+        !self.over && self.open_until() > now.wall.max(self.floor).saturating_add(margin_ms)
+    }
+}
