@@ -390,8 +390,7 @@ impl Radix {
 /// How many digits of `digit_bits` the number has, at least 1.
 #[inline(always)]
 fn bits_length(id: u64, digit_bits: u32) -> usize {
-    // At most 16.
-    (64 - (id | 1).leading_zeros()).div_ceil(digit_bits) as usize
+    ((id | 1).ilog2() / digit_bits + 1) as usize
 }
 
 impl Text {
