@@ -15,6 +15,7 @@ mod clock_sequence;
 mod engine;
 mod lane;
 mod local;
+mod patience;
 mod refusal;
 mod ring;
 mod settings;
@@ -25,6 +26,7 @@ mod wait;
 pub use clock_sequence::ClockSequence;
 pub use lane::Lane;
 pub use local::LocalGenerator;
+pub use patience::{Patience, Rest};
 pub use refusal::{Refusal, Short};
 pub use ring::{RING_CELLS, Ring};
 pub use settings::{

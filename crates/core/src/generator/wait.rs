@@ -1,99 +1,44 @@
 //! Minting that waits: always up to a bound, never holding anything.
 
 use crate::clock::{Clock, Observer, Pause};
-use crate::time::{ElapsedMillis, UnixMillis};
+use crate::time::ElapsedMillis;
 
 use super::clock_sequence::ClockSequence;
+use super::patience::Patience;
 use super::refusal::{Refusal, Short};
 use super::ring::Ring;
-use super::settings::{MINT_WAIT_MAX_MS, Rollback, Settings, WaitFor};
+use super::settings::{MINT_WAIT_MAX_MS, Settings};
 use super::shared::Generator;
 
-/// No wait is longer without another look at the clock: it may have been set meanwhile.
-const LOOK_EVERY_MS: u64 = 10;
-
-/// What a waiter remembers between two tries.
-struct Waiter<'a, C> {
-    clock: &'a C,
-    settings: &'a Settings,
-    deadline: ElapsedMillis,
-    /// The one wait that [`Rollback::Wait`] allows is over.
-    waited_back: bool,
-}
-
-impl<'a, C: Pause> Waiter<'a, C> {
-    fn new(clock: &'a C, settings: &'a Settings, deadline: ElapsedMillis) -> Self {
-        Self { clock, settings, deadline, waited_back: false }
-    }
-
-    /// Waits for what the refusal needs, or hands it back: no wait helps, or the time is up.
-    fn wait_out(&mut self, why: Refusal) -> Result<(), Refusal> {
-        let left_ms = self.deadline.since(self.clock.read().elapsed());
-        if left_ms == 0 {
-            return Err(why);
-        }
-        match why {
-            Refusal::TickFull { next, .. } => {
-                self.clock.pause_until(next, left_ms.min(LOOK_EVERY_MS));
-                Ok(())
-            }
-            Refusal::ClockBehind { by_ms, .. } => self.wait_back(by_ms, left_ms, why),
-            Refusal::WindowSpent { .. } => {
-                self.pause(1);
-                Ok(())
-            }
-            _ => Err(why),
-        }
-    }
-
-    fn wait_back(&mut self, by_ms: u64, left_ms: u64, why: Refusal) -> Result<(), Refusal> {
-        let wait_ms = match self.settings.rollback {
-            Rollback::Wait(WaitFor::TwiceTheOffset { offset_max_ms }) if by_ms <= offset_max_ms => {
-                by_ms.saturating_mul(2)
-            }
-            Rollback::Wait(WaitFor::Fixed { wait_ms }) => wait_ms,
-            // The lead that was borrowed shrinks as time passes.
-            Rollback::Borrow { .. } => {
-                self.pause(left_ms.min(LOOK_EVERY_MS));
-                return Ok(());
-            }
-            _ => return Err(why),
-        };
-        if self.waited_back || wait_ms > left_ms {
-            return Err(why);
-        }
-        self.waited_back = true;
-        self.pause(wait_ms);
-        Ok(())
-    }
-
-    /// Waits by elapsed time alone: the wall clock is what cannot be trusted now.
-    fn pause(&self, ms: u64) {
-        let until = self.clock.read().elapsed().saturating_add(ms);
-        loop {
-            let left_ms = until.since(self.clock.read().elapsed());
-            if left_ms == 0 {
-                return;
-            }
-            self.clock.pause_until(UnixMillis::MAX, left_ms);
-        }
-    }
-}
-
-fn deadline<C: Clock>(clock: &C, settings: &Settings, unit_ms: u64) -> ElapsedMillis {
+/// Waits as long as [`Settings::wait_max_ms`] says, and at least two ticks.
+fn patience<C: Clock>(clock: &C, settings: &Settings, unit_ms: u64) -> Patience {
     let wait_ms = settings.wait_max_ms.max(unit_ms.saturating_mul(2));
-    clock.read().elapsed().saturating_add(wait_ms)
+    Patience::until(clock.read().elapsed().saturating_add(wait_ms), settings)
+}
+
+/// Waits for what the refusal needs, or hands it back.
+fn wait_out<C: Pause>(patience: &mut Patience, clock: &C, why: Refusal) -> Result<(), Refusal> {
+    patience.rest(why, clock.read().elapsed())?.take(clock);
+    Ok(())
 }
 
 fn mint_with<C: Pause>(
-    mut waiter: Waiter<'_, C>,
+    mut patience: Patience,
+    clock: &C,
     try_mint: impl Fn() -> Result<u64, Refusal>,
 ) -> Result<u64, Refusal> {
     loop {
         match try_mint() {
             Ok(id) => return Ok(id),
-            Err(why) => waiter.wait_out(why)?,
+            Err(why) => wait_out(&mut patience, clock, why)?,
         }
+    }
+}
+
+impl<C: Clock, O: Observer> Generator<C, O> {
+    /// The patience of [`Generator::mint`], for callers that wait in a way of their own.
+    pub fn patience(&self) -> Patience {
+        patience(self.clock(), self.settings(), self.shape().unit_ms)
     }
 }
 
@@ -110,10 +55,9 @@ impl<C: Pause, O: Observer> Generator<C, O> {
 
     #[cold]
     fn mint_slowly(&self, why: Refusal) -> Result<u64, Refusal> {
-        let deadline = deadline(self.clock(), self.settings(), self.shape().unit_ms);
-        let mut waiter = Waiter::new(self.clock(), self.settings(), deadline);
-        waiter.wait_out(why)?;
-        mint_with(waiter, || self.try_mint())
+        let mut patience = self.patience();
+        wait_out(&mut patience, self.clock(), why)?;
+        mint_with(patience, self.clock(), || self.try_mint())
     }
 
     /// One ID, waiting until `deadline` of the generator's own elapsed clock at most.
@@ -121,8 +65,8 @@ impl<C: Pause, O: Observer> Generator<C, O> {
     /// # Errors
     /// As [`Generator::mint`].
     pub fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64, Refusal> {
-        let waiter = Waiter::new(self.clock(), self.settings(), deadline);
-        mint_with(waiter, || self.try_mint())
+        let patience = Patience::until(deadline, self.settings());
+        mint_with(patience, self.clock(), || self.try_mint())
     }
 
     /// Fills the whole buffer with increasing IDs, waiting as [`Generator::mint`] does for each tick
@@ -136,9 +80,8 @@ impl<C: Pause, O: Observer> Generator<C, O> {
             && let Err(short) = self.try_fill(rest)
         {
             made = made.saturating_add(short.made);
-            let deadline = deadline(self.clock(), self.settings(), self.shape().unit_ms);
-            let mut waiter = Waiter::new(self.clock(), self.settings(), deadline);
-            waiter.wait_out(short.why).map_err(|why| Short { made, why })?;
+            wait_out(&mut self.patience(), self.clock(), short.why)
+                .map_err(|why| Short { made, why })?;
         }
         Ok(())
     }
@@ -159,8 +102,7 @@ where
     /// The last [`Refusal`], when the time is up or no wait helps.
     pub fn mint(&self) -> Result<u64, Refusal> {
         let unit_ms = self.values().first().map_or(1, |value| value.shape().unit_ms);
-        let deadline = deadline(self.clock(), &ROLLED, unit_ms);
-        mint_with(Waiter::new(self.clock(), &ROLLED, deadline), || self.try_mint())
+        mint_with(patience(self.clock(), &ROLLED, unit_ms), self.clock(), || self.try_mint())
     }
 }
 
@@ -171,7 +113,6 @@ impl<C: Pause, O: Observer> Ring<C, O> {
     /// The last [`Refusal`], when the time is up or no wait helps.
     pub fn mint(&self) -> Result<u64, Refusal> {
         let unit_ms = u64::from(self.layout().unit_ms());
-        let deadline = deadline(self.clock(), &ROLLED, unit_ms);
-        mint_with(Waiter::new(self.clock(), &ROLLED, deadline), || self.try_mint())
+        mint_with(patience(self.clock(), &ROLLED, unit_ms), self.clock(), || self.try_mint())
     }
 }
