@@ -2,8 +2,7 @@
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use snowmint_core::{Clock, SystemClock};
+use std::time::SystemTime;
 
 use crate::measure::{Case, Fills, Worker};
 
@@ -19,6 +18,7 @@ pub fn all() -> Vec<Case> {
     #[repr(align(128))]
     struct Alone(AtomicU64);
     let word: &'static Alone = Box::leak(Box::new(Alone(AtomicU64::new(0))));
+    let looked: &'static Alone = Box::leak(Box::new(Alone(AtomicU64::new(0))));
     vec![
         floor("floor: fetch_add", &[1, 2, 4], move |threads| {
             (0..threads)
@@ -27,9 +27,28 @@ pub fn all() -> Vec<Case> {
                 })
                 .collect()
         }),
+        // What any generator does that looks at a time which somebody else keeps. Where loads wait for
+        // locked instructions (Intel), no such generator comes nearer to a bare `fetch_add` than this.
+        floor("floor: one load, then fetch_add", &[1, 2], move |threads| {
+            (0..threads)
+                .map(|_| {
+                    let look = move || {
+                        let at = looked.0.load(Ordering::Relaxed);
+                        word.0.fetch_add(1, Ordering::Relaxed) ^ at
+                    };
+                    Box::new(look) as Box<dyn Worker>
+                })
+                .collect()
+        }),
         floor("floor: one clock read", &[1, 2], |threads| {
             (0..threads)
-                .map(|_| Box::new(move || SystemClock.unix_ms().get()) as Box<dyn Worker>)
+                .map(|_| {
+                    let read = move || {
+                        black_box(SystemTime::now());
+                        0_u64
+                    };
+                    Box::new(read) as Box<dyn Worker>
+                })
                 .collect()
         }),
         floor("floor: writing 4096 in a loop", &[1], |_| {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use snowmint_core::{
-    CachedClock, Generator, Lane, Layout, LocalGenerator, Rollback, Settings, SystemClock,
-    UnixMillis, Window,
+    CachedClock, Generator, Lane, Layout, LocalGenerator, Refresher, Rollback, Settings,
+    SystemClock, UnixMillis, Window,
 };
 
 use crate::measure::{Case, Fills, Worker};
@@ -33,7 +33,7 @@ const BAIDU: Layout = match Layout::new(28, 22, 13) {
 /// How old a tick may be: the refresher's half millisecond, a rounded one, and the scheduler.
 const STALE_MS_MAX: u64 = 20;
 
-type Cached = Arc<CachedClock<SystemClock>>;
+type Cached = CachedClock<SystemClock>;
 
 fn wide_ms(id: u64) -> u64 {
     WIDE.time_of(id).map_or(0, UnixMillis::get)
@@ -56,6 +56,17 @@ fn each<W: Worker + 'static>(
     make: impl Fn() -> W + 'static,
 ) -> Box<dyn Fn(usize) -> Vec<Box<dyn Worker>>> {
     Box::new(move |threads| (0..threads).map(|_| Box::new(make()) as Box<dyn Worker>).collect())
+}
+
+/// A generator with a refresher of its own.
+fn refreshed(layout: Layout, settings: Settings) -> &'static Generator<Cached> {
+    let clock = CachedClock::new(SystemClock);
+    let ids = Generator::new(layout, 0, settings, Window::UNBOUNDED, clock);
+    let ids = Arc::new(ids.expect("worker 0 fits every layout"));
+    let refresher = Refresher::spawn(Arc::clone(&ids)).expect("a thread can be started");
+    // Parks when its generator is idle, and ends with the process.
+    std::mem::forget(refresher);
+    Box::leak(Box::new(ids))
 }
 
 /// A lane as a loop has it: a local variable.
@@ -84,7 +95,7 @@ impl Worker for Laned {
 }
 
 /// All of them; `clock` is kept fresh by a refresher.
-pub fn all(clock: &Cached) -> Vec<Case> {
+pub fn all(clock: &Arc<Cached>) -> Vec<Case> {
     let fresh = Some((wide_ms as fn(u64) -> u64, STALE_MS_MAX, 0));
     let case = |name, threads, workers| Case {
         name,
@@ -94,10 +105,10 @@ pub fn all(clock: &Cached) -> Vec<Case> {
         fresh,
         unique: true,
     };
-    let shared = generator(WIDE, Settings::DEFAULT, Arc::clone(clock));
+    let shared = refreshed(WIDE, Settings::DEFAULT);
     let precise = generator(WIDE, Settings::DEFAULT, SystemClock);
-    let laned = generator(WIDE, Settings::DEFAULT, Arc::clone(clock));
-    let filled = generator(WIDE, Settings::DEFAULT, Arc::clone(clock));
+    let laned = refreshed(WIDE, Settings::DEFAULT);
+    let filled = refreshed(WIDE, Settings::DEFAULT);
     let local = Arc::clone(clock);
     let mut cases = vec![
         case(
@@ -135,18 +146,18 @@ pub fn all(clock: &Cached) -> Vec<Case> {
             }),
         ),
     ];
-    cases.extend(bounded(clock));
+    cases.extend(bounded());
     cases
 }
 
 /// The cases that a layout bounds.
-fn bounded(clock: &Cached) -> Vec<Case> {
+fn bounded() -> Vec<Case> {
     let twitter = generator(TWITTER, Settings::DEFAULT, SystemClock);
     let spread = Settings { burst_ms: 10, ..Settings::DEFAULT };
     let bursting = generator(TWITTER, spread, SystemClock);
     // A lead that no run uses up: 8.5 years of seconds are all that the layout has.
     let borrow = Settings::with_rollback(Rollback::Borrow { lead_max_ms: 200_000_000_000 });
-    let baidu = generator(BAIDU, borrow, Arc::clone(clock));
+    let baidu = refreshed(BAIDU, borrow);
     vec![
         Case {
             name: "Twitter layout",

@@ -129,6 +129,12 @@ impl<C: Clock> CachedClock<C> {
     }
 }
 
+impl<C> AsRef<Self> for CachedClock<C> {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl<C: Clock> Clock for CachedClock<C> {
     #[inline]
     fn unix_ms(&self) -> UnixMillis {
@@ -151,6 +157,12 @@ impl<C: Clock> Clock for CachedClock<C> {
             );
         }
         reading
+    }
+
+    /// The stored time, and [`UnixMillis::ZERO`] while the cache is empty.
+    #[inline]
+    fn glance(&self) -> UnixMillis {
+        UnixMillis::new(self.stored_ms.0.load(Ordering::Relaxed))
     }
 }
 

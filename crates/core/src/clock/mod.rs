@@ -53,6 +53,13 @@ pub trait Clock {
 
     /// Wall and elapsed time as they are now, never cached.
     fn read(&self) -> Reading;
+
+    /// The wall time where it is at hand, else [`UnixMillis::ZERO`]: for a hot path that only asks
+    /// whether the tick is still the same, and takes another way when it is not.
+    #[inline]
+    fn glance(&self) -> UnixMillis {
+        self.unix_ms()
+    }
 }
 
 /// A clock that can also wait.
@@ -72,6 +79,11 @@ impl<C: Clock + ?Sized> Clock for &C {
     fn read(&self) -> Reading {
         (**self).read()
     }
+
+    #[inline]
+    fn glance(&self) -> UnixMillis {
+        (**self).glance()
+    }
 }
 
 impl<C: Pause + ?Sized> Pause for &C {
@@ -90,6 +102,11 @@ impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
     #[inline]
     fn read(&self) -> Reading {
         (**self).read()
+    }
+
+    #[inline]
+    fn glance(&self) -> UnixMillis {
+        (**self).glance()
     }
 }
 

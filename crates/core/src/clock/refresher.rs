@@ -33,29 +33,33 @@ struct Shared {
 }
 
 impl Refresher {
-    /// Starts a thread that refreshes `clock` every [`REFRESH_EVERY_US`].
+    /// Starts a thread that refreshes the clock of `owner` every [`REFRESH_EVERY_US`]. The owner is
+    /// the clock itself, shared by several generators, or a generator that has it inside: one
+    /// pointer less to follow for each ID.
     ///
     /// # Errors
     /// When the operating system cannot start a thread.
-    pub fn spawn<C>(clock: Arc<CachedClock<C>>) -> io::Result<Self>
+    pub fn spawn<T, C>(owner: Arc<T>) -> io::Result<Self>
     where
-        C: Clock + Send + Sync + 'static,
+        T: AsRef<CachedClock<C>> + Send + Sync + 'static,
+        C: Clock + 'static,
     {
-        Self::spawn_every(clock, Duration::from_micros(REFRESH_EVERY_US))
+        Self::spawn_every(owner, Duration::from_micros(REFRESH_EVERY_US))
     }
 
-    /// Starts a thread that refreshes `clock` at the given interval.
+    /// Starts a thread that refreshes the clock of `owner` at the given interval.
     ///
     /// # Errors
     /// When the operating system cannot start a thread.
-    pub fn spawn_every<C>(clock: Arc<CachedClock<C>>, every: Duration) -> io::Result<Self>
+    pub fn spawn_every<T, C>(owner: Arc<T>, every: Duration) -> io::Result<Self>
     where
-        C: Clock + Send + Sync + 'static,
+        T: AsRef<CachedClock<C>> + Send + Sync + 'static,
+        C: Clock + 'static,
     {
         let shared = Arc::new(Shared::default());
         let thread = thread::Builder::new().name("snowmint-clock".into()).spawn({
             let shared = Arc::clone(&shared);
-            move || run(&clock, &shared, every)
+            move || run((*owner).as_ref(), &shared, every)
         })?;
         Ok(Self { shared, thread: Some(thread) })
     }

@@ -44,17 +44,19 @@ where
     /// As [`Generator::try_mint`].
     #[inline]
     pub fn try_mint(&mut self) -> Result<u64, Refusal> {
-        let wall_ms = self.generator.clock().unix_ms().get();
-        if self.id == self.end || wall_ms.wrapping_sub(self.open_from_ms) >= self.unit_ms {
-            self.clear();
-            // The cold call gets no reference to the lane, so that a loop keeps the lane in registers.
-            let block = self.generator.take_block_cold(self.block)?;
-            self.id = self.generator.shape().id(block.first.get());
-            self.end = self.id.wrapping_add(block.count.wrapping_mul(self.stride));
-            self.open_from_ms = block.open_from_ms;
-        }
+        let open_ms = self.generator.clock().glance().get().wrapping_sub(self.open_from_ms);
         let id = self.id;
+        if id != self.end && open_ms < self.unit_ms {
+            self.id = id.wrapping_add(self.stride);
+            return Ok(id);
+        }
+        // The cold call gets no reference to the lane, so that a loop keeps the lane in registers.
+        self.clear();
+        let block = self.generator.take_block_cold(self.block)?;
+        let id = self.generator.shape().id(block.first.get());
         self.id = id.wrapping_add(self.stride);
+        self.end = id.wrapping_add(block.count.wrapping_mul(self.stride));
+        self.open_from_ms = block.open_from_ms;
         Ok(id)
     }
 

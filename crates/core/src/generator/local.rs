@@ -16,9 +16,14 @@ use super::settings::Settings;
 /// - **Non-persistent**: a restart needs a window that begins above everything taken.
 #[derive(Debug)]
 pub struct LocalGenerator<C, O = ()> {
-    next: u64,
-    limit: u64,
+    id: u64,
+    stride: u64,
+    /// How many IDs of the grant are left, from `id` on.
+    left: u64,
     open_from_ms: u64,
+    unit_ms: u64,
+    /// The end of the grant.
+    limit: Ordinal,
     engine: Engine<O>,
     clock: C,
 }
@@ -37,8 +42,16 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
         observer: O,
     ) -> Result<Self, OutOfRange> {
         let engine = Engine::new(layout, worker, 0, settings, window, observer)?;
-        let floor = engine.floor().get();
-        Ok(Self { next: floor, limit: floor, open_from_ms: 0, engine, clock })
+        Ok(Self {
+            id: 0,
+            stride: engine.shape.stride(),
+            left: 0,
+            open_from_ms: 0,
+            unit_ms: engine.shape.unit_ms,
+            limit: engine.floor(),
+            engine,
+            clock,
+        })
     }
 
     /// One ID, without ever waiting.
@@ -47,15 +60,14 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
     /// As [`Generator::try_mint`](super::Generator::try_mint).
     #[inline]
     pub fn try_mint(&mut self) -> Result<u64, Refusal> {
-        let next = self.next;
-        let wall_ms = self.clock.unix_ms().get();
-        if next >= self.limit
-            || wall_ms.wrapping_sub(self.open_from_ms) >= self.engine.shape.unit_ms
-        {
-            return self.refill();
+        let open_ms = self.clock.glance().get().wrapping_sub(self.open_from_ms);
+        if self.left == 0 || open_ms >= self.unit_ms {
+            self.refill()?;
         }
-        self.next = next.wrapping_add(1);
-        Ok(self.engine.shape.id(next))
+        let id = self.id;
+        self.id = id.wrapping_add(self.stride);
+        self.left = self.left.wrapping_sub(1);
+        Ok(id)
     }
 
     /// Fills the whole buffer with increasing IDs, without ever waiting.
@@ -76,22 +88,27 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
 
     /// The end of the last tick that anything was taken from. Consuming the generator closes it.
     pub fn close(self) -> UnixMillis {
-        self.engine.taken_until(Ordinal::new(self.next))
+        self.engine.taken_until(self.next())
     }
 
+    /// Everything below is taken.
+    const fn next(&self) -> Ordinal {
+        Ordinal::new(self.limit.get().wrapping_sub(self.left))
+    }
+
+    /// Takes a new grant, of at least one ID.
     #[cold]
     #[inline(never)]
-    fn refill(&mut self) -> Result<u64, Refusal> {
+    fn refill(&mut self) -> Result<(), Refusal> {
         let reading = self.clock.read();
         let step = self.engine.notice(reading);
-        let state = State::at(Ordinal::new(self.next));
-        let decision = self.engine.decide(state, super::GRANT_MAX, reading);
+        let decision = self.engine.decide(State::at(self.next()), super::GRANT_MAX, reading);
         self.engine.report(step, decision.map(|grant| grant.outcome));
         let grant = decision?;
-        let first = grant.first.get();
-        self.next = first.saturating_add(1);
-        self.limit = first.saturating_add(grant.count);
+        self.id = self.engine.shape.id(grant.first.get());
+        self.left = grant.count;
+        self.limit = Ordinal::new(grant.first.get().saturating_add(grant.count));
         self.open_from_ms = grant.open_from_ms;
-        Ok(self.engine.shape.id(first))
+        Ok(())
     }
 }

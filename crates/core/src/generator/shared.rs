@@ -73,6 +73,13 @@ pub struct Stats {
     pub steps_ahead: u64,
 }
 
+/// The generator's clock, for a [`Refresher`](crate::clock::CachedClock) of it.
+impl<C, O> AsRef<C> for Generator<C, O> {
+    fn as_ref(&self) -> &C {
+        &self.clock
+    }
+}
+
 impl<C: Clock> Generator<C> {
     /// A generator of `worker`'s IDs from `window`, that reports clock steps only in its statistics.
     ///
@@ -245,7 +252,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     #[inline]
     fn open_since(&self) -> Option<u64> {
         let open_from_ms = self.hot.0.open_from_ms.load(Ordering::Relaxed);
-        let open_ms = self.clock.unix_ms().get().wrapping_sub(open_from_ms);
+        let open_ms = self.clock.glance().get().wrapping_sub(open_from_ms);
         (open_ms < self.engine.shape.unit_ms).then_some(open_from_ms)
     }
 
