@@ -1,2 +1,17 @@
-//! The `snowmint` command.
-fn main() {}
+//! The `snowmint` command: one file a command, and this one, which only chooses among them.
+
+mod client;
+mod cmd;
+mod exit;
+mod id;
+mod input;
+mod output;
+mod when;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    exit::code(cmd::Snowmint::parse().run())
+}

@@ -1,0 +1,258 @@
+//! Talking to a running server, over the HTTP interface that everybody else uses too.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use snowmint_wire::error::Code;
+use snowmint_wire::http::ErrorBody;
+use ureq::Agent;
+use ureq::http::{Method, Request};
+
+use crate::exit::{Failure, Outcome};
+
+/// Where `serve` listens when nothing is given.
+pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";
+
+/// How long to wait for a server to take the connection.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long to wait for an answer.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// The longest answer that is read: 100,000 IDs of 48 characters take 5 MB.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// One server or several with the same content, of which the first that can be reached answers.
+pub(crate) struct Client {
+    agent: Agent,
+    bases: Vec<String>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("bases", &self.bases).finish_non_exhaustive()
+    }
+}
+
+/// Why a call brought no answer.
+pub(crate) enum CallError {
+    /// Nobody is there: the request cannot have had any effect.
+    NotReached(String),
+    /// Everything else.
+    Failed(Failure),
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::NotReached(message) => Self::unavailable(message),
+            CallError::Failed(failure) => failure,
+        }
+    }
+}
+
+impl Client {
+    /// `http://host:port`, `host:port`, or `snowmint://host:port,host:port`.
+    pub(crate) fn new(url: &str) -> Outcome<Self> {
+        let refused = |why: &str| {
+            Failure::usage(format!(
+                "--server {}: {why}; write http://host:port or snowmint://host:port,host:port",
+                url.escape_debug()
+            ))
+        };
+        let hosts = match url.split_once("://") {
+            None => url,
+            Some(("http" | "snowmint", hosts)) => hosts,
+            Some(("https", _)) => return Err(refused("https is not available in this version")),
+            Some(_) => return Err(refused("this is no server's address")),
+        };
+        let mut bases = Vec::new();
+        for host in hosts.trim_end_matches('/').split(',') {
+            let base = format!("http://{host}");
+            let uri: ureq::http::Uri =
+                base.parse().map_err(|_| refused("this is no server's address"))?;
+            let odd_port =
+                uri.port().is_none() && uri.authority().map(|a| a.as_str()) != uri.host();
+            let no_host = uri.host().is_none_or(str::is_empty);
+            if no_host || odd_port || uri.path() != "/" || uri.query().is_some() {
+                return Err(refused("this is no server's address"));
+            }
+            bases.push(base);
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            // Proxies are for the world outside; servers are named by their own addresses.
+            .proxy(None)
+            .timeout_connect(Some(CONNECT_MAX))
+            .timeout_global(Some(ANSWER_MAX))
+            .user_agent(concat!("snowmint/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(Self { agent: config.into(), bases })
+    }
+
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
+        self.call(&Method::GET, path, None::<&()>)
+    }
+
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, CallError> {
+        self.call(&Method::POST, path, Some(body))
+    }
+
+    pub(crate) fn patch<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, CallError> {
+        self.call(&Method::PATCH, path, Some(body))
+    }
+
+    fn call<T: DeserializeOwned>(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, CallError> {
+        let body = match body.map(serde_json::to_vec).transpose() {
+            Ok(body) => body.unwrap_or_default(),
+            Err(error) => return Err(failed(format!("internal error: {error}"))),
+        };
+        let mut reasons = Vec::new();
+        for base in &self.bases {
+            match self.call_one(base, method, path, &body) {
+                Err(CallError::NotReached(reason)) => reasons.push(reason),
+                other => return other,
+            }
+        }
+        Err(CallError::NotReached(reasons.join("; ")))
+    }
+
+    fn call_one<T: DeserializeOwned>(
+        &self,
+        base: &str,
+        method: &Method,
+        path: &str,
+        body: &[u8],
+    ) -> Result<T, CallError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{base}{path}"))
+            .header("accept", "application/json")
+            .header("content-type", "application/json")
+            .body(body)
+            .map_err(|error| failed(format!("no request can be made of {path}: {error}")))?;
+        let mut response = self.agent.run(request).map_err(|error| {
+            let reason = format!("no answer from {base}: {error}");
+            match error {
+                ureq::Error::HostNotFound
+                | ureq::Error::ConnectionFailed
+                | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                    CallError::NotReached(reason)
+                }
+                ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
+                    CallError::NotReached(reason)
+                }
+                _ => failed(reason),
+            }
+        })?;
+        let status = response.status().as_u16();
+        let bytes = response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_to_vec()
+            .map_err(|error| failed(format!("the answer from {base} broke off: {error}")))?;
+        if status == 200 || status == 201 {
+            return serde_json::from_slice(&bytes).map_err(|error| {
+                failed(format!("{base} answers {path} in a form not known here: {error}"))
+            });
+        }
+        Err(CallError::Failed(refusal(base, path, status, &bytes)))
+    }
+}
+
+/// What a server's refusal means for a script.
+fn refusal(base: &str, path: &str, status: u16, bytes: &[u8]) -> Failure {
+    let Ok(ErrorBody { error }) = serde_json::from_slice(bytes) else {
+        return Failure::unavailable(format!(
+            "{base} answers {path} with HTTP status {status}: is it a Snowmint server?"
+        ));
+    };
+    let message = match error.retry_after_ms {
+        Some(ms) => format!("{} (a retry may help in {ms} ms)", error.message),
+        None => error.message,
+    };
+    match Code::from_name(&error.code) {
+        Some(code) => Failure::coded(code, message),
+        // A newer server: the status still says whose turn it is.
+        None if status < 500 => Failure::usage(message),
+        None => Failure::unavailable(message),
+    }
+}
+
+fn failed(message: String) -> CallError {
+    CallError::Failed(Failure::unavailable(message))
+}
+
+/// A part of a path, escaped where it must be.
+pub(crate) fn segment(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric()
+            || b"-_~".contains(&byte)
+            || (byte == b'.' && text.len() > 2)
+        {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_servers() {
+        for (url, bases) in [
+            ("127.0.0.1:7700", &["http://127.0.0.1:7700"][..]),
+            ("http://ids.example:80/", &["http://ids.example:80"]),
+            ("snowmint://a:1,b:2", &["http://a:1", "http://b:2"]),
+            ("http://[::1]:7700", &["http://[::1]:7700"]),
+        ] {
+            assert_eq!(Client::new(url).unwrap().bases, bases, "{url}");
+        }
+        for url in
+            ["", "http://", "ftp://a:1", "https://a:1", "a:1/path", "a b", "a:1,,b:2", "sqlite:x"]
+        {
+            assert!(Client::new(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn parts_of_a_path_cannot_lead_out_of_it() {
+        assert_eq!(segment("orders-1_x.y"), "orders-1_x.y");
+        assert_eq!(segment(".."), "%2E%2E");
+        assert_eq!(segment("a/b?c%d\u{e9}"), "a%2Fb%3Fc%25d%C3%A9");
+    }
+
+    #[test]
+    fn refusals_keep_the_servers_words_and_code() {
+        let body = br#"{"error":{"code":"unknown_source","message":"there is no source x","retry_after_ms":null}}"#;
+        let Failure::Said { exit, message } = refusal("http://h", "/", 404, body) else {
+            panic!("must say why")
+        };
+        assert_eq!((exit as u8, message.as_str()), (1, "there is no source x"));
+        let Failure::Said { exit, message } = refusal("http://h", "/x", 502, b"<html>") else {
+            panic!("must say why")
+        };
+        assert_eq!(exit as u8, 4);
+        assert!(message.contains("502"), "{message}");
+    }
+}

@@ -1,0 +1,188 @@
+//! `snowmint decode`: what an ID says.
+
+mod number;
+mod uuid;
+
+use clap::Args;
+use serde::Serialize;
+use snowmint_core::text::Format;
+use snowmint_core::{Layout, UnixMillis};
+use snowmint_wire::http::DecodedBody;
+use ulid::Ulid;
+
+use crate::exit::{Failure, Outcome, complain};
+use crate::id::{self, Id};
+use crate::input;
+use crate::output::Output;
+use crate::when::{self, Age, Zone};
+
+/// Show what is inside IDs: time, age, worker, sequence.
+///
+/// Of UUIDs: version, variant, time, and whether a real MAC address shows. Of ULIDs: time.
+///
+/// Without a layout, shows what each known layout would read, the plausible ones first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint decode 175928847299117063 --layout discord
+  snowmint decode 175928847299117063 --layout twitter,epoch=2015-01-01T00:00:00Z --zone Asia/Shanghai
+  snowmint decode 3RsPZs4yMtx --format base62 --layout time=41,worker=10,sequence=12
+  snowmint decode 01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e 01ARZ3NDEKTSV4RRFFQ69G5FAV
+  psql -Atc 'select id from orders' | snowmint decode --json | jq -r .time")]
+pub(crate) struct Decode {
+    /// IDs; without any, or for `-`, one a line from standard input.
+    #[arg(value_name = "ID", allow_negative_numbers = true)]
+    ids: Vec<String>,
+    /// The layout: a name, a name with overrides, or its fields in written order.
+    #[arg(long, value_name = "L")]
+    layout: Option<Layout>,
+    /// The form of the IDs as text: decimal, hex, base36, base62, base32, base58 or friendly, or
+    /// one of these with `-padded`.
+    #[arg(long, value_name = "F")]
+    format: Option<Format>,
+    /// Show times in this zone: UTC, local, an offset such as +08:00, or a name such as
+    /// Asia/Shanghai.
+    #[arg(long, value_name = "Z", default_value = "UTC", allow_hyphen_values = true)]
+    zone: Zone,
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What decoding depends on besides the ID.
+struct View<'a> {
+    zone: &'a Zone,
+    now: UnixMillis,
+}
+
+/// One line of JSON: the body that the HTTP interface answers, and what only this command adds.
+#[derive(Debug, Default, Serialize)]
+struct Line {
+    #[serde(flatten)]
+    body: DecodedBody,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_ms: Option<i64>,
+    /// What each layout would read, when none was named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    readings: Vec<number::Reading>,
+    #[serde(flatten)]
+    uuid: Option<uuid::Facts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ulid_random: Option<String>,
+}
+
+impl Decode {
+    pub(crate) fn run(self) -> Outcome {
+        if self.format.is_some_and(Format::needs_layout) && self.layout.is_none() {
+            return Err(Failure::usage(
+                "the friendly forms need the layout: name it with --layout",
+            ));
+        }
+        let mut out = Output::new();
+        let (mut seen, mut unread) = (0_u64, 0_u64);
+        let mut one = |text: &str, out: &mut Output| {
+            seen += 1;
+            match self.decode(text, out) {
+                // The others may still be good.
+                Err(Failure::Said { message, .. }) => {
+                    unread += 1;
+                    out.flush()?;
+                    complain(message);
+                    Ok(())
+                }
+                other => other,
+            }
+        };
+        if self.ids.is_empty() || self.ids == ["-"] {
+            let mut lines = input::stdin();
+            loop {
+                if lines.would_wait() {
+                    out.flush()?;
+                }
+                let Some(text) = lines.next()? else { break };
+                one(text, &mut out)?;
+            }
+        } else {
+            for text in &self.ids {
+                one(text, &mut out)?;
+            }
+        }
+        out.flush()?;
+        if unread > 0 {
+            return Err(Failure::usage(format!("{unread} of {seen} IDs could not be read")));
+        }
+        Ok(())
+    }
+
+    fn decode(&self, text: &str, out: &mut Output) -> Outcome {
+        let view = View { zone: &self.zone, now: when::now() };
+        let id = id::read(text, self.format, self.layout.as_ref())?;
+        let line = match (id, &self.layout) {
+            (Id::Number(number), Some(layout)) => number::with_layout(text, number, layout, &view)?,
+            (Id::Number(number), None) => number::with_every_layout(text, number, &view),
+            (Id::Uuid(uuid), _) => uuid::line(text, uuid, &view),
+            (Id::Ulid(ulid), _) => ulid_line(text, ulid, &view),
+        };
+        if self.json {
+            return out.json(&line);
+        }
+        write_line(&line, out)
+    }
+}
+
+fn ulid_line(text: &str, ulid: Ulid, view: &View<'_>) -> Line {
+    let time = UnixMillis::new(ulid.timestamp_ms());
+    Line {
+        body: DecodedBody {
+            id: text.into(),
+            time: Some(view.zone.show(time)),
+            ..DecodedBody::default()
+        },
+        age_ms: Some(Age::at(time, view.now).ms()),
+        ulid_random: Some(format!("{:020x}", ulid.random())),
+        ..Line::default()
+    }
+}
+
+/// For people: the ID, and under it a line for each thing it says.
+fn write_line(line: &Line, out: &mut Output) -> Outcome {
+    let body = &line.body;
+    out.line(&body.id)?;
+    let mut field =
+        |name: &str, value: &dyn std::fmt::Display| out.line(format_args!("  {name:<9} {value}"));
+    if let Some(number) = &body.number
+        && *number != body.id
+    {
+        field("number", number)?;
+    }
+    if let Some(facts) = &line.uuid {
+        facts.write(&mut field)?;
+    }
+    if line.ulid_random.is_some() {
+        field("kind", &"ULID")?;
+    }
+    match (&body.time, line.age_ms) {
+        (Some(time), Some(age_ms)) => {
+            let age = Age::from_ms(age_ms);
+            field("time", &format_args!("{time} ({age})"))?;
+        }
+        (Some(time), None) => field("time", time)?,
+        (None, _) => {}
+    }
+    if let Some(clock) = body.clock {
+        field("clock", &clock)?;
+    }
+    match (body.worker, body.worker_parts) {
+        (Some(worker), Some([high, low])) => {
+            field("worker", &format_args!("{worker} ({high} and {low})"))?;
+        }
+        (Some(worker), None) => field("worker", &worker)?,
+        (None, _) => {}
+    }
+    if let Some(sequence) = body.sequence {
+        field("sequence", &sequence)?;
+    }
+    if let Some(random) = &line.ulid_random {
+        field("random", random)?;
+    }
+    number::write_readings(&line.readings, out)
+}

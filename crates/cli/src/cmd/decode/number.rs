@@ -1,0 +1,202 @@
+//! Numbers of 64 bits: read with one layout, or with every layout that has a name.
+
+use serde::Serialize;
+use snowmint_core::layout::{EPOCH_DEFAULT, PRESETS};
+use snowmint_core::{Layout, OutOfRange, UnixMillis};
+use snowmint_wire::http::DecodedBody;
+
+use super::{Line, View};
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+use crate::when::Age;
+
+/// A clock may be this far ahead before an ID's time counts as a misreading.
+const AHEAD_MS_MAX: u64 = 24 * 3_600_000;
+
+/// Times in this first part of a layout's past, one in so many, count as a misreading: IDs read with too
+/// many bits below the time fall there.
+const YOUNG_SHARE: u64 = 100;
+
+/// What one layout reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Reading {
+    /// The layout's name.
+    layout: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker_parts: Option<[u64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequence: Option<u64>,
+    /// Whether an ID of this layout could have been minted by now.
+    plausible: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+/// The ID read with one layout.
+pub(super) fn with_layout(text: &str, id: u64, layout: &Layout, view: &View<'_>) -> Outcome<Line> {
+    let parts = layout.unpack(id).map_err(|error| refused(text, &error))?;
+    let time = layout.start_of(parts.tick);
+    let has_clock = layout.clock_max() > 0;
+    let has_worker = layout.worker_max() > 0;
+    Ok(Line {
+        body: DecodedBody {
+            id: text.into(),
+            number: Some(id.to_string()),
+            time: Some(view.zone.show(time)),
+            tick: Some(parts.tick.get()),
+            worker: has_worker.then_some(parts.worker),
+            worker_parts: layout.split_worker(parts.worker).map(|(high, low)| [high, low]),
+            clock: has_clock.then_some(parts.clock),
+            sequence: Some(parts.sequence),
+            layout: Some(layout.to_string()),
+            uuid_version: None,
+        },
+        age_ms: Some(Age::at(time, view.now).ms()),
+        ..Line::default()
+    })
+}
+
+fn refused(text: &str, error: &OutOfRange) -> Failure {
+    Failure::usage(format!("`{}` is no ID of this layout: {error}", text.escape_debug()))
+}
+
+/// What every layout with a name would read, the plausible ones first.
+pub(super) fn with_every_layout(text: &str, id: u64, view: &View<'_>) -> Line {
+    let own = default_layout().map(|layout| ("default", layout));
+    let named = PRESETS.iter().map(|preset| (preset.name(), preset.layout()));
+    let mut readings: Vec<Reading> =
+        own.into_iter().chain(named).map(|(name, layout)| read(name, id, &layout, view)).collect();
+    readings.sort_by_key(|reading| !reading.plausible);
+    Line {
+        body: DecodedBody {
+            id: text.into(),
+            number: Some(id.to_string()),
+            ..DecodedBody::default()
+        },
+        readings,
+        ..Line::default()
+    }
+}
+
+/// The layout of the source `default`.
+fn default_layout() -> Option<Layout> {
+    Layout::new(41, 10, 12).ok()
+}
+
+fn read(name: &'static str, id: u64, layout: &Layout, view: &View<'_>) -> Reading {
+    let mut reading = Reading {
+        layout: name,
+        time: None,
+        clock: None,
+        worker: None,
+        worker_parts: None,
+        sequence: None,
+        plausible: false,
+        why: None,
+    };
+    let Ok(parts) = layout.unpack(id) else {
+        reading.why = Some(format!("more than {} bits", layout.total_bits()));
+        return reading;
+    };
+    let time = layout.start_of(parts.tick);
+    reading.time = Some(view.zone.show(time));
+    reading.clock = (layout.clock_max() > 0).then_some(parts.clock);
+    reading.worker = (layout.worker_max() > 0).then_some(parts.worker);
+    reading.worker_parts = layout.split_worker(parts.worker).map(|(high, low)| [high, low]);
+    reading.sequence = Some(parts.sequence);
+    reading.why = implausible(time, layout, view.now);
+    reading.plausible = reading.why.is_none();
+    reading
+}
+
+/// Why nobody can have minted an ID of this time by now, if so.
+fn implausible(time: UnixMillis, layout: &Layout, now: UnixMillis) -> Option<String> {
+    if time.since(now) > AHEAD_MS_MAX {
+        return Some(Age::at(time, now).to_string());
+    }
+    let young_ms = now.since(layout.epoch()) / YOUNG_SHARE;
+    // Nothing is known of who counts from the default epoch, and since when: only its first day is odd.
+    let young_ms =
+        if layout.epoch() == EPOCH_DEFAULT { young_ms.min(AHEAD_MS_MAX) } else { young_ms };
+    if time.since(layout.epoch()) < young_ms {
+        return Some("hardly after the epoch".into());
+    }
+    None
+}
+
+/// The readings as a table, if there are any.
+pub(super) fn write_readings(readings: &[Reading], out: &mut Output) -> Outcome {
+    if readings.is_empty() {
+        return Ok(());
+    }
+    out.line("  No layout was named (--layout). These would read:")?;
+    out.line(format_args!("  {:<15}{:<31}{:<19}{}", "LAYOUT", "TIME", "WORKER", "SEQUENCE"))?;
+    for reading in readings {
+        let time = reading.time.as_deref().unwrap_or("-");
+        let worker = match (reading.worker, reading.worker_parts) {
+            (Some(worker), Some([high, low])) => format!("{worker} ({high} and {low})"),
+            (Some(worker), None) => worker.to_string(),
+            (None, _) => "-".into(),
+        };
+        let sequence =
+            reading.sequence.map_or_else(|| "-".to_owned(), |sequence| sequence.to_string());
+        let name = reading.layout;
+        match &reading.why {
+            None => out.line(format_args!("  {name:<15}{time:<31}{worker:<19}{sequence}"))?,
+            Some(why) => out.line(format_args!(
+                "  {name:<15}{time:<31}{worker:<19}{sequence:<9} implausible: {why}"
+            ))?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::when::Zone;
+
+    fn plausible(id: u64, now: &str) -> Vec<&'static str> {
+        let zone = Zone::default();
+        let view = View { zone: &zone, now: zone.read(now).unwrap() };
+        let line = with_every_layout("", id, &view);
+        line.readings.iter().filter(|reading| reading.plausible).map(|r| r.layout).collect()
+    }
+
+    #[test]
+    fn the_layout_an_id_was_minted_with_is_among_the_plausible_ones() {
+        let now = "2026-11-20T00:00:00Z";
+        let minted = Zone::default().read("2026-10-01T12:00:00Z").unwrap();
+        for preset in PRESETS.iter().filter(|preset| preset.can_mint()) {
+            let id = preset.layout().compose(minted, 3, 5).unwrap();
+            let names = plausible(id, now);
+            assert!(names.contains(&preset.name()), "{}: {names:?}", preset.name());
+        }
+    }
+
+    #[test]
+    fn misreadings_are_marked() {
+        // Discord's documented example.
+        let names = plausible(175_928_847_299_117_063, "2026-11-20T00:00:00Z");
+        assert!(names.contains(&"discord"), "{names:?}");
+        assert!(!names.contains(&"yitter"), "{names:?}");
+        // A row number is no snowflake.
+        assert_eq!(plausible(12_345, "2026-11-20T00:00:00Z"), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn an_id_beyond_the_layout_is_refused_with_its_limit() {
+        let zone = Zone::default();
+        let view = View { zone: &zone, now: UnixMillis::ZERO };
+        let error = with_layout("x", u64::MAX, &Layout::TWITTER, &view).unwrap_err();
+        let Failure::Said { message, .. } = error else { panic!("must say why") };
+        assert!(message.contains("9223372036854775807"), "{message}");
+    }
+}

@@ -1,0 +1,224 @@
+//! UUIDs of any version, also of those that are recognised only.
+
+use serde::Serialize;
+use snowmint_wire::http::DecodedBody;
+use uuid::{Uuid, Variant};
+
+use super::{Line, View};
+use crate::exit::Outcome;
+use crate::when::Age;
+
+/// From 1582-10-15T00:00:00Z, where versions 1, 2 and 6 count from, to 1970, in steps of 100 ns.
+const GREGORIAN_STEPS_TO_1970: i128 = 0x01b2_1dd2_1381_4000;
+/// Steps of 100 ns in a millisecond.
+const STEPS_PER_MS: i128 = 10_000;
+
+/// What a UUID says besides its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Facts {
+    #[serde(skip)]
+    version: &'static str,
+    /// Who laid out the bits.
+    variant: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_sequence: Option<u16>,
+    /// The node, as a MAC address is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    /// Whether the node is somebody's network card: its multicast bit is clear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mac_shows: Option<bool>,
+    /// What version 2 has in place of the low bits of the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dce: Option<Dce>,
+}
+
+/// The domain and number of a UUID of version 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Dce {
+    domain: u8,
+    number: u32,
+}
+
+pub(super) fn line(text: &str, uuid: Uuid, view: &View<'_>) -> Line {
+    let bytes = uuid.as_bytes();
+    let (high, low) = uuid.as_u64_pair();
+    let standard = uuid.get_variant() == Variant::RFC4122;
+    let version = if standard { uuid.get_version_num() } else { 0 };
+    let name = match (version, uuid.is_nil(), uuid.is_max()) {
+        (_, true, _) => "nil: no UUID at all",
+        (_, _, true) => "max: the last one of all",
+        (1, ..) => "1: time and node",
+        (2, ..) => "2: DCE security, not minted here",
+        (3, ..) => "3: a name, through MD5",
+        (4, ..) => "4: random",
+        (5, ..) => "5: a name, through SHA-1",
+        (6, ..) => "6: time and node, sortable",
+        (7, ..) => "7: Unix time and random, sortable",
+        (8, ..) => "8: whatever its maker chose",
+        _ => "unknown",
+    };
+    let time_high = u64::from(u16::from_be_bytes([bytes[6] & 0x0f, bytes[7]]));
+    let steps = match version {
+        1 => Some(time_high << 48 | (high >> 16 & 0xffff) << 32 | high >> 32),
+        // The low 32 bits of the time are somebody's number: the time is only known to 7 minutes.
+        2 => Some(time_high << 48 | (high >> 16 & 0xffff) << 32),
+        6 => Some((high >> 16) << 12 | time_high),
+        _ => None,
+    };
+    let unix_ms = match version {
+        7 => i64::try_from(high >> 16).ok(),
+        _ => steps.and_then(|steps| {
+            i64::try_from((i128::from(steps) - GREGORIAN_STEPS_TO_1970).div_euclid(STEPS_PER_MS))
+                .ok()
+        }),
+    };
+    let has_node = matches!(version, 1 | 2 | 6);
+    let sequence_bits = u16::from_be_bytes([bytes[8], bytes[9]]) & 0x3fff;
+    let node = low.to_be_bytes();
+    Line {
+        body: DecodedBody {
+            id: text.into(),
+            time: unix_ms.and_then(|ms| view.zone.show_signed(ms)),
+            uuid_version: standard.then(|| u8::try_from(version).ok()).flatten(),
+            ..DecodedBody::default()
+        },
+        age_ms: unix_ms.map(|ms| Age::of_signed(ms, view.now).ms()),
+        uuid: Some(Facts {
+            version: name,
+            variant: match uuid.get_variant() {
+                Variant::NCS => "NCS (before the standard)",
+                Variant::RFC4122 => "RFC 9562",
+                Variant::Microsoft => "Microsoft",
+                _ => "reserved",
+            },
+            clock_sequence: match version {
+                1 | 6 => Some(sequence_bits),
+                2 => Some(sequence_bits >> 8),
+                _ => None,
+            },
+            node: has_node.then(|| {
+                node.iter().skip(2).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+            }),
+            mac_shows: has_node.then_some(node[2] & 1 == 0),
+            dce: (version == 2).then(|| Dce {
+                domain: bytes[9],
+                number: u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            }),
+        }),
+        ..Line::default()
+    }
+}
+
+impl Facts {
+    pub(super) fn write(
+        &self,
+        field: &mut impl FnMut(&str, &dyn std::fmt::Display) -> Outcome,
+    ) -> Outcome {
+        field("kind", &"UUID")?;
+        field("version", &self.version)?;
+        field("variant", &self.variant)?;
+        if let Some(node) = &self.node {
+            let shows = match self.mac_shows {
+                Some(true) => "A REAL MAC ADDRESS SHOWS",
+                _ => "random, no MAC address shows",
+            };
+            field("node", &format_args!("{node} ({shows})"))?;
+        }
+        if let Some(sequence) = self.clock_sequence {
+            field("clock", &sequence)?;
+        }
+        if let Some(Dce { domain, number }) = self.dce {
+            let of = match domain {
+                0 => "user",
+                1 => "group",
+                2 => "organisation",
+                _ => "site's own kind",
+            };
+            field("number", &format_args!("{number} (domain {domain}: {of})"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_core::UnixMillis;
+
+    use super::*;
+    use crate::when::Zone;
+
+    fn decoded(text: &str) -> Line {
+        let zone = Zone::default();
+        let view = View { zone: &zone, now: UnixMillis::new(1_645_557_743_000) };
+        line(text, Uuid::try_parse(text).unwrap(), &view)
+    }
+
+    #[test]
+    fn the_examples_of_the_standard_say_what_it_says_of_them() {
+        // RFC 9562, appendices A.1, A.5 and A.6: all of 2022-02-22T14:22:22-05:00.
+        for (text, version) in [
+            ("C232AB00-9414-11EC-B3C8-9F6BDECED846", 1),
+            ("1EC9414C-232A-6B00-B3C8-9F6BDECED846", 6),
+            ("017F22E2-79B0-7CC3-98C4-DC0C0C07398F", 7),
+        ] {
+            let line = decoded(text);
+            assert_eq!(line.body.uuid_version, Some(version));
+            assert_eq!(line.body.time.as_deref(), Some("2022-02-22T19:22:22.000Z"), "{text}");
+        }
+        // A.2 to A.4 and A.8: no time in them.
+        for (text, version) in [
+            ("5df41881-3aed-3515-88a7-2f4a814cf09e", 3),
+            ("919108f7-52d1-4320-9bac-f847db4148a8", 4),
+            ("2ed6657d-e927-568b-95e1-2665a8aea6a2", 5),
+            ("2489E9AD-2EE2-8E00-8EC9-32D5F69181C0", 8),
+        ] {
+            let line = decoded(text);
+            assert_eq!(line.body.uuid_version, Some(version));
+            assert_eq!(line.body.time, None);
+            assert_eq!(line.uuid.unwrap().node, None);
+        }
+    }
+
+    #[test]
+    fn a_real_mac_address_is_told_from_a_random_node() {
+        let random = decoded("C232AB00-9414-11EC-B3C8-9F6BDECED846").uuid.unwrap();
+        assert_eq!(random.node.as_deref(), Some("9f:6b:de:ce:d8:46"));
+        assert_eq!(random.mac_shows, Some(false));
+        let real = decoded("6ba7b810-9dad-11d1-80b4-00c04fd430c8").uuid.unwrap();
+        assert_eq!(real.node.as_deref(), Some("00:c0:4f:d4:30:c8"));
+        assert_eq!(real.mac_shows, Some(true));
+        assert_eq!(real.clock_sequence, Some(0x00b4));
+    }
+
+    #[test]
+    fn version_2_is_recognised() {
+        let line = decoded("000003e8-9dad-21d1-b400-00c04fd430c8");
+        assert_eq!(line.body.uuid_version, Some(2));
+        let facts = line.uuid.unwrap();
+        assert_eq!(facts.dce, Some(Dce { domain: 0, number: 1_000 }));
+        assert!(line.body.time.unwrap().starts_with("1998-02-04T22:"));
+    }
+
+    #[test]
+    fn odd_ones_are_named() {
+        for (text, version, variant) in [
+            (
+                "00000000-0000-0000-0000-000000000000",
+                "nil: no UUID at all",
+                "NCS (before the standard)",
+            ),
+            ("ffffffff-ffff-ffff-ffff-ffffffffffff", "max: the last one of all", "reserved"),
+            ("00000000-0000-1000-c000-000000000000", "unknown", "Microsoft"),
+            ("00000000-0000-f000-8000-000000000000", "unknown", "RFC 9562"),
+        ] {
+            let facts = decoded(text).uuid.unwrap();
+            assert_eq!((facts.version, facts.variant), (version, variant), "{text}");
+        }
+        // Long before 1970.
+        assert_eq!(
+            decoded("00000000-0000-1000-8000-000000000000").body.time.as_deref(),
+            Some("1582-10-15T00:00:00.000Z")
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! `snowmint encode`: from times to the IDs of these times.
+
+use clap::Args;
+use serde::Serialize;
+use snowmint_core::layout::EPOCH_DEFAULT;
+use snowmint_core::{Layout, OutOfRange, Parts, Tick, UnixMillis};
+
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+use crate::when::Zone;
+
+/// Show the lowest and the highest ID of an instant or a span.
+///
+/// For `WHERE id BETWEEN lowest AND highest`.
+///
+/// An instant is the whole tick that it lies in. A span goes from the first time up to, and not
+/// including, --until.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint encode 2026-11-20T12:00:00Z
+  snowmint encode 2026-11-20 --until 2026-11-21 --zone Asia/Shanghai --layout twitter
+  snowmint encode 2026-11-20T12:00:00Z --json | jq -r .lowest")]
+pub(crate) struct Encode {
+    /// RFC 3339, a date with or without a time of day (in --zone), @ and Unix milliseconds, or now.
+    #[arg(value_name = "TIME")]
+    time: String,
+    /// The first time that no longer counts.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// The layout: a name, a name with overrides, or its fields in written order.
+    #[arg(long, value_name = "L", default_value = "time=41,worker=10,sequence=12")]
+    layout: Layout,
+    /// The zone of times without an offset.
+    #[arg(long, value_name = "Z", default_value = "UTC", allow_hyphen_values = true)]
+    zone: Zone,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is printed.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Range {
+    lowest: String,
+    highest: String,
+    /// When the first tick of the range begins.
+    from: String,
+    /// When its last tick has ended.
+    until: String,
+    layout: String,
+}
+
+impl Encode {
+    pub(crate) fn run(self) -> Outcome {
+        let read = |text: &str| self.zone.read(text).map_err(Failure::usage);
+        let from = read(&self.time)?;
+        let until = self.until.as_deref().map(read).transpose()?;
+        let (first, last) = ticks(&self.layout, from, until)?;
+        let layout = &self.layout;
+        let lowest = layout.pack(Parts { tick: first, ..Parts::default() }).map_err(refused)?;
+        let highest = layout
+            .pack(Parts {
+                tick: last,
+                clock: layout.clock_max(),
+                worker: layout.worker_max(),
+                sequence: layout.sequence_max(),
+            })
+            .map_err(refused)?;
+        let end = layout.start_of(last).saturating_add(u64::from(layout.unit_ms()));
+        let range = Range {
+            lowest: lowest.to_string(),
+            highest: highest.to_string(),
+            from: self.zone.show(layout.start_of(first)),
+            until: self.zone.show(end),
+            layout: layout.to_string(),
+        };
+        let mut out = Output::new();
+        if self.json {
+            out.json(&range)?;
+        } else {
+            out.line(format_args!("lowest   {}", range.lowest))?;
+            out.line(format_args!("highest  {}", range.highest))?;
+        }
+        out.flush()
+    }
+}
+
+/// The first and the last tick of a span, or of the tick that an instant lies in.
+fn ticks(layout: &Layout, from: UnixMillis, until: Option<UnixMillis>) -> Outcome<(Tick, Tick)> {
+    let first = layout.tick_at(from).map_err(refused)?;
+    let Some(until) = until else { return Ok((first, first)) };
+    if until <= from {
+        return Err(Failure::usage("--until must be later than the first time"));
+    }
+    let last = layout.tick_at(until.saturating_sub(1)).map_err(refused)?;
+    Ok((first, last))
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
+fn refused(error: OutOfRange) -> Failure {
+    let hint = match error {
+        OutOfRange::BeforeEpoch { epoch, .. } if epoch == EPOCH_DEFAULT => {
+            " (2026-01-01; another layout is named with --layout)"
+        }
+        _ => "",
+    };
+    Failure::usage(format!("{error}{hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_its_tick_and_a_span_ends_before_its_end() {
+        let layout = Layout::SONYFLAKE;
+        let at = |ms| layout.epoch().saturating_add(ms);
+        let numbers = |from, until| {
+            ticks(&layout, from, until).map(|(first, last)| (first.get(), last.get())).ok()
+        };
+        assert_eq!(numbers(at(0), None), Some((0, 0)));
+        assert_eq!(numbers(at(9), None), Some((0, 0)));
+        assert_eq!(numbers(at(10), None), Some((1, 1)));
+        assert_eq!(numbers(at(0), Some(at(10))), Some((0, 0)));
+        assert_eq!(numbers(at(0), Some(at(11))), Some((0, 1)));
+        assert_eq!(numbers(at(5), Some(at(6))), Some((0, 0)));
+        assert_eq!(numbers(at(5), Some(at(5))), None);
+        assert_eq!(numbers(layout.epoch().saturating_sub(1), None), None);
+        assert_eq!(numbers(at(0), Some(layout.end())), Some((0, layout.tick_max().get())));
+        assert_eq!(numbers(at(0), Some(layout.end().saturating_add(1))), None);
+    }
+}

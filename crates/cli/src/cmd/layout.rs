@@ -1,0 +1,244 @@
+//! `snowmint layout`: what layouts can do, and which one would do.
+
+use clap::Args;
+use serde::Serialize;
+use snowmint_core::layout::{Field, Need, PRESETS, propose};
+use snowmint_core::{Layout as IdLayout, UnixMillis};
+
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+use crate::when::{self, Zone};
+
+/// Show what layouts can do, or propose layouts.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint layout
+  snowmint layout sonyflake
+  snowmint layout twitter,epoch=2021-01-01T00:00:00Z
+  snowmint layout --workers 200 --rate 50000 --years 30
+
+A layout in full has its fields in written order, from the highest bits to the lowest:
+  time=41,clock=3,worker=7,sequence=12,unit=1ms,epoch=2024-01-01T00:00:00+08:00
+`worker=5+5` shows the worker in two parts; epochs may be Unix milliseconds.")]
+pub(crate) struct Layout {
+    /// A layout: a name, a name with overrides, or its fields in written order.
+    #[arg(value_name = "L")]
+    layout: Option<IdLayout>,
+    /// Propose layouts for this many workers.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "rate",
+        requires = "years",
+        conflicts_with = "layout"
+    )]
+    workers: Option<u64>,
+    /// How many IDs a second each worker must be able to mint.
+    #[arg(long, value_name = "PER_SECOND", requires = "workers")]
+    rate: Option<u64>,
+    /// For how many years from now.
+    #[arg(long, value_name = "Y", requires = "workers")]
+    years: Option<u32>,
+    /// JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a layout can do.
+#[derive(Debug, Serialize)]
+struct Facts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'static str>,
+    layout: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<&'static str>,
+    bits: u8,
+    unit_ms: u32,
+    epoch: String,
+    end: String,
+    workers: u64,
+    ids_per_second_per_worker: u128,
+    ids_per_second: u128,
+    can_mint: bool,
+    /// How long it lasts, in words.
+    lifetime: String,
+}
+
+impl Facts {
+    fn of(layout: &IdLayout, now: UnixMillis) -> Self {
+        let preset = layout.preset();
+        let zone = Zone::default();
+        let lifetime = layout.lifetime_at(now);
+        Self {
+            name: preset.map(|preset| preset.name()),
+            layout: layout.to_string(),
+            about: preset.map(|preset| preset.about()),
+            bits: layout.total_bits(),
+            unit_ms: layout.unit_ms(),
+            epoch: zone.show(layout.epoch()),
+            end: zone.show(layout.end()),
+            workers: layout.workers(),
+            ids_per_second_per_worker: layout.ids_per_second_per_worker(),
+            ids_per_second: layout.ids_per_second(),
+            can_mint: lifetime.left_ms() > 0,
+            lifetime: lifetime.to_string(),
+        }
+    }
+}
+
+impl Layout {
+    pub(crate) fn run(self) -> Outcome {
+        let now = when::now();
+        let mut out = Output::new();
+        match (&self.layout, self.workers, self.rate, self.years) {
+            (Some(layout), ..) => self.show(layout, now, &mut out)?,
+            (None, Some(workers), Some(ids_per_second_per_worker), Some(years)) => {
+                let need = Need { workers, ids_per_second_per_worker, years };
+                self.propose(need, now, &mut out)?;
+            }
+            _ => self.list(now, &mut out)?,
+        }
+        out.flush()
+    }
+
+    fn list(&self, now: UnixMillis, out: &mut Output) -> Outcome {
+        if self.json {
+            // A layout may have two names; each line has its own.
+            for preset in &PRESETS {
+                let facts = Facts::of(&preset.layout(), now);
+                out.json(&Facts {
+                    name: Some(preset.name()),
+                    about: Some(preset.about()),
+                    ..facts
+                })?;
+            }
+            return Ok(());
+        }
+        out.line(format_args!(
+            "{:<15}{:<24}{:>7}  {:<11}{:<11}{:>9}{:>14}  ABOUT",
+            "NAME", "BITS", "UNIT", "EPOCH", "ENDS", "WORKERS", "IDS/S/WORKER"
+        ))?;
+        for preset in &PRESETS {
+            let layout = preset.layout();
+            let facts = Facts::of(&layout, now);
+            out.line(format_args!(
+                "{:<15}{:<24}{:>7}  {:<11}{:<11}{:>9}{:>14}  {}",
+                preset.name(),
+                shape(&layout),
+                unit(&layout),
+                day(&facts.epoch),
+                day(&facts.end),
+                facts.workers,
+                facts.ids_per_second_per_worker,
+                preset.about()
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn show(&self, layout: &IdLayout, now: UnixMillis, out: &mut Output) -> Outcome {
+        let facts = Facts::of(layout, now);
+        if self.json {
+            return out.json(&facts);
+        }
+        if let (Some(name), Some(about)) = (facts.name, facts.about) {
+            out.line(format_args!("{name}: {about}"))?;
+        }
+        out.line(&facts.layout)?;
+        out.line(format_args!("  bits      {} in all: {}", facts.bits, shape(layout)))?;
+        let mut from = i32::from(layout.total_bits());
+        for (field, bits) in layout.fields().filter(|(_, bits)| *bits > 0) {
+            let to = from - i32::from(bits);
+            let split = match layout.worker_low_bits() {
+                low if field == Field::Worker && low > 0 => {
+                    format!(", shown as {} + {low}", bits - low)
+                }
+                _ => String::new(),
+            };
+            out.line(format_args!(
+                "    {:<9} {bits:>2} bits, {to} to {}{split}",
+                field.name(),
+                from - 1
+            ))?;
+            from = to;
+        }
+        out.line(format_args!("  tick      {}", unit(layout)))?;
+        out.line(format_args!("  epoch     {}", facts.epoch))?;
+        out.line(format_args!("  lifetime  {}", facts.lifetime))?;
+        out.line(format_args!("  workers   {}", facts.workers))?;
+        out.line(format_args!(
+            "  rate      {} IDs/s a worker, {} in all",
+            facts.ids_per_second_per_worker, facts.ids_per_second
+        ))?;
+        let exact = if layout.total_bits() <= 53 { "yes" } else { "no: send IDs as strings" };
+        out.line(format_args!("  exact in JavaScript  {exact}"))
+    }
+
+    fn propose(&self, need: Need, now: UnixMillis, out: &mut Output) -> Outcome {
+        if need.workers == 0 || need.years == 0 {
+            return Err(Failure::usage("--workers and --years must be at least 1"));
+        }
+        let proposals = propose(need, now).map_err(|error| Failure::no(error.to_string()))?;
+        for layout in proposals.iter() {
+            let facts = Facts::of(&layout, now);
+            if self.json {
+                out.json(&facts)?;
+                continue;
+            }
+            out.line(&facts.layout)?;
+            out.line(format_args!(
+                "  {} bits, {} workers, {} IDs/s each, {}",
+                facts.bits, facts.workers, facts.ids_per_second_per_worker, facts.lifetime
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// The widths from the highest field to the lowest: `t41 w10 s12`.
+fn shape(layout: &IdLayout) -> String {
+    let initial = |field| match field {
+        Field::Time => "t",
+        Field::Clock => "c",
+        Field::Worker => "w",
+        _ => "s",
+    };
+    layout
+        .fields()
+        .filter(|(_, bits)| *bits > 0)
+        .map(|(field, bits)| format!("{}{bits}", initial(field)))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn unit(layout: &IdLayout) -> String {
+    match (layout.unit_ms() / 1_000, layout.unit_ms() % 1_000) {
+        (seconds, 0) => format!("{seconds} s"),
+        _ => format!("{} ms", layout.unit_ms()),
+    }
+}
+
+/// The date of a time as it is shown.
+fn day(time: &str) -> &str {
+    time.split('T').next().unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_show_the_written_order() {
+        assert_eq!(shape(&IdLayout::SONYFLAKE), "t39 s8 w16");
+        assert_eq!(shape(&IdLayout::CLOCK_SEQUENCE), "t41 c3 w7 s12");
+        assert_eq!(unit(&IdLayout::SONYFLAKE), "10 ms");
+        assert_eq!(unit(&IdLayout::BAIDU), "1 s");
+    }
+
+    #[test]
+    fn a_spent_layout_cannot_mint() {
+        let now = UnixMillis::new(1_795_000_000_000);
+        assert!(!Facts::of(&IdLayout::BAIDU_2016, now).can_mint);
+        assert!(Facts::of(&IdLayout::BAIDU, now).can_mint);
+    }
+}

@@ -1,0 +1,35 @@
+//! IDs from a running server.
+
+use snowmint_wire::http::{Count, IdsBody, MintRequest};
+
+use super::{CHUNK, Mint};
+use crate::client::{Client, segment};
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+
+impl Mint {
+    /// Asks until the count is reached, and prints as it goes.
+    pub(super) fn ask_server(&self, client: &Client, done: &mut u64, out: &mut Output) -> Outcome {
+        let path = format!("/v1/ids/{}", segment(&self.source));
+        while *done < self.count {
+            let wanted = (self.count - *done).min(CHUNK);
+            let request = MintRequest {
+                count: Count::new(wanted),
+                key: self.key.clone(),
+                format: self.format.map(|format| format.to_string()),
+            };
+            let IdsBody { ids } = client.post(&path, &request)?;
+            if ids.len() as u64 != wanted {
+                return Err(Failure::unavailable(format!(
+                    "the server sent {} IDs where {wanted} were asked for",
+                    ids.len()
+                )));
+            }
+            for id in &ids {
+                out.line(id)?;
+            }
+            *done += wanted;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! `snowmint source`: what sources there are, and what they are.
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use snowmint_coord::spec::{SourceSpec, keys};
+use snowmint_wire::http::{SourceBody, SourceRequest, SourcesBody};
+
+use crate::client::{Client, DEFAULT_SERVER, segment};
+use crate::exit::Outcome;
+use crate::output::Output;
+
+/// List, show, define, alter and disable sources.
+///
+/// Asks the server that --server names, or the one on 127.0.0.1:7700.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint source list
+  snowmint source show orders
+  snowmint source define orders --layout twitter,epoch=2026-01-01T00:00:00Z --on_rollback wait
+  snowmint source define invoices --kind segment --offset 1000
+  snowmint source alter orders --lead_max 10s
+  snowmint source disable orders")]
+pub(crate) struct Source {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// All sources of the namespace.
+    List(Target),
+    /// One source with all its keys.
+    Show(Named),
+    /// A new source. Saying the same again is no error.
+    Define(NamedKeys),
+    /// Change keys of a source. What its IDs depend on (kind, layout, epoch, ...) cannot change.
+    Alter(NamedKeys),
+    /// The source refuses to mint until `alter NAME --enabled true`.
+    Disable(Named),
+}
+
+#[derive(Debug, Args)]
+struct Target {
+    /// A running server: http://host:port, or several as snowmint://host:port,host:port.
+    #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER)]
+    server: String,
+    /// JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Named {
+    /// The source.
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+struct NamedKeys {
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// The keys of a source as options: made from the table that the configuration file and the HTTP
+/// interface are checked by.
+#[derive(Debug)]
+struct Keys(SourceSpec);
+
+impl Args for Keys {
+    fn augment_args(command: Command) -> Command {
+        let spelled = |takes| match takes {
+            keys::Takes::Number => "NUMBER",
+            keys::Takes::Flag => "true|false",
+            _ => "TEXT",
+        };
+        let options = keys::KEYS.iter().filter(|key| !matches!(key.takes, keys::Takes::Table));
+        command.next_help_heading("Keys").args(options.map(|key| {
+            let default = if key.default.is_empty() {
+                String::new()
+            } else {
+                format!(" [default: {}]", key.default)
+            };
+            Arg::new(key.name)
+                .long(key.name)
+                .value_name(spelled(key.takes))
+                .help(format!("{} (for {}){default}", key.doc, key.kinds))
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Keys {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut spec = SourceSpec::default();
+        for key in keys::KEYS {
+            if let Ok(Some(text)) = matches.try_get_one::<String>(key.name) {
+                spec.set(key.name, text).map_err(|error| {
+                    clap::Error::raw(clap::error::ErrorKind::InvalidValue, format!("{error}\n"))
+                })?;
+            }
+        }
+        Ok(Self(spec))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Source {
+    pub(crate) fn run(self) -> Outcome {
+        let mut out = Output::new();
+        match self.action {
+            Action::List(target) => {
+                let SourcesBody { sources } = target.client()?.get("/v1/sources")?;
+                list(&sources, &target, &mut out)?;
+            }
+            Action::Show(named) => {
+                let body = named.target.client()?.get(&named.path())?;
+                show(&body, &named.target, &mut out)?;
+            }
+            Action::Define(NamedKeys { named, keys: Keys(spec) }) => {
+                let request = SourceRequest { name: named.name.clone(), keys: spec.to_json() };
+                let body = named.target.client()?.post("/v1/sources", &request)?;
+                show(&body, &named.target, &mut out)?;
+            }
+            Action::Alter(NamedKeys { named, keys: Keys(spec) }) => {
+                alter(&named, &spec.to_json(), &mut out)?;
+            }
+            Action::Disable(named) => {
+                let spec = SourceSpec { enabled: Some(false), ..SourceSpec::default() };
+                alter(&named, &spec.to_json(), &mut out)?;
+            }
+        }
+        out.flush()
+    }
+}
+
+impl Target {
+    fn client(&self) -> Outcome<Client> {
+        Client::new(&self.server)
+    }
+}
+
+impl Named {
+    fn path(&self) -> String {
+        format!("/v1/sources/{}", segment(&self.name))
+    }
+}
+
+fn alter(named: &Named, keys: &impl Serialize, out: &mut Output) -> Outcome {
+    let body = named.target.client()?.patch(&named.path(), keys)?;
+    show(&body, &named.target, out)
+}
+
+fn list(sources: &[SourceBody], target: &Target, out: &mut Output) -> Outcome {
+    if target.json {
+        return sources.iter().try_for_each(|source| out.json(source));
+    }
+    let width = sources.iter().map(|source| source.name.len()).max().unwrap_or(0).max(4);
+    out.line(format_args!("{:<width$}  {:<9}  LAYOUT OR VERSION", "NAME", "KIND"))?;
+    for SourceBody { name, keys, .. } in sources {
+        let text = |key: &str| keys.get(key).and_then(Value::as_str).unwrap_or_default();
+        let version = keys.get("uuid").and_then(|uuid| uuid.get("version"));
+        let shape = version.map_or_else(|| text("layout").to_owned(), Value::to_string);
+        let off = if keys.get("enabled") == Some(&Value::Bool(false)) { " (disabled)" } else { "" };
+        out.line(format_args!("{name:<width$}  {:<9}  {shape}{off}", text("kind")))?;
+    }
+    Ok(())
+}
+
+/// As it would stand in a configuration file.
+fn show(source: &SourceBody, target: &Target, out: &mut Output) -> Outcome {
+    if target.json {
+        return out.json(source);
+    }
+    out.line(format_args!("# version {}", source.version))?;
+    out.line(format_args!("[sources.{}]", toml_key(&source.name)))?;
+    let mut lines = Vec::new();
+    flatten("", &source.keys, &mut lines);
+    lines.into_iter().try_for_each(|line| out.line(line))
+}
+
+/// Dots in a name would be tables in TOML.
+fn toml_key(name: &str) -> String {
+    if name.contains('.') { format!("\"{name}\"") } else { name.into() }
+}
+
+fn flatten(prefix: &str, table: &Map<String, Value>, lines: &mut Vec<String>) {
+    for (key, value) in table {
+        match value {
+            Value::Object(inner) => flatten(&format!("{prefix}{key}."), inner, lines),
+            // Strings, numbers and booleans are written alike in JSON and TOML.
+            value => lines.push(format!("{prefix}{key} = {value}")),
+        }
+    }
+}

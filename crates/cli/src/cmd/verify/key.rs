@@ -1,0 +1,171 @@
+//! What an ID is compared by: a number, a wider number, or its text. Each has a fixed length, so that
+//! runs of them can lie in a file without any framing.
+
+use snowmint_core::text::{Format, Radix};
+use uuid::Uuid;
+
+use crate::id;
+
+/// The longest text that is compared as it is.
+const TEXT_BYTES_MAX: usize = 48;
+
+/// A key of fixed length, whose order is the order of IDs.
+pub(super) trait Key: Copy + Ord {
+    /// How many bytes it has in a file.
+    const BYTES: usize;
+
+    /// The key of an ID.
+    fn read(text: &str, format: Option<Format>) -> Result<Self, String>;
+    /// The ID of a key.
+    fn show(&self, format: Option<Format>) -> String;
+    /// Appends its bytes.
+    fn store(&self, bytes: &mut Vec<u8>);
+    /// Reads them back; there are always exactly as many as were stored.
+    fn load(bytes: &[u8]) -> Self;
+}
+
+/// A number of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NumberKey(u64);
+
+/// A UUID or a ULID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WideKey {
+    value: u128,
+    is_ulid: bool,
+}
+
+/// Any other text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TextKey([u8; TEXT_BYTES_MAX]);
+
+impl Key for NumberKey {
+    const BYTES: usize = 8;
+
+    #[inline]
+    fn read(text: &str, format: Option<Format>) -> Result<Self, String> {
+        format
+            .unwrap_or(Format::Number(Radix::Decimal))
+            .decode(text, None)
+            .map(Self)
+            .map_err(|error| error.to_string())
+    }
+
+    fn show(&self, format: Option<Format>) -> String {
+        // Without a layout only the friendly forms fail, and those are not read.
+        format
+            .unwrap_or_default()
+            .encode(self.0, None)
+            .map_or_else(|_| self.0.to_string(), |text| text.to_string())
+    }
+
+    fn store(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.0.to_le_bytes());
+    }
+
+    fn load(bytes: &[u8]) -> Self {
+        Self(u64::from_le_bytes(fixed(bytes)))
+    }
+}
+
+impl Key for WideKey {
+    const BYTES: usize = 17;
+
+    fn read(text: &str, _: Option<Format>) -> Result<Self, String> {
+        if let Some(ulid) = id::read_ulid(text) {
+            return Ok(Self { value: ulid.0, is_ulid: true });
+        }
+        Uuid::try_parse(text)
+            .map(|uuid| Self { value: uuid.as_u128(), is_ulid: false })
+            .map_err(|_| "the lines before are UUIDs or ULIDs; --format text takes anything".into())
+    }
+
+    fn show(&self, _: Option<Format>) -> String {
+        if self.is_ulid {
+            ulid::Ulid(self.value).to_string()
+        } else {
+            Uuid::from_u128(self.value).to_string()
+        }
+    }
+
+    fn store(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.value.to_le_bytes());
+        bytes.push(u8::from(self.is_ulid));
+    }
+
+    fn load(bytes: &[u8]) -> Self {
+        let (value, kind) = bytes.split_at(bytes.len().min(16));
+        Self { value: u128::from_le_bytes(fixed(value)), is_ulid: kind.first() == Some(&1) }
+    }
+}
+
+impl Key for TextKey {
+    const BYTES: usize = TEXT_BYTES_MAX;
+
+    fn read(text: &str, _: Option<Format>) -> Result<Self, String> {
+        let bytes = text.as_bytes();
+        // A NUL would make one key of two texts.
+        if bytes.len() > TEXT_BYTES_MAX || bytes.contains(&0) {
+            return Err(format!(
+                "it has {} bytes; IDs have at most {TEXT_BYTES_MAX}, and none is NUL",
+                bytes.len()
+            ));
+        }
+        Ok(Self(fixed(bytes)))
+    }
+
+    fn show(&self, _: Option<Format>) -> String {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(TEXT_BYTES_MAX);
+        // What was read was text. Escaped: an ID must not steer the terminal that shows it.
+        String::from_utf8_lossy(&self.0[..end]).escape_debug().to_string()
+    }
+
+    fn store(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.0);
+    }
+
+    fn load(bytes: &[u8]) -> Self {
+        Self(fixed(bytes))
+    }
+}
+
+/// The bytes, followed by zeros up to the length wanted.
+fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    for (to, from) in array.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    array
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there_and_back<K: Key + std::fmt::Debug>(text: &str, format: Option<Format>) {
+        let key = K::read(text, format).unwrap();
+        let mut bytes = Vec::new();
+        key.store(&mut bytes);
+        assert_eq!(bytes.len(), K::BYTES);
+        assert_eq!(K::load(&bytes), key);
+        assert_eq!(key.show(format), text);
+    }
+
+    #[test]
+    fn keys_are_stored_and_shown_as_they_were_read() {
+        there_and_back::<NumberKey>("18446744073709551615", None);
+        there_and_back::<NumberKey>("LygHa16AHYF", Some(Format::Number(Radix::Base62)));
+        there_and_back::<WideKey>("01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e", None);
+        there_and_back::<WideKey>("01ARZ3NDEKTSV4RRFFQ69G5FAV", None);
+        there_and_back::<TextKey>("INV-2026-000001", None);
+        there_and_back::<TextKey>(&"x".repeat(TEXT_BYTES_MAX), None);
+    }
+
+    #[test]
+    fn texts_that_have_no_key_are_refused() {
+        assert!(NumberKey::read("-1", None).is_err());
+        assert!(WideKey::read("12", None).is_err());
+        assert!(TextKey::read(&"x".repeat(TEXT_BYTES_MAX + 1), None).is_err());
+        assert!(TextKey::read("a\0", None).is_err());
+    }
+}

@@ -1,0 +1,258 @@
+//! `snowmint verify`: are these IDs all different?
+
+mod key;
+mod sorter;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use snowmint_core::text::Format;
+
+use self::key::{Key, NumberKey, TextKey, WideKey};
+use self::sorter::Sorter;
+use crate::exit::{Failure, Outcome};
+use crate::input::{self, AnyLines};
+use crate::output::Output;
+
+/// How many duplicates are named.
+const NAMED_MAX: usize = 10;
+
+/// How many lines pass between two looks at the progress bar.
+const PROGRESS_LINES: u64 = 65_536;
+
+/// Check that IDs are all different.
+///
+/// Reads them one a line. Exit code 1 on a duplicate, which is named.
+///
+/// Memory stays below --memory: sorted runs go to temporary files, 8 bytes for each decimal ID.
+/// UUIDs and ULIDs are compared as numbers, and other text as it is, up to 48 characters.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint verify ids.txt
+  snowmint mint -n 100000 | snowmint verify --increasing
+  cat client-*.txt | snowmint verify - --json
+  snowmint verify short.txt --format base62")]
+pub(crate) struct Verify {
+    /// A file, or - for standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+    /// Also check that each ID is greater than the one before it.
+    #[arg(long)]
+    increasing: bool,
+    /// The form of the IDs as text, where it is not decimal, UUID or ULID: `text` compares them as
+    /// they are, others as the numbers they say.
+    #[arg(long, value_name = "F")]
+    format: Option<String>,
+    /// The most memory for sorting, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    memory: u32,
+    /// Where sorted runs go that do not fit the memory.
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The verdict.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct Report {
+    /// How many IDs were read.
+    ids: u64,
+    /// How many of them had come before.
+    repeated: u64,
+    /// The smallest IDs that come more than once, at most [`NAMED_MAX`].
+    duplicates: Vec<Duplicate>,
+    /// Only with `--increasing`: the first ID that is not greater than the one before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_increasing: Option<Fall>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    increasing: bool,
+}
+
+/// An ID that comes more than once.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Duplicate {
+    id: String,
+    times: u64,
+    /// The first lines it stands on; only where the input is a file, which can be read again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lines: Vec<u64>,
+}
+
+/// An ID that is not greater than the one before it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Fall {
+    line: u64,
+    id: String,
+    after: String,
+}
+
+impl Verify {
+    pub(crate) fn run(self) -> Outcome {
+        let mut lines = input::open(&self.file)?;
+        let progress = self.progress();
+        let report = match self.format.as_deref() {
+            Some("text") => self.check::<TextKey>(&mut lines, None, None, &progress),
+            Some(name) => {
+                let format: Format = name.parse().map_err(|error| {
+                    Failure::usage(format!("--format {}: {error}; or text", name.escape_debug()))
+                })?;
+                if format.needs_layout() {
+                    return Err(Failure::usage(
+                        "--format: compare friendly forms with --format text; they need no layout then",
+                    ));
+                }
+                self.check::<NumberKey>(&mut lines, None, Some(format), &progress)
+            }
+            // The first ID says what kind all of them are.
+            None => match lines.next()?.map(str::to_owned) {
+                None => Ok(Report { increasing: self.increasing, ..Report::default() }),
+                Some(first) if NumberKey::read(&first, None).is_ok() => {
+                    self.check::<NumberKey>(&mut lines, Some(first), None, &progress)
+                }
+                Some(first) if WideKey::read(&first, None).is_ok() => {
+                    self.check::<WideKey>(&mut lines, Some(first), None, &progress)
+                }
+                first => self.check::<TextKey>(&mut lines, first, None, &progress),
+            },
+        };
+        progress.finish_and_clear();
+        let report = report?;
+        self.say(&report)
+    }
+
+    /// A bar on a terminal, nothing elsewhere.
+    fn progress(&self) -> ProgressBar {
+        let size = std::fs::metadata(&self.file).ok().filter(std::fs::Metadata::is_file);
+        match size {
+            Some(size) => ProgressBar::new(size.len())
+                .with_style(style("{spinner} {msg} {bytes} of {total_bytes} {wide_bar} {eta}")),
+            None => ProgressBar::no_length()
+                .with_style(style("{spinner} {msg} {bytes} {bytes_per_sec}")),
+        }
+    }
+
+    fn check<K: Key>(
+        &self,
+        lines: &mut AnyLines,
+        first: Option<String>,
+        format: Option<Format>,
+        progress: &ProgressBar,
+    ) -> Outcome<Report> {
+        let temp_dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let memory_bytes = (self.memory as usize).saturating_mul(1024 * 1024);
+        let mut sorter = Sorter::<K>::new(memory_bytes, temp_dir);
+        let mut report = Report { increasing: self.increasing, ..Report::default() };
+        let mut before: Option<K> = None;
+        progress.set_message("reading");
+        let mut take = |text: &str, line: u64| -> Outcome {
+            let key = K::read(text, format).map_err(|why| {
+                Failure::usage(format!("line {line}: `{}` is no ID: {why}", text.escape_debug()))
+            })?;
+            report.ids += 1;
+            if self.increasing
+                && report.not_increasing.is_none()
+                && let Some(before) = before
+                && key <= before
+            {
+                report.not_increasing =
+                    Some(Fall { line, id: key.show(format), after: before.show(format) });
+            }
+            before = Some(key);
+            sorter.push(key)
+        };
+        if let Some(first) = first {
+            take(&first, lines.number())?;
+        }
+        loop {
+            if lines.number().is_multiple_of(PROGRESS_LINES) {
+                progress.set_position(lines.bytes());
+            }
+            let Some((line, text)) = lines.next_numbered()? else { break };
+            take(text, line)?;
+        }
+        progress.set_message("comparing");
+        let mut found: BTreeMap<K, u64> = BTreeMap::new();
+        sorter.each_repeated(|key, times| {
+            report.repeated += times - 1;
+            if found.len() < NAMED_MAX {
+                found.insert(key, times);
+            }
+        })?;
+        let places = self.places(&found, format)?;
+        report.duplicates = found
+            .into_iter()
+            .map(|(key, times)| Duplicate {
+                id: key.show(format),
+                times,
+                lines: places.get(&key).cloned().unwrap_or_default(),
+            })
+            .collect();
+        Ok(report)
+    }
+
+    /// Where the duplicates stand, if the input can be read a second time.
+    fn places<K: Key>(
+        &self,
+        found: &BTreeMap<K, u64>,
+        format: Option<Format>,
+    ) -> Outcome<BTreeMap<K, Vec<u64>>> {
+        let mut places: BTreeMap<K, Vec<u64>> = BTreeMap::new();
+        let is_file = std::fs::metadata(&self.file).is_ok_and(|metadata| metadata.is_file());
+        if found.is_empty() || !is_file {
+            return Ok(places);
+        }
+        let mut lines = input::open(&self.file)?;
+        while let Some((line, text)) = lines.next_numbered()? {
+            let Ok(key) = K::read(text, format) else { continue };
+            if found.contains_key(&key) {
+                let lines_of_key = places.entry(key).or_default();
+                if lines_of_key.len() < NAMED_MAX {
+                    lines_of_key.push(line);
+                }
+            }
+        }
+        Ok(places)
+    }
+
+    fn say(&self, report: &Report) -> Outcome {
+        let mut out = Output::new();
+        if self.json {
+            out.json(report)?;
+        } else {
+            for Duplicate { id, times, lines } in &report.duplicates {
+                let lines = lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+                let place = if lines.is_empty() { lines } else { format!(", on lines {lines}") };
+                out.line(format_args!("duplicate {id} comes {times} times{place}"))?;
+            }
+            if let Some(Fall { line, id, after }) = &report.not_increasing {
+                out.line(format_args!("not increasing: line {line} has {id} after {after}"))?;
+            }
+            let ids = report.ids;
+            match report.repeated {
+                0 if report.not_increasing.is_none() && report.increasing => {
+                    out.line(format_args!(
+                        "{ids} IDs, all different, each greater than the one before"
+                    ))?;
+                }
+                0 => out.line(format_args!("{ids} IDs, all different"))?,
+                repeated => {
+                    out.line(format_args!("{ids} IDs, {repeated} of them had come before"))?
+                }
+            }
+        }
+        out.flush()?;
+        if report.repeated > 0 || report.not_increasing.is_some() {
+            return Err(Failure::SaidNo);
+        }
+        Ok(())
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

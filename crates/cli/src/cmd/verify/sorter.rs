@@ -1,0 +1,226 @@
+//! Sorting more than fits the memory: full blocks are sorted and put into a temporary file as runs;
+//! at the end the runs are merged, and keys that come more than once are named.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use super::key::Key;
+use crate::exit::{Failure, Outcome};
+
+/// The least that is read of a run at once.
+const READ_BYTES_MIN: usize = 4 * 1024;
+
+/// Takes keys in any order and says which came more than once.
+///
+/// Keeps at most `memory_bytes` of keys; beyond that, [`Key::BYTES`] for each key in a file that has no
+/// name, so that nothing is left behind however the process ends.
+pub(super) struct Sorter<K> {
+    block: Vec<K>,
+    block_keys_max: usize,
+    memory_bytes: usize,
+    temp_dir: PathBuf,
+    spill: Option<File>,
+    /// Where each run begins in the file, in bytes, and how many it has.
+    runs: Vec<(u64, u64)>,
+}
+
+impl<K: Key> Sorter<K> {
+    pub(super) fn new(memory_bytes: usize, temp_dir: PathBuf) -> Self {
+        // Half for the keys; writing a run takes a copy of a part, merging the other half at most.
+        let block_keys_max = (memory_bytes / 2 / size_of::<K>()).max(1);
+        Self {
+            block: Vec::new(),
+            block_keys_max,
+            memory_bytes,
+            temp_dir,
+            spill: None,
+            runs: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, key: K) -> Outcome {
+        if self.block.len() == self.block_keys_max {
+            self.spill()?;
+        }
+        if self.block.len() == self.block.capacity() {
+            // Doubling, but never past the bound, which a vector by itself would not keep.
+            let more = self.block.len().max(1024).min(self.block_keys_max - self.block.len());
+            self.block.reserve_exact(more);
+        }
+        self.block.push(key);
+        Ok(())
+    }
+
+    /// Puts the block into the file as one run.
+    fn spill(&mut self) -> Outcome {
+        self.block.sort_unstable();
+        let file =
+            match &mut self.spill {
+                Some(file) => file,
+                none => none.insert(tempfile::tempfile_in(&self.temp_dir).map_err(|error| {
+                    temp_failure("no file can be made in", &self.temp_dir, &error)
+                })?),
+            };
+        let begin = self.runs.last().map_or(0, |(begin, bytes)| begin + bytes);
+        let mut bytes = Vec::with_capacity(64 * 1024);
+        let mut written = 0_u64;
+        for chunk in self.block.chunks((64 * 1024 / K::BYTES).max(1)) {
+            bytes.clear();
+            chunk.iter().for_each(|key| key.store(&mut bytes));
+            file.write_all(&bytes).map_err(|error| {
+                temp_failure("no more can be written in", &self.temp_dir, &error)
+            })?;
+            written += bytes.len() as u64;
+        }
+        self.runs.push((begin, written));
+        self.block.clear();
+        Ok(())
+    }
+
+    /// Calls `repeated` with every key that came more than once and how often, in order.
+    pub(super) fn each_repeated(mut self, repeated: impl FnMut(K, u64)) -> Outcome {
+        let mut groups = Groups { last: None, repeated };
+        if self.runs.is_empty() {
+            self.block.sort_unstable();
+            self.block.into_iter().for_each(|key| groups.take(key));
+            groups.end();
+            return Ok(());
+        }
+        self.spill()?;
+        let Some(mut file) = self.spill.take() else { return Ok(()) };
+        self.block = Vec::new();
+        let read_bytes = (self.memory_bytes / 2 / self.runs.len()).max(READ_BYTES_MIN);
+        let read_keys = (read_bytes / K::BYTES / 2).max(1);
+        let mut runs: Vec<Run<K>> = self
+            .runs
+            .iter()
+            .map(|&(begin, bytes)| Run {
+                next: begin,
+                end: begin + bytes,
+                keys: Vec::new().into_iter(),
+            })
+            .collect();
+        let mut heads = BinaryHeap::with_capacity(runs.len());
+        let read = |run: &mut Run<K>, file: &mut File| {
+            run.next(file, read_keys).map_err(|error| {
+                temp_failure("nothing can be read back from", &self.temp_dir, &error)
+            })
+        };
+        for (index, run) in runs.iter_mut().enumerate() {
+            if let Some(key) = read(run, &mut file)? {
+                heads.push(Reverse((key, index)));
+            }
+        }
+        while let Some(mut head) = heads.peek_mut() {
+            let Reverse((key, index)) = *head;
+            groups.take(key);
+            match read(&mut runs[index], &mut file)? {
+                Some(key) => *head = Reverse((key, index)),
+                None => drop(std::collections::binary_heap::PeekMut::pop(head)),
+            }
+        }
+        groups.end();
+        Ok(())
+    }
+}
+
+/// A run that is being read back.
+struct Run<K> {
+    next: u64,
+    end: u64,
+    keys: std::vec::IntoIter<K>,
+}
+
+impl<K: Key> Run<K> {
+    fn next(&mut self, file: &mut File, read_keys: usize) -> std::io::Result<Option<K>> {
+        if let Some(key) = self.keys.next() {
+            return Ok(Some(key));
+        }
+        if self.next == self.end {
+            return Ok(None);
+        }
+        let left = usize::try_from(self.end - self.next).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; left.min(read_keys.saturating_mul(K::BYTES))];
+        file.seek(SeekFrom::Start(self.next))?;
+        file.read_exact(&mut bytes)?;
+        self.next += bytes.len() as u64;
+        self.keys = bytes.chunks_exact(K::BYTES).map(K::load).collect::<Vec<_>>().into_iter();
+        Ok(self.keys.next())
+    }
+}
+
+/// Counts equal keys that follow each other.
+struct Groups<K, F> {
+    last: Option<(K, u64)>,
+    repeated: F,
+}
+
+impl<K: Key, F: FnMut(K, u64)> Groups<K, F> {
+    fn take(&mut self, key: K) {
+        match &mut self.last {
+            Some((last, times)) if *last == key => *times += 1,
+            _ => {
+                self.end();
+                self.last = Some((key, 1));
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some((key, times)) = self.last.take()
+            && times > 1
+        {
+            (self.repeated)(key, times);
+        }
+    }
+}
+
+fn temp_failure(what: &str, temp_dir: &std::path::Path, error: &std::io::Error) -> Failure {
+    Failure::unavailable(format!(
+        "{what} {}: {error}; name another directory with --temp-dir, or take more --memory",
+        temp_dir.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::NumberKey;
+    use super::*;
+
+    fn repeated(numbers: impl IntoIterator<Item = u64>, memory_bytes: usize) -> Vec<(String, u64)> {
+        let mut sorter = Sorter::<NumberKey>::new(memory_bytes, std::env::temp_dir());
+        for number in numbers {
+            sorter.push(NumberKey::read(&number.to_string(), None).unwrap()).unwrap();
+            assert!(sorter.block.capacity() * size_of::<NumberKey>() <= memory_bytes.max(16));
+        }
+        let mut found = Vec::new();
+        sorter.each_repeated(|key, times| found.push((key.show(None), times))).unwrap();
+        found
+    }
+
+    #[test]
+    fn duplicates_are_found_within_and_across_runs() {
+        // A scattered order without repetition: 7919 is prime to 10,000.
+        let scattered = || (0..10_000_u64).map(|n| n * 7_919 % 10_000);
+        for memory_bytes in [1, 64, 4 * 1024, 1 << 20] {
+            assert_eq!(repeated(scattered(), memory_bytes), [], "{memory_bytes}");
+            let with_some = scattered().chain([42, 9_999, 42]);
+            let found = repeated(with_some, memory_bytes);
+            assert_eq!(found, [("42".into(), 3), ("9999".into(), 2)], "{memory_bytes}");
+        }
+        assert_eq!(repeated([], 64), []);
+        assert_eq!(repeated([5, 5], 64), [("5".into(), 2)]);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_named() {
+        let mut sorter = Sorter::<NumberKey>::new(1, "/nonexistent/place".into());
+        let key = NumberKey::read("1", None).unwrap();
+        sorter.push(key).unwrap();
+        let Err(Failure::Said { message, .. }) = sorter.push(key) else { panic!("must fail") };
+        assert!(message.contains("/nonexistent/place"), "{message}");
+    }
+}

@@ -1,0 +1,73 @@
+//! `snowmint worker`: who holds which worker number, until when.
+
+use clap::{Args, Subcommand};
+use snowmint_wire::http::{WorkerBody, WorkersBody};
+
+use crate::client::{Client, DEFAULT_SERVER};
+use crate::exit::Outcome;
+use crate::output::Output;
+
+/// Show who holds which worker number, and until when.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint worker list
+  snowmint worker list --server http://ids.example:7700 --json")]
+pub(crate) struct Worker {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// All worker numbers that were ever held.
+    List(List),
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// A running server: http://host:port, or several as snowmint://host:port,host:port.
+    #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER)]
+    server: String,
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Worker {
+    pub(crate) fn run(self) -> Outcome {
+        let Action::List(list) = self.action;
+        let WorkersBody { workers } = Client::new(&list.server)?.get("/v1/workers")?;
+        let mut out = Output::new();
+        if list.json {
+            workers.iter().try_for_each(|worker| out.json(worker))?;
+        } else {
+            table(&workers, &mut out)?;
+        }
+        out.flush()
+    }
+}
+
+fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
+    out.line(format_args!(
+        "{:<24}{:>7}  {:<8}{:<21}{:<16}{:>7}{:>6}  MARK",
+        "POOL", "NUMBER", "STATE", "OWNER", "HOST", "PROCESS", "TERM"
+    ))?;
+    for worker in workers {
+        let state = match (worker.live, worker.own) {
+            (true, true) => "own",
+            (true, false) => "live",
+            (false, _) => "free",
+        };
+        let process = worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string());
+        out.line(format_args!(
+            "{:<24}{:>7}  {state:<8}{:<21}{:<16}{process:>7}{:>6}  {}",
+            worker.pool,
+            worker.number,
+            worker.owner.as_deref().unwrap_or("-"),
+            worker.host.as_deref().unwrap_or("-"),
+            worker.term,
+            worker.mark
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! IDs from the command line, or one a line from standard input or a file.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use crate::exit::{Failure, Outcome};
+
+/// The longest line that is still looked at. An ID has at most 48 characters.
+pub(crate) const LINE_BYTES_MAX: u64 = 4_096;
+
+/// Lines of unknown length, read without trusting that they end.
+pub(crate) struct Lines<R> {
+    reader: BufReader<R>,
+    name: String,
+    line: Vec<u8>,
+    number: u64,
+    bytes: u64,
+}
+
+impl<R> std::fmt::Debug for Lines<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines").field("name", &self.name).field("number", &self.number).finish()
+    }
+}
+
+/// Where lines come from.
+pub(crate) type AnyLines = Lines<Box<dyn Read>>;
+
+/// Lines of standard input for `-`, else of the file.
+pub(crate) fn open(path: &Path) -> Outcome<AnyLines> {
+    if path.as_os_str() == "-" {
+        return Ok(stdin());
+    }
+    let name = path.display().to_string();
+    let file = File::open(path)
+        .map_err(|error| Failure::usage(format!("{name} cannot be opened: {error}")))?;
+    Ok(Lines::new(Box::new(file), name))
+}
+
+/// Lines of standard input.
+pub(crate) fn stdin() -> AnyLines {
+    Lines::new(Box::new(io::stdin()), "standard input".into())
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(reader: R, name: String) -> Self {
+        Self {
+            reader: BufReader::with_capacity(256 * 1024, reader),
+            name,
+            line: Vec::new(),
+            number: 0,
+            bytes: 0,
+        }
+    }
+
+    /// How many lines have been read, empty ones included.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many bytes have been read.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the next line has yet to arrive: a good moment to hand over results.
+    pub(crate) fn would_wait(&self) -> bool {
+        self.reader.buffer().is_empty()
+    }
+
+    /// The next line that is not empty, without blanks around it; none at the end.
+    pub(crate) fn next(&mut self) -> Outcome<Option<&str>> {
+        Ok(self.next_numbered()?.map(|(_, line)| line))
+    }
+
+    /// As [`Lines::next`], with the line's number.
+    pub(crate) fn next_numbered(&mut self) -> Outcome<Option<(u64, &str)>> {
+        loop {
+            self.line.clear();
+            let mut limited = (&mut self.reader).take(LINE_BYTES_MAX);
+            let read = limited.read_until(b'\n', &mut self.line).map_err(|error| {
+                Failure::unavailable(format!("{} cannot be read: {error}", self.name))
+            })?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            self.bytes += self.line.len() as u64;
+            if self.line.len() as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
+                return Err(Failure::usage(format!(
+                    "line {} of {} is longer than {LINE_BYTES_MAX} bytes: that is no ID",
+                    self.number, self.name
+                )));
+            }
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let (name, number) = (&self.name, self.number);
+        std::str::from_utf8(self.line.trim_ascii()).map(|line| Some((number, line))).map_err(|_| {
+            Failure::usage(format!("line {number} of {name} is not text: that is no ID"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_trimmed_and_empty_ones_are_skipped_but_counted() {
+        let mut lines = Lines::new(&b"1\r\n\n  2 \n\n3"[..], "test".into());
+        assert_eq!(lines.next().unwrap(), Some("1"));
+        assert_eq!(lines.next().unwrap(), Some("2"));
+        assert_eq!(lines.number(), 3);
+        assert_eq!(lines.next().unwrap(), Some("3"));
+        assert_eq!(lines.number(), 5);
+        assert_eq!(lines.next().unwrap(), None);
+        assert_eq!(lines.bytes(), 11);
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+        let endless = io::repeat(b'7');
+        let mut lines = Lines::new(endless, "test".into());
+        let Err(Failure::Said { message, .. }) = lines.next() else { panic!("must be refused") };
+        assert_eq!(message, "line 1 of test is longer than 4096 bytes: that is no ID");
+    }
+}

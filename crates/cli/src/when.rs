@@ -1,0 +1,246 @@
+//! Times for people: written in the zone they ask for, read as they write them, and how long ago.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::civil::DateTime;
+use jiff::fmt::temporal::DateTimeParser;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use snowmint_core::{Clock as _, Rfc3339, SystemClock, UnixMillis};
+
+/// The wall clock, now.
+pub(crate) fn now() -> UnixMillis {
+    SystemClock.unix_ms()
+}
+
+/// The zone that times are shown and read in: a name such as `Asia/Shanghai`, an offset such as
+/// `+08:00`, `UTC`, or `local`.
+#[derive(Clone, Debug)]
+pub(crate) struct Zone(TimeZone);
+
+impl Default for Zone {
+    fn default() -> Self {
+        Self(TimeZone::UTC)
+    }
+}
+
+impl FromStr for Zone {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "local" => return Ok(Self(TimeZone::system())),
+            "Z" | "z" | "UTC" | "utc" => return Ok(Self::default()),
+            _ => {}
+        }
+        DateTimeParser::new().parse_time_zone(name).map(Self).map_err(|_| {
+            "there is no such time zone: take UTC, local, an offset as +08:00 or a name as Asia/Shanghai"
+                .into()
+        })
+    }
+}
+
+impl Zone {
+    /// RFC 3339 with milliseconds, in this zone. Years past 9999 are shown in UTC.
+    pub(crate) fn show(&self, time: UnixMillis) -> String {
+        i64::try_from(time.get())
+            .ok()
+            .and_then(|ms| self.show_signed(ms))
+            .unwrap_or_else(|| Rfc3339(time).to_string())
+    }
+
+    /// As [`Zone::show`], also for times before 1970; none for years that RFC 3339 does not write.
+    pub(crate) fn show_signed(&self, unix_ms: i64) -> Option<String> {
+        let time = Timestamp::from_millisecond(unix_ms).ok()?;
+        let zoned = time.to_zoned(self.0.clone());
+        if zoned.year() < 0 {
+            return None;
+        }
+        let offset = if self.0 == TimeZone::UTC { "Z" } else { "%:z" };
+        jiff::fmt::strtime::format(format!("%Y-%m-%dT%H:%M:%S%.3f{offset}"), &zoned).ok()
+    }
+
+    /// Reads a time: RFC 3339 with any offset, or a date, with or without a time of day, in this
+    /// zone; `@` and Unix milliseconds; or `now`.
+    pub(crate) fn read(&self, text: &str) -> Result<UnixMillis, String> {
+        if text == "now" {
+            return Ok(now());
+        }
+        if let Some(digits) = text.strip_prefix('@') {
+            return digits
+                .parse()
+                .map(UnixMillis::new)
+                .map_err(|_| format!("{text:?} is no time: after @ come Unix milliseconds"));
+        }
+        match text.parse() {
+            Ok(Rfc3339(time)) => return Ok(time),
+            // The calendar crate would read the local part and pass over an offset it cannot use.
+            Err(error)
+                if text.get(10..).is_some_and(|rest| rest.contains(['Z', 'z', '+', '-', '['])) =>
+            {
+                return Err(format!("{text:?} is no time: {error}"));
+            }
+            Err(_) => {}
+        }
+        let zoned: Zoned = text
+            .parse::<DateTime>()
+            .and_then(|local| local.to_zoned(self.0.clone()))
+            .map_err(|_| {
+                format!(
+                    "{text:?} is no time: write 2026-01-01T00:00:00Z, 2026-01-01T08:00:00+08:00, \
+                     2026-01-01 (with --zone), @1767225600000 (Unix milliseconds) or now"
+                )
+            })?;
+        let ms = zoned.timestamp().as_millisecond();
+        u64::try_from(ms)
+            .map(UnixMillis::new)
+            .map_err(|_| format!("{text:?} is before 1970, which no layout reaches"))
+    }
+}
+
+/// How far a time is from now, in the two largest units that are not zero.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Age {
+    /// Milliseconds since; negative for times to come.
+    ms: i128,
+}
+
+impl Age {
+    pub(crate) fn at(time: UnixMillis, now: UnixMillis) -> Self {
+        Self { ms: i128::from(now.get()) - i128::from(time.get()) }
+    }
+
+    pub(crate) fn of_signed(unix_ms: i64, now: UnixMillis) -> Self {
+        Self { ms: i128::from(now.get()) - i128::from(unix_ms) }
+    }
+
+    /// An age of so many milliseconds.
+    pub(crate) fn from_ms(ms: i64) -> Self {
+        Self { ms: ms.into() }
+    }
+
+    /// Milliseconds, negative for times to come, at most what 64 bits hold.
+    pub(crate) fn ms(self) -> i64 {
+        i64::try_from(self.ms).unwrap_or(if self.ms < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+/// Units of an age, from the largest; a year is a mean Gregorian one.
+const UNITS: [(&str, u128); 6] = [
+    ("year", 31_556_952_000),
+    ("day", 86_400_000),
+    ("hour", 3_600_000),
+    ("minute", 60_000),
+    ("second", 1_000),
+    ("ms", 1),
+];
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.ms.unsigned_abs();
+        if rest == 0 {
+            return f.write_str("now");
+        }
+        if self.ms < 0 {
+            f.write_str("in ")?;
+        }
+        let mut written = 0;
+        for (unit, unit_ms) in UNITS {
+            let count = rest / unit_ms;
+            rest %= unit_ms;
+            if count == 0 {
+                // "3 years 5 ms" would look more exact than it is.
+                if written > 0 {
+                    break;
+                }
+                continue;
+            }
+            let (space, plural) = (
+                if written > 0 { " " } else { "" },
+                if count == 1 || unit == "ms" { "" } else { "s" },
+            );
+            write!(f, "{space}{count} {unit}{plural}")?;
+            written += 1;
+            if written == 2 {
+                break;
+            }
+        }
+        if self.ms > 0 { f.write_str(" ago") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(name: &str) -> Zone {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn times_are_shown_in_the_zone_asked_for() {
+        let time = UnixMillis::new(1_462_015_105_796);
+        assert_eq!(zone("UTC").show(time), "2016-04-30T11:18:25.796Z");
+        assert_eq!(zone("+08:00").show(time), "2016-04-30T19:18:25.796+08:00");
+        assert_eq!(zone("-03:30").show(time), "2016-04-30T07:48:25.796-03:30");
+        assert_eq!(zone("UTC").show(UnixMillis::ZERO), "1970-01-01T00:00:00.000Z");
+        assert_eq!(zone("+08:00").show(UnixMillis::MAX), "+584556019-04-03T14:25:51.615Z");
+        assert_eq!(zone("UTC").show_signed(-1).unwrap(), "1969-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn zones_that_do_not_exist_are_refused() {
+        for name in ["", "Middle/Earth", "8", "+26:00", "08:00"] {
+            assert!(name.parse::<Zone>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let utc = Zone::default();
+        for (text, ms) in [
+            ("2026-01-01T00:00:00Z", 1_767_225_600_000),
+            ("2026-01-01T08:00:00+08:00", 1_767_225_600_000),
+            ("2026-01-01T00:00:00.250Z", 1_767_225_600_250),
+            ("2026-01-01", 1_767_225_600_000),
+            ("2026-01-01 00:00:01", 1_767_225_601_000),
+            ("2026-01-01T00:00", 1_767_225_600_000),
+            ("@7", 7),
+        ] {
+            assert_eq!(utc.read(text), Ok(UnixMillis::new(ms)), "{text}");
+        }
+        let east = zone("+08:00").read("2026-01-01");
+        assert_eq!(east, Ok(UnixMillis::new(1_767_225_600_000 - 8 * 3_600_000)));
+        for text in [
+            "",
+            "yesterday",
+            "2026-13-01",
+            "1767225600000",
+            "@-1",
+            "@1.5",
+            "1969-12-31",
+            "2026-01-01T00:00:00+99:00",
+        ] {
+            assert!(utc.read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ages_have_two_units() {
+        let now = UnixMillis::new(1_000_000_000_000);
+        for (before_ms, text) in [
+            (0_u64, "now"),
+            (1, "1 ms ago"),
+            (999, "999 ms ago"),
+            (1_500, "1 second 500 ms ago"),
+            (61_000, "1 minute 1 second ago"),
+            (86_400_000 * 2 + 1, "2 days ago"),
+            (31_556_952_000 * 10 + 86_400_000 * 204, "10 years 204 days ago"),
+        ] {
+            assert_eq!(Age::at(now.saturating_sub(before_ms), now).to_string(), text);
+        }
+        assert_eq!(Age::at(now.saturating_add(7_200_000), now).to_string(), "in 2 hours");
+        assert_eq!(Age::at(UnixMillis::MAX, now).ms(), i64::MIN);
+    }
+}

@@ -1,0 +1,66 @@
+//! Running the real binary.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(dead_code, reason = "each test uses its own share")]
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+/// The command under test, with nothing inherited that could change it.
+pub(crate) fn snowmint(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_snowmint"));
+    command.args(args).env_clear().stdin(Stdio::null());
+    command
+}
+
+/// What it printed, and its exit code.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: i32,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().expect("ended by a signal"),
+        }
+    }
+}
+
+impl Ran {
+    /// The output of a command that must have gone well and in silence.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
+        self.out
+    }
+}
+
+pub(crate) fn run(args: &[&str]) -> Ran {
+    snowmint(args).output().unwrap().into()
+}
+
+pub(crate) fn run_with(args: &[&str], stdin: &str) -> Ran {
+    let mut child = snowmint(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let input = stdin.to_owned();
+    // In a thread of its own: the command may answer before it has read everything.
+    let writer = std::thread::spawn(move || {
+        let _ = pipe.write_all(input.as_bytes());
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output.into()
+}
+
+pub(crate) fn json(line: &str) -> serde_json::Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
