@@ -56,8 +56,7 @@ where
             return Ok(id);
         }
         self.serve(|generator, reading| {
-            let (block, _) = generator.take_at(reading, 1)?;
-            Ok(generator.shape().id(block.first.get()))
+            generator.take_at(reading, 1).map(|(block, _)| block.first_id)
         })
     }
 

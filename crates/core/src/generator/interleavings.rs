@@ -2,7 +2,8 @@
 //! a rollback are inside the model.
 //!
 //! Run by `ci/loom`, which states the bound (preemptions per execution) and its cost.
-#![allow(clippy::arithmetic_side_effects)] // Tests panic on overflow, as they should.
+// Tests panic where something is wrong, as they should.
+#![allow(clippy::arithmetic_side_effects, clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::vec::Vec;

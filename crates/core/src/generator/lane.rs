@@ -53,7 +53,7 @@ where
         // The cold call gets no reference to the lane, so that a loop keeps the lane in registers.
         self.clear();
         let block = self.generator.take_block_cold(self.block)?;
-        let id = self.generator.shape().id(block.first.get());
+        let id = block.first_id;
         self.id = id.wrapping_add(self.stride);
         self.end = id.wrapping_add(block.count.wrapping_mul(self.stride));
         self.open_from_ms = block.open_from_ms;

@@ -105,7 +105,7 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
         let decision = self.engine.decide(State::at(self.next()), super::GRANT_MAX, reading);
         self.engine.report(step, decision.map(|grant| grant.outcome));
         let grant = decision?;
-        self.id = self.engine.shape.id(grant.first.get());
+        self.id = self.engine.shape.id(grant.first);
         self.left = grant.count;
         self.limit = Ordinal::new(grant.first.get().saturating_add(grant.count));
         self.open_from_ms = grant.open_from_ms;

@@ -162,7 +162,7 @@ impl<C: Clock, O: Observer> Ring<C, O> {
             let (first, outcome) = self.decide(Ordinal::new(next), tick, wall)?;
             let after = first.get().saturating_add(1);
             match cell.compare_exchange_weak(next, after, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Ok((self.engine.shape.id(first.get()), outcome)),
+                Ok(_) => return Ok((self.engine.shape.id(first), outcome)),
                 Err(now) => next = now,
             }
         }

@@ -5,90 +5,75 @@ use crate::layout::{Field, Layout, OutOfRange, Parts};
 use crate::time::{Tick, UnixMillis, Window};
 
 use super::settings::{Rollback, Settings};
+use super::shared::GRANT_MAX;
 
 /// Where an ordinal's bits go. The one place that packs unchecked: `new` checked the constant fields,
-/// and `advance` keeps tick and sequence within their bits.
+/// and `advance` keeps tick and sequence within their bits. Time is the highest field, so IDs of one
+/// worker and clock value are in the order of their ordinals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    sequence_mask: u64,
     /// Worker and clock value, in place.
     base: u64,
     pub(super) unit_ms: u64,
-    shifts: Shifts,
     layout: Layout,
-}
-
-/// Three small numbers in one word. After a locked instruction every load waits for it, so that the
-/// hot path is as fast as it has few of them.
-#[derive(Clone, Copy, Debug)]
-struct Shifts(u32);
-
-impl Shifts {
-    fn new(sequence_bits: u8, sequence: u8, time: u8) -> Self {
-        Self(u32::from_le_bytes([sequence_bits, sequence, time, 0]))
-    }
-
-    /// How far an ordinal's tick is shifted.
-    #[inline]
-    const fn sequence_bits(self) -> u32 {
-        self.0 & 0xff
-    }
-
-    /// How far an ID's sequence is shifted.
-    #[inline]
-    const fn sequence(self) -> u32 {
-        (self.0 >> 8) & 0xff
-    }
-
-    /// How far an ID's tick is shifted.
-    #[inline]
-    const fn time(self) -> u32 {
-        self.0 >> 16
-    }
 }
 
 impl Shape {
     pub(super) fn new(layout: Layout, worker: u64, clock_value: u64) -> Result<Self, OutOfRange> {
         let base =
             layout.pack(Parts { tick: Tick::ZERO, clock: clock_value, worker, sequence: 0 })?;
-        Ok(Self {
-            sequence_mask: layout.sequence_max(),
-            base,
-            unit_ms: u64::from(layout.unit_ms()),
-            shifts: Shifts::new(
-                layout.bits(Field::Sequence),
-                layout.shift(Field::Sequence),
-                layout.shift(Field::Time),
-            ),
-            layout,
-        })
+        Ok(Self { base, unit_ms: u64::from(layout.unit_ms()), layout })
     }
 
     pub(super) const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    #[inline]
-    pub(super) const fn id(&self, ordinal: u64) -> u64 {
+    pub(super) const fn id(&self, ordinal: Ordinal) -> u64 {
+        let sequence_bits = self.layout.bits(Field::Sequence) as u32;
         // Shifts are below 64: a layout has so many bits. `wrapping` spares the check.
-        let tick = ordinal.wrapping_shr(self.shifts.sequence_bits());
-        let sequence = ordinal & self.sequence_mask;
-        tick.wrapping_shl(self.shifts.time())
-            | sequence.wrapping_shl(self.shifts.sequence())
+        let tick = ordinal.get().wrapping_shr(sequence_bits);
+        let sequence = ordinal.get() & self.layout.sequence_max();
+        tick.wrapping_shl(self.layout.shift(Field::Time) as u32)
+            | sequence.wrapping_shl(self.layout.shift(Field::Sequence) as u32)
             | self.base
     }
 
-    /// How far apart neighbours of one tick are.
-    #[inline]
-    pub(super) const fn stride(&self) -> u64 {
-        1 << self.shifts.sequence()
+    /// The first ordinal whose ID is not below `word`: its own, where `word` is an ID of this worker,
+    /// else (a counter has run over the end of its sequence) the beginning of a tick. So `word` never
+    /// goes back, whatever ran over.
+    pub(super) fn ordinal_from(&self, word: u64) -> Ordinal {
+        let sequence_bits = u32::from(self.layout.bits(Field::Sequence));
+        let tick = word.wrapping_shr(u32::from(self.layout.shift(Field::Time)));
+        let first = Ordinal::new(tick.wrapping_shl(sequence_bits));
+        let sequence = (word >> self.layout.shift(Field::Sequence)) & self.layout.sequence_max();
+        let own = Ordinal::new(first.get() | sequence);
+        if self.id(own) == word {
+            own
+        } else if self.id(first) > word {
+            first
+        } else {
+            Ordinal::new(tick.saturating_add(1).wrapping_shl(sequence_bits))
+        }
     }
 
-    /// The IDs of the ordinals from `first` on, all in one tick.
+    /// The bits of an ID that count within a grant: at most the 16 lowest of the sequence.
+    pub(super) const fn grant_mask(&self) -> u64 {
+        let sequence_max = self.layout.sequence_max();
+        let counted =
+            if sequence_max < GRANT_MAX { sequence_max } else { GRANT_MAX.saturating_sub(1) };
+        counted.wrapping_shl(self.layout.shift(Field::Sequence) as u32)
+    }
+
+    /// How far apart neighbours of one tick are.
+    pub(super) const fn stride(&self) -> u64 {
+        1_u64.wrapping_shl(self.layout.shift(Field::Sequence) as u32)
+    }
+
+    /// IDs of one tick, from `id` on.
     #[inline]
-    pub(super) fn write(&self, first: Ordinal, out: &mut [u64]) {
+    pub(super) fn write(&self, mut id: u64, out: &mut [u64]) {
         let stride = self.stride();
-        let mut id = self.id(first.get());
         for slot in out {
             *slot = id;
             id = id.wrapping_add(stride);

@@ -3,7 +3,7 @@
 use crate::advance::{Ordinal, State};
 use crate::clock::{Clock, Observer, Outcome, Reading};
 use crate::layout::{Layout, OutOfRange};
-use crate::sync::{AtomicU64, Ordering, Padded};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, Padded};
 use crate::time::{UnixMillis, Window};
 
 use super::engine::{Engine, Grant};
@@ -12,8 +12,7 @@ use super::refusal::{Refusal, Short};
 use super::settings::Settings;
 use super::shape::Shape;
 
-/// Ordinals from here on belong to a closed generator. Layouts end below: a tick and its sequence
-/// have at most 63 bits together.
+/// From here on `next` belongs to a closed generator. No layout's ID sets the highest bit.
 const CLOSED: u64 = 1 << 63;
 
 /// No wall time opens the fast path.
@@ -30,28 +29,40 @@ pub const GRANT_MAX: u64 = 1 << 16;
 ///
 /// While the clock stays within a tick, threads count by one `fetch_add` inside a range that
 /// [`advance`](crate::advance()) granted; everything else goes through `advance`.
+///
+/// The word that they count in is the next ID itself, so that nothing is left to compute. A counter
+/// that runs over the end of its grant has a number with other bits above the counted ones: no grant
+/// of this generator matches it, then or later, unless it is one that the grant holds.
 #[derive(Debug)]
 pub struct Generator<C, O = ()> {
-    /// The next ordinal: the one word that all threads write.
+    /// The next ID: the one word that all threads write.
     next: Padded<AtomicU64>,
     hot: Padded<Hot>,
+    /// Every ID issued has an ordinal below. Only grows.
+    granted: AtomicU64,
+    closed: AtomicBool,
     engine: Engine<O>,
     clock: C,
 }
 
-/// Read by every mint, written once a tick.
+/// Read by every mint, written once a grant.
 #[derive(Debug)]
 struct Hot {
     /// The wall time at which the fast path opened; it holds for one unit from there.
     open_from_ms: AtomicU64,
-    /// Ordinals below are granted. Only grows.
-    limit: AtomicU64,
+    /// The bits above the counted ones that every granted ID has. Only grows, and means nothing until
+    /// the fast path is opened for the first time.
+    prefix: AtomicU64,
+    unit_ms: u64,
+    stride: u64,
+    /// The counted bits.
+    mask: u64,
 }
 
-/// Ordinals of one tick that were taken.
+/// IDs of one tick that were taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
-    pub(super) first: Ordinal,
+    pub(super) first_id: u64,
     /// At most [`GRANT_MAX`].
     pub(super) count: u64,
     /// The wall time from which, for one unit, they are fresh.
@@ -112,10 +123,18 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         observer: O,
     ) -> Result<Self, OutOfRange> {
         let engine = Engine::new(layout, worker, clock_value, settings, window, observer)?;
-        let floor = engine.floor().get();
+        let (floor, shape) = (engine.floor(), &engine.shape);
         Ok(Self {
-            next: Padded(AtomicU64::new(floor)),
-            hot: Padded(Hot { open_from_ms: AtomicU64::new(SHUT), limit: AtomicU64::new(floor) }),
+            next: Padded(AtomicU64::new(shape.id(floor))),
+            hot: Padded(Hot {
+                open_from_ms: AtomicU64::new(SHUT),
+                prefix: AtomicU64::new(0),
+                unit_ms: shape.unit_ms,
+                stride: shape.stride(),
+                mask: shape.grant_mask(),
+            }),
+            granted: AtomicU64::new(floor.get()),
+            closed: AtomicBool::new(false),
             engine,
             clock,
         })
@@ -129,7 +148,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     pub fn try_mint(&self) -> Result<u64, Refusal> {
         match self.try_open() {
             Some(id) => Ok(id),
-            None => self.take(1).map(|block| self.engine.shape.id(block.first.get())),
+            None => self.take(1).map(|block| block.first_id),
         }
     }
 
@@ -145,7 +164,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
             let block = self.take_block(rest.len()).map_err(|why| Short { made, why })?;
             // At most the length that was asked for.
             let count = usize::try_from(block.count).unwrap_or(rest.len());
-            self.engine.shape.write(block.first, rest.get_mut(..count).unwrap_or_default());
+            self.engine.shape.write(block.first_id, rest.get_mut(..count).unwrap_or_default());
             made = made.saturating_add(count);
         }
         Ok(())
@@ -164,27 +183,16 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     /// Closes the generator for good. Answers the end of everything taken: blocks, lanes and calls in
     /// progress count as taken. Another call answers the same or later.
     pub fn close(&self) -> UnixMillis {
+        self.closed.store(true, Ordering::Release);
         self.hot.0.open_from_ms.store(SHUT, Ordering::Relaxed);
-        let mut next = self.next.0.load(Ordering::Acquire);
-        while next < CLOSED {
-            match self.next.0.compare_exchange_weak(
-                next,
-                CLOSED.saturating_add(next),
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => return self.engine.taken_until(Ordinal::new(next)),
-                Err(now) => next = now,
-            }
-        }
-        // Late counters have added to it: later than the truth, and safe.
-        self.engine.taken_until(Ordinal::new(next.saturating_sub(CLOSED)))
+        self.next.0.fetch_or(CLOSED, Ordering::AcqRel);
+        self.taken_until()
     }
 
     /// The end of the last tick that anything was taken from.
     pub fn taken_until(&self) -> UnixMillis {
-        let next = self.next.0.load(Ordering::Acquire);
-        self.engine.taken_until(Ordinal::new(if next >= CLOSED { next ^ CLOSED } else { next }))
+        let next = self.next.0.load(Ordering::Acquire) & !CLOSED;
+        self.engine.taken_until(self.state(next).next)
     }
 
     /// The layout.
@@ -226,23 +234,23 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     #[inline]
     pub(super) fn try_open(&self) -> Option<u64> {
         self.open_since()?;
-        // Relaxed: the word alone decides who gets an ordinal. `limit` only grows, so a newer one
-        // admits only ordinals that were granted.
-        let ordinal = self.next.0.fetch_add(1, Ordering::Relaxed);
-        if ordinal < self.hot.0.limit.load(Ordering::Relaxed) {
-            return Some(self.engine.shape.id(ordinal));
+        // Relaxed: the word alone decides who gets an ID. A prefix only ever names a granted range,
+        // so whichever one is read here admits nothing else.
+        let id = self.next.0.fetch_add(self.hot.0.stride, Ordering::Relaxed);
+        if id & !self.hot.0.mask == self.hot.0.prefix.load(Ordering::Relaxed) {
+            return Some(id);
         }
-        self.give_back(ordinal);
+        self.give_back(id);
         None
     }
 
-    /// Puts back an ordinal that was not granted, unless somebody has taken a later one: then it is
+    /// Puts back a number that was not granted, unless somebody has taken a later one: then it is
     /// spent. Either way nobody gets an ID of it.
     #[cold]
-    fn give_back(&self, ordinal: u64) {
+    fn give_back(&self, id: u64) {
         let _ = self.next.0.compare_exchange(
-            ordinal.saturating_add(1),
-            ordinal,
+            id.wrapping_add(self.hot.0.stride),
+            id,
             Ordering::Relaxed,
             Ordering::Relaxed,
         );
@@ -253,7 +261,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     fn open_since(&self) -> Option<u64> {
         let open_from_ms = self.hot.0.open_from_ms.load(Ordering::Relaxed);
         let open_ms = self.clock.glance().get().wrapping_sub(open_from_ms);
-        (open_ms < self.engine.shape.unit_ms).then_some(open_from_ms)
+        (open_ms < self.hot.0.unit_ms).then_some(open_from_ms)
     }
 
     /// Takes up to `wanted` ordinals of one tick.
@@ -279,23 +287,21 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     /// Takes from what is granted already.
     fn take_open(&self, wanted: u64) -> Option<Block> {
         let open_from_ms = self.open_since()?;
+        let Hot { stride, mask, prefix, .. } = &self.hot.0;
         let mut next = self.next.0.load(Ordering::Relaxed);
-        loop {
-            let left = self.hot.0.limit.load(Ordering::Relaxed).saturating_sub(next);
-            if left == 0 {
-                return None;
-            }
-            let count = left.min(wanted);
+        while next & !*mask == prefix.load(Ordering::Relaxed) {
+            let count = self.to_end_of_range(next).min(wanted);
             match self.next.0.compare_exchange_weak(
                 next,
-                next.saturating_add(count),
+                next.wrapping_add(count.wrapping_mul(*stride)),
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Some(Block { first: Ordinal::new(next), count, open_from_ms }),
+                Ok(first_id) => return Some(Block { first_id, count, open_from_ms }),
                 Err(now) => next = now,
             }
         }
+        None
     }
 
     #[cold]
@@ -318,35 +324,57 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         loop {
             let next = self.next.0.load(Ordering::Acquire);
             if next >= CLOSED {
-                return Err(Refusal::Closed);
+                return Err(self.ended());
             }
-            let limit = self.hot.0.limit.load(Ordering::Acquire);
-            let state = State { next: Ordinal::new(next), issued: Ordinal::new(next.min(limit)) };
+            let state = self.state(next);
             let grant = self.engine.decide(state, GRANT_MAX, reading).inspect_err(|_| {
-                // Counters that overshoot burn a number each: shut the fast path until a tick is
+                // Counters that overshoot may burn a number each: shut the fast path until a tick is
                 // granted again.
                 self.hot.0.open_from_ms.store(SHUT, Ordering::Relaxed);
             })?;
             let Grant { first, open_from_ms, outcome, .. } = grant;
-            let count = grant.count.min(wanted);
-            let after = first.get().saturating_add(count);
+            let (first_id, stride) = (self.engine.shape.id(first), self.hot.0.stride);
+            let granted = self.to_end_of_range(first_id).min(grant.count);
+            let count = granted.min(wanted);
+            let after = first_id.wrapping_add(count.wrapping_mul(stride));
             // Acquire and release: with `close`, and with the grant of another thread.
             let won =
                 self.next.0.compare_exchange(next, after, Ordering::AcqRel, Ordering::Relaxed);
             if won.is_ok() {
-                self.open(&grant, open_seen);
-                return Ok((Block { first, count, open_from_ms }, outcome));
+                self.open(first.get().saturating_add(granted), first_id, open_seen, open_from_ms);
+                return Ok((Block { first_id, count, open_from_ms }, outcome));
             }
         }
     }
 
-    fn open(&self, grant: &Grant, open_seen: u64) {
-        let limit = grant.first.get().saturating_add(grant.count);
-        self.hot.0.limit.fetch_max(limit, Ordering::Release);
+    /// Where the word `next` says that the generator stands.
+    fn state(&self, next: u64) -> State {
+        let next = self.engine.shape.ordinal_from(next);
+        State { next, issued: next.min(Ordinal::new(self.granted.load(Ordering::Acquire))) }
+    }
+
+    /// Why `next` has its highest bit set.
+    fn ended(&self) -> Refusal {
+        if self.closed.load(Ordering::Acquire) {
+            return Refusal::Closed;
+        }
+        // Counters ran over the end of a 64-bit layout's last tick.
+        Refusal::EpochSpent { end: self.layout().end() }
+    }
+
+    /// How many IDs from `first_id` on differ in the counted bits alone.
+    fn to_end_of_range(&self, first_id: u64) -> u64 {
+        let Hot { mask, stride, .. } = self.hot.0;
+        (mask & !first_id).checked_div(stride).unwrap_or(0).saturating_add(1)
+    }
+
+    fn open(&self, granted: u64, first_id: u64, open_seen: u64, open_from_ms: u64) {
+        self.granted.fetch_max(granted, Ordering::Release);
+        self.hot.0.prefix.fetch_max(first_id & !self.hot.0.mask, Ordering::Release);
         // When another thread has opened or shut since, it knew better.
         let _ = self.hot.0.open_from_ms.compare_exchange(
             open_seen,
-            grant.open_from_ms,
+            open_from_ms,
             Ordering::Relaxed,
             Ordering::Relaxed,
         );

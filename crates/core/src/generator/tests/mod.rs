@@ -1,5 +1,6 @@
 //! Generators under every clock. One file for each question.
-#![allow(clippy::arithmetic_side_effects)] // Tests panic on overflow, as they should.
+// Tests panic where something is wrong, as they should.
+#![allow(clippy::arithmetic_side_effects, clippy::unwrap_used)]
 
 mod batches;
 mod burst_and_start;
