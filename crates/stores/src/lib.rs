@@ -1,1 +1,106 @@
-//! Placeholder while the crate is being laid out.
+//! Where marks live: one module per store, one feature each.
+//!
+//! A store loads what the rules of [`snowmint_coord`] need, calls them, and writes what they answer,
+//! all in one atomic step of its own. It adds durability, and nothing to the rules; the contract
+//! suite of the test kit holds every store to them.
+//!
+//! | URL | feature | |
+//! |---|---|---|
+//! | `sqlite:PATH` | `sqlite` (default) | one file, shared by the processes of one machine |
+//! | `memory:` | always | for tests, and for IDs that need not outlive the process |
+
+use std::sync::Arc;
+
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::{Error, MemoryStore, Result, Store};
+
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+/// All stores by scheme, with the feature that builds them in.
+const SCHEMES: &[(&str, Option<&str>)] = &[("sqlite", Some("sqlite")), ("memory", None)];
+
+/// Opens the store at `url` for one namespace, and makes it if there is none yet.
+///
+/// `sqlite:PATH` is a file, relative to the working directory or absolute; its directory must
+/// exist. `memory:` is a new store each time.
+///
+/// # Errors
+/// `Invalid` for a bad URL, an unknown scheme (the message lists the known) or a bad namespace;
+/// `Unsupported` when the store is not built in; what the store says when it cannot be opened.
+pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    match scheme {
+        "sqlite" => open_sqlite(rest, namespace).await,
+        "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new(namespace)?)),
+        "memory" => Err(Error::invalid(
+            OPEN,
+            format!("the store in memory has no name or path: memory: is its URL, not {url:?}"),
+        )),
+        _ => Err(Error::invalid(OPEN, unknown_scheme(url))),
+    }
+}
+
+const OPEN: &str = "open store";
+
+#[cfg(feature = "sqlite")]
+async fn open_sqlite(path: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+    // `sqlite://PATH` is what other programs write; the path begins after the slashes.
+    let path = path.strip_prefix("//").unwrap_or(path);
+    Ok(Arc::new(sqlite::SqliteStore::open(path.as_ref(), namespace).await?))
+}
+
+#[cfg(not(feature = "sqlite"))]
+async fn open_sqlite(_path: &str, _namespace: &str) -> Result<Arc<dyn Store>> {
+    let what = "this program was built without feature `sqlite`, which sqlite: needs".into();
+    Err(Error::new(OPEN, snowmint_coord::ErrorKind::Unsupported { what }))
+}
+
+fn unknown_scheme(url: &str) -> String {
+    let known: Vec<String> = SCHEMES
+        .iter()
+        .map(|(scheme, feature)| match feature {
+            Some(feature) => format!("{scheme}: (feature `{feature}`)"),
+            None => format!("{scheme}:"),
+        })
+        .collect();
+    let shown: String = url.chars().take_while(|letter| *letter != '@').take(80).collect();
+    format!("{shown:?} is no store URL; known are {}", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn refused(url: &str, namespace: &str) -> Error {
+        open(url, namespace).await.expect_err("a refusal")
+    }
+
+    #[tokio::test]
+    async fn unknown_urls_list_the_known() {
+        for url in ["", "leaf", "file:x", "SQLITE:x", "/tmp/x.db", "mysql2://root:pw@host/db"] {
+            let error = refused(url, "default").await.to_string();
+            assert!(error.contains("sqlite:") && error.contains("memory:"), "{error}");
+            assert!(!error.contains("host/db"), "what follows a password is not shown: {error}");
+        }
+        assert_eq!(refused("memory:x", "default").await.kind().code(), "invalid");
+        assert_eq!(refused("memory:", "a/b").await.kind().code(), "invalid");
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    #[tokio::test]
+    async fn a_store_that_is_not_built_in_says_so() {
+        let error = refused("sqlite:ids.db", "default").await;
+        assert_eq!(error.kind().code(), "unsupported");
+        assert!(error.to_string().contains("built without feature `sqlite`"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn each_memory_store_is_its_own() {
+        let one = open("memory:", "default").await.unwrap();
+        let two = open("memory:", "default").await.unwrap();
+        assert_ne!(one.identity().await.unwrap().id, two.identity().await.unwrap().id);
+        assert_eq!(one.namespace(), "default");
+    }
+}

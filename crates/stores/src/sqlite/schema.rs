@@ -1,0 +1,141 @@
+//! The tables, and how older files come to have them.
+
+use sqlx::sqlite::SqliteConnection;
+
+use super::file::Failure;
+use snowmint_coord::ErrorKind;
+
+/// What each version of the tables adds to the one before. Never change an entry that was
+/// released; append.
+const STEPS: &[&[&str]] = &[&[
+    "CREATE TABLE snowmint_store (
+        only_one INTEGER PRIMARY KEY CHECK (only_one = 1),
+        id TEXT NOT NULL,
+        writes INTEGER NOT NULL CHECK (writes >= 0)
+    ) STRICT",
+    "CREATE TABLE snowmint_namespace (
+        namespace TEXT PRIMARY KEY,
+        catalog_version INTEGER NOT NULL DEFAULT 0 CHECK (catalog_version >= 0),
+        mark INTEGER NOT NULL DEFAULT 0 CHECK (mark >= 0),
+        term INTEGER NOT NULL DEFAULT 0 CHECK (term >= 0)
+    ) STRICT, WITHOUT ROWID",
+    "CREATE TABLE snowmint_member (
+        namespace TEXT NOT NULL,
+        incarnation TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        host TEXT NOT NULL,
+        process INTEGER NOT NULL,
+        sample_ms INTEGER NOT NULL,
+        renewals INTEGER NOT NULL,
+        ttl_ms INTEGER NOT NULL,
+        joined_at_ms INTEGER NOT NULL,
+        renewed_at_ms INTEGER NOT NULL,
+        PRIMARY KEY (namespace, incarnation)
+    ) STRICT, WITHOUT ROWID",
+    "CREATE TABLE snowmint_pool (
+        namespace TEXT NOT NULL,
+        pool TEXT NOT NULL,
+        slots INTEGER NOT NULL,
+        group_slots INTEGER NOT NULL,
+        reuse TEXT NOT NULL CHECK (reuse IN ('recycle', 'never')),
+        next INTEGER NOT NULL CHECK (next >= 0),
+        PRIMARY KEY (namespace, pool)
+    ) STRICT, WITHOUT ROWID",
+    "CREATE TABLE snowmint_slot (
+        namespace TEXT NOT NULL,
+        pool TEXT NOT NULL,
+        slot INTEGER NOT NULL CHECK (slot >= 0),
+        term INTEGER NOT NULL CHECK (term >= 0),
+        floor INTEGER NOT NULL CHECK (floor >= 0),
+        mark INTEGER NOT NULL CHECK (mark >= floor),
+        holder TEXT,
+        owner TEXT NOT NULL,
+        claim_request INTEGER NOT NULL,
+        extend_request INTEGER NOT NULL,
+        held_since_ms INTEGER NOT NULL,
+        given_up_at_ms INTEGER NOT NULL,
+        PRIMARY KEY (namespace, pool, slot)
+    ) STRICT, WITHOUT ROWID",
+    "CREATE INDEX snowmint_slot_holder ON snowmint_slot (namespace, holder)",
+    "CREATE TABLE snowmint_source (
+        namespace TEXT NOT NULL,
+        name TEXT NOT NULL,
+        spec TEXT NOT NULL,
+        identity TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('enabled', 'disabled', 'deleted')),
+        floor INTEGER NOT NULL CHECK (floor >= 1),
+        mark INTEGER NOT NULL CHECK (mark >= floor),
+        segment_version INTEGER NOT NULL CHECK (segment_version >= 0),
+        PRIMARY KEY (namespace, name)
+    ) STRICT, WITHOUT ROWID",
+]];
+
+/// Brings the file to the newest version, in one transaction; `new_id` names the store if it is
+/// made now. Another process may do the same at the same time.
+pub(super) async fn prepare(
+    connection: &mut SqliteConnection,
+    path: String,
+    new_id: String,
+) -> Result<(), Failure> {
+    if version(connection).await? == newest() {
+        return Ok(());
+    }
+    // A connection that is dropped in the middle rolls back.
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
+    let found = version(connection).await?;
+    let known = usize::try_from(found).ok().and_then(|done| STEPS.get(done..));
+    let Some(steps) = known else {
+        return Err(Failure::Refused(ErrorKind::Unsupported {
+            what: format!(
+                "{path} has tables of version {found}, made by a newer Snowmint; this one knows \
+                 versions up to {}",
+                newest()
+            ),
+        }));
+    };
+    for step in steps {
+        for statement in *step {
+            sqlx::query(*statement).execute(&mut *connection).await?;
+        }
+    }
+    if found == 0 {
+        sqlx::query("CREATE TABLE snowmint_schema (version INTEGER NOT NULL) STRICT")
+            .execute(&mut *connection)
+            .await?;
+        sqlx::query("INSERT INTO snowmint_schema (version) VALUES (?)")
+            .bind(newest())
+            .execute(&mut *connection)
+            .await?;
+        sqlx::query("INSERT INTO snowmint_store (only_one, id, writes) VALUES (1, ?, 0)")
+            .bind(new_id)
+            .execute(&mut *connection)
+            .await?;
+    } else {
+        sqlx::query("UPDATE snowmint_schema SET version = ?")
+            .bind(newest())
+            .execute(&mut *connection)
+            .await?;
+    }
+    sqlx::query("COMMIT").execute(&mut *connection).await?;
+    Ok(())
+}
+
+fn newest() -> i64 {
+    // A handful of steps, counted by a literal above.
+    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+}
+
+/// The version of the tables; 0 when there are none.
+async fn version(connection: &mut SqliteConnection) -> Result<i64, Failure> {
+    let table =
+        "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'snowmint_schema'";
+    let tables: i64 = sqlx::query_scalar(table).fetch_one(&mut *connection).await?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    let version = sqlx::query_scalar("SELECT version FROM snowmint_schema")
+        .fetch_one(&mut *connection)
+        .await?;
+    Ok(version)
+}

@@ -1,0 +1,199 @@
+use std::path::PathBuf;
+
+use super::*;
+use snowmint_coord::{ErrorKind, Mark};
+
+/// A folder that is removed with its contents.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let name = format!("snowmint-{}", random::incarnation().unwrap());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("ids.db")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn opened(folder: &Folder) -> SqliteStore {
+    SqliteStore::open(&folder.file(), "default").await.unwrap()
+}
+
+fn source(name: &str, spec: &str) -> NewDefinition {
+    NewDefinition { name: name.into(), spec: spec.into(), identity: "{}".into() }
+}
+
+async fn reserve_ten(store: &SqliteStore, source: &Definition) -> Result<Segment> {
+    let definition_version = source.version;
+    let reserve = Reserve { source: source.name.clone(), length: 10, definition_version };
+    store.reserve(&reserve).await
+}
+
+fn code<T: std::fmt::Debug>(result: Result<T>) -> &'static str {
+    result.expect_err("a refusal").kind().code()
+}
+
+#[test]
+fn the_docs_show_the_capabilities() {
+    assert!(SqliteStore::CAPABILITIES.shown_in(include_str!("mod.rs")));
+}
+
+#[tokio::test]
+async fn what_was_answered_is_there_when_opened_again() {
+    let folder = Folder::new();
+    let store = opened(&folder).await;
+    let orders = store.define(&source("orders", "{}")).await.unwrap();
+    reserve_ten(&store, &orders).await.unwrap();
+    let identity = store.identity().await.unwrap();
+    store.close().await.unwrap();
+    assert!(!folder.0.join("ids.db-wal").exists(), "a closed file is one file");
+    let again = opened(&folder).await;
+    assert_eq!(again.identity().await.unwrap(), identity);
+    assert_eq!(reserve_ten(&again, &orders).await.unwrap().first, 11);
+}
+
+#[tokio::test]
+async fn impossible_paths_are_refused() {
+    let folder = Folder::new();
+    for path in ["", ":memory:", "a\0b"] {
+        assert_eq!(code(SqliteStore::open(Path::new(path), "default").await), "invalid", "{path}");
+    }
+    let missing = folder.0.join("nowhere/ids.db");
+    let refused = SqliteStore::open(&missing, "default").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unwritable");
+    assert!(refused.to_string().contains("nowhere/ids.db"), "{refused}");
+    assert_eq!(code(SqliteStore::open(&folder.0, "default").await), "unwritable", "a folder");
+    #[cfg(target_os = "linux")]
+    assert_eq!(code(SqliteStore::open(Path::new("/proc/ids.db"), "default").await), "unwritable");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_and_loses_nothing() {
+    let folder = Folder::new();
+    let store = SqliteStore::open_with(&folder.file(), "default", Some(30)).await.unwrap();
+    let orders = store.define(&source("orders", "{}")).await.unwrap();
+    let bulk = "x".repeat(60_000);
+    let mut kept = 0;
+    let refused = loop {
+        match store.define(&source(&format!("bulk-{kept}"), &bulk)).await {
+            Ok(_) => kept += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.kind().code(), "storage_full", "{refused:?}");
+    let list = store.list().await.unwrap();
+    assert_eq!(list.definitions.len(), kept + 1, "the refused one left nothing behind");
+    assert_eq!(reserve_ten(&store, &orders).await.unwrap().first, 1, "what needs no room goes on");
+    store.close().await.unwrap();
+    let roomy = opened(&folder).await;
+    roomy.define(&source("one-more", &bulk)).await.unwrap();
+    assert_eq!(reserve_ten(&roomy, &orders).await.unwrap().first, 11);
+}
+
+#[tokio::test]
+async fn damaged_files_are_refused_and_left_alone() {
+    let folder = Folder::new();
+    let store = opened(&folder).await;
+    for number in 0..40 {
+        store.define(&source(&format!("s{number}"), &"x".repeat(2000))).await.unwrap();
+    }
+    store.close().await.unwrap();
+    let good = std::fs::read(folder.file()).unwrap();
+
+    let mut overwritten = good.clone();
+    overwritten[..16].copy_from_slice(b"not a sqlite fil");
+    let mut torn = good.clone();
+    torn[8192..40_000].fill(0xa5);
+    let cut = good[..good.len() / 2].to_vec();
+    for (what, damaged) in [("header", overwritten), ("pages", torn), ("length", cut)] {
+        std::fs::write(folder.file(), &damaged).unwrap();
+        let refused = SqliteStore::open(&folder.file(), "default").await.unwrap_err();
+        assert_eq!(refused.kind().code(), "corrupt", "{what}: {refused:?}");
+        assert!(refused.to_string().contains("ids.db"), "{refused}");
+        assert_eq!(std::fs::read(folder.file()).unwrap(), damaged, "{what}: left alone");
+    }
+    std::fs::write(folder.file(), &good).unwrap();
+    assert_eq!(opened(&folder).await.list().await.unwrap().definitions.len(), 40);
+}
+
+#[tokio::test]
+async fn a_newer_file_is_refused() {
+    let folder = Folder::new();
+    let store = opened(&folder).await;
+    let mut tx = store.file.write("test").await.unwrap();
+    tx.run(sqlx::query("UPDATE snowmint_schema SET version = 99")).await.unwrap();
+    tx.end(Ok(((), true))).await.unwrap();
+    store.close().await.unwrap();
+    let refused = SqliteStore::open(&folder.file(), "default").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unsupported");
+    assert!(refused.to_string().contains("version 99"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_file_that_was_put_back_is_refused_until_it_is_moved_forward() {
+    let folder = Folder::new();
+    let store = opened(&folder).await;
+    let orders = store.define(&source("orders", "{}")).await.unwrap();
+    let backup = folder.0.join("backup.db");
+    store.close().await.unwrap();
+    std::fs::copy(folder.file(), &backup).unwrap();
+
+    let store = opened(&folder).await;
+    reserve_ten(&store, &orders).await.unwrap();
+    let seen = store.identity().await.unwrap();
+    for extension in ["db-wal", "db-shm"] {
+        let _ = std::fs::remove_file(folder.file().with_extension(extension));
+    }
+    std::fs::rename(&backup, folder.file()).unwrap();
+    let refused = reserve_ten(&store, &orders).await.unwrap_err();
+    let ErrorKind::StoreWentBack { seen: before, found, .. } = refused.kind() else {
+        panic!("{refused:?}")
+    };
+    assert!(*before == seen.writes && *found < seen.writes);
+    assert_eq!(code(store.identity().await), "store_went_back");
+    let forward =
+        FastForward { segments: vec![("orders".into(), Mark::new(11))], ..FastForward::default() };
+    let moved = store.fast_forward(&forward).await.unwrap();
+    assert!(moved.writes > seen.writes);
+    assert_eq!(reserve_ten(&store, &orders).await.unwrap().first, 11);
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_is_not_made_anew() {
+    let folder = Folder::new();
+    let store = opened(&folder).await;
+    let orders = store.define(&source("orders", "{}")).await.unwrap();
+    std::fs::remove_file(folder.file()).unwrap();
+    for _ in 0..2 {
+        let refused = reserve_ten(&store, &orders).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "unavailable");
+        assert!(refused.to_string().contains("is gone"), "{refused}");
+    }
+    assert!(!folder.file().exists());
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_holds_nothing_up() {
+    let folder = Folder::new();
+    let store = opened(&folder).await;
+    let other = opened(&folder).await;
+    let orders = store.define(&source("orders", "{}")).await.unwrap();
+    for _ in 0..20 {
+        let mut tx = store.file.write("test").await.unwrap();
+        tx.run(sqlx::query("UPDATE snowmint_source SET mark = 1000000")).await.unwrap();
+        drop(tx);
+        reserve_ten(&other, &orders).await.unwrap();
+        reserve_ten(&store, &orders).await.unwrap();
+    }
+    assert_eq!(store.get("orders").await.unwrap().segment.mark, Mark::new(401));
+}
