@@ -1,1 +1,74 @@
-//! Placeholder while the crate is being laid out.
+//! Unique IDs inside your service.
+//!
+//! **The problem.** A service needs IDs that no other process ever makes, that fit 64 bits, that sort
+//! by time, and that cost nanoseconds. So each process gets a number of its own, the *worker*, and
+//! puts time, worker and a counter into the ID.
+//!
+//! **Why the easy answers fail.** A worker from a configuration file is used by two processes one day:
+//! during a rolling restart, or after somebody copied the file. And a process that starts again, with
+//! a clock that went back meanwhile, makes the IDs of its predecessor once more. Nobody notices until
+//! two rows have one key.
+//!
+//! **What this crate does.** Before an ID leaves the process, something durable says that its tick may
+//! have been minted: the *mark*. For a worker that you name it is in a locked file on this machine; for
+//! one that a store names it is in the store, for any number of machines. Whoever comes next starts at
+//! the mark, whatever its clock says. The clock decides how fresh an ID's time is, never whether it is
+//! unique.
+//!
+//! **What it does not do.** It does not hide a clock that is wrong: an ID's time is the clock's, and
+//! every step of it is logged. It does not protect a worker that you name on two machines. It keeps no
+//! state for the whole process, installs no signal handler, and has no thread that outlives its handle.
+//!
+//! # A worker that you name
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use snowmint::Layout;
+//!
+//! # let dir = std::env::temp_dir().join(format!("snowmint-doc-{}", std::process::id()));
+//! // You name the worker; its mark is kept in a locked file (`without_state()` says what is lost).
+//! let ids = snowmint::Snowflake::builder()
+//!     .layout(Layout::TWITTER)
+//!     .worker(7)
+//! #   .data_dir(&dir)
+//!     .build()?;
+//! let id = ids.mint()?;
+//! # assert_eq!(ids.decode(id)?.worker, 7);
+//! # ids.close()?;
+//! # std::fs::remove_dir_all(dir)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The file lies in the user's state directory ([`default_dir`]). One process at a time has the worker;
+//! [`Builder`] says how the next one waits, what a crash costs, and what the file cannot see.
+//!
+//! # Forms
+//!
+//! | form | waits |
+//! |---|---|
+//! | [`Snowflake::try_mint`] | never |
+//! | [`Snowflake::mint`] | for a free tick, up to a bound (100 ms) |
+//! | [`Snowflake::mint_by`] | for a free tick, until a deadline |
+//! | [`Snowflake::mint_async`] | as `mint`, without holding a thread |
+//! | [`Snowflake::fill`], [`Snowflake::try_fill`] | a batch: exact, or an error says how many and why |
+//! | [`Snowflake::lane`] | one thread's own blocks, for the hottest loops |
+//!
+//! Every error is an [`Error`]: what happened, whether a retry helps, and when.
+
+mod builder;
+mod clock;
+mod lane;
+mod observer;
+mod snowflake;
+mod worker;
+
+pub use builder::{Builder, CATCH_UP_MS, JUMP_MAX_MS, LOCK_WAIT_MS};
+pub use clock::ClockChoice;
+pub use lane::Lane;
+pub use snowflake::{Decoded, Short, Snowflake};
+pub use worker::{WINDOW_MS, default_dir};
+
+pub use snowmint_coord::{Error, ErrorKind, Result, Retry};
+pub use snowmint_core as core;
+pub use snowmint_core::{Layout, Settings};

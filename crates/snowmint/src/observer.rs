@@ -1,0 +1,30 @@
+//! Telling of clock steps.
+
+use std::fmt;
+use std::sync::Arc;
+
+use snowmint_core::{ClockStep, Observer};
+
+/// An observer given by the embedder.
+pub(crate) type GivenObserver = Arc<dyn Observer + Send + Sync>;
+
+/// Logs every clock step, and tells the embedder's observer of it.
+pub(crate) struct Tell {
+    pub(crate) name: String,
+    pub(crate) observer: Option<GivenObserver>,
+}
+
+impl Observer for Tell {
+    fn clock_step(&self, step: &ClockStep) {
+        tracing::warn!(generator = %self.name, "{step}");
+        if let Some(observer) = &self.observer {
+            observer.clock_step(step);
+        }
+    }
+}
+
+impl fmt::Debug for Tell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tell").field("name", &self.name).finish_non_exhaustive()
+    }
+}

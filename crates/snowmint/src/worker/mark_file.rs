@@ -1,0 +1,213 @@
+//! The file that remembers how far a worker may have minted.
+//!
+//! STORAGE. Two copies of one record (sequence number, mark, whose it is, checksum) in one small file,
+//! 4 KiB apart, and beside it an empty file for the lock, which the kernel gives up when the process
+//! ends, however it ends. UPDATING. The mark is raised by writing the copy that is not the only
+//! durable one, and syncing; only then may anything below it be minted. Then the other copy follows
+//! without a sync, so that damage to either leaves the other. A torn write therefore leaves a whole
+//! copy of what was acted on. The mark is lowered, on a clean close, without a sync: should that be
+//! lost, the higher one holds.
+//!
+//! A file with no whole copy is refused. It is never taken for a new one.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use snowmint_core::{Clock, Pause, SystemClock, UnixMillis};
+
+use super::record::{COPY_BYTES, Record};
+use crate::{Error, ErrorKind, Result};
+
+/// Where the second copy begins. A block of its own: no disk tears both in one write.
+const SECOND_COPY_AT: u64 = 4096;
+/// The longest pause between two tries to get the lock.
+const LOCK_PAUSE_MS_MAX: u64 = 8;
+
+/// The lock on one worker of one layout.
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+    dir: PathBuf,
+    key: String,
+}
+
+/// A mark file under its lock.
+#[derive(Debug)]
+pub(super) struct MarkFile {
+    lock: Lock,
+    path: PathBuf,
+    file: File,
+    sequence: u64,
+    /// Which copy to write next: the other one holds the newest durable mark.
+    next: usize,
+}
+
+/// What lies in the place of a mark file.
+pub(super) enum Found {
+    /// Nothing: nobody has minted with this worker here.
+    Nothing(Lock),
+    /// Somebody may have minted up to the mark.
+    Mark(MarkFile, UnixMillis),
+}
+
+impl Lock {
+    /// Waits up to `wait_ms` for the lock. `key` becomes a part of file names.
+    pub(super) fn take(dir: &Path, key: &str, wait_ms: u64) -> Result<Self> {
+        let op = "open worker";
+        std::fs::create_dir_all(dir).map_err(|error| Error::io(op, dir, error))?;
+        let path = dir.join(format!("{key}.lock"));
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(|error| Error::io(op, &path, error))?;
+        let until = SystemClock.read().elapsed().saturating_add(wait_ms);
+        let mut pause_ms = 1;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { file, dir: dir.into(), key: key.into() }),
+                Err(TryLockError::Error(error)) => return Err(Error::io(op, &path, error)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            let left_ms = until.since(SystemClock.read().elapsed());
+            if left_ms == 0 {
+                return Err(Error::new(op, ErrorKind::Locked { what: path.display().to_string() }));
+            }
+            // The lock is a matter between processes, so real time passes, whatever clock mints.
+            SystemClock.pause_until(UnixMillis::MAX, std::cmp::min(pause_ms, left_ms));
+            pause_ms = std::cmp::min(pause_ms * 2, LOCK_PAUSE_MS_MAX);
+        }
+    }
+
+    /// Looks at what an earlier process has left.
+    pub(super) fn find(self) -> Result<Found> {
+        let op = "read mark file";
+        let path = self.path();
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Found::Nothing(self));
+            }
+            Err(error) => return Err(Error::io(op, &path, error)),
+        };
+        // What an earlier process wrote last may be in memory only. From here on either copy may be
+        // written over.
+        file.sync_data().map_err(|error| Error::io(op, &path, error))?;
+        let mut newest: Option<(usize, Record)> = None;
+        for copy in [0, 1] {
+            let bytes = read(&file, offset(copy)).map_err(|error| Error::io(op, &path, error))?;
+            if let Some(record) = Record::decode(&bytes)
+                && newest.as_ref().is_none_or(|(_, known)| known.sequence < record.sequence)
+            {
+                newest = Some((copy, record));
+            }
+        }
+        let Some((copy, record)) = newest else {
+            return Err(refused(op, &path, "both of its copies are damaged".into()));
+        };
+        if record.key != self.key {
+            return Err(refused(op, &path, format!("it belongs to {}", record.key)));
+        }
+        let mark = UnixMillis::new(record.mark_ms);
+        let found = MarkFile { lock: self, path, file, sequence: record.sequence, next: 1 - copy };
+        Ok(Found::Mark(found, mark))
+    }
+
+    /// Makes the file, with `mark` in it. When this answers, it survives the loss of power.
+    pub(super) fn create(self, mark: UnixMillis) -> Result<MarkFile> {
+        let op = "make mark file";
+        let new_path = self.dir.join(format!("{}.new", self.key));
+        let path = self.path();
+        let bytes = Record { sequence: 1, mark_ms: mark.get(), key: self.key.clone() }.encode();
+        let write = || {
+            let file = OpenOptions::new()
+                .create(true)
+                .truncate(true)
+                .read(true)
+                .write(true)
+                .open(&new_path)?;
+            file.write_all_at(&bytes, offset(0))?;
+            file.write_all_at(&bytes, offset(1))?;
+            file.sync_all()?;
+            // The name appears only once the content is whole, so that a file under it is never
+            // empty.
+            std::fs::rename(&new_path, &path)?;
+            File::open(&self.dir)?.sync_all()?;
+            Ok(file)
+        };
+        let file = write().map_err(|error| Error::io(op, &new_path, error))?;
+        Ok(MarkFile { lock: self, path, file, sequence: 1, next: 0 })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join(format!("{}.mark", self.key))
+    }
+}
+
+impl MarkFile {
+    /// Raises the mark. When this answers, it survives the loss of power; until then, do not act on
+    /// it. After an error the file holds the old mark or the new one.
+    pub(super) fn raise(&mut self, mark: UnixMillis) -> Result<()> {
+        let bytes = self.write(mark)?;
+        self.file.sync_data().map_err(|error| Error::io("raise mark", &self.path, error))?;
+        // The other copy may be written over from here on. That it follows at once protects against
+        // damage only; without it the mark is safe all the same.
+        self.next = 1 - self.next;
+        let _ = self.file.write_all_at(&bytes, offset(self.next));
+        Ok(())
+    }
+
+    /// Lowers the mark to the end of everything minted, and gives up the lock.
+    pub(super) fn lower_and_unlock(&mut self, mark: UnixMillis) -> Result<()> {
+        let lowered = self.write(mark);
+        self.lock.file.unlock().map_err(|error| Error::io("close worker", &self.path, error))?;
+        lowered.map(|_| ())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn write(&mut self, mark: UnixMillis) -> Result<[u8; COPY_BYTES]> {
+        self.sequence = self.sequence.saturating_add(1);
+        let key = self.lock.key.clone();
+        let bytes = Record { sequence: self.sequence, mark_ms: mark.get(), key }.encode();
+        self.file
+            .write_all_at(&bytes, offset(self.next))
+            .map_err(|error| Error::io("write mark", &self.path, error))?;
+        Ok(bytes)
+    }
+}
+
+fn refused(op: &'static str, path: &Path, reason: String) -> Error {
+    let way_out = "if the clock is right and no process mints with this worker, remove the file: \
+                   IDs then go on from the clock"
+        .into();
+    Error::new(op, ErrorKind::JournalRefused { path: path.display().to_string(), reason, way_out })
+}
+
+fn offset(copy: usize) -> u64 {
+    if copy == 0 { 0 } else { SECOND_COPY_AT }
+}
+
+/// What there is of a copy: less than its length where the file ends.
+fn read(file: &File, at: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; COPY_BYTES];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..)
+        && !rest.is_empty()
+    {
+        match file.read_at(rest, at.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX))) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}

@@ -1,0 +1,282 @@
+//! A worker that somebody named by hand, and the file that remembers how far it has minted.
+
+mod mark_file;
+mod place;
+mod record;
+mod window;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use snowmint_core::generator::Patience;
+use snowmint_core::{Clock as _, Generator, Layout, Pause as _, Refusal, Settings, UnixMillis};
+
+pub use place::default_dir;
+pub use window::WINDOW_MS;
+
+use crate::clock::HandleClock;
+use crate::observer::Tell;
+use crate::{Error, ErrorKind, Result};
+use mark_file::{Found, Lock, MarkFile};
+use window::{Baseline, Need, Reach, Window};
+
+const OPEN: &str = "open worker";
+
+/// What a worker is opened with.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) layout: Layout,
+    pub(crate) worker: u64,
+    pub(crate) settings: Settings,
+    /// Where the mark is kept; none to keep none.
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) lock_wait_ms: u64,
+    pub(crate) catch_up_ms: u64,
+    pub(crate) jump_max_ms: u64,
+    pub(crate) clock: HandleClock,
+    pub(crate) observer: Tell,
+}
+
+/// A generator whose window is kept in a file.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) generator: Generator<HandleClock, Tell>,
+    reach: Reach,
+    /// None where no mark is kept.
+    window: Option<Mutex<Window>>,
+    name: String,
+}
+
+impl Worker {
+    pub(crate) fn open(plan: Plan) -> Result<Self> {
+        let Plan { layout, worker, settings, clock, .. } = plan;
+        let name = format!("worker {worker}");
+        if worker > layout.worker_max() {
+            let limit = layout.worker_max();
+            let what = format!("worker {worker} does not fit the layout: the highest is {limit}");
+            return Err(Error::invalid(OPEN, what));
+        }
+        let reach = Reach::new(layout, settings.rollback, plan.jump_max_ms);
+        let window = match &plan.dir {
+            Some(dir) => {
+                let lock = Lock::take(dir, &place::key(&layout, worker), plan.lock_wait_ms)?;
+                Some(first_window(lock, &reach, &clock, &name, plan.catch_up_ms)?)
+            }
+            None => None,
+        };
+        let granted = match &window {
+            Some(window) => snowmint_core::Window::new(window.floor, window.mark),
+            None => without_file(&layout, &clock, plan.catch_up_ms),
+        };
+        if let Some(window) = &window {
+            clock.attend_from(window.attend_from(&reach));
+        }
+        let generator =
+            Generator::with_observer(layout, worker, 0, settings, granted, clock, plan.observer)
+                .map_err(|error| Error::invalid(OPEN, error.to_string()))?;
+        Ok(Self { generator, reach, window: window.map(Mutex::new), name })
+    }
+
+    /// Looks after the window before `minted` leaves the handle: extends it when it is spent, and then
+    /// mints.
+    #[cold]
+    pub(crate) fn see_to(&self, minted: Result<u64, Refusal>) -> Result<Result<u64, Refusal>> {
+        if let Err(Refusal::WindowSpent { mark }) = minted {
+            self.extend_past(mark)?;
+            return Ok(self.generator.try_mint());
+        }
+        if !self.generator.clock().is_calm() {
+            self.attend()?;
+        }
+        Ok(minted)
+    }
+
+    /// Waits until `try_mint` succeeds, as far as `patience` reaches.
+    #[cold]
+    pub(crate) fn mint_slowly(
+        &self,
+        mut minted: Result<u64, Refusal>,
+        mut patience: Patience,
+        mut try_mint: impl FnMut() -> Result<u64, Refusal>,
+    ) -> Result<u64> {
+        let clock = self.generator.clock();
+        loop {
+            let why = match self.see_to(minted)? {
+                Ok(id) => return Ok(id),
+                Err(why) => why,
+            };
+            let rest =
+                patience.rest(why, clock.read().elapsed()).map_err(|why| self.refused(why))?;
+            rest.take(clock);
+            minted = try_mint();
+        }
+    }
+
+    /// What [`HandleClock::is_calm`] denied, before an ID leaves the handle.
+    pub(crate) fn attend(&self) -> Result<()> {
+        if self.generator.clock().is_forked() {
+            return Err(self.forked());
+        }
+        let Some(window) = &self.window else { return Ok(()) };
+        match window.try_lock() {
+            Ok(window) => self.extend_early(window),
+            Err(TryLockError::Poisoned(poisoned)) => self.extend_early(poisoned.into_inner()),
+            // Somebody is at it.
+            Err(TryLockError::WouldBlock) => {}
+        }
+        Ok(())
+    }
+
+    /// The generator wants a tick past `mark`.
+    pub(crate) fn extend_past(&self, mark: UnixMillis) -> Result<()> {
+        if self.generator.clock().is_forked() {
+            return Err(self.forked());
+        }
+        match &self.window {
+            Some(window) => {
+                let window = window.lock().unwrap_or_else(PoisonError::into_inner);
+                self.extend(window, Need::Spent { mark })
+            }
+            None => Err(self.refused(Refusal::WindowSpent { mark })),
+        }
+    }
+
+    /// The window still lasts a while: an error becomes the caller's only once it is spent.
+    fn extend_early(&self, window: MutexGuard<'_, Window>) {
+        if let Err(error) = self.extend(window, Need::Soon) {
+            tracing::warn!(worker = %self.name, %error, "the window could not be extended");
+        }
+    }
+
+    fn extend(&self, mut window: MutexGuard<'_, Window>, need: Need) -> Result<()> {
+        let clock = self.generator.clock();
+        let now = baseline(clock);
+        match window.extend(&self.reach, need, now, self.generator.taken_until()) {
+            Ok(mark) => {
+                self.generator.extend_to(mark);
+                clock.attend_from(window.attend_from(&self.reach));
+                Ok(())
+            }
+            Err(error) => {
+                clock.attend_from(Window::retry_from(now.wall));
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn refused(&self, why: Refusal) -> Error {
+        Error::refused("mint", &self.name, why)
+    }
+
+    fn forked(&self) -> Error {
+        let what = format!(
+            "{}: this process was forked from the one that opened it, which goes on minting; \
+             open a worker of its own here",
+            self.name
+        );
+        Error::new("mint", ErrorKind::Unsupported { what })
+    }
+
+    /// Closes the generator for good, and gives back what it did not take.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.generator.clock().is_forked() {
+            // The file and the lock are the parent's.
+            return Err(self.forked());
+        }
+        let taken = self.generator.close();
+        match &self.window {
+            Some(window) => window.lock().unwrap_or_else(PoisonError::into_inner).close(taken),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if !self.generator.clock().is_forked()
+            && let Err(error) = self.close()
+        {
+            tracing::warn!(worker = %self.name, %error, "the worker was not given back");
+        }
+    }
+}
+
+fn baseline(clock: &HandleClock) -> Baseline {
+    Baseline { wall: clock.read().wall(), elapsed: clock.elapsed_with_suspend() }
+}
+
+/// The first window: from where the file's mark is, or, where there is no file, from the clock's
+/// tick on.
+fn first_window(
+    lock: Lock,
+    reach: &Reach,
+    clock: &HandleClock,
+    name: &str,
+    catch_up_ms: u64,
+) -> Result<Window> {
+    match lock.find()? {
+        Found::Nothing(lock) => {
+            let now = baseline(clock);
+            let floor = tick_start(&reach.layout, now.wall);
+            let mark = reach.mark_after(now.wall);
+            Ok(Window::new(lock.create(mark)?, floor, mark, now))
+        }
+        Found::Mark(mut file, floor) => {
+            catch_up(&file, floor, reach, clock, name, catch_up_ms)?;
+            let now = baseline(clock);
+            let mark = std::cmp::max(reach.mark_after(std::cmp::max(now.wall, floor)), floor);
+            if mark > floor {
+                file.raise(mark)?;
+            }
+            Ok(Window::new(file, floor, mark, now))
+        }
+    }
+}
+
+/// Waits until the clock has come so near to the mark that the policy can do the rest.
+fn catch_up(
+    file: &MarkFile,
+    floor: UnixMillis,
+    reach: &Reach,
+    clock: &HandleClock,
+    name: &str,
+    catch_up_ms: u64,
+) -> Result<()> {
+    let lead_max_ms = std::cmp::max(reach.lead_ms, reach.held_ms);
+    let until = clock.read().elapsed().saturating_add(catch_up_ms);
+    loop {
+        let reading = clock.read();
+        let behind_ms = floor.since(reading.wall());
+        if behind_ms <= lead_max_ms {
+            return Ok(());
+        }
+        let left_ms = until.since(reading.elapsed());
+        let short_ms = behind_ms.saturating_sub(lead_max_ms);
+        if short_ms > left_ms {
+            let compared_with =
+                format!("what {name} may have minted (see {})", file.path().display());
+            let limit_ms = lead_max_ms.saturating_add(catch_up_ms);
+            let kind = ErrorKind::ClockBehind { behind_ms, limit_ms, compared_with };
+            return Err(Error::new(OPEN, kind));
+        }
+        clock.pause_until(floor.saturating_sub(lead_max_ms), left_ms);
+    }
+}
+
+/// Without a file nothing is known: at least the tick that a process before may have died in is left
+/// alone, where it ends soon.
+fn without_file(layout: &Layout, clock: &HandleClock, catch_up_ms: u64) -> snowmint_core::Window {
+    let now = clock.read().wall();
+    let unit_ms = u64::from(layout.unit_ms());
+    let mut floor = tick_start(layout, now);
+    if unit_ms <= catch_up_ms {
+        floor = floor.saturating_add(unit_ms);
+        clock.pause_until(floor, unit_ms);
+    }
+    snowmint_core::Window::new(floor, UnixMillis::MAX)
+}
+
+/// When the tick of `time` began; the epoch where there is none.
+fn tick_start(layout: &Layout, time: UnixMillis) -> UnixMillis {
+    layout.tick_at(time).map_or(layout.epoch(), |tick| layout.start_of(tick))
+}
