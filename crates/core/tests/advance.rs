@@ -1,6 +1,7 @@
 //! Properties of the one decision, and of generators that only retry it.
 
 use proptest::prelude::*;
+use snowmint_core::layout::Field;
 use snowmint_core::{
     Advance, Generator, Layout, ManualClock, Ordinal, Refusal, Rollback, Rules, SequenceStart,
     Settings, State, TickWindow, UnixMillis, Window, advance,
@@ -119,24 +120,42 @@ fn policy() -> impl Strategy<Value = Rollback> {
     ]
 }
 
+/// Small workers and sequences in both orders, so that counters run over into every neighbour.
+fn layout() -> impl Strategy<Value = (Layout, u64)> {
+    let shape = (any::<bool>(), 0_u8..=3, 1_u8..=6, 0_u8..=2, any::<u64>());
+    shape.prop_map(|(worker_first, worker_bits, sequence_bits, clock_bits, worker)| {
+        let time = (Field::Time, 41);
+        let clock = (Field::Clock, clock_bits);
+        let worker_field = (Field::Worker, worker_bits);
+        let sequence = (Field::Sequence, sequence_bits);
+        let fields = if worker_first {
+            [time, clock, worker_field, sequence]
+        } else {
+            [time, sequence, clock, worker_field]
+        };
+        let layout = Layout::from_fields(&fields).unwrap();
+        (layout, worker & layout.worker_max())
+    })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn the_clock_never_decides_uniqueness(
         rollback in policy(),
         burst_ms in 0_u64..40,
-        sequence_bits in 1_u8..6,
+        (layout, worker) in layout(),
         unit_ms in prop_oneof![Just(1_u32), Just(7), Just(10), Just(1_000)],
         events in prop::collection::vec(event(), 1..300),
     ) {
-        let layout = Layout::new(41, 5, sequence_bits).unwrap().with_unit_ms(unit_ms).unwrap();
+        let layout = layout.with_unit_ms(unit_ms).unwrap();
         let start = layout.epoch().saturating_add(50_000_000);
         let clock = ManualClock::new(start);
         let settings = Settings { burst_ms, ..Settings::with_rollback(rollback) };
         let mut mark = start.saturating_add(2_000);
         let window = Window::new(start.saturating_sub(100), mark);
-        let ids = Generator::new(layout, 9, settings, window, &clock).unwrap();
+        let ids = Generator::new(layout, worker, settings, window, &clock).unwrap();
         let mut lane = ids.lane(3);
         let mut last = 0;
         let mut laned = 0;
@@ -171,6 +190,7 @@ proptest! {
                 prop_assert!(id > last, "increasing");
                 last = id;
                 prop_assert!(seen.insert(id), "no ID twice");
+                prop_assert_eq!(layout.unpack(id).unwrap().worker, worker, "nobody else's");
                 let time = layout.time_of(id).unwrap();
                 prop_assert!(time >= window.floor, "not below the floor");
                 let end = time.saturating_add(u64::from(unit_ms));

@@ -8,7 +8,7 @@ cases![
     only_the_newest_term_moves_a_mark,
     a_lease_newer_than_the_store_is_a_store_that_went_back,
     a_repeat_is_recognised,
-    a_mark_never_goes_back_by_extend,
+    a_mark_never_falls,
     the_limit_ahead_is_kept_to_the_millisecond,
     a_batch_answers_each_item,
     an_unknown_slot_is_refused,
@@ -89,7 +89,7 @@ async fn a_repeat_is_recognised(case: Case) {
     assert_eq!(code(case.extend_item(item).await), "mark_moved", "too late to repeat");
 }
 
-async fn a_mark_never_goes_back_by_extend(case: Case) {
+async fn a_mark_never_falls(case: Case) {
     let lease = held(&case).await;
     case.extend(&lease, lease.mark, Mark::new(100)).await.unwrap();
     for to in [0, 99, 100] {

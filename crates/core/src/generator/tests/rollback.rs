@@ -202,7 +202,7 @@ fn a_leap_second_repeats_no_id() {
 }
 
 #[test]
-fn a_step_back_during_a_wait_for_the_next_tick_ends_the_wait() {
+fn nothing_waits_without_a_bound() {
     /// Sets itself back whenever somebody waits on it.
     struct Sinking(ManualClock);
     impl Clock for Sinking {

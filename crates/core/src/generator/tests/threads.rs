@@ -6,6 +6,7 @@ use std::thread;
 use super::*;
 use crate::clock::{CachedClock, Refresher, SystemClock};
 use crate::clock::{Clock, Pause};
+use crate::layout::Field;
 
 fn all_distinct(mut ids: Vec<u64>) -> bool {
     let count = ids.len();
@@ -53,6 +54,30 @@ fn lanes_batches_and_singles_share_nothing() {
         mine
     });
     assert!(all_distinct(minted.concat()));
+}
+
+#[test]
+fn counters_that_run_over_never_reach_another_worker() {
+    // One bit of worker and one of sequence, so that eight threads run over both at once.
+    for fields in [
+        [(Field::Time, 41), (Field::Worker, 1), (Field::Sequence, 1)],
+        [(Field::Time, 41), (Field::Sequence, 1), (Field::Worker, 1)],
+    ] {
+        let layout = Layout::from_fields(&fields).unwrap();
+        let settings = with(Rollback::Borrow { lead_max_ms: 1_000_000 });
+        let workers: [_; 2] = core::array::from_fn(|worker| {
+            let worker = u64::try_from(worker).unwrap();
+            Generator::new(layout, worker, settings, Window::UNBOUNDED, SystemClock).unwrap()
+        });
+        let minted = in_threads(8, || {
+            let mut mine = Vec::new();
+            for _ in 0..5_000 {
+                mine.extend(workers.iter().map(|ids| ids.try_mint().unwrap()));
+            }
+            mine
+        });
+        assert!(all_distinct(minted.concat()));
+    }
 }
 
 #[test]
