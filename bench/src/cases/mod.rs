@@ -3,3 +3,4 @@
 pub mod floors;
 pub mod ours;
 pub mod rivals;
+pub mod text;
