@@ -265,6 +265,14 @@ impl LeaseMachine {
         }
     }
 
+    /// From here on windows are kept at this pace.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+        if let Phase::Holding(windows) = &mut self.phase {
+            windows.iter_mut().for_each(|window| window.set_pace(pace));
+        }
+    }
+
     /// Claims again at once: something that the last refusal depended on has changed.
     pub fn hurry(&mut self) {
         if let Phase::Wanting(wanting) = &mut self.phase {

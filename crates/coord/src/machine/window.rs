@@ -143,6 +143,11 @@ impl WindowMachine {
         self.floor
     }
 
+    /// From here on the window is kept at this pace.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+    }
+
     /// The store's mark, as it acknowledged it.
     #[must_use]
     pub const fn mark(&self) -> Mark {

@@ -161,14 +161,14 @@ pub const KEYS: &[Key] = &[
         Takes::Number,
         "1",
         "snowflake, segment",
-        "the number of the key that disguises; the key itself is in the server's configuration",
+        "the number of the key ring that disguises; keys are in each server's own configuration",
     ),
     key(
         "disguise.bits",
         Takes::Number,
-        "53 where all IDs fit 53 bits, else 63",
-        "snowflake, segment with full",
-        "how many bits a disguised ID may have: 63 or 53",
+        "63",
+        "segment with full",
+        "how many bits a disguised number may have: 63, or 53 for JavaScript readers",
     ),
     key(
         "disguise.check",

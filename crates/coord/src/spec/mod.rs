@@ -228,10 +228,10 @@ pub struct DisguiseSpec {
     /// How much is hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<DisguiseMode>,
-    /// The number of the key.
+    /// The number of the key ring in each server's configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<u32>,
-    /// How many bits a fully disguised ID may have.
+    /// How many bits a disguised number may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<u8>,
     /// A check value of the key, written by whoever defines the source: a server whose key of this

@@ -122,7 +122,7 @@ fn what_is_impossible_is_refused_by_the_key_that_says_it() {
         (r#"{"prefill":{"enabled":true,"wait_max":"1s"}}"#, "prefill.wait_max"),
         (r#"{"disguise":{"key":1}}"#, "disguise.key"),
         (r#"{"disguise":{"mode":"full","bits":53}}"#, "disguise.bits"),
-        (r#"{"disguise":{"mode":"full","bits":62}}"#, "disguise.bits"),
+        (r#"{"kind":"segment","disguise":{"mode":"full","bits":62}}"#, "disguise.bits"),
         (r#"{"disguise":{"mode":"ordered","bits":63}}"#, "disguise.bits"),
         (r#"{"disguise":{"mode":"full"},"text":"friendly"}"#, "text"),
         (r#"{"text":"base64"}"#, "text"),

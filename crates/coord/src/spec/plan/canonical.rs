@@ -88,12 +88,9 @@ impl PrefillPlan {
 impl DisguisePlan {
     fn to_spec(self) -> DisguiseSpec {
         match self {
-            Self::Full { key, bits } => DisguiseSpec {
-                mode: Some(DisguiseMode::Full),
-                key: Some(key),
-                bits: Some(bits),
-                check: None,
-            },
+            Self::Full { key, bits } => {
+                DisguiseSpec { mode: Some(DisguiseMode::Full), key: Some(key), bits, check: None }
+            }
             Self::Ordered { key } => DisguiseSpec {
                 mode: Some(DisguiseMode::Ordered),
                 key: Some(key),

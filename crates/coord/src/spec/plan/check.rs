@@ -318,19 +318,18 @@ fn disguise(
         }
         return Ok(Some(DisguisePlan::Ordered { key }));
     }
-    let used_bits = layout.map_or(63, |layout| Ord::min(layout.total_bits(), 63));
-    let bits = spec.bits.unwrap_or(if used_bits <= 53 { 53 } else { 63 });
-    if bits != 53 && bits != 63 {
-        return Err(value("disguise.bits", bits, "take 63, or 53 for JavaScript readers"));
+    let bits = match (layout, spec.bits) {
+        // A snowflake's disguise has the layout's own width.
+        (Some(_), Some(_)) => {
+            return Err(SpecError::Needs { key: "disguise.bits", needs: "kind = segment" });
+        }
+        (Some(_), None) => None,
+        (None, bits) => Some(bits.unwrap_or(63)),
+    };
+    match bits {
+        None | Some(53 | 63) => Ok(Some(DisguisePlan::Full { key, bits })),
+        Some(bits) => Err(value("disguise.bits", bits, "take 63, or 53 for JavaScript readers")),
     }
-    if layout.is_some() && used_bits > bits {
-        return Err(value(
-            "disguise.bits",
-            bits,
-            format!("the layout's IDs have {used_bits} bits"),
-        ));
-    }
-    Ok(Some(DisguisePlan::Full { key, bits }))
 }
 
 fn text(given: Option<&str>) -> Result<Format, SpecError> {

@@ -111,20 +111,20 @@ pub struct PrefillPlan {
 pub enum DisguisePlan {
     /// All bits.
     Full {
-        /// The number of the key.
+        /// The number of the key ring.
         key: u32,
-        /// 63 or 53.
-        bits: u8,
+        /// 63 or 53 for numbers; none for a layout, whose own width is kept.
+        bits: Option<u8>,
     },
     /// Worker and sequence bits, keyed by tick.
     Ordered {
-        /// The number of the key.
+        /// The number of the key ring.
         key: u32,
     },
 }
 
 impl DisguisePlan {
-    /// The number of the key.
+    /// The number of the key ring.
     #[must_use]
     pub const fn key(self) -> u32 {
         match self {

@@ -1,0 +1,253 @@
+//! The two steps by which a node gets the right to mint: joining, and claiming. Each is a row of calls
+//! to the store, without state of its own.
+
+use snowmint_core::UnixMillis;
+
+use super::settings::{AfterCrash, NodeSettings};
+use crate::error::{Error, ErrorKind, Result};
+use crate::journal::JournalLease;
+use crate::lease::{ClaimRequest, Lease, Mark, Release, Wish};
+use crate::machine::{Granted, PresenceMachine};
+use crate::member::{Incarnation, Member};
+use crate::pool::Pool;
+use crate::random;
+use crate::sources::Surroundings;
+use crate::store::StoreIdentity;
+
+/// How far ahead of the clock a journal's mark may lie to be gone on from: its own lead and a bit.
+const JOURNAL_LEAD_MS_MAX: u64 = 1_000;
+
+/// What is remembered about the store.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Witness {
+    /// The identity; empty when the store was never met.
+    pub(super) store: String,
+    /// The highest count of writes.
+    pub(super) writes: u64,
+    /// Who remembers, for messages.
+    pub(super) who: String,
+}
+
+/// A member that has just joined.
+#[derive(Debug)]
+pub(super) struct Entered {
+    pub(super) member: Member,
+    pub(super) identity: StoreIdentity,
+}
+
+/// Checks store and clock, and joins as a new member. The one that was is not told to leave: its slots
+/// are claimed in its place, one term after it, which proves that nobody held them in between.
+pub(super) async fn enter(
+    around: &Surroundings,
+    settings: &NodeSettings,
+    witness: &Witness,
+    before: Option<Incarnation>,
+) -> Result<Entered> {
+    let identity = around.call("identity", around.store.identity()).await?;
+    compare(witness, &identity)?;
+    check_clock(around, settings, before).await?;
+    let wall = around.clock.unix_ms();
+    let member = Member {
+        incarnation: random::incarnation()?,
+        owner: settings.owner.clone(),
+        host: settings.host.clone(),
+        process: std::process::id(),
+    };
+    let presence = PresenceMachine::joining(settings.presence_ttl_ms, wall);
+    around.call("join", around.store.join(&member, presence, wall)).await?;
+    Ok(Entered { member, identity })
+}
+
+/// Whether this is the store that is remembered, and no older state of it.
+pub(super) fn compare(witness: &Witness, identity: &StoreIdentity) -> Result<()> {
+    if !witness.store.is_empty() && witness.store != identity.id {
+        let (expected, found) = (witness.store.clone(), identity.id.clone());
+        let kind = ErrorKind::OtherStore { witness: witness.who.clone(), expected, found };
+        return Err(Error::new("join", kind));
+    }
+    if identity.writes < witness.writes {
+        let kind = ErrorKind::StoreWentBack {
+            witness: format!("the number of writes that {} has seen", witness.who),
+            seen: witness.writes,
+            found: identity.writes,
+        };
+        return Err(Error::new("join", kind));
+    }
+    Ok(())
+}
+
+/// Holds our clock against the store's, else against those of most live members.
+pub(super) async fn check_clock(
+    around: &Surroundings,
+    settings: &NodeSettings,
+    own: Option<Incarnation>,
+) -> Result<()> {
+    let limit_ms = settings.clock_skew_max_ms;
+    let store_now = around.call("now", around.store.now()).await?;
+    // Read after the answer: a slow answer makes us look ahead, never a fast clock right.
+    let wall = around.clock.unix_ms();
+    let (other, compared_with, slack_ms) = match store_now {
+        Some(now) => (now, "the store's clock", 0),
+        None => {
+            let members = around.call("members", around.store.members(wall)).await?;
+            let mut times: Vec<_> = members
+                .iter()
+                .filter(|info| info.live && Some(info.member.incarnation) != own)
+                .map(|info| info.presence.sample)
+                .collect();
+            // Ours is one of the voices. Of two that disagree, nobody knows which is wrong.
+            if times.len() < 2 {
+                return Ok(());
+            }
+            times.push(wall);
+            times.sort_unstable();
+            let median = times.get(times.len() / 2).copied().unwrap_or(wall);
+            // A sample is as old as the renewal that brought it.
+            (median, "most members' clocks", settings.presence_ttl_ms)
+        }
+    };
+    let compared_with = compared_with.to_owned();
+    let (ahead_ms, behind_ms) = (wall.since(other), other.since(wall));
+    let limit_ms = limit_ms.saturating_add(slack_ms);
+    if ahead_ms > limit_ms {
+        let kind = ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with };
+        return Err(Error::new("compare clocks", kind));
+    }
+    if behind_ms > limit_ms {
+        let kind = ErrorKind::ClockBehind { behind_ms, limit_ms, compared_with };
+        return Err(Error::new("compare clocks", kind));
+    }
+    Ok(())
+}
+
+/// What a claim wants, and what it knows.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub(super) pool: Pool,
+    pub(super) member: Member,
+    /// A member that surely mints no more.
+    pub(super) supersedes: Option<Incarnation>,
+    /// What a journal, or this process itself, knows about slots of this pool: nothing of them has
+    /// left the process from its mark on.
+    pub(super) past: Vec<JournalLease>,
+    pub(super) request: u64,
+}
+
+/// Claims the slots of one group.
+pub(super) async fn claim(
+    around: &Surroundings,
+    settings: &NodeSettings,
+    claim: Claim,
+) -> Result<Vec<Granted>> {
+    let wall = around.clock.unix_ms();
+    if let Some(granted) = claim_again(around, settings, &claim, wall).await? {
+        return Ok(granted);
+    }
+    let owner = claim.member.owner.clone();
+    let wish = match settings.worker {
+        Some(worker) => Wish::Exactly(worker),
+        None if owner.is_empty() => Wish::Any,
+        None => Wish::LastOfOwner,
+    };
+    let mark_at_most = match settings.after_crash {
+        AfterCrash::AnotherSlot => Mark::from(wall),
+        AfterCrash::Lead { max_ms } => Mark::from(wall.saturating_add(max_ms)),
+        AfterCrash::Wait | AfterCrash::Refuse => Mark::MAX,
+    };
+    // A number that was named by hand is waited for: there is no other.
+    let mark_at_most = if settings.worker.is_some() { Mark::MAX } else { mark_at_most };
+    let request = ClaimRequest {
+        pool: claim.pool,
+        member: claim.member.incarnation,
+        owner,
+        count: 1,
+        wish,
+        supersedes: claim.supersedes,
+        mark_at_most,
+        request: claim.request,
+    };
+    let leases = around.call("claim", around.store.claim(&request, wall)).await?;
+    let ahead_ms = leases.iter().map(|lease| lease.mark.unix_millis().since(wall)).min();
+    if settings.after_crash == AfterCrash::Refuse && ahead_ms.is_some_and(|ms| ms > 0) {
+        give_up(around, &leases, wall).await;
+        let kind = ErrorKind::ClockBehind {
+            behind_ms: ahead_ms.unwrap_or(0),
+            limit_ms: 0,
+            compared_with: "the mark that a crash left (after_crash = refuse)".into(),
+        };
+        return Err(Error::new("claim", kind));
+    }
+    let grant = |lease: Lease| Granted { floor: lease.floor.unix_millis(), lease };
+    Ok(leases.into_iter().map(grant).collect())
+}
+
+/// Claims the slots that a journal knows, to go on from its finer marks. None when it knows none, or
+/// when somebody has had them since.
+async fn claim_again(
+    around: &Surroundings,
+    settings: &NodeSettings,
+    claim: &Claim,
+    wall: UnixMillis,
+) -> Result<Option<Vec<Granted>>> {
+    let soon = Mark::from(wall.saturating_add(JOURNAL_LEAD_MS_MAX));
+    let group_size = u64::from(claim.pool.group.max(1));
+    let Some(known) = claim.past.iter().find(|known| known.mark <= soon) else {
+        return Ok(None);
+    };
+    let group = known.slot / group_size;
+    if settings.worker.is_some_and(|worker| worker != group) {
+        return Ok(None);
+    }
+    let request = ClaimRequest {
+        pool: claim.pool.clone(),
+        member: claim.member.incarnation,
+        owner: claim.member.owner.clone(),
+        count: 1,
+        wish: Wish::Exactly(group),
+        supersedes: claim.supersedes,
+        // The store's mark lies ahead; what counts is the journal's, once the term is known.
+        mark_at_most: Mark::MAX,
+        // Another question than the one that may follow it.
+        request: claim.request ^ (1 << 62),
+    };
+    let leases = match around.call("claim", around.store.claim(&request, wall)).await {
+        Ok(leases) => leases,
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => return Err(error),
+        Err(error) => {
+            tracing::debug!(pool = %claim.pool.name, group, %error, "the slot is not to be had again");
+            return Ok(None);
+        }
+    };
+    let granted: Vec<_> = leases
+        .iter()
+        .map(|lease| {
+            let known = claim.past.iter().find(|known| {
+                known.pool == lease.pool
+                    && known.slot == lease.slot
+                    && known.term.next() == lease.term
+            });
+            let floor = known.map_or(lease.floor, |known| known.mark.min(lease.floor));
+            Granted { lease: lease.clone(), floor: floor.unix_millis() }
+        })
+        .collect();
+    if granted.iter().any(|granted| granted.floor <= soon.unix_millis()) {
+        return Ok(Some(granted));
+    }
+    give_up(around, &leases, wall).await;
+    Ok(None)
+}
+
+/// Gives slots back as they were.
+async fn give_up(around: &Surroundings, leases: &[Lease], wall: UnixMillis) {
+    for lease in leases {
+        let release = Release {
+            pool: lease.pool.clone(),
+            slot: lease.slot,
+            term: lease.term,
+            mark: lease.mark,
+        };
+        if let Err(error) = around.call("release", around.store.release(&release, wall)).await {
+            tracing::warn!(pool = %lease.pool, slot = lease.slot, %error, "a slot stays held until our presence lapses");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A lease in a running node: the machine, and the generators that mint from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use snowmint_core::layout::Field;
+use snowmint_core::{UnixMillis, Window};
+use tokio::sync::oneshot;
+
+use crate::error::{Error, Result};
+use crate::journal::JournalLease;
+use crate::lease::{Mark, Release};
+use crate::machine::{LeaseMachine, Now, Pace, Position};
+use crate::pool::{Pool, Reuse};
+use crate::random;
+use crate::sources::{Back, Make, Minter, SlotWindow, SourceInner, Surroundings};
+use crate::spec::{Clockwork, SnowflakePlan, Unique};
+
+/// Which lease a source mints from: one for each pool, and one of their own for sources that would
+/// push the mark of others ahead.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LeaseKey {
+    pub(super) pool: String,
+    own: Option<String>,
+}
+
+/// Which generator: a source's own, or the one that the namespace's sources share.
+pub(super) type GroupKey = Option<String>;
+
+pub(super) fn group_key(name: &str, plan: &SnowflakePlan) -> GroupKey {
+    (plan.unique == Unique::Source).then(|| name.into())
+}
+
+/// The lease and the pool of a source.
+pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey, Pool) {
+    let layout = &plan.layout;
+    let (width, clock) = (layout.bits(Field::Worker), layout.bits(Field::Clock));
+    let mut pool = format!("workers-{width}");
+    if clock > 0 {
+        pool.push_str(&format!("-clock-{clock}"));
+    }
+    if reuse == Reuse::Never {
+        pool.push_str("-never");
+    }
+    let values = layout.clock_max().saturating_add(1);
+    let slots = layout.worker_max().saturating_add(1).saturating_mul(values);
+    let own = matches!(plan.clockwork, Clockwork::Borrow { .. } | Clockwork::ClockSequence);
+    let own = own.then(|| group_key(name, plan).unwrap_or_default());
+    let key = LeaseKey { pool: pool.clone(), own };
+    let group = u32::try_from(values).unwrap_or(u32::MAX);
+    (key, Pool { name: pool, slots, group, reuse })
+}
+
+/// One generator and the sources that mint from it.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) make: Make,
+    pub(super) minter: Option<Arc<Minter>>,
+    pub(super) sources: Vec<Arc<SourceInner>>,
+    /// For each slot of the lease, the end of what earlier generators of this group have taken.
+    ends: Vec<UnixMillis>,
+    pub(super) waiters: Vec<oneshot::Sender<Result<()>>>,
+}
+
+impl Group {
+    pub(super) fn new(make: Make) -> Self {
+        Self { make, minter: None, sources: Vec::new(), ends: Vec::new(), waiters: Vec::new() }
+    }
+
+    fn close(&mut self) -> Vec<UnixMillis> {
+        if let Some(minter) = self.minter.take() {
+            let ends = minter.close();
+            self.ends.resize(self.ends.len().max(ends.len()), UnixMillis::ZERO);
+            for (known, end) in self.ends.iter_mut().zip(ends) {
+                *known = (*known).max(end);
+            }
+        }
+        self.ends.clone()
+    }
+
+    pub(super) fn suspend(&self, why: &Error) {
+        for source in &self.sources {
+            if let Back::Snowflake(back) = &source.back {
+                back.suspend(why.clone());
+            }
+        }
+    }
+
+    /// Gives the generator to sources that joined the group since.
+    pub(super) fn serve(&self) {
+        let Some(minter) = &self.minter else { return };
+        for source in &self.sources {
+            if let Back::Snowflake(back) = &source.back {
+                back.serve(Arc::clone(minter));
+            }
+        }
+    }
+
+    pub(super) fn answer(&mut self, answer: &Result<()>) {
+        for waiter in self.waiters.drain(..) {
+            // A caller that has stopped waiting needs no answer.
+            let _ = waiter.send(answer.clone());
+        }
+    }
+}
+
+/// A lease and everything that mints from it.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) pool: Pool,
+    pub(super) machine: LeaseMachine,
+    pub(super) groups: BTreeMap<GroupKey, Group>,
+    pace: Pace,
+}
+
+impl Held {
+    pub(super) fn new(pool: Pool, pace: Pace) -> Result<Self> {
+        let machine = LeaseMachine::new(pace, random::number()?);
+        Ok(Self { pool, machine, groups: BTreeMap::new(), pace })
+    }
+
+    pub(super) const fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    pub(super) fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+        self.machine.set_pace(pace);
+    }
+
+    /// Begins anew, for another member. The generators are closed.
+    pub(super) fn restart(&mut self) -> Result<()> {
+        self.machine = LeaseMachine::new(self.pace, random::number()?);
+        for group in self.groups.values_mut() {
+            group.ends.clear();
+        }
+        Ok(())
+    }
+
+    /// Where the slots are, over all generators.
+    pub(super) fn positions(&self) -> Vec<Position> {
+        let mut positions = vec![Position::default(); self.machine.windows().len()];
+        for minter in self.groups.values().filter_map(|group| group.minter.as_ref()) {
+            for (all, one) in positions.iter_mut().zip(minter.positions()) {
+                all.taken_until = all.taken_until.max(one.taken_until);
+                all.wanted |= one.wanted;
+            }
+        }
+        positions
+    }
+
+    /// Makes the generators that are missing, if the lease is held.
+    pub(super) fn make_minters(&mut self, around: &Surroundings) -> Result<()> {
+        let windows = self.machine.windows();
+        if windows.is_empty() {
+            return Ok(());
+        }
+        let group_size = u64::from(self.pool.group.max(1));
+        for group in self.groups.values_mut().filter(|group| group.minter.is_none()) {
+            let ends = std::mem::take(&mut group.ends);
+            let slots: Vec<_> = windows
+                .iter()
+                .enumerate()
+                .map(|(index, window)| {
+                    let slot = window.lease().slot;
+                    let end = ends.get(index).copied().unwrap_or_default();
+                    SlotWindow {
+                        worker: slot / group_size,
+                        clock_value: slot % group_size,
+                        window: Window::new(window.floor().max(end), window.open_until()),
+                    }
+                })
+                .collect();
+            group.ends = ends;
+            let (clock, observer) = (Arc::clone(&around.clock), Arc::clone(&around.observer));
+            let minter = Minter::new(&group.make, &slots, clock, observer, random::number()?)
+                .map_err(|error| Error::internal("make generator", error.to_string()))?;
+            group.minter = Some(Arc::new(minter));
+            group.serve();
+        }
+        Ok(())
+    }
+
+    /// The store or the journal granted more.
+    pub(super) fn open(&self, index: usize, until: UnixMillis) {
+        for minter in self.groups.values().filter_map(|group| group.minter.as_ref()) {
+            minter.extend_to(index, until);
+        }
+    }
+
+    /// Closes a group's generator, so that another can follow it.
+    pub(super) fn replace(&mut self, key: &GroupKey, make: Make) {
+        if let Some(group) = self.groups.get_mut(key) {
+            group.close();
+            group.make = make;
+        }
+    }
+
+    /// Closes a group's generator once no source needs it. What it has taken is kept in mind.
+    pub(super) fn close_if_unused(&mut self, key: &GroupKey) {
+        if let Some(group) = self.groups.get_mut(key)
+            && group.sources.is_empty()
+        {
+            group.close();
+        }
+    }
+
+    /// Closes all generators for good. Answers what is known of each slot from here on, and how to
+    /// give the slots up.
+    pub(super) fn close(&mut self, why: &Error) -> (Vec<JournalLease>, Vec<Release>) {
+        let slots = self.machine.windows().len();
+        let mut ends = vec![UnixMillis::ZERO; slots];
+        for group in self.groups.values_mut() {
+            // First nobody begins a call any more, then the calls in progress count as taken.
+            group.suspend(why);
+            for (all, end) in ends.iter_mut().zip(group.close()) {
+                *all = (*all).max(end);
+            }
+        }
+        let leases: Vec<_> =
+            self.machine.windows().iter().map(|window| window.lease().clone()).collect();
+        let opened: Vec<_> =
+            self.machine.windows().iter().map(|window| window.open_until()).collect();
+        let releases = self.machine.close(&ends);
+        let known = leases.into_iter().zip(ends.iter().zip(opened)).map(|(lease, (end, open))| {
+            JournalLease {
+                pool: lease.pool,
+                slot: lease.slot,
+                term: lease.term,
+                // Nothing is minted past what was open, however ticks round.
+                mark: Mark::from((*end).min(open.max(lease.floor.unix_millis()))),
+                released: true,
+            }
+        });
+        (known.collect(), releases)
+    }
+
+    /// Why the lease cannot be minted from, if it cannot.
+    pub(super) fn not_ready(&self, now: Now) -> Option<String> {
+        if self.groups.is_empty() {
+            return None;
+        }
+        let windows = self.machine.windows();
+        if windows.is_empty() {
+            let why =
+                self.machine.claim_error().map_or("not claimed yet".into(), ToString::to_string);
+            return Some(format!("no worker number of pool {}: {why}", self.pool.name));
+        }
+        // With clock values, one that can be minted from is enough.
+        let unit_ms = self.unit_ms_max();
+        if windows.iter().any(|window| window.has_margin(now, unit_ms)) {
+            return None;
+        }
+        let until = windows.iter().map(|window| window.open_until()).max().unwrap_or_default();
+        Some(format!("the window of pool {} ends at {until}", self.pool.name))
+    }
+
+    pub(super) fn unit_ms_max(&self) -> u64 {
+        let units = self.groups.values().map(|group| u64::from(group.make.layout.unit_ms()));
+        units.max().unwrap_or(1)
+    }
+}

@@ -1,0 +1,504 @@
+//! A node: one process's membership in one namespace of one store, and the sources it mints for.
+//!
+//! It claims worker numbers as sources need them, keeps their windows ahead of need, and starts anew
+//! as another member when its right to mint is lost or in doubt. Nothing is minted on hope: a
+//! generator sees a window only after store and journal have acknowledged it.
+
+mod driver;
+mod entry;
+mod lease;
+mod record;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use snowmint_core::Clock;
+use tokio::sync::{mpsc, oneshot};
+
+use driver::{Command, Driver};
+use entry::Witness;
+use record::Keeper;
+pub use settings::{AfterCrash, NodeSettings, Parts};
+
+use crate::catalog::{Catalog, Definition, NewDefinition, SourceState, check_name};
+use crate::error::{Error, ErrorKind, Result};
+use crate::journal::DataDir;
+use crate::lease::{Mark, SlotInfo};
+use crate::segment::GiveBack;
+use crate::sources::{
+    Back, Defined, Form, Make, Source, SourceInner, Surroundings, check_value, compare_check,
+};
+use crate::spec::{Kind, Plan, SourceSpec, Unique};
+use crate::store::Store;
+
+/// The name of the snowflake source that is there without being defined.
+pub const BUILTIN_DEFAULT: &str = "default";
+/// The name of the segment source that is there without being defined.
+pub const BUILTIN_NUMBERS: &str = "numbers";
+
+/// Whether a node can mint, and if not, why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// Whether it can.
+    pub ready: bool,
+    /// What is missing, in sentences; empty when it is ready.
+    pub reasons: Vec<String>,
+}
+
+/// A source as the catalog has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceInfo {
+    /// Its name.
+    pub name: String,
+    /// Its keys, every default written out.
+    pub spec: SourceSpec,
+    /// Whether it may be used.
+    pub state: SourceState,
+    /// The catalog's version when it last changed.
+    pub version: u64,
+}
+
+/// What the handle and the driver share.
+#[derive(Debug)]
+struct Core {
+    around: Arc<Surroundings>,
+    settings: NodeSettings,
+    sources: Mutex<BTreeMap<String, Arc<SourceInner>>>,
+    segments_seen: BTreeMap<String, Mark>,
+    readiness: Mutex<Readiness>,
+}
+
+/// Dropping the last one ends the driver.
+struct Alive {
+    core: Arc<Core>,
+    commands: mpsc::Sender<Command>,
+}
+
+/// A process's membership in one namespace of one store. Clones share it.
+///
+/// [`Node::close`] gives worker numbers back at once. Dropping the last clone (and the last
+/// [`Source`]) stops minting, but gives nothing back: numbers stay held until the node's presence has
+/// lapsed, and the unused rest of its windows is not minted by anybody.
+#[derive(Clone)]
+pub struct Node {
+    alive: Arc<Alive>,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.alive.core.fmt(f)
+    }
+}
+
+impl Node {
+    /// Opens a node on a store. Must be called within a Tokio runtime, on which the node's one task
+    /// then runs.
+    ///
+    /// Joining goes on in the background: a store that is away is waited for, and
+    /// [`Node::readiness`] says so. With `settings.builtin`, the built-in sources are defined first,
+    /// so the store must be there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`], [`ErrorKind::JournalRefused`] and others for the data directory;
+    /// [`ErrorKind::StoreWentBack`] and [`ErrorKind::OtherStore`] for a store that is not the one
+    /// that the journal knows; [`ErrorKind::Unsupported`] outside a runtime.
+    pub async fn open(store: Arc<dyn Store>, settings: NodeSettings, parts: Parts) -> Result<Self> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
+            let what = "a node needs a Tokio runtime to run on".into();
+            Error::new("open node", ErrorKind::Unsupported { what }).with_source(error)
+        })?;
+        let keeper = match settings.data_dir.clone() {
+            None => Keeper::none(),
+            Some(path) => {
+                let namespace = store.namespace().to_owned();
+                let open = move || Keeper::open(DataDir::lock(&path)?, &namespace);
+                match tokio::task::spawn_blocking(open).await {
+                    Ok(keeper) => keeper?,
+                    Err(error) => return Err(Error::internal("open journal", error.to_string())),
+                }
+            }
+        };
+        let Parts { timer, clock, observer } = parts;
+        let call_ms = settings.store_call_ms;
+        let around = Surroundings::new(store, timer, clock, observer, runtime.clone(), call_ms);
+        let around = Arc::new(around);
+        let (store_id, writes) = keeper.store_seen();
+        let witness = Witness { store: store_id, writes, who: "the journal".into() };
+        refuse_other_store(&around, &witness).await?;
+        let core = Arc::new(Core {
+            around,
+            settings,
+            sources: Mutex::new(BTreeMap::new()),
+            segments_seen: keeper.segments_seen(),
+            readiness: Mutex::new(Readiness {
+                ready: false,
+                reasons: vec!["the store is not joined yet".into()],
+            }),
+        });
+        let (commands, received) = mpsc::channel(64);
+        let driver = Driver::new(Arc::clone(&core), received, keeper, witness);
+        runtime.spawn(driver.run());
+        let node = Self { alive: Arc::new(Alive { core, commands }) };
+        if node.core().settings.builtin {
+            node.define_builtin().await?;
+        }
+        Ok(node)
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.alive.core
+    }
+
+    async fn define_builtin(&self) -> Result<()> {
+        for (name, kind) in [(BUILTIN_DEFAULT, Kind::Snowflake), (BUILTIN_NUMBERS, Kind::Segment)] {
+            match self.define(name, &SourceSpec::of(kind)).await {
+                // Somebody has made it into something else, or deleted it: theirs stands.
+                Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
+                defined => drop(defined?),
+            }
+        }
+        Ok(())
+    }
+
+    /// The source of this name, ready to mint. Asking again gives the same generator.
+    ///
+    /// # Errors
+    /// `NotFound`; `PoolFull` and others when no worker number can be had; `Unavailable` when the
+    /// store is away.
+    pub async fn source(&self, name: &str) -> Result<Source> {
+        check_name("source", name).map_err(|kind| Error::new("open source", kind))?;
+        let core = self.core();
+        let known = core.known(name);
+        let inner = match known {
+            Some(inner) if inner.defined.load().state != SourceState::Deleted => inner,
+            _ => {
+                let around = &core.around;
+                let definition = around.call("open source", around.store.get(name)).await?;
+                core.take_up(definition)?
+            }
+        };
+        if matches!(inner.back, Back::Snowflake(_)) {
+            self.attach(&inner).await?;
+        }
+        let alive = Arc::clone(&self.alive) as Arc<dyn Send + Sync>;
+        Ok(Source::new(inner, alive))
+    }
+
+    async fn attach(&self, inner: &Arc<SourceInner>) -> Result<()> {
+        self.core().check_namespace_unique(inner).await?;
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Attach { source: Arc::clone(inner), reply }).await?;
+        let wait_ms = self.core().settings.open_wait_ms;
+        let name = &inner.name;
+        tokio::select! {
+            answer = answer => answer.unwrap_or_else(|_| Err(node_closed())),
+            () = self.core().around.timer.sleep_ms(wait_ms) => {
+                let reasons = self.readiness().reasons.join("; ");
+                let what = format!("a window for source {name} within {wait_ms} ms ({reasons})");
+                Err(Error::new("open source", ErrorKind::Unavailable { what }))
+            }
+        }
+    }
+
+    async fn send(&self, command: Command) -> Result<()> {
+        self.alive.commands.send(command).await.map_err(|_| node_closed())
+    }
+
+    /// Defines a source for everybody in the namespace, or finds that it is defined in the same way.
+    ///
+    /// # Errors
+    /// `Invalid` for keys that make no source; `Conflict` when it is defined otherwise.
+    pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo> {
+        let around = &self.core().around;
+        let (new, enabled) = self.core().new_definition("define", name, spec)?;
+        self.core().check_new_namespace_unique(name, spec).await?;
+        let mut defined = around.call("define", around.store.define(&new)).await?;
+        if !enabled && defined.state == SourceState::Enabled {
+            let disable = around.store.set_state(name, SourceState::Disabled);
+            defined = around.call("define", disable).await?;
+        }
+        self.core().changed(defined)
+    }
+
+    /// Changes keys of a source that are not part of its identity. With `if_version`, only if nobody
+    /// has changed it since.
+    ///
+    /// # Errors
+    /// As [`Node::define`]; `NotFound` when there is no such source.
+    pub async fn alter(
+        &self,
+        name: &str,
+        spec: &SourceSpec,
+        if_version: Option<u64>,
+    ) -> Result<SourceInfo> {
+        let around = &self.core().around;
+        let (new, enabled) = self.core().new_definition("alter", name, spec)?;
+        self.core().check_new_namespace_unique(name, spec).await?;
+        let mut defined = around.call("alter", around.store.alter(&new, if_version)).await?;
+        let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
+        if spec.enabled.is_some() && defined.state != state {
+            defined = around.call("alter", around.store.set_state(name, state)).await?;
+        }
+        self.core().changed(defined)
+    }
+
+    /// Switches a source off for everybody, or on again.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such source.
+    pub async fn set_enabled(&self, name: &str, enabled: bool) -> Result<SourceInfo> {
+        let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
+        let around = &self.core().around;
+        let defined = around.call("set state", around.store.set_state(name, state)).await?;
+        self.core().changed(defined)
+    }
+
+    /// Deletes a source for everybody. Its name keeps its identity and its numbers: defined again, it
+    /// goes on above them.
+    ///
+    /// # Errors
+    /// `NotFound` when there never was such a source.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        let around = &self.core().around;
+        let deleted = around.store.set_state(name, SourceState::Deleted);
+        let deleted = around.call("delete", deleted).await?;
+        self.core().changed(deleted).map(drop)
+    }
+
+    /// The definition of one source.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn definition(&self, name: &str) -> Result<SourceInfo> {
+        let around = &self.core().around;
+        info(&around.call("get source", around.store.get(name)).await?)
+    }
+
+    /// All sources that are not deleted, by name.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn sources(&self) -> Result<Vec<SourceInfo>> {
+        let around = &self.core().around;
+        let catalog = around.call("list sources", around.store.list()).await?;
+        let here = |definition: &&Definition| definition.state != SourceState::Deleted;
+        catalog.definitions.iter().filter(here).map(info).collect()
+    }
+
+    /// All worker numbers that were ever claimed.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn workers(&self) -> Result<Vec<SlotInfo>> {
+        let around = &self.core().around;
+        around.call("list workers", around.store.workers(around.clock.unix_ms())).await
+    }
+
+    /// Whether the node can mint for all sources that were opened, and if not, why.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.core().readiness.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.core().around.store
+    }
+
+    /// Gives everything back: closes the generators for good, writes so in the journal, and tells the
+    /// store. Later calls of this node and its sources are refused with `Closed`.
+    ///
+    /// # Errors
+    /// When the journal or the store could not be told. Nothing is lost then: worker numbers stay
+    /// held until the node's presence has lapsed.
+    pub async fn close(&self) -> Result<()> {
+        let (reply, answer) = oneshot::channel();
+        if self.send(Command::Close { reply }).await.is_err() {
+            // Closed before.
+            return Ok(());
+        }
+        answer.await.unwrap_or_else(|_| Err(node_closed()))
+    }
+}
+
+fn node_closed() -> Error {
+    Error::new("use node", ErrorKind::Closed { what: "the node".into() })
+}
+
+/// A journal that knows another store, or a newer state of this one, is a reason not to start.
+async fn refuse_other_store(around: &Surroundings, witness: &Witness) -> Result<()> {
+    if witness.store.is_empty() {
+        return Ok(());
+    }
+    match around.call("identity", around.store.identity()).await {
+        Ok(identity) => entry::compare(witness, &identity),
+        // It is waited for, and compared before anything is minted.
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_spec(definition: &Definition) -> Result<SourceSpec> {
+    SourceSpec::from_json(&definition.spec).map_err(|error| {
+        let what =
+            format!("source {} in the catalog is not for this version: {error}", definition.name);
+        Error::new("read catalog", ErrorKind::Unsupported { what })
+    })
+}
+
+fn info(definition: &Definition) -> Result<SourceInfo> {
+    let mut spec = read_spec(definition)?;
+    spec.enabled = Some(definition.state == SourceState::Enabled);
+    Ok(SourceInfo {
+        name: definition.name.clone(),
+        spec,
+        state: definition.state,
+        version: definition.version,
+    })
+}
+
+impl Core {
+    fn known(&self, name: &str) -> Option<Arc<SourceInner>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn known_sources(&self) -> Vec<Arc<SourceInner>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// The canonical form that the catalog keeps, and whether the source shall be enabled.
+    fn new_definition(
+        &self,
+        op: &'static str,
+        name: &str,
+        spec: &SourceSpec,
+    ) -> Result<(NewDefinition, bool)> {
+        let invalid =
+            |error: crate::spec::SpecError| Error::invalid(op, format!("source {name}: {error}"));
+        let plan = spec.check().map_err(invalid)?;
+        let mut canonical = spec.canonical().map_err(invalid)?;
+        if let Some(disguise) = &mut canonical.disguise
+            && disguise.check.is_none()
+        {
+            disguise.check = check_value(name, &plan, &self.settings.keyrings)?;
+        }
+        let enabled = canonical.is_enabled();
+        // Whether it is enabled is a state of its own in the catalog.
+        canonical.enabled = None;
+        let identity = canonical.identity().map_err(invalid)?;
+        let spec = serde_json::Value::from(canonical.to_json()).to_string();
+        Ok((NewDefinition { name: name.into(), spec, identity }, enabled))
+    }
+
+    fn defined(&self, definition: &Definition) -> Result<Defined> {
+        let spec = read_spec(definition)?;
+        let plan = spec.check().map_err(|error| {
+            let what = format!("source {} in the catalog: {error}", definition.name);
+            Error::new("read catalog", ErrorKind::Unsupported { what })
+        })?;
+        let keys = &self.settings.keyrings;
+        compare_check(&definition.name, spec.disguise.as_ref(), &plan, keys)?;
+        let form = Form::new(&definition.name, &plan, keys)?;
+        Ok(Defined { spec, plan, form, state: definition.state, version: definition.version })
+    }
+
+    /// Makes the running source of a definition, or brings the one that runs up to date.
+    fn take_up(&self, definition: Definition) -> Result<Arc<SourceInner>> {
+        let defined = self.defined(&definition)?;
+        let name = definition.name;
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = sources.get(&name) {
+            if known.defined.load().version < defined.version {
+                known.redefine(defined);
+            }
+            return Ok(Arc::clone(known));
+        }
+        let seen_end = self.segments_seen.get(&name).map_or(0, |mark| mark.get());
+        let source = SourceInner::new(&name, defined, seen_end, Arc::clone(&self.around))?;
+        let source = Arc::new(source);
+        sources.insert(name, Arc::clone(&source));
+        Ok(source)
+    }
+
+    /// A definition was changed by us: the running source, if any, follows at once.
+    fn changed(&self, definition: Definition) -> Result<SourceInfo> {
+        let info = info(&definition)?;
+        if self.known(&definition.name).is_some() {
+            self.take_up(definition)?;
+            self.around.catalog_stale();
+        }
+        Ok(info)
+    }
+
+    /// Reads the catalog, and brings all running sources up to date.
+    async fn read_catalog(&self) -> Result<Catalog> {
+        let catalog = self.around.call("read catalog", self.around.store.list()).await?;
+        for definition in &catalog.definitions {
+            if self.known(&definition.name).is_some()
+                && let Err(error) = self.take_up(definition.clone())
+            {
+                tracing::error!(source = %definition.name, %error, "an altered source cannot be used here");
+            }
+        }
+        Ok(catalog)
+    }
+
+    async fn check_new_namespace_unique(&self, name: &str, spec: &SourceSpec) -> Result<()> {
+        match spec.check() {
+            Ok(Plan::Snowflake(plan)) if plan.unique == Unique::Namespace => {
+                self.check_agrees(name, &plan).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn check_namespace_unique(&self, source: &SourceInner) -> Result<()> {
+        let defined = source.defined.load_full();
+        match &defined.plan {
+            Plan::Snowflake(plan) if plan.unique == Unique::Namespace => {
+                self.check_agrees(&source.name, plan).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sources that share one generator must agree on what it makes. Whoever disagrees is refused, on
+    /// both sides: which of two was first is not known for certain.
+    async fn check_agrees(&self, name: &str, plan: &crate::spec::SnowflakePlan) -> Result<()> {
+        let catalog = self.around.call("read catalog", self.around.store.list()).await?;
+        for other in &catalog.definitions {
+            if other.name == name || other.state == SourceState::Deleted {
+                continue;
+            }
+            let Ok(Plan::Snowflake(theirs)) = read_spec(other)?.check() else { continue };
+            let shares = theirs.unique == Unique::Namespace;
+            if shares && (Make::of(&theirs) != Make::of(plan) || theirs.disguise != plan.disguise) {
+                let kind = ErrorKind::Conflict {
+                    what: format!(
+                        "sources {name} and {} are unique in the namespace, so they share one \
+                         generator and must agree on layout, on_rollback, burst, sequence_start and \
+                         disguise",
+                        other.name
+                    ),
+                    stored: other.spec.clone(),
+                    wanted: format!("{:?}", plan.layout),
+                };
+                return Err(Error::new("define", kind));
+            }
+        }
+        Ok(())
+    }
+
+    fn close_segments(&self) -> Vec<GiveBack> {
+        let close = |source: Arc<SourceInner>| match &source.back {
+            Back::Segment(segment) => segment.close(),
+            _ => None,
+        };
+        self.known_sources().into_iter().filter_map(close).collect()
+    }
+}

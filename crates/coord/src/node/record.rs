@@ -1,0 +1,232 @@
+//! What the driver keeps in the journal, and when it is written.
+
+use std::collections::BTreeMap;
+
+use snowmint_core::{ElapsedMillis, UnixMillis};
+
+use crate::error::{Error, Result};
+use crate::journal::{DataDir, Journal, JournalLease, Past, Record};
+use crate::lease::Mark;
+use crate::machine::{Now, WindowMachine};
+use crate::member::Incarnation;
+use crate::store::StoreIdentity;
+
+/// How long to wait after a write that failed.
+const RETRY_MS: u64 = 200;
+
+/// The mark of a slot in the journal: pool, slot, mark.
+pub(super) type JournalMark = (String, u64, UnixMillis);
+
+/// The journal of a node, if it has one.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    kept: Option<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// None while a write is on its way.
+    journal: Option<Journal>,
+    record: Record,
+    past: Option<Past>,
+    wanted: bool,
+    retry_at: ElapsedMillis,
+    error: Option<Error>,
+}
+
+/// A write to be done off the loop: it blocks on the disk.
+#[derive(Debug)]
+pub(super) struct Write {
+    journal: Journal,
+    record: Record,
+    marks: Vec<JournalMark>,
+}
+
+/// A write that was done.
+#[derive(Debug)]
+pub(super) struct Written {
+    journal: Journal,
+    marks: Vec<JournalMark>,
+    outcome: Result<()>,
+}
+
+impl Write {
+    pub(super) fn run(mut self) -> Written {
+        let outcome = self.journal.write(&self.record);
+        Written { journal: self.journal, marks: self.marks, outcome }
+    }
+}
+
+impl Keeper {
+    /// No journal: what a crash loses is in the store's marks alone.
+    pub(super) const fn none() -> Self {
+        Self { kept: None }
+    }
+
+    /// Opens the journal of a locked data directory, for one namespace of one store.
+    pub(super) fn open(dir: DataDir, namespace: &str) -> Result<Self> {
+        let (journal, past) = Journal::open(dir)?;
+        let mut record = past.as_ref().map(|past| past.record.clone()).unwrap_or_default();
+        if record.namespace.is_empty() {
+            record.namespace = namespace.into();
+        }
+        if record.namespace != namespace {
+            let kind = crate::error::ErrorKind::Conflict {
+                what: format!(
+                    "the data directory {} belongs to another namespace; use one for each",
+                    journal.dir().display()
+                ),
+                stored: format!("namespace {}", record.namespace),
+                wanted: format!("namespace {namespace}"),
+            };
+            return Err(Error::new("open journal", kind));
+        }
+        let kept = Kept {
+            journal: Some(journal),
+            record,
+            past,
+            wanted: false,
+            retry_at: ElapsedMillis::default(),
+            error: None,
+        };
+        Ok(Self { kept: Some(kept) })
+    }
+
+    pub(super) const fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// The store that the journal has seen, and its count of writes.
+    pub(super) fn store_seen(&self) -> (String, u64) {
+        self.kept
+            .as_ref()
+            .map_or_else(Default::default, |kept| (kept.record.store.clone(), kept.record.writes))
+    }
+
+    /// The slots whose journal marks may be used as floors.
+    pub(super) fn past_leases(&self) -> Vec<JournalLease> {
+        let past = self.kept.as_ref().and_then(|kept| kept.past.as_ref());
+        match past {
+            Some(past) if past.marks_are_sure => past.record.leases.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The member that the directory's lock proves dead.
+    pub(super) fn past_member(&self) -> Option<Incarnation> {
+        self.kept.as_ref()?.past.as_ref()?.record.incarnation
+    }
+
+    /// The ends of what earlier processes saw reserved.
+    pub(super) fn segments_seen(&self) -> BTreeMap<String, Mark> {
+        self.kept.as_ref().map(|kept| kept.record.segments.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn joined(&mut self, identity: &StoreIdentity, member: Incarnation) {
+        if let Some(kept) = &mut self.kept {
+            kept.record.store.clone_from(&identity.id);
+            kept.record.writes = kept.record.writes.max(identity.writes);
+            kept.record.incarnation = Some(member);
+            kept.wanted = true;
+        }
+    }
+
+    pub(super) fn reserved(&mut self, source: String, end: u64) {
+        if let Some(kept) = &mut self.kept {
+            let seen = kept.record.segments.entry(source).or_default();
+            *seen = (*seen).max(Mark::new(end));
+            kept.wanted = true;
+        }
+    }
+
+    pub(super) fn saw_writes(&mut self, writes: u64) {
+        if let Some(kept) = &mut self.kept {
+            kept.record.writes = kept.record.writes.max(writes);
+        }
+    }
+
+    /// The journal is due.
+    pub(super) fn want(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.wanted = true;
+        }
+    }
+
+    /// The next write, if one is due and none is on its way.
+    pub(super) fn begin<'a>(
+        &mut self,
+        now: Now,
+        held: impl Iterator<Item = &'a WindowMachine>,
+        past: &[JournalLease],
+    ) -> Option<Write> {
+        let kept = self.kept.as_mut()?;
+        if !kept.wanted || now.elapsed < kept.retry_at {
+            return None;
+        }
+        let journal = kept.journal.take()?;
+        kept.wanted = false;
+        let mut marks = Vec::new();
+        let mut leases: Vec<_> = past.to_vec();
+        for window in held {
+            let lease = window.lease();
+            let mark = window.journal_target();
+            marks.push((lease.pool.clone(), lease.slot, mark));
+            leases.push(JournalLease {
+                pool: lease.pool.clone(),
+                slot: lease.slot,
+                term: lease.term,
+                mark: Mark::from(mark),
+                released: false,
+            });
+        }
+        kept.record.leases = leases;
+        Some(Write { journal, record: kept.record.clone(), marks })
+    }
+
+    /// A write has ended. The marks that are durable now; none when it failed.
+    pub(super) fn end(&mut self, now: Now, written: Written) -> Option<Vec<JournalMark>> {
+        let kept = self.kept.as_mut()?;
+        kept.journal = Some(written.journal);
+        match written.outcome {
+            Ok(()) => {
+                kept.error = None;
+                Some(written.marks)
+            }
+            Err(error) => {
+                tracing::error!(%error, "the journal cannot be written");
+                kept.error = Some(error);
+                kept.wanted = true;
+                kept.retry_at = now.elapsed.saturating_add(RETRY_MS);
+                None
+            }
+        }
+    }
+
+    pub(super) const fn error(&self) -> Option<&Error> {
+        match &self.kept {
+            Some(kept) => kept.error.as_ref(),
+            None => None,
+        }
+    }
+
+    pub(super) fn wait_ms(&self, now: Now) -> Option<u64> {
+        let kept = self.kept.as_ref()?;
+        (kept.wanted && kept.journal.is_some()).then(|| kept.retry_at.since(now.elapsed))
+    }
+
+    /// Writes that all slots were given up, and waits for the disk.
+    pub(super) async fn released(&mut self, past: &[JournalLease]) -> Result<()> {
+        let Some(kept) = self.kept.as_mut() else { return Ok(()) };
+        let Some(journal) = kept.journal.take() else { return Ok(()) };
+        kept.record.leases = past.to_vec();
+        let write = Write { journal, record: kept.record.clone(), marks: Vec::new() };
+        let done = tokio::task::spawn_blocking(move || write.run()).await;
+        match done {
+            Ok(written) => {
+                kept.journal = Some(written.journal);
+                written.outcome
+            }
+            Err(error) => Err(Error::internal("write journal", error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The node over the memory store.
+
+use std::collections::HashSet;
+
+use snowmint_core::{ManualClock, Observer, UnixMillis};
+
+use super::*;
+use crate::memory::MemoryStore;
+use crate::sources::{Decoded, Values};
+use crate::spec::Span;
+use crate::timer::{ManualTimer, Timer};
+
+/// 2026-06-01T00:00:00Z, well inside the default layout.
+const START: UnixMillis = UnixMillis::new(1_780_272_000_000);
+
+/// A world with clocks that a test moves, and a store that outlives nodes.
+struct World {
+    store: MemoryStore,
+    clock: Arc<ManualClock>,
+    timer: ManualTimer,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            store: MemoryStore::new("default").unwrap(),
+            clock: Arc::new(ManualClock::new(START)),
+            timer: ManualTimer::new(0),
+        }
+    }
+
+    fn parts(&self) -> Parts {
+        Parts {
+            timer: Arc::new(self.timer.clone()) as Arc<dyn Timer>,
+            clock: Arc::clone(&self.clock) as _,
+            observer: Arc::new(()) as Arc<dyn Observer + Send + Sync>,
+        }
+    }
+
+    fn handle(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.handle("default").unwrap())
+    }
+
+    async fn open(&self) -> Node {
+        self.open_with(NodeSettings::default()).await
+    }
+
+    async fn open_with(&self, settings: NodeSettings) -> Node {
+        Node::open(self.handle(), settings, self.parts()).await.unwrap()
+    }
+
+    /// Time passes for everybody, in steps that let tasks run in between.
+    async fn pass(&self, ms: u64) {
+        for _ in 0..ms.div_ceil(100) {
+            self.clock.advance_ms(Ord::min(ms, 100));
+            self.timer.advance_ms(Ord::min(ms, 100));
+            settle().await;
+        }
+    }
+}
+
+/// Lets everything run that can run without time passing.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn numbers(values: Values) -> Vec<u64> {
+    match values {
+        Values::Numbers(numbers) => numbers,
+        Values::Texts(texts) => panic!("{texts:?}"),
+    }
+}
+
+fn spec(json: &str) -> SourceSpec {
+    SourceSpec::from_json(json).unwrap()
+}
+
+#[tokio::test]
+async fn every_kind_of_source_mints_in_real_time() {
+    let store = Arc::new(MemoryStore::new("default").unwrap());
+    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let node = Node::open(store, settings, Parts::system()).await.unwrap();
+    let orders = node.source(BUILTIN_DEFAULT).await.unwrap();
+    let ids = numbers(orders.mint(20_000, None, 5_000).await.unwrap());
+    assert!(ids.is_sorted_by(|one, next| one < next));
+    let Decoded::Snowflake { id, time, .. } = orders.decode(&ids[0].to_string(), None).unwrap()
+    else {
+        panic!("no snowflake")
+    };
+    assert_eq!(id, ids[0]);
+    let now = Parts::system().clock.unix_ms();
+    assert!(now.since(time) < 60_000 && time.since(now) < 1_000, "{time} at {now}");
+    let sequence = node.source(BUILTIN_NUMBERS).await.unwrap();
+    let first = numbers(sequence.mint(1_000, None, 5_000).await.unwrap());
+    assert_eq!(first, (1..=1_000).collect::<Vec<_>>());
+    node.define("events", &spec(r#"{"kind":"uuid"}"#)).await.unwrap();
+    node.define("logs", &spec(r#"{"kind":"ulid"}"#)).await.unwrap();
+    for name in ["events", "logs"] {
+        let source = node.source(name).await.unwrap();
+        let Values::Texts(texts) = source.mint(100, None, 0).await.unwrap() else { panic!() };
+        assert!(texts.is_sorted_by(|one, next| one < next), "{name}");
+        assert!(source.try_mint().is_err(), "{name} has no numbers");
+        source.decode(&texts[0], None).unwrap();
+    }
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+    assert_eq!(node.sources().await.unwrap().len(), 4);
+    assert_eq!(node.workers().await.unwrap().len(), 1);
+    node.close().await.unwrap();
+    assert!(matches!(orders.try_mint().unwrap_err().kind(), ErrorKind::Closed { .. }));
+    assert!(matches!(sequence.try_mint().unwrap_err().kind(), ErrorKind::Closed { .. }));
+    assert!(!node.store().workers(now).await.unwrap()[0].live);
+}
+
+#[tokio::test]
+async fn asking_again_gives_the_same_generator() {
+    let world = World::new();
+    let node = world.open().await;
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let one = node.source("orders").await.unwrap();
+    let two = node.source("orders").await.unwrap();
+    let mut seen = HashSet::new();
+    for _ in 0..1_000 {
+        assert!(seen.insert(one.try_mint().unwrap()) && seen.insert(two.try_mint().unwrap()));
+    }
+    assert_eq!(node.workers().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_released_slot_is_taken_up_where_it_was_left() {
+    let world = World::new();
+    let mut last = 0;
+    for _ in 0..5 {
+        let settings = NodeSettings { owner: "shop-1".into(), ..NodeSettings::default() };
+        let node = world.open_with(settings).await;
+        node.define("orders", &SourceSpec::default()).await.unwrap();
+        let source = node.source("orders").await.unwrap();
+        let id = source.try_mint().unwrap();
+        assert!(id > last);
+        last = id;
+        node.close().await.unwrap();
+        world.clock.advance_ms(1);
+        assert_eq!(node.workers().await.unwrap().len(), 1, "the same number each time");
+    }
+}
+
+#[tokio::test]
+async fn the_window_is_kept_ahead_and_readiness_with_it() {
+    let world = World::new();
+    let node = world.open().await;
+    assert!(!node.readiness().ready);
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let source = node.source("orders").await.unwrap();
+    for _ in 0..120 {
+        world.pass(1_000).await;
+        source.try_mint().unwrap();
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+    }
+}
+
+#[tokio::test]
+async fn a_disabled_source_refuses_and_an_altered_one_goes_on_without_repeating() {
+    let world = World::new();
+    let (one, two) = (world.open().await, world.open().await);
+    one.define("orders", &SourceSpec::default()).await.unwrap();
+    let (here, there) = (one.source("orders").await.unwrap(), two.source("orders").await.unwrap());
+    let mut seen = HashSet::new();
+    for round in 0..10_u32 {
+        for _ in 0..50 {
+            assert!(seen.insert(here.try_mint().unwrap()));
+            assert!(seen.insert(there.try_mint().unwrap()));
+        }
+        let policy = ["fail", "hold", "borrow", "ring", "wait"][round as usize % 5];
+        let altered = spec(&format!(r#"{{"on_rollback":"{policy}"}}"#));
+        one.alter("orders", &altered, None).await.unwrap();
+        world.pass(16_000).await;
+        let now = there.spec().on_rollback;
+        assert_eq!(now, altered.on_rollback, "the other node follows");
+        // A generator that follows another begins with the next tick.
+        world.pass(100).await;
+    }
+    one.set_enabled("orders", false).await.unwrap();
+    let error = here.try_mint().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Disabled { .. }), "{error}");
+    world.pass(16_000).await;
+    let error = there.try_mint().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Disabled { .. }), "{error}");
+    one.set_enabled("orders", true).await.unwrap();
+    assert!(seen.insert(here.try_mint().unwrap()));
+    one.delete("orders").await.unwrap();
+    assert!(matches!(here.try_mint().unwrap_err().kind(), ErrorKind::NotFound { .. }));
+    assert!(one.source("orders").await.is_err());
+    one.define("orders", &SourceSpec::default()).await.unwrap();
+    world.pass(100).await;
+    assert!(seen.insert(one.source("orders").await.unwrap().try_mint().unwrap()));
+}
+
+#[tokio::test]
+async fn definitions_that_disagree_are_refused() {
+    let world = World::new();
+    let node = world.open().await;
+    let long = SourceSpec { burst: Some(Span::from_ms(5)), ..SourceSpec::default() };
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    for other in [long, spec(r#"{"layout":"twitter"}"#), spec(r#"{"kind":"segment"}"#)] {
+        let error = node.define("orders", &other).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
+    }
+    let error = node.alter("orders", &spec(r#"{"layout":"twitter"}"#), None).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
+    for (name, json) in [("orders", r#"{"kind":"counter"}"#), ("a/b", "{}"), ("", "{}")] {
+        let error = node.define(name, &spec(json)).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Invalid { .. }), "{error}");
+    }
+    assert!(matches!(node.source("nobody").await.unwrap_err().kind(), ErrorKind::NotFound { .. }));
+}
+
+#[tokio::test]
+async fn sources_unique_in_the_namespace_share_one_generator_and_must_agree() {
+    let world = World::new();
+    let node = world.open().await;
+    let shared = spec(r#"{"unique":"namespace"}"#);
+    let mut seen = HashSet::new();
+    let mut sources = Vec::new();
+    for name in ["a", "b", "c"] {
+        node.define(name, &shared).await.unwrap();
+        sources.push(node.source(name).await.unwrap());
+    }
+    for _ in 0..500 {
+        for source in &sources {
+            assert!(seen.insert(source.try_mint().unwrap()));
+        }
+    }
+    let other = spec(r#"{"unique":"namespace","burst":"5ms"}"#);
+    let error = node.define("d", &other).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn count_and_key_are_checked() {
+    let world = World::new();
+    let node = world.open().await;
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let source = node.source("orders").await.unwrap();
+    for (count, key) in [(0, None), (1_000_001, None), (1, Some("x"))] {
+        assert!(source.mint(count, key, 0).await.is_err(), "{count} {key:?}");
+    }
+    // More than a tick holds, and no time passes: exactly what was asked for, or an error.
+    let error = source.mint(5_000, None, 0).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::TickFull { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn rows_of_a_segment_source_follow_one_another() {
+    let world = World::new();
+    let node = world.open().await;
+    let odd = spec(r#"{"kind":"segment","offset":7,"increment":3}"#);
+    node.define("numbers", &odd).await.unwrap();
+    let source = node.source("numbers").await.unwrap();
+    let row = source.row(10, 1_000).await.unwrap();
+    assert_eq!((row.first, row.last, row.increment), (7, 34, 3));
+    let next = source.row(1, 1_000).await.unwrap();
+    assert_eq!((next.first, next.last), (37, 37));
+    assert!(source.row(0, 1_000).await.is_err());
+}
+
+#[tokio::test]
+async fn a_closed_segment_source_gives_its_tail_back() {
+    let world = World::new();
+    let mut expected = 1;
+    for _ in 0..3 {
+        let node = world.open().await;
+        node.define("numbers", &spec(r#"{"kind":"segment"}"#)).await.unwrap();
+        let source = node.source("numbers").await.unwrap();
+        let ids = numbers(source.mint(10, None, 1_000).await.unwrap());
+        assert_eq!(ids, (expected..expected + 10).collect::<Vec<_>>(), "no gap");
+        expected += 10;
+        settle().await;
+        node.close().await.unwrap();
+    }
+}

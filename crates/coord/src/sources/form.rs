@@ -1,0 +1,160 @@
+//! What strangers get to see of a number: its disguise and its text.
+
+use std::collections::BTreeMap;
+
+use snowmint_core::disguise::{Disguise, DisguiseError, Keyring};
+use snowmint_core::text::{Format, Text};
+use snowmint_core::{Layout, Parts, Tick};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::spec::{DisguisePlan, DisguiseSpec, Plan};
+
+/// The keys that a server has, by the number that sources call them by.
+pub type Keyrings = BTreeMap<u32, Keyring>;
+
+/// The disguise and the text form of one source.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Form {
+    disguise: Option<Box<Disguise>>,
+    layout: Option<Layout>,
+    format: Format,
+}
+
+impl Form {
+    /// The form of a source of numbers.
+    ///
+    /// # Errors
+    /// `Invalid` when the server lacks the keys, or the keys do not fit the source.
+    pub(crate) fn new(name: &str, plan: &Plan, keys: &Keyrings) -> Result<Self> {
+        let (layout, disguise, format) = match plan {
+            Plan::Snowflake(plan) => (Some(plan.layout), plan.disguise, plan.text),
+            Plan::Segment(plan) => (None, plan.disguise, plan.text),
+            _ => return Ok(Self::default()),
+        };
+        let disguise = disguise.map(|plan| make(name, plan, layout, keys)).transpose()?;
+        Ok(Self { disguise: disguise.map(Box::new), layout, format })
+    }
+
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.disguise.is_none()
+    }
+
+    /// The ID as it leaves.
+    #[inline]
+    pub(crate) fn show(&self, name: &str, id: u64) -> Result<u64> {
+        match &self.disguise {
+            None => Ok(id),
+            Some(disguise) => disguise.apply(id).map_err(|error| refused("mint", name, &error)),
+        }
+    }
+
+    /// The ID that was shown.
+    pub(crate) fn reveal(&self, name: &str, shown: u64) -> Result<u64> {
+        match &self.disguise {
+            None => Ok(shown),
+            Some(disguise) => disguise.undo(shown).map_err(|error| refused("decode", name, &error)),
+        }
+    }
+
+    pub(crate) const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The text of a shown ID, in the source's own format unless another is asked for.
+    pub(crate) fn encode(&self, shown: u64, format: Option<Format>) -> Result<Text> {
+        format
+            .unwrap_or(self.format)
+            .encode(shown, self.layout.as_ref())
+            .map_err(|error| Error::invalid("encode", error.to_string()))
+    }
+
+    /// The shown ID of a text: in the source's own format, else in decimal.
+    pub(crate) fn decode(&self, text: &str, format: Option<Format>) -> Result<u64> {
+        let layout = self.layout.as_ref();
+        let wanted = format.unwrap_or(self.format);
+        wanted
+            .decode(text, layout)
+            .or_else(|error| match format {
+                None => Format::default().decode(text, layout).map_err(|_| error),
+                Some(_) => Err(error),
+            })
+            .map_err(|error| Error::invalid("decode", error.to_string()))
+    }
+}
+
+fn make(
+    name: &str,
+    plan: DisguisePlan,
+    layout: Option<Layout>,
+    keys: &Keyrings,
+) -> Result<Disguise> {
+    let number = plan.key();
+    let ring = *keys.get(&number).ok_or_else(|| {
+        let what = format!("source {name} is disguised with key {number}, which this server lacks");
+        Error::invalid("open source", what)
+    })?;
+    let made = match (plan, layout) {
+        (DisguisePlan::Full { .. }, Some(layout)) => Disguise::full(ring, layout),
+        (DisguisePlan::Full { bits, .. }, None) => {
+            let bits = bits.unwrap_or(63);
+            Disguise::full_numbers(ring, bits, bits)
+        }
+        (DisguisePlan::Ordered { .. }, Some(layout)) => Disguise::ordered(ring, layout),
+        (DisguisePlan::Ordered { .. }, None) => {
+            return Err(Error::invalid("open source", "an ordered disguise needs a layout"));
+        }
+    };
+    made.map_err(|error| refused("open source", name, &error))
+}
+
+fn refused(op: &'static str, name: &str, error: &DisguiseError) -> Error {
+    Error::invalid(op, format!("the disguise of source {name}: {error}"))
+}
+
+/// What a source's keys make of one fixed ID: equal for equal keys, different for nearly all others.
+/// Servers whose keys of one number differ would make the same ID twice, so the catalog remembers it.
+///
+/// # Errors
+/// As [`Form::new`]; `Invalid` for keys that are no source.
+pub(crate) fn check_value(name: &str, plan: &Plan, keys: &Keyrings) -> Result<Option<String>> {
+    let form = Form::new(name, plan, keys)?;
+    if form.is_plain() {
+        return Ok(None);
+    }
+    let sample = match form.layout {
+        Some(layout) => {
+            let parts = Parts { tick: Tick::ZERO, sequence: 1, ..Parts::default() };
+            layout.pack(parts).map_err(|error| Error::invalid("define", error.to_string()))?
+        }
+        None => 1,
+    };
+    Ok(Some(format!("{:016x}", form.show(name, sample)?)))
+}
+
+/// Compares the catalog's check value of a source's keys with this server's.
+///
+/// # Errors
+/// `Conflict` when they differ.
+pub(crate) fn compare_check(
+    name: &str,
+    stored: Option<&DisguiseSpec>,
+    plan: &Plan,
+    keys: &Keyrings,
+) -> Result<()> {
+    let Some(stored) = stored.and_then(|disguise| disguise.check.as_deref()) else {
+        return Ok(());
+    };
+    let own = check_value(name, plan, keys)?.unwrap_or_default();
+    if own == stored {
+        return Ok(());
+    }
+    let kind = ErrorKind::Conflict {
+        what: format!(
+            "this server's key for source {name} is not the one that the source was defined with"
+        ),
+        stored: format!("a key with check value {stored}"),
+        wanted: format!("a key with check value {own}"),
+    };
+    Err(Error::new("open source", kind))
+}

@@ -1,0 +1,234 @@
+//! The generators behind a snowflake source, one face for all policies.
+
+use std::fmt;
+use std::sync::Arc;
+
+use snowmint_core::generator::WaitFor;
+use snowmint_core::{
+    ClockSequence, Generator, Layout, Observer, OutOfRange, Pause, Refusal, Ring, Rollback,
+    SequenceStart, Settings, Short, UnixMillis, Window,
+};
+
+use crate::machine::Position;
+use crate::spec::{Clockwork, SnowflakePlan, StartPlan};
+
+/// The clock that a node's generators read.
+pub type NodeClock = Arc<dyn Pause + Send + Sync>;
+/// Who is told of clock steps.
+pub type NodeObserver = Arc<dyn Observer + Send + Sync>;
+
+/// What a generator's IDs are made of, and how it behaves. Two sources that share one must agree on
+/// all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Make {
+    pub(crate) layout: Layout,
+    pub(crate) clockwork: Clockwork,
+    pub(crate) burst_ms: u64,
+    pub(crate) start: StartPlan,
+}
+
+impl Make {
+    pub(crate) const fn of(plan: &SnowflakePlan) -> Self {
+        Self {
+            layout: plan.layout,
+            clockwork: plan.clockwork,
+            burst_ms: plan.burst_ms,
+            start: plan.start,
+        }
+    }
+
+    /// The same, with a lead of at least `max_ms` where the policy has one.
+    pub(crate) fn leading(mut self, max_ms: u64) -> Self {
+        if let Clockwork::Hold { lead_max_ms }
+        | Clockwork::Borrow { lead_max_ms }
+        | Clockwork::Ring { lead_max_ms } = &mut self.clockwork
+        {
+            *lead_max_ms = max_ms.max(*lead_max_ms);
+        }
+        self
+    }
+
+    /// How far IDs may lead the clock.
+    pub(crate) const fn lead_max_ms(&self) -> u64 {
+        match self.clockwork {
+            Clockwork::Hold { lead_max_ms }
+            | Clockwork::Borrow { lead_max_ms }
+            | Clockwork::Ring { lead_max_ms } => lead_max_ms,
+            Clockwork::Wait { .. } | Clockwork::Fail | Clockwork::ClockSequence => 0,
+        }
+    }
+
+    fn settings(&self, seed: u64) -> Settings {
+        let rollback = match self.clockwork {
+            Clockwork::Hold { lead_max_ms } => Rollback::Hold { lead_max_ms },
+            Clockwork::Borrow { lead_max_ms } => Rollback::Borrow { lead_max_ms },
+            Clockwork::Wait { wait_max_ms, fixed_ms: None } => {
+                Rollback::Wait(WaitFor::TwiceTheOffset { offset_max_ms: wait_max_ms })
+            }
+            Clockwork::Wait { fixed_ms: Some(wait_ms), .. } => {
+                Rollback::Wait(WaitFor::Fixed { wait_ms })
+            }
+            // The two last have generators of their own kind, which ask for this.
+            Clockwork::Fail | Clockwork::ClockSequence | Clockwork::Ring { .. } => Rollback::Fail,
+        };
+        let sequence_start = match self.start {
+            StartPlan::Zero => SequenceStart::Zero,
+            StartPlan::RandomBelow(bound) => SequenceStart::RandomBelow { bound, seed },
+            StartPlan::Carried => SequenceStart::Carried,
+        };
+        Settings { rollback, burst_ms: self.burst_ms, sequence_start, ..Settings::DEFAULT }
+    }
+}
+
+/// One slot, and what may be minted from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotWindow {
+    pub(crate) worker: u64,
+    pub(crate) clock_value: u64,
+    pub(crate) window: Window,
+}
+
+/// The generator or generators of one source.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each source, and no way round it is free"
+)]
+pub(crate) enum Minter {
+    Plain(Generator<NodeClock, NodeObserver>),
+    Values(ClockSequence<Vec<Generator<NodeClock>>, NodeClock, NodeObserver>),
+    Ring(Box<Ring<NodeClock, NodeObserver>>),
+}
+
+impl Minter {
+    /// Generators for the slots of one claim: one slot, or all clock values of one worker.
+    pub(crate) fn new(
+        make: &Make,
+        slots: &[SlotWindow],
+        clock: NodeClock,
+        observer: NodeObserver,
+        seed: u64,
+    ) -> Result<Self, OutOfRange> {
+        let settings = make.settings(seed);
+        let first = slots.first().copied().unwrap_or(SlotWindow {
+            worker: 0,
+            clock_value: 0,
+            window: Window::new(UnixMillis::ZERO, UnixMillis::ZERO),
+        });
+        match make.clockwork {
+            Clockwork::ClockSequence => {
+                let value = |slot: &SlotWindow| {
+                    let SlotWindow { worker, clock_value, window } = *slot;
+                    let clock = Arc::clone(&clock);
+                    Generator::with_observer(
+                        make.layout,
+                        worker,
+                        clock_value,
+                        settings,
+                        window,
+                        clock,
+                        (),
+                    )
+                };
+                let values: Vec<_> = slots.iter().map(value).collect::<Result<_, _>>()?;
+                Ok(Self::Values(ClockSequence::new(values, clock, observer)))
+            }
+            Clockwork::Ring { lead_max_ms } => {
+                let SlotWindow { worker, window, .. } = first;
+                let lead = Some(lead_max_ms);
+                let ring = Ring::new(make.layout, worker, lead, window, clock, observer)?;
+                Ok(Self::Ring(Box::new(ring)))
+            }
+            _ => {
+                let SlotWindow { worker, clock_value, window } = first;
+                let (layout, value) = (make.layout, clock_value);
+                Generator::with_observer(layout, worker, value, settings, window, clock, observer)
+                    .map(Self::Plain)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn try_mint(&self) -> Result<u64, Refusal> {
+        match self {
+            Self::Plain(generator) => generator.try_mint(),
+            Self::Values(values) => values.try_mint(),
+            Self::Ring(ring) => ring.try_mint(),
+        }
+    }
+
+    pub(crate) fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
+        match self {
+            Self::Plain(generator) => generator.try_fill(out),
+            Self::Values(values) => values.try_fill(out),
+            Self::Ring(ring) => ring.try_fill(out),
+        }
+    }
+
+    /// The store granted more for the slot with this index.
+    pub(crate) fn extend_to(&self, index: usize, mark: UnixMillis) {
+        match self {
+            Self::Plain(generator) => generator.extend_to(mark),
+            Self::Values(values) => {
+                if let Some(value) = values.values().get(index) {
+                    value.extend_to(mark);
+                }
+            }
+            Self::Ring(ring) => ring.extend_to(mark),
+        }
+    }
+
+    /// Closes for good, and answers for each slot the end of everything taken.
+    pub(crate) fn close(&self) -> Vec<UnixMillis> {
+        match self {
+            Self::Plain(generator) => vec![generator.close()],
+            Self::Values(values) => values.values().iter().map(Generator::close).collect(),
+            Self::Ring(ring) => vec![ring.close()],
+        }
+    }
+
+    /// Where each slot stands, and whether it is needed.
+    pub(crate) fn positions(&self) -> Vec<Position> {
+        let wanted = |taken_until| Position { taken_until, wanted: true };
+        match self {
+            Self::Plain(generator) => vec![wanted(generator.taken_until())],
+            Self::Ring(ring) => vec![wanted(ring.taken_until())],
+            Self::Values(values) => {
+                let serving = values.serving();
+                let each = values.values().iter().enumerate();
+                each.map(|(index, value)| Position {
+                    taken_until: value.taken_until(),
+                    wanted: index == serving,
+                })
+                .collect()
+            }
+        }
+    }
+
+    /// Looks at the clock, so that a step is reported while nobody mints.
+    pub(crate) fn check_clock(&self) {
+        if let Self::Plain(generator) = self {
+            generator.check_clock();
+        }
+    }
+
+    pub(crate) fn steps(&self) -> (u64, u64) {
+        match self {
+            Self::Plain(generator) => {
+                let stats = generator.stats();
+                (stats.steps_back, stats.steps_ahead)
+            }
+            _ => (0, 0),
+        }
+    }
+}
+
+impl fmt::Debug for Minter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Plain(_) => "Plain",
+            Self::Values(_) => "Values",
+            Self::Ring(_) => "Ring",
+        };
+        f.debug_struct(name).field("positions", &self.positions()).finish()
+    }
+}
