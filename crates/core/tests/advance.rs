@@ -1,5 +1,7 @@
 //! Properties of the one decision, and of generators that only retry it.
 
+#![allow(clippy::unwrap_used)] // Tests panic where something is wrong, as they should.
+
 use proptest::prelude::*;
 use snowmint_core::layout::Field;
 use snowmint_core::{

@@ -1,6 +1,7 @@
 //! The one place where this crate reads real time and really waits.
 #![allow(clippy::disallowed_methods)]
 
+use core::cell::Cell;
 use core::time::Duration;
 use std::sync::OnceLock;
 use std::thread;
@@ -27,6 +28,39 @@ const READ_US_MAX: u64 = 50;
 /// How often an interrupted reading is tried again. The last one is taken as it is.
 const READ_TRIES: u32 = 4;
 
+/// The millisecond that this thread last read, as the times at which it begins and ends: the memory
+/// of a pure function, with nothing to share or to go stale.
+#[derive(Clone, Copy)]
+struct Memo {
+    from: SystemTime,
+    until: SystemTime,
+    ms: UnixMillis,
+}
+
+std::thread_local! {
+    static MEMO: Cell<Memo> = const {
+        Cell::new(Memo {
+            from: SystemTime::UNIX_EPOCH,
+            until: SystemTime::UNIX_EPOCH,
+            ms: UnixMillis::ZERO,
+        })
+    };
+}
+
+impl Memo {
+    #[cold]
+    fn renewed(now: SystemTime) -> UnixMillis {
+        let wall = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+        let at = |ms| SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms));
+        let ms_after = ms.saturating_add(1);
+        if let (Some(from), Some(until)) = (at(ms), at(ms_after)) {
+            MEMO.set(Self { from, until, ms: UnixMillis::new(ms) });
+        }
+        UnixMillis::new(ms)
+    }
+}
+
 impl SystemClock {
     fn elapsed_us() -> u64 {
         let start = START.get_or_init(Instant::now);
@@ -42,10 +76,10 @@ impl SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn unix_ms(&self) -> UnixMillis {
-        let wall = Self::wall();
-        // Not `as_millis`, whose 128-bit arithmetic costs as much as the system call.
-        let ms = wall.as_secs().wrapping_mul(1_000).wrapping_add(u64::from(wall.subsec_millis()));
-        UnixMillis::new(ms)
+        let now = SystemTime::now();
+        let memo = MEMO.get();
+        // To compare two times is cheaper than to subtract them, and a millisecond is long.
+        if memo.from <= now && now < memo.until { memo.ms } else { Memo::renewed(now) }
     }
 
     fn read(&self) -> Reading {

@@ -44,11 +44,13 @@ where
     /// As [`Generator::try_mint`].
     #[inline]
     pub fn try_mint(&mut self) -> Result<u64, Refusal> {
-        let open_ms = self.generator.clock().glance().get().wrapping_sub(self.open_from_ms);
         let id = self.id;
-        if id != self.end && open_ms < self.unit_ms {
-            self.id = id.wrapping_add(self.stride);
-            return Ok(id);
+        if id != self.end {
+            let open_ms = self.generator.clock().glance().get().wrapping_sub(self.open_from_ms);
+            if open_ms < self.unit_ms {
+                self.id = id.wrapping_add(self.stride);
+                return Ok(id);
+            }
         }
         // The cold call gets no reference to the lane, so that a loop keeps the lane in registers.
         self.clear();
