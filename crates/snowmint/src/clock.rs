@@ -85,6 +85,11 @@ impl HandleClock {
         std::process::id() != self.pid
     }
 
+    #[cfg(test)]
+    pub(crate) fn pretend_fork(&mut self) {
+        self.pid = self.pid.wrapping_add(1);
+    }
+
     /// Elapsed time that counts suspend, to compare the wall clock with.
     pub(crate) fn elapsed_with_suspend(&self) -> ElapsedMillis {
         match &self.kind {

@@ -280,3 +280,6 @@ fn without_file(layout: &Layout, clock: &HandleClock, catch_up_ms: u64) -> snowm
 fn tick_start(layout: &Layout, time: UnixMillis) -> UnixMillis {
     layout.tick_at(time).map_or(layout.epoch(), |tick| layout.start_of(tick))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! A handle allocates nothing per ID, and its size is known.
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod common;
+
+use allocation_counter::measure;
+use common::TempDir;
+use snowmint::{ClockChoice, Error, Lane, Layout, Snowflake};
+
+#[test]
+fn minting_allocates_nothing_in_steady_state() {
+    for clock in [ClockChoice::Precise, ClockChoice::Cached] {
+        let dir = TempDir::new();
+        let ids = Snowflake::builder()
+            .layout(Layout::TWITTER)
+            .worker(7)
+            .data_dir(dir.path())
+            .clock(clock)
+            .build()
+            .unwrap();
+        let mut lane = ids.lane(64);
+        let mut batch = [0; 64];
+        let mut work = || {
+            for _ in 0..10_000 {
+                ids.mint().unwrap();
+                lane.mint().unwrap();
+            }
+            for _ in 0..100 {
+                ids.fill(&mut batch).unwrap();
+            }
+        };
+        work();
+        // Twice a second the window is extended, and its record is put together. Everything else
+        // allocates nothing: so of a few runs, which take milliseconds, one is without.
+        let counts: Vec<u64> = (0..5).map(|_| measure(&mut work).count_total).collect();
+        assert!(counts.contains(&0), "{clock:?}: {counts:?}");
+        assert!(counts.iter().sum::<u64>() < 200, "{clock:?}: {counts:?}");
+    }
+}
+
+#[test]
+fn handles_are_small() {
+    assert_eq!(size_of::<Snowflake>(), size_of::<usize>());
+    assert_eq!(size_of::<Error>(), size_of::<usize>());
+    assert_eq!(size_of::<Result<u64, Error>>(), 2 * size_of::<usize>());
+    assert!(size_of::<Lane>() <= 12 * size_of::<usize>(), "{}", size_of::<Lane>());
+}
