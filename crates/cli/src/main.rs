@@ -2,10 +2,12 @@
 
 mod client;
 mod cmd;
+mod config;
 mod exit;
 mod id;
 mod input;
 mod output;
+mod store;
 mod when;
 
 use std::process::ExitCode;

@@ -36,6 +36,11 @@ impl Output {
         self.line(json)
     }
 
+    /// Lines as they are.
+    pub(crate) fn text(&mut self, text: &str) -> Outcome {
+        self.inner.write_all(text.as_bytes()).map_err(failure)
+    }
+
     /// Hands everything over.
     pub(crate) fn flush(&mut self) -> Outcome {
         self.inner.flush().map_err(failure)

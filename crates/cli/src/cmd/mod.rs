@@ -1,6 +1,8 @@
 //! The commands: one file each.
 
+mod config;
 mod decode;
+mod doctor;
 mod encode;
 mod layout;
 mod mint;
@@ -37,6 +39,8 @@ enum Command {
     Layout(layout::Layout),
     Source(Box<source::Source>),
     Worker(worker::Worker),
+    Config(config::Config),
+    Doctor(doctor::Doctor),
     Verify(verify::Verify),
 }
 
@@ -49,6 +53,8 @@ impl Snowmint {
             Command::Layout(command) => command.run(),
             Command::Source(command) => command.run(),
             Command::Worker(command) => command.run(),
+            Command::Config(command) => command.run(),
+            Command::Doctor(command) => command.run(),
             Command::Verify(command) => command.run(),
         }
     }

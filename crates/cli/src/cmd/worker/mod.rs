@@ -1,5 +1,7 @@
 //! `snowmint worker`: who holds which worker number, until when.
 
+mod fast_forward;
+
 use clap::{Args, Subcommand};
 use snowmint_wire::http::{WorkerBody, WorkersBody};
 
@@ -7,11 +9,12 @@ use crate::client::{Client, DEFAULT_SERVER};
 use crate::exit::Outcome;
 use crate::output::Output;
 
-/// Show who holds which worker number, and until when.
+/// Show who holds which worker number and until when; and the operator's way out.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker list
-  snowmint worker list --server http://ids.example:7700 --json")]
+  snowmint worker list --server http://ids.example:7700 --json
+  snowmint worker fast-forward --data-dir /var/lib/snowmint")]
 pub(crate) struct Worker {
     #[command(subcommand)]
     action: Action,
@@ -21,6 +24,7 @@ pub(crate) struct Worker {
 enum Action {
     /// All worker numbers that were ever held.
     List(List),
+    FastForward(fast_forward::FastForward),
 }
 
 #[derive(Debug, Args)]
@@ -35,10 +39,18 @@ struct List {
 
 impl Worker {
     pub(crate) fn run(self) -> Outcome {
-        let Action::List(list) = self.action;
-        let WorkersBody { workers } = Client::new(&list.server)?.get("/v1/workers")?;
+        match self.action {
+            Action::List(list) => list.run(),
+            Action::FastForward(forward) => forward.run(),
+        }
+    }
+}
+
+impl List {
+    fn run(self) -> Outcome {
+        let WorkersBody { workers } = Client::new(&self.server)?.get("/v1/workers")?;
         let mut out = Output::new();
-        if list.json {
+        if self.json {
             workers.iter().try_for_each(|worker| out.json(worker))?;
         } else {
             table(&workers, &mut out)?;

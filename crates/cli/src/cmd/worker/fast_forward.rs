@@ -1,0 +1,182 @@
+//! `snowmint worker fast-forward`: the way out when a store or a journal is refused.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::journal::{self, DataDir, Record};
+use snowmint_coord::{ErrorKind, FastForward as Forward, Mark};
+use snowmint_core::UnixMillis;
+
+use crate::exit::{Failure, Outcome, complain};
+use crate::output::Output;
+use crate::store;
+use crate::when::{self, Zone};
+
+/// How far ahead of its clock a node may have been granted time: its window, and the distance that
+/// clocks may have from each other, twice for good measure.
+const AHEAD_MS: u64 = 2 * (30_000 + 10_000);
+
+/// Move a restored or replaced store past everything that was ever promised, and set the journal
+/// aside.
+///
+/// Needed when `serve` refuses to start because the store went back, is another one, or because the
+/// journal is a copy or damaged. Stop every server of the store first. Nothing is ever moved back.
+/// Worker marks go past this machine's clock and the journal's marks, so the clock must be right;
+/// minting can begin some time later, which is printed. Numbers of segment sources that only the lost
+/// store knew must be named with --segment.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint worker fast-forward --dry-run
+  snowmint worker fast-forward --data-dir /var/lib/snowmint
+  snowmint worker fast-forward --segment invoices=500000 --new-identity")]
+pub(crate) struct FastForward {
+    /// The data directory, which no server may be using.
+    #[arg(long, value_name = "DIR", default_value = "./snowmint-data")]
+    data_dir: PathBuf,
+    /// The store; without it, the one in the data directory.
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// The namespace.
+    #[arg(long, value_name = "NS", default_value = "default")]
+    namespace: String,
+    /// Also move worker marks up to this time.
+    #[arg(long, value_name = "TIME")]
+    mark: Option<String>,
+    /// The next number of a segment source, at least; may be given several times.
+    #[arg(long, value_name = "SOURCE=NUMBER", value_parser = segment)]
+    segment: Vec<(String, Mark)>,
+    /// Give the store a new identity, so that whoever knew the old one refuses it.
+    #[arg(long)]
+    new_identity: bool,
+    /// Only say what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn segment(text: &str) -> Result<(String, Mark), String> {
+    let (name, number) = text.split_once('=').ok_or("write SOURCE=NUMBER")?;
+    check_name("source", name).map_err(|kind| kind.to_string())?;
+    let number = number.parse().map_err(|_| format!("{number:?} is no number"))?;
+    Ok((name.to_owned(), Mark::new(number)))
+}
+
+impl FastForward {
+    pub(crate) fn run(self) -> Outcome {
+        let url = self.store.clone().unwrap_or_else(|| store::default_url(&self.data_dir));
+        if let Some(file) = store::file(&url)
+            && !file.is_file()
+        {
+            return Err(Failure::usage(format!("there is no store {}", file.display())));
+        }
+        let lock = self.data_dir.is_dir().then(|| DataDir::lock(&self.data_dir)).transpose()?;
+        let journal = self.journal(lock.as_ref())?;
+        let now = when::now();
+        let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
+        let forward = plan(&journal, mark.map_err(Failure::usage)?, &self.segment, now);
+        let forward = Forward { new_identity: self.new_identity, ..forward };
+
+        let mut out = Output::new();
+        let mark = Zone::default().show(forward.marks_at_least.unix_millis());
+        out.line(format_args!("worker marks: at least {mark}"))?;
+        for (name, mark) in &forward.segments {
+            out.line(format_args!("next number of {name}: at least {mark}"))?;
+        }
+        out.line(format_args!("writes: at least {}", forward.writes_at_least))?;
+        out.flush()?;
+        if self.dry_run {
+            complain("nothing was changed (--dry-run)");
+            return Ok(());
+        }
+        let identity = store::runtime()?.block_on(async {
+            let store = store::open(&url, &self.namespace).await?;
+            let identity = store.fast_forward(&forward).await?;
+            store.close().await?;
+            Ok::<_, Failure>(identity)
+        })?;
+        out.line(format_args!("store: {} with {} writes", identity.id, identity.writes))?;
+        if let Some(lock) = &lock
+            && let Some(aside) = journal::set_aside(lock)?
+        {
+            out.line(format_args!("journal: set aside as {}", aside.display()))?;
+        }
+        out.flush()
+    }
+
+    /// What the journal knows; nothing when there is none.
+    fn journal(&self, lock: Option<&DataDir>) -> Outcome<Record> {
+        let Some(lock) = lock else { return Ok(Record::default()) };
+        match journal::inspect(lock) {
+            Ok(record) => Ok(record),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
+                Ok(Record::default())
+            }
+            // What it knew is lost: somebody has to say up to when IDs may have been minted.
+            Err(error) if self.mark.is_none() => Err(Failure::usage(format!(
+                "the journal cannot be read, so name with --mark a time that no ID has reached: {}",
+                error.kind()
+            ))),
+            Err(_) => Ok(Record::default()),
+        }
+    }
+}
+
+/// What must be moved, and how far.
+fn plan(
+    journal: &Record,
+    mark: Option<UnixMillis>,
+    segments: &[(String, Mark)],
+    now: UnixMillis,
+) -> Forward {
+    let leases = journal.leases.iter().map(|lease| lease.mark);
+    let named = mark.map(Mark::from);
+    let marks_at_least = leases
+        .chain(named)
+        .fold(Mark::from(now.saturating_add(AHEAD_MS)), |highest, mark| highest.max(mark));
+    let mut all = journal.segments.clone();
+    for (name, mark) in segments {
+        let known = all.entry(name.clone()).or_insert(*mark);
+        *known = (*known).max(*mark);
+    }
+    Forward {
+        marks_at_least,
+        segments: all.into_iter().collect(),
+        writes_at_least: journal.writes,
+        new_identity: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::Term;
+    use snowmint_coord::journal::JournalLease;
+
+    use super::*;
+
+    #[test]
+    fn everything_known_is_passed() {
+        let now = UnixMillis::new(1_000_000);
+        let lease = |mark| JournalLease {
+            pool: "workers-10".into(),
+            slot: 0,
+            term: Term::new(1),
+            mark: Mark::new(mark),
+            released: false,
+        };
+        let journal = Record {
+            writes: 7,
+            leases: vec![lease(5), lease(9_000_000)],
+            segments: [("a".to_owned(), Mark::new(50))].into(),
+            ..Record::default()
+        };
+        let named = [("a".to_owned(), Mark::new(40)), ("b".to_owned(), Mark::new(3))];
+        let forward = plan(&journal, None, &named, now);
+        assert_eq!(forward.marks_at_least, Mark::new(9_000_000));
+        assert_eq!(forward.writes_at_least, 7);
+        assert_eq!(forward.segments, [("a".into(), Mark::new(50)), ("b".into(), Mark::new(3))]);
+        let bare = plan(&Record::default(), None, &[], now);
+        assert_eq!(bare.marks_at_least, Mark::from(now.saturating_add(AHEAD_MS)));
+        let named = plan(&Record::default(), Some(UnixMillis::new(u64::MAX >> 1)), &[], now);
+        assert_eq!(named.marks_at_least, Mark::new(u64::MAX >> 1));
+    }
+}

@@ -1,0 +1,42 @@
+//! The options by which a command finds its configuration.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Config, Given};
+use crate::exit::Outcome;
+
+/// Where the configuration is, and what is said over it.
+#[derive(Debug, Args)]
+pub(crate) struct Chosen {
+    /// The configuration file; without it, defaults and the environment.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the lock, the journal and the default store are.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<String>,
+    /// The store: sqlite:PATH, or memory: (which forgets everything).
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// What separates two users of one store.
+    #[arg(long, value_name = "NS")]
+    namespace: Option<String>,
+}
+
+impl Chosen {
+    /// The configuration, with these and `more` options over it.
+    pub(crate) fn load(self, more: Vec<Given>) -> Outcome<Config> {
+        let own = [
+            ("server.data_dir", "--data-dir", self.data_dir),
+            ("store.url", "--store", self.store),
+            ("store.namespace", "--namespace", self.namespace),
+        ];
+        let mut flags: Vec<Given> = own
+            .into_iter()
+            .filter_map(|(key, name, text)| Some(Given::flag(key, name, text?)))
+            .collect();
+        flags.extend(more);
+        Config::load(self.config.as_deref(), flags)
+    }
+}

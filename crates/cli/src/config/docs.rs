@@ -1,0 +1,56 @@
+//! What each key means. A test holds this table to the keys that there are.
+
+/// A section's line, and its keys with theirs.
+type Section = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// All sections, in the order in which they are printed.
+pub(super) const SECTIONS: &[Section] = &[
+    (
+        "server",
+        "This process.",
+        &[
+            (
+                "data_dir",
+                "Where the lock, the journal and the default store are. One process at a time.",
+            ),
+            ("http", "Where HTTP is spoken: an address and a port. Port 0 picks a free one."),
+            ("resp", "Where RESP, the protocol of Redis, is spoken."),
+            (
+                "owner",
+                "What this process is called in listings, and by which it wishes for the worker number it had before. Empty: the name of the host.",
+            ),
+        ],
+    ),
+    (
+        "store",
+        "Where marks and definitions live.",
+        &[
+            (
+                "url",
+                "sqlite:PATH or memory: (which forgets everything and needs --ephemeral). Empty: sqlite:DIR/snowmint.db in server.data_dir.",
+            ),
+            ("namespace", "What separates two users of one store."),
+        ],
+    ),
+    (
+        "log",
+        "Logs go to standard error.",
+        &[(
+            "filter",
+            "error, warn, info, debug or trace; also for parts: info,snowmint_coord=debug.",
+        )],
+    ),
+    (
+        "disguise.keys",
+        "The keys of sources with a disguise, by number: 1 = \"file:PATH\" or 1 = \"env:NAME\". Add a new number to rotate; keep old ones as long as their IDs are decoded.",
+        &[],
+    ),
+    (
+        "sources",
+        "Sources. Those below are defined in the store at the start, if they are not there yet.",
+        &[(
+            "builtin",
+            "Whether the sources default, numbers and counters exist without being defined.",
+        )],
+    ),
+];

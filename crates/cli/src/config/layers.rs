@@ -1,0 +1,276 @@
+//! One given value after the other, each with the place it came from, so that every mistake can be
+//! pointed at.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt;
+
+use serde::Deserialize as _;
+use toml::de::DeTable;
+use toml::{Table, Value};
+
+use super::Config;
+use crate::exit::{Failure, Outcome};
+
+/// What every variable of the environment starts with.
+const PREFIX: &str = "SNOWMINT_";
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    File { path: String, line: usize },
+    Environment { name: String },
+    Flag { name: &'static str },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, line } => write!(f, "{path}, line {line}"),
+            Self::Environment { name } => write!(f, "environment variable {name}"),
+            Self::Flag { name } => f.write_str(name),
+        }
+    }
+}
+
+/// One value for one key.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    /// The key, cut at its dots.
+    pub(super) path: Vec<String>,
+    pub(super) value: Raw,
+    pub(super) origin: Origin,
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug)]
+pub(super) enum Raw {
+    /// With a type, in a file.
+    Typed(Value),
+    /// As a text that has to become the key's type.
+    Text(String),
+}
+
+impl Given {
+    /// A value from the command line.
+    pub(crate) fn flag(key: &str, name: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            path: key.split('.').map(str::to_owned).collect(),
+            value: Raw::Text(text.into()),
+            origin: Origin::Flag { name },
+        }
+    }
+
+    pub(super) fn key(&self) -> String {
+        self.path.join(".")
+    }
+
+    /// A message that names the place and the key.
+    pub(super) fn refused(&self, why: impl fmt::Display) -> Failure {
+        Failure::usage(format!("{}: {}: {why}", self.origin, self.key().escape_debug()))
+    }
+
+    /// The value in the type that `schema` has.
+    fn typed(&self, schema: &Value) -> Outcome<Value> {
+        let wanted = match schema {
+            Value::String(_) => "a text",
+            Value::Integer(_) => "a whole number",
+            Value::Boolean(_) => "true or false",
+            _ => "a table",
+        };
+        let found = match (&self.value, schema) {
+            (Raw::Typed(value), _) if value.same_type(schema) => Some(value.clone()),
+            (Raw::Text(text), Value::String(_)) => Some(Value::String(text.clone())),
+            (Raw::Text(text), Value::Integer(_)) => text.parse().ok().map(Value::Integer),
+            (Raw::Text(text), Value::Boolean(_)) => text.parse().ok().map(Value::Boolean),
+            _ => None,
+        };
+        found.ok_or_else(|| self.refused(format_args!("it takes {wanted}, not {}", self.value)))
+    }
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Typed(Value::Table(_)) => f.write_str("a table"),
+            Self::Typed(value) => write!(f, "{value}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+        }
+    }
+}
+
+/// The values of a TOML file, in the order of their keys.
+pub(super) fn of_file(text: &str, path: &str) -> Outcome<Vec<Given>> {
+    let wrong = |error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| line_at(text, span.start));
+        Failure::usage(format!("{path}, line {line}: {}", error.message()))
+    };
+    let table: Table = text.parse().map_err(wrong)?;
+    let places = DeTable::parse(text).map_err(wrong)?;
+    let mut lines = HashMap::new();
+    find_lines(text, &mut Vec::new(), places.get_ref(), &mut lines);
+    let mut given = Vec::new();
+    flatten(&mut Vec::new(), table, &mut |key: &[String], value| {
+        let line = lines.get(key).copied().unwrap_or(1);
+        let origin = Origin::File { path: path.to_owned(), line };
+        given.push(Given { path: key.to_vec(), value: Raw::Typed(value), origin });
+    });
+    Ok(given)
+}
+
+/// Calls `leaf` with everything that is no table, and with empty tables.
+fn flatten(path: &mut Vec<String>, table: Table, leaf: &mut impl FnMut(&[String], Value)) {
+    for (key, value) in table {
+        path.push(key);
+        match value {
+            Value::Table(inner) if !inner.is_empty() => flatten(path, inner, leaf),
+            value => leaf(path, value),
+        }
+        path.pop();
+    }
+}
+
+fn find_lines(
+    text: &str,
+    path: &mut Vec<String>,
+    table: &DeTable<'_>,
+    lines: &mut HashMap<Vec<String>, usize>,
+) {
+    for (key, value) in table {
+        path.push(key.get_ref().to_string());
+        lines.insert(path.clone(), line_at(text, key.span().start));
+        if let Some(inner) = value.get_ref().as_table() {
+            find_lines(text, path, inner, lines);
+        }
+        path.pop();
+    }
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1
+}
+
+/// The values of `SNOWMINT_SECTION__KEY`. Variables without `__` are none of these: orchestrators
+/// make such up from a service's name (`SNOWMINT_SERVICE_HOST`).
+pub(super) fn of_environment(
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> Outcome<Vec<Given>> {
+    let mut given = Vec::new();
+    for (name, value) in variables {
+        let Some(name) = name.to_str() else { continue };
+        let Some(key) = name.strip_prefix(PREFIX).filter(|key| key.contains("__")) else {
+            continue;
+        };
+        let origin = Origin::Environment { name: name.to_owned() };
+        let Some(value) = value.to_str() else {
+            return Err(Failure::usage(format!("{origin}: its value is not text")));
+        };
+        let path = key.to_ascii_lowercase().split("__").map(str::to_owned).collect();
+        given.push(Given { path, value: Raw::Text(value.to_owned()), origin });
+    }
+    // The environment has no order of its own.
+    given.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(given)
+}
+
+/// The configuration with one value changed.
+pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
+    let internal =
+        |error: &dyn fmt::Display| given.refused(format_args!("internal error: {error}"));
+    let mut whole = Table::try_from(config).map_err(|error| internal(&error))?;
+    let (Some(last), parents) = (given.path.last(), given.path.len() - 1) else {
+        return Err(unknown(given, &whole));
+    };
+    let mut table = &mut whole;
+    for part in given.path.iter().take(parents) {
+        match table.get_mut(part) {
+            Some(Value::Table(inner)) => table = inner,
+            _ => return Err(unknown(given, &schema())),
+        }
+    }
+    let is_open =
+        given.path.len() == 3 && given.path.starts_with(&["disguise".into(), "keys".into()]);
+    match table.get(last) {
+        // An empty section changes nothing.
+        Some(Value::Table(_)) if matches!(&given.value, Raw::Typed(Value::Table(_))) => {
+            return Ok(config.clone());
+        }
+        Some(old) => {
+            let value = given.typed(old)?;
+            table.insert(last.clone(), value);
+        }
+        None if is_open => {
+            let value = given.typed(&Value::String(String::new()))?;
+            table.insert(last.clone(), value);
+        }
+        None => return Err(unknown(given, &schema())),
+    }
+    Config::deserialize(whole).map_err(|error| {
+        given.refused(format_args!("{} is not possible: {}", given.value, error.message()))
+    })
+}
+
+/// Every key with its default.
+pub(super) fn schema() -> Table {
+    // Plain data with text keys always becomes a table.
+    Table::try_from(Config::default()).unwrap_or_default()
+}
+
+/// Every key of a table, with dots.
+pub(super) fn keys(table: &Table) -> Vec<String> {
+    let mut keys = Vec::new();
+    flatten(&mut Vec::new(), table.clone(), &mut |path: &[String], _| keys.push(path.join(".")));
+    keys
+}
+
+fn unknown(given: &Given, schema: &Table) -> Failure {
+    let key = given.key();
+    let near = keys(schema)
+        .into_iter()
+        .map(|known| (distance(&known, &key), known))
+        .min()
+        .filter(|(distance, _)| *distance <= 3);
+    match near {
+        Some((_, known)) => {
+            given.refused(format_args!("there is no such key; did you mean {known}?"))
+        }
+        None => given.refused("there is no such key; `snowmint config` prints them all"),
+    }
+}
+
+/// How many letters must be changed, added or taken away to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut diagonal = i;
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+        for (j, b) in other.iter().enumerate() {
+            let (left, above) = (row[j], row[j + 1]);
+            row[j + 1] = (diagonal + usize::from(a != *b)).min(left + 1).min(above + 1);
+            diagonal = above;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_count_letters() {
+        for (one, other, wanted) in [
+            ("", "", 0),
+            ("http", "htpp", 1),
+            ("resp", "res", 1),
+            ("a", "xyz", 3),
+            ("server.http", "server.htttp", 1),
+        ] {
+            assert_eq!(distance(one, other), wanted, "{one} {other}");
+            assert_eq!(distance(other, one), wanted, "{other} {one}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Configuration: what can be set, and its defaults. Three layers give the values: a TOML file, the
+//! environment, and the command line, each over the one before.
+//!
+//! The defaults are the schema: a key exists because [`Config::default`] has it, and takes the type
+//! that its default has. So a key that is documented, printed, checked and used is one and the same.
+
+mod chosen;
+mod docs;
+mod layers;
+mod sources;
+mod template;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use snowmint_coord::spec::SourceSpec;
+
+pub(crate) use chosen::Chosen;
+pub(crate) use layers::{Given, Origin};
+pub(crate) use template::template;
+
+use crate::exit::{Failure, Outcome};
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    pub(crate) server: ServerSection,
+    pub(crate) store: StoreSection,
+    pub(crate) log: LogSection,
+    pub(crate) disguise: DisguiseSection,
+    pub(crate) sources: SourcesSection,
+    /// `[sources.NAME]`, by name; and where each was first named.
+    #[serde(skip)]
+    pub(crate) defined: BTreeMap<String, Defined>,
+}
+
+/// `[server]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerSection {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) http: String,
+    pub(crate) resp: String,
+    pub(crate) owner: String,
+}
+
+impl Default for ServerSection {
+    fn default() -> Self {
+        Self {
+            data_dir: "./snowmint-data".into(),
+            http: "127.0.0.1:7700".into(),
+            resp: "127.0.0.1:7701".into(),
+            owner: String::new(),
+        }
+    }
+}
+
+/// `[store]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct StoreSection {
+    pub(crate) url: String,
+    pub(crate) namespace: String,
+}
+
+impl Default for StoreSection {
+    fn default() -> Self {
+        Self { url: String::new(), namespace: "default".into() }
+    }
+}
+
+/// `[log]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LogSection {
+    pub(crate) filter: String,
+}
+
+impl Default for LogSection {
+    fn default() -> Self {
+        Self { filter: "info".into() }
+    }
+}
+
+/// `[disguise]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct DisguiseSection {
+    /// Where the key of each number is: `file:PATH` or `env:NAME`.
+    pub(crate) keys: BTreeMap<String, String>,
+}
+
+/// `[sources]`, but for the sources themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SourcesSection {
+    pub(crate) builtin: bool,
+}
+
+impl Default for SourcesSection {
+    fn default() -> Self {
+        Self { builtin: true }
+    }
+}
+
+/// A source of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Defined {
+    pub(crate) spec: SourceSpec,
+    pub(crate) origin: Origin,
+}
+
+impl Config {
+    /// The configuration of a file (if any), this process's environment, and the command line.
+    pub(crate) fn load(file: Option<&Path>, flags: Vec<Given>) -> Outcome<Self> {
+        let mut given = Vec::new();
+        if let Some(file) = file {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                Failure::usage(format!("{} cannot be read: {error}", file.display()))
+            })?;
+            given.extend(layers::of_file(&text, &file.display().to_string())?);
+        }
+        given.extend(layers::of_environment(std::env::vars_os())?);
+        given.extend(flags);
+        Self::from_layers(given)
+    }
+
+    /// The defaults, changed by each given value in turn.
+    fn from_layers(given: Vec<Given>) -> Outcome<Self> {
+        let mut config = Self::default();
+        let mut defined = BTreeMap::new();
+        for given in given {
+            if !sources::take(&given, &mut defined)? {
+                config = layers::apply(&config, &given)?;
+            }
+        }
+        config.defined = defined;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Where the store is.
+    pub(crate) fn store_url(&self) -> String {
+        if self.store.url.is_empty() {
+            return crate::store::default_url(&self.server.data_dir);
+        }
+        self.store.url.clone()
+    }
+
+    /// What a single value cannot show.
+    fn check(&self) -> Outcome {
+        if let Err(kind) = snowmint_coord::catalog::check_name("namespace", &self.store.namespace) {
+            return Err(Failure::usage(format!("store.namespace: {kind}")));
+        }
+        for (name, source) in &self.defined {
+            let origin = &source.origin;
+            source
+                .spec
+                .check()
+                .map_err(|error| Failure::usage(format!("{origin}: sources.{name}: {error}")))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

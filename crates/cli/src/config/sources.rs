@@ -1,0 +1,63 @@
+//! `[sources.NAME]`: the same keys as everywhere, checked by the same table.
+
+use std::collections::BTreeMap;
+
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::spec::{SourceSpec, keys};
+use toml::Value;
+
+use super::Defined;
+use super::layers::{Given, Raw};
+use crate::exit::Outcome;
+
+/// Takes a value that belongs to a source; false if it belongs to something else.
+pub(super) fn take(given: &Given, defined: &mut BTreeMap<String, Defined>) -> Outcome<bool> {
+    let [section, name, key @ ..] = given.path.as_slice() else { return Ok(false) };
+    if section != "sources" || (key.is_empty() && !is_table(&given.value)) {
+        return Ok(false);
+    }
+    if let Err(kind) = check_name("source", name) {
+        return Err(given.refused(kind));
+    }
+    let source = defined
+        .entry(name.clone())
+        .or_insert_with(|| Defined { spec: SourceSpec::default(), origin: given.origin.clone() });
+    // An empty table is a source with every default.
+    if is_table(&given.value) && (key.is_empty() || is_table_key(key)) {
+        return Ok(true);
+    }
+    let key = key.join(".");
+    let text = as_text(given, &key)?;
+    source.spec.set(&key, &text).map_err(|error| given.refused(error))?;
+    Ok(true)
+}
+
+fn is_table(value: &Raw) -> bool {
+    matches!(value, Raw::Typed(Value::Table(_)))
+}
+
+/// Whether some key begins with this one and a dot.
+fn is_table_key(key: &[String]) -> bool {
+    let start = format!("{}.", key.join("."));
+    keys::KEYS.iter().any(|key| key.name.starts_with(&start))
+}
+
+/// The value as the text that `SourceSpec::set` takes, if it is written in the key's type.
+fn as_text(given: &Given, key: &str) -> Outcome<String> {
+    let value = match &given.value {
+        Raw::Text(text) => return Ok(text.clone()),
+        Raw::Typed(value) => value,
+    };
+    let takes = keys::find(key).map(|key| key.takes);
+    let wanted = match (takes, value) {
+        (Some(keys::Takes::Text), Value::String(text)) => return Ok(text.clone()),
+        (Some(keys::Takes::Number), Value::Integer(number)) => return Ok(number.to_string()),
+        (Some(keys::Takes::Flag), Value::Boolean(flag)) => return Ok(flag.to_string()),
+        // What the key is not, or what is not available, is better said by the table itself.
+        (None | Some(keys::Takes::Table), _) => return Ok(given.value.to_string()),
+        (Some(keys::Takes::Text), _) => "a text in quotes",
+        (Some(keys::Takes::Number), _) => "a whole number",
+        (Some(keys::Takes::Flag), _) => "true or false",
+    };
+    Err(given.refused(format_args!("it takes {wanted}, not {}", given.value)))
+}

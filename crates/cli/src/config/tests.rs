@@ -1,0 +1,141 @@
+use super::layers::{keys, of_environment, of_file, schema};
+use super::*;
+
+fn load(file: &str, environment: &[(&str, &str)], flags: Vec<Given>) -> Result<Config, String> {
+    let mut given = of_file(file, "snowmint.toml").map_err(said)?;
+    let variables = environment.iter().map(|(name, value)| (name.into(), value.into()));
+    given.extend(of_environment(variables).map_err(said)?);
+    given.extend(flags);
+    Config::from_layers(given).map_err(said)
+}
+
+fn said(failure: Failure) -> String {
+    match failure {
+        Failure::Said { exit, message } => {
+            assert_eq!(exit as u8, 2);
+            message
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_printed_file_has_every_key_and_changes_nothing() {
+    let template = template();
+    let read: toml::Table = template.parse().unwrap();
+    assert_eq!(keys(&read), keys(&schema()));
+    assert_eq!(read, schema());
+    assert_eq!(load(&template, &[], Vec::new()), Ok(Config::default()));
+    for key in snowmint_coord::spec::keys::KEYS {
+        assert!(template.contains(&format!("  {}: ", key.name)), "{} is missing", key.name);
+    }
+    assert!(template.lines().all(|line| line.chars().count() <= 120));
+}
+
+#[test]
+fn the_printed_example_can_be_taken_as_it_is() {
+    let template = template();
+    let taken: String = template
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(code) if !code.is_empty() && !code.starts_with(' ') => format!("{code}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let config = load(&taken, &[], Vec::new()).unwrap();
+    let orders = &config.defined["orders"].spec;
+    assert_eq!(orders.layout.as_deref(), Some("twitter,epoch=2026-01-01T00:00:00Z"));
+    assert_eq!(orders.prefill.as_ref().unwrap().enabled, Some(false));
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_file() {
+    let file = "[server]\nhttp = \"h:1\"\nresp = \"h:2\"\nowner = \"file\"\n";
+    let environment = [("SNOWMINT_SERVER__RESP", "h:3"), ("SNOWMINT_SERVER__OWNER", "environment")];
+    let flags = vec![Given::flag("server.owner", "--owner", "flag")];
+    let server = load(file, &environment, flags).unwrap().server;
+    assert_eq!((&*server.http, &*server.resp, &*server.owner), ("h:1", "h:3", "flag"));
+}
+
+#[test]
+fn sources_come_from_every_layer_with_the_keys_they_have_everywhere() {
+    let file = "[sources]\nbuiltin = false\n[sources.a]\nlayout = \"twitter\"\nburst = \"5ms\"\n\
+                [sources.a.prefill]\nenabled = false\n[sources.\"b.c\"]\nkind = \"segment\"\nstep.min = 7\n[sources.plain]\n";
+    let environment = [("SNOWMINT_SOURCES__A__LAYOUT", "discord"), ("SNOWMINT_SERVICE_HOST", "x")];
+    let config = load(file, &environment, Vec::new()).unwrap();
+    assert!(!config.sources.builtin);
+    assert_eq!(config.defined.keys().collect::<Vec<_>>(), ["a", "b.c", "plain"]);
+    assert_eq!(config.defined["a"].spec.layout.as_deref(), Some("discord"));
+    assert_eq!(config.defined["b.c"].spec.step.as_ref().unwrap().min, Some(7));
+    assert_eq!(config.defined["plain"].spec, SourceSpec::default());
+}
+
+#[test]
+fn mistakes_name_the_place_the_key_and_what_would_be_right() {
+    for (file, message) in [
+        (
+            "[server]\nhtpp = \"x\"",
+            "snowmint.toml, line 2: server.htpp: there is no such key; did you mean server.http?",
+        ),
+        (
+            "[sever]\nhttp = \"x\"",
+            "snowmint.toml, line 2: sever.http: there is no such key; did you mean server.http?",
+        ),
+        (
+            "\nport = 1",
+            "snowmint.toml, line 2: port: there is no such key; `snowmint config` prints them all",
+        ),
+        (
+            "[server]\n\nhttp = 7700",
+            "snowmint.toml, line 3: server.http: it takes a text, not 7700",
+        ),
+        ("server = 5", "snowmint.toml, line 1: server: it takes a table, not 5"),
+        (
+            "[server.http]\nx = 1",
+            "snowmint.toml, line 2: server.http.x: there is no such key; did you mean server.http?",
+        ),
+        (
+            "[sources]\nbuiltin = \"no\"",
+            "snowmint.toml, line 2: sources.builtin: it takes true or false, not \"no\"",
+        ),
+        (
+            "[sources.a]\nlayout = 5",
+            "snowmint.toml, line 2: sources.a.layout: it takes a text in quotes, not 5",
+        ),
+        (
+            "[sources.a]\nstep.min = \"5\"",
+            "snowmint.toml, line 2: sources.a.step.min: it takes a whole number, not \"5\"",
+        ),
+        (
+            "[disguise.keys]\n1 = 5",
+            "snowmint.toml, line 2: disguise.keys.1: it takes a text, not 5",
+        ),
+    ] {
+        assert_eq!(load(file, &[], Vec::new()), Err(message.to_owned()), "{file}");
+    }
+    for (file, start) in [
+        ("[server\nx", "snowmint.toml, line 1: "),
+        ("[server]\nhttp = \"a\"\nhttp = \"b\"", "snowmint.toml, line 3: duplicate key"),
+        (
+            "[sources.a]\nlayuot = \"x\"",
+            "snowmint.toml, line 2: sources.a.layuot: a source has no key",
+        ),
+        ("[sources.a]\nlayout = \"twiter\"", "snowmint.toml, line 2: sources.a: layout"),
+        (
+            "[sources.a]\nprefill = 5",
+            "snowmint.toml, line 2: sources.a.prefill: a source has no key",
+        ),
+        ("[sources.\"a/b\"]\n", "snowmint.toml, line 1: sources.a/b: "),
+        ("[store]\nnamespace = \"a b\"", "store.namespace: "),
+    ] {
+        let message = load(file, &[], Vec::new()).unwrap_err();
+        assert!(message.starts_with(start), "{file}: {message}");
+    }
+    let message = load("", &[("SNOWMINT_SERVER__HTPP", "x")], Vec::new()).unwrap_err();
+    assert!(
+        message.starts_with("environment variable SNOWMINT_SERVER__HTPP: server.htpp: "),
+        "{message}"
+    );
+    let message = load("", &[("SNOWMINT_SOURCES__BUILTIN", "maybe")], Vec::new()).unwrap_err();
+    assert!(message.ends_with("it takes true or false, not \"maybe\""), "{message}");
+}

@@ -1,0 +1,80 @@
+//! A store that a command opens by itself, without a server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use snowmint_coord::{Error, ErrorKind, Store};
+use snowmint_wire::error::Code;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::exit::{Failure, Outcome};
+
+/// A runtime for a command that asks a few things and ends.
+pub(crate) fn runtime() -> Outcome<Runtime> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::unavailable(format!("no runtime can be started: {error}")))
+}
+
+/// Opens the store.
+pub(crate) async fn open(url: &str, namespace: &str) -> Outcome<Arc<dyn Store>> {
+    Ok(snowmint_stores::open(url, namespace).await?)
+}
+
+/// The store of a data directory, when no other is named.
+pub(crate) fn default_url(data_dir: &Path) -> String {
+    format!("sqlite:{}", data_dir.join("snowmint.db").display())
+}
+
+/// The file of a store that is one.
+pub(crate) fn file(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("sqlite:")?;
+    Some(path.strip_prefix("//").unwrap_or(path).into())
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::Invalid { .. } => Code::BadRequest,
+            // All others are called in the table as they are here.
+            kind => Code::from_name(kind.code()).unwrap_or(Code::Internal),
+        };
+        let mut message = error.kind().to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            message.push_str(": ");
+            message.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Self::coded(code, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_end_as_the_table_says() {
+        let exit = |kind| match Failure::from(Error::new("test", kind)) {
+            Failure::Said { exit, .. } => exit as u8,
+            other => panic!("{other:?}"),
+        };
+        let text = String::new;
+        assert_eq!(exit(ErrorKind::NotFound { what: text() }), 1);
+        assert_eq!(exit(ErrorKind::Invalid { what: text() }), 2);
+        assert_eq!(exit(ErrorKind::Locked { what: text() }), 3);
+        assert_eq!(exit(ErrorKind::Unavailable { what: text() }), 4);
+        let went_back = ErrorKind::StoreWentBack { witness: text(), seen: 2, found: 1 };
+        assert_eq!(exit(went_back), 3);
+    }
+
+    #[test]
+    fn files_of_stores() {
+        assert_eq!(file("sqlite:a/b.db"), Some("a/b.db".into()));
+        assert_eq!(file("sqlite:///a/b.db"), Some("/a/b.db".into()));
+        assert_eq!(file("memory:"), None);
+        assert_eq!(default_url(Path::new("./d")), "sqlite:./d/snowmint.db");
+    }
+}

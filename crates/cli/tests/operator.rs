@@ -1,0 +1,47 @@
+//! `worker fast-forward`, as an operator runs it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod common;
+
+use common::run;
+
+#[test]
+fn fast_forward_moves_a_store_and_says_how_far() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let missing = run(&["worker", "fast-forward", "--data-dir", dir]);
+    assert_eq!((missing.code, missing.out.as_str()), (2, ""), "{}", missing.err);
+    assert!(!directory.path().join("snowmint.db").exists());
+
+    // An empty file is a store that nobody has used.
+    std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
+    let args = ["worker", "fast-forward", "--data-dir", dir, "--segment", "invoices=500"];
+    let dry = run(&[&args[..], &["--dry-run"]].concat());
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    assert!(dry.out.contains("next number of invoices: at least 500"), "{}", dry.out);
+    assert!(dry.err.contains("nothing was changed"), "{}", dry.err);
+    assert_eq!(std::fs::metadata(directory.path().join("snowmint.db")).unwrap().len(), 0);
+
+    let done =
+        run(&["worker", "fast-forward", "--data-dir", dir, "--mark", "2099-01-01T00:00:00Z"]).ok();
+    assert!(done.contains("worker marks: at least 2099-01-01T00:00:00.000Z"), "{done}");
+    assert!(done.contains("store: "), "{done}");
+    for wrong in [
+        &["--segment", "x"][..],
+        &["--segment", "a/b=5"],
+        &["--segment", "a=-5"],
+        &["--mark", "soon"],
+    ] {
+        assert_eq!(run(&[&args[..4], wrong].concat()).code, 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
+    let _lock = snowmint_coord::journal::DataDir::lock(directory.path()).unwrap();
+    let ran = run(&["worker", "fast-forward", "--data-dir", directory.path().to_str().unwrap()]);
+    assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
+    assert!(ran.err.contains("locked"), "{}", ran.err);
+}
