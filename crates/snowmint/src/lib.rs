@@ -43,6 +43,32 @@
 //! The file lies in the user's state directory ([`default_dir`]). One process at a time has the worker;
 //! [`Builder`] says how the next one waits, what a crash costs, and what the file cannot see.
 //!
+//! # A store names the worker
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = std::env::temp_dir().join(format!("snowmint-doc-store-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir)?;
+//! # let url = format!("sqlite:{}/ids.db", dir.display());
+//! # #[cfg(any())]
+//! let url = "sqlite:ids.db";
+//! // A store names the worker, and keeps any number of processes apart.
+//! let mint = snowmint::open(&url).await?;
+//! let orders = mint.snowflake("orders").await?;
+//! let id = orders.mint()?; // never waits for the store
+//! let invoices = mint.segment("invoices").await?;
+//! let number = invoices.next().await?;
+//! # assert_eq!((number, orders.decode(id)?.worker), (1, 0));
+//! mint.close().await?; // gives the worker back at once
+//! # std::fs::remove_dir_all(dir)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One task keeps the worker's window ahead of need; a store that is away costs nothing until the
+//! window (30 s) is spent. [`open_blocking`] is for programs without an async runtime.
+//!
 //! # Forms
 //!
 //! | form | waits |
@@ -56,19 +82,28 @@
 //!
 //! Every error is an [`Error`]: what happened, whether a retry helps, and when.
 
+pub mod blocking;
 mod builder;
 mod clock;
 mod lane;
 mod observer;
+mod runtime;
 mod snowflake;
+mod stored;
 mod worker;
 
+pub use blocking::open_blocking;
 pub use builder::{Builder, CATCH_UP_MS, JUMP_MAX_MS, LOCK_WAIT_MS};
 pub use clock::ClockChoice;
 pub use lane::Lane;
-pub use snowflake::{Decoded, Short, Snowflake};
+pub use snowflake::{Decoded, Short, Snowflake, Stats};
+pub use stored::{Mint, Options, STORE_WAIT_MS, Segment, Texts, open};
 pub use worker::{WINDOW_MS, default_dir};
 
-pub use snowmint_coord::{Error, ErrorKind, Result, Retry};
+pub use snowmint_coord as coord;
+pub use snowmint_coord::{
+    AfterCrash, Error, ErrorKind, NodeSettings, Readiness, Result, Retry, Row, SourceSpec,
+    SourceStats,
+};
 pub use snowmint_core as core;
 pub use snowmint_core::{Layout, Settings};

@@ -2,30 +2,40 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::{BootTimer, Timer as _};
-use snowmint_core::generator::{Patience, Rest, Stats};
-use snowmint_core::{Clock as _, ElapsedMillis, Layout, Refusal, Tick, UnixMillis};
+use snowmint_core::generator::Patience;
+use snowmint_core::{Clock as _, ElapsedMillis, Layout, Parts, Tick, UnixMillis};
 
 use crate::builder::Builder;
 use crate::lane::Lane;
+use crate::stored::Stored;
 use crate::worker::Worker;
 use crate::{Error, Result};
 
 /// Mints snowflake IDs. A cheap clone for every thread and task; all clones mint from one generator.
 ///
-/// - **Strictly increasing** over all clones, whatever the clock does.
+/// - **Strictly increasing** over all clones, whatever the clock does. (Two policies of a store's
+///   sources, *clock sequence* and *ring*, give up order when the clock goes back.)
 /// - **Bounded**: nothing waits longer than it says.
 /// - **Exclusive**: nobody else mints with its worker, as far as the mark file or the store reaches.
 ///
-/// [`close`](Self::close) gives the worker back. Dropping the last clone does the same, and can only
-/// log what goes wrong.
+/// With a worker that you named, [`close`](Self::close) gives it back; dropping the last clone does the
+/// same, and can only log what goes wrong. With one that a store named, close the store's handle.
 ///
 /// A process that forks keeps the handle; its child's is refused, from the child's first look at the
 /// clock on, which is at the next tick. In the rest of the tick of the fork it may repeat an ID: open
 /// handles after forking.
 #[derive(Clone, Debug)]
 pub struct Snowflake {
-    worker: Arc<Worker>,
+    pub(crate) back: Back,
+}
+
+/// Who says what may be minted.
+#[derive(Clone, Debug)]
+pub(crate) enum Back {
+    /// A mark file.
+    Worker(Arc<Worker>),
+    /// A store.
+    Stored(Arc<Stored>),
 }
 
 /// The values inside one ID.
@@ -43,6 +53,22 @@ pub struct Decoded {
     pub sequence: u64,
 }
 
+/// Where a handle stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// The end of the last tick that anything was taken from; none while a store has not named a
+    /// worker.
+    pub taken_until: Option<UnixMillis>,
+    /// Where the window ends, of a worker that you named.
+    pub mark: Option<UnixMillis>,
+    /// How far the last tick taken lies ahead of the clock now.
+    pub lead_ms: u64,
+    /// Steps back met so far.
+    pub steps_back: u64,
+    /// Steps ahead met so far.
+    pub steps_ahead: u64,
+}
+
 /// A batch that could not be minted whole. What was minted is at the start of the buffer, and counts.
 #[derive(Clone, Debug)]
 pub struct Short {
@@ -52,44 +78,55 @@ pub struct Short {
     pub why: Error,
 }
 
+impl Decoded {
+    pub(crate) fn new(parts: Parts, time: UnixMillis) -> Self {
+        let Parts { tick, clock, worker, sequence } = parts;
+        Self { time, tick, clock, worker, sequence }
+    }
+}
+
 impl Snowflake {
-    /// For a worker that you name.
+    /// For a worker that you name; [`open`](crate::open) a store to have it named.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
     }
 
     pub(crate) fn of_worker(worker: Worker) -> Self {
-        Self { worker: Arc::new(worker) }
+        Self { back: Back::Worker(Arc::new(worker)) }
     }
 
-    /// One ID, without waiting for a tick or for anybody. About every quarter of a second the caller
-    /// that is due writes the mark file.
+    pub(crate) fn of_source(stored: Stored) -> Self {
+        Self { back: Back::Stored(Arc::new(stored)) }
+    }
+
+    /// One ID, without waiting for a tick or for anybody. With a worker that you named, the caller that
+    /// is due writes the mark file, about every quarter of a second.
     ///
     /// # Errors
-    /// `TickFull`, `ClockBehind`, `EpochSpent`, `Closed` as the generator says; `ClockAhead` after a
-    /// jump of the clock; what the system says when the mark file cannot be written.
+    /// `TickFull`, `ClockBehind`, `EpochSpent`, `Closed` as the generator says; `WindowSpent` and
+    /// `Unavailable` while the store is away; `ClockAhead` after a jump of the clock; what the system
+    /// says when the mark file cannot be written.
     #[inline]
     pub fn try_mint(&self) -> Result<u64> {
-        match self.worker.generator.try_mint() {
-            Ok(id) if self.worker.generator.clock().is_calm() => Ok(id),
-            other => self.worker.see_to(other)?.map_err(|why| self.worker.refused(why)),
+        match &self.back {
+            Back::Worker(worker) => worker.try_mint(),
+            Back::Stored(stored) => stored.try_mint(),
         }
     }
 
     /// One ID, waiting for a free tick at most as long as
     /// [`Settings::wait_max_ms`](snowmint_core::Settings::wait_max_ms) says (100 ms unless told
-    /// otherwise), and two ticks.
+    /// otherwise), and two ticks. Never waits for a store.
     ///
     /// # Errors
     /// As [`try_mint`](Self::try_mint), when the time is up or no wait helps.
     #[inline]
     pub fn mint(&self) -> Result<u64> {
-        match self.worker.generator.try_mint() {
-            Ok(id) if self.worker.generator.clock().is_calm() => Ok(id),
-            other => {
-                let generator = &self.worker.generator;
-                self.worker.mint_slowly(other, generator.patience(), || generator.try_mint())
+        match &self.back {
+            Back::Worker(worker) => worker.mint(),
+            Back::Stored(stored) => {
+                stored.try_mint().or_else(|_| stored.mint_by(stored.deadline()))
             }
         }
     }
@@ -99,9 +136,14 @@ impl Snowflake {
     /// # Errors
     /// As [`mint`](Self::mint).
     pub fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64> {
-        let generator = &self.worker.generator;
-        let patience = Patience::until(deadline, generator.settings());
-        self.worker.mint_slowly(generator.try_mint(), patience, || generator.try_mint())
+        match &self.back {
+            Back::Worker(worker) => {
+                let generator = &worker.generator;
+                let patience = Patience::until(deadline, generator.settings());
+                worker.mint_slowly(generator.try_mint(), patience, || generator.try_mint())
+            }
+            Back::Stored(stored) => stored.mint_by(deadline),
+        }
     }
 
     /// One ID, waiting as [`mint`](Self::mint) does without holding a thread. Needs a Tokio runtime
@@ -110,37 +152,9 @@ impl Snowflake {
     /// # Errors
     /// As [`mint`](Self::mint).
     pub async fn mint_async(&self) -> Result<u64> {
-        let generator = &self.worker.generator;
-        let mut minted = generator.try_mint();
-        if let Ok(id) = minted
-            && generator.clock().is_calm()
-        {
-            return Ok(id);
-        }
-        let mut patience = generator.patience();
-        loop {
-            // The mark file is written on a thread that may block.
-            let worker = Arc::clone(&self.worker);
-            let attended = tokio::task::spawn_blocking(move || worker.see_to(minted)).await;
-            let why = match attended {
-                Ok(result) => match result? {
-                    Ok(id) => return Ok(id),
-                    Err(why) => why,
-                },
-                Err(error) => {
-                    let what = "the runtime ended while the mark file was written";
-                    return Err(Error::internal("mint", what).with_source(error));
-                }
-            };
-            let reading = generator.clock().read();
-            match patience.rest(why, reading.elapsed()).map_err(|why| self.worker.refused(why))? {
-                Rest::Until { wall, at_most_ms } => {
-                    let left_ms = std::cmp::max(wall.since(reading.wall()), 1);
-                    BootTimer.sleep_ms(std::cmp::min(left_ms, at_most_ms)).await;
-                }
-                Rest::For { ms } => BootTimer.sleep_ms(ms).await,
-            }
-            minted = generator.try_mint();
+        match &self.back {
+            Back::Worker(worker) => worker.mint_async().await,
+            Back::Stored(stored) => stored.mint_async().await,
         }
     }
 
@@ -150,16 +164,10 @@ impl Snowflake {
     /// # Errors
     /// [`Short`], which says how many IDs were written and why there are no more.
     pub fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
-        self.fill_with(out, |why| {
-            let rest = self
-                .worker
-                .generator
-                .patience()
-                .rest(why, self.elapsed())
-                .map_err(|why| self.worker.refused(why))?;
-            rest.take(self.worker.generator.clock());
-            Ok(())
-        })
+        match &self.back {
+            Back::Worker(worker) => worker.fill(out),
+            Back::Stored(stored) => stored.fill(out),
+        }
     }
 
     /// Fills the whole buffer with increasing IDs, without waiting for a tick or for anybody.
@@ -167,77 +175,71 @@ impl Snowflake {
     /// # Errors
     /// As [`fill`](Self::fill).
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
-        self.fill_with(out, |why| Err(self.worker.refused(why)))
-    }
-
-    fn fill_with(
-        &self,
-        out: &mut [u64],
-        mut wait: impl FnMut(Refusal) -> Result<()>,
-    ) -> Result<(), Short> {
-        let mut made = 0;
-        // A window that is spent is extended once for each tick that it is spent for.
-        let mut spent_at = None;
-        while let Some(rest) = out.get_mut(made..) {
-            let filled = self.worker.generator.try_fill(rest);
-            if !self.worker.generator.clock().is_calm() {
-                self.worker.attend().map_err(|why| Short { made, why })?;
-            }
-            let Err(short) = filled else { break };
-            made = made.saturating_add(short.made);
-            match short.why {
-                Refusal::WindowSpent { mark } if spent_at != Some(mark) => {
-                    spent_at = Some(mark);
-                    self.worker.extend_past(mark)
-                }
-                why => wait(why),
-            }
-            .map_err(|why| Short { made, why })?;
+        match &self.back {
+            Back::Worker(worker) => worker.try_fill(out),
+            Back::Stored(stored) => stored.try_fill(out),
         }
-        Ok(())
     }
 
-    /// A lane for one thread: it takes `block` IDs at a time and counts locally. IDs increase within
-    /// the lane; between lanes, by tick.
+    /// A lane for one thread: with a worker that you named, it takes `block` IDs at a time and counts
+    /// locally. IDs increase within the lane; between lanes, by tick.
     #[must_use]
     pub fn lane(&self, block: usize) -> Lane {
-        Lane::new(Arc::clone(&self.worker), block)
+        Lane::new(self, block)
     }
 
-    /// Takes an ID apart.
+    /// Takes an ID apart; a disguise is taken off first.
     ///
     /// # Errors
     /// `Invalid` when the ID has more bits than the layout.
     pub fn decode(&self, id: u64) -> Result<Decoded> {
-        let layout = self.layout();
-        let parts =
-            layout.unpack(id).map_err(|error| Error::invalid("decode", error.to_string()))?;
-        Ok(Decoded {
-            time: layout.start_of(parts.tick),
-            tick: parts.tick,
-            clock: parts.clock,
-            worker: parts.worker,
-            sequence: parts.sequence,
-        })
+        match &self.back {
+            Back::Worker(_) => {
+                let layout = self.layout();
+                let parts = layout
+                    .unpack(id)
+                    .map_err(|error| Error::invalid("decode", error.to_string()))?;
+                Ok(Decoded::new(parts, layout.start_of(parts.tick)))
+            }
+            Back::Stored(stored) => stored.decode(id),
+        }
     }
 
     /// The layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
-        self.worker.generator.layout()
+        match &self.back {
+            Back::Worker(worker) => worker.generator.layout(),
+            Back::Stored(stored) => stored.layout(),
+        }
     }
 
     /// The elapsed time that [`mint_by`](Self::mint_by) counts in.
     #[must_use]
     pub fn elapsed(&self) -> ElapsedMillis {
-        self.worker.generator.clock().read().elapsed()
+        match &self.back {
+            Back::Worker(worker) => worker.generator.clock().read().elapsed(),
+            Back::Stored(stored) => stored.elapsed(),
+        }
     }
 
     /// How far IDs were taken, where the window ends, how far the last tick leads the clock, and how
     /// often the clock was set.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.worker.generator.stats()
+        match &self.back {
+            Back::Worker(worker) => {
+                let stats = worker.generator.stats();
+                Stats {
+                    taken_until: Some(stats.taken_until),
+                    mark: Some(stats.mark),
+                    lead_ms: stats.lead_ms,
+                    steps_back: stats.steps_back,
+                    steps_ahead: stats.steps_ahead,
+                }
+            }
+            Back::Stored(stored) => stored.stats(),
+        }
     }
 
     /// Closes the generator for good, for all clones and lanes, and gives the worker back: the next
@@ -245,9 +247,13 @@ impl Snowflake {
     ///
     /// # Errors
     /// When the mark file cannot be written. The worker is free all the same, with a mark that is a
-    /// little ahead, as after a crash.
+    /// little ahead, as after a crash. `Unsupported` for a worker that a store named: close
+    /// [`Mint`](crate::Mint), which holds it.
     pub fn close(&self) -> Result<()> {
-        self.worker.close()
+        match &self.back {
+            Back::Worker(worker) => worker.close(),
+            Back::Stored(stored) => Err(stored.not_closed_here()),
+        }
     }
 }
 

@@ -63,7 +63,7 @@ fn threads_lanes_and_batches_cross_windows_without_an_error() {
         assert!(all_different(minted) > 1_000);
         let stats = ids.stats();
         assert!(stats.lead_ms <= 1, "{stats:?}");
-        let ahead_ms = stats.mark.since(SystemClock.read().wall());
+        let ahead_ms = stats.mark.unwrap().since(SystemClock.read().wall());
         assert!(ahead_ms <= WINDOW_MS + 2, "{ahead_ms}");
     }
 }

@@ -113,7 +113,7 @@ fn a_clock_behind_the_mark_is_waited_for_up_to_the_bound_and_then_named() {
         let until = {
             ids.mint().unwrap();
             ids.close().unwrap();
-            ids.stats().taken_until
+            ids.stats().taken_until.unwrap()
         };
         clock.set(until.saturating_sub(CATCH_UP_MS + beyond_ms));
         let result = fail().build();

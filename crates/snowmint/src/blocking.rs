@@ -1,0 +1,156 @@
+//! Sources of a store for programs without an async runtime.
+//!
+//! The handles are those of the async side, with calls that block the thread. Snowflake IDs need no
+//! twin: [`Snowflake`] blocks as it is.
+
+use std::sync::Arc;
+
+use snowmint_coord::{Readiness, Row, SourceSpec};
+
+use crate::runtime::Keep;
+use crate::{Options, Result, Snowflake};
+
+/// Opens the store at `url`, as [`open`](crate::open) does, for a program without a runtime.
+///
+/// # Errors
+/// As [`Options::open_blocking`].
+pub fn open_blocking(url: &str) -> Result<Mint> {
+    Options::new().open_blocking(url)
+}
+
+/// An open store, as [`crate::Mint`].
+#[derive(Clone, Debug)]
+pub struct Mint {
+    // Before the runtime that it runs on, so that it is dropped first.
+    mint: crate::Mint,
+    keep: Arc<Keep>,
+}
+
+impl Mint {
+    pub(crate) fn new(mint: crate::Mint, keep: Arc<Keep>) -> Self {
+        Self { mint, keep }
+    }
+
+    /// As [`crate::Mint::snowflake`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn snowflake(&self, name: &str) -> Result<Snowflake> {
+        self.keep.block_on(self.mint.snowflake(name))
+    }
+
+    /// As [`crate::Mint::segment`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn segment(&self, name: &str) -> Result<Segment> {
+        let segment = self.keep.block_on(self.mint.segment(name))?;
+        Ok(Segment { segment, keep: Arc::clone(&self.keep) })
+    }
+
+    /// As [`crate::Mint::uuid`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn uuid(&self, name: &str) -> Result<Texts> {
+        let texts = self.keep.block_on(self.mint.uuid(name))?;
+        Ok(Texts { texts, keep: Arc::clone(&self.keep) })
+    }
+
+    /// As [`crate::Mint::ulid`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ulid(&self, name: &str) -> Result<Texts> {
+        let texts = self.keep.block_on(self.mint.ulid(name))?;
+        Ok(Texts { texts, keep: Arc::clone(&self.keep) })
+    }
+
+    /// As [`crate::Mint::define`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn define(&self, name: &str, spec: &SourceSpec) -> Result<()> {
+        self.keep.block_on(self.mint.define(name, spec))
+    }
+
+    /// As [`crate::Mint::readiness`].
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.mint.readiness()
+    }
+
+    /// As [`crate::Mint::close`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn close(&self) -> Result<()> {
+        self.keep.block_on(self.mint.close())
+    }
+}
+
+/// A segment source, as [`crate::Segment`].
+#[derive(Clone, Debug)]
+pub struct Segment {
+    segment: crate::Segment,
+    keep: Arc<Keep>,
+}
+
+impl Segment {
+    /// As [`crate::Segment::next`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next(&self) -> Result<u64> {
+        self.segment.try_next().or_else(|_| self.keep.block_on(self.segment.next()))
+    }
+
+    /// As [`crate::Segment::take`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn take(&self, count: u32) -> Result<Vec<u64>> {
+        self.keep.block_on(self.segment.take(count))
+    }
+
+    /// As [`crate::Segment::row`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn row(&self, length: u64) -> Result<Row> {
+        self.keep.block_on(self.segment.row(length))
+    }
+}
+
+/// A source of UUIDs or ULIDs, as [`crate::Texts`].
+#[derive(Clone, Debug)]
+pub struct Texts {
+    texts: crate::Texts,
+    keep: Arc<Keep>,
+}
+
+impl Texts {
+    /// As [`crate::Texts::next`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next(&self) -> Result<String> {
+        self.keep.block_on(self.texts.next())
+    }
+
+    /// As [`crate::Texts::next_for`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next_for(&self, name: &str) -> Result<String> {
+        self.keep.block_on(self.texts.next_for(name))
+    }
+
+    /// As [`crate::Texts::take`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn take(&self, count: u32) -> Result<Vec<String>> {
+        self.keep.block_on(self.texts.take(count))
+    }
+}

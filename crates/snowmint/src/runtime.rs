@@ -1,0 +1,62 @@
+//! The runtime of programs that have none.
+
+use std::future::Future;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::{Error, ErrorKind, Result};
+
+/// How long the last handle waits for the thread to end.
+const END_WAIT_MS: u64 = 1_000;
+
+/// A runtime with one thread, which ends with it.
+#[derive(Debug)]
+pub(crate) struct Keep {
+    /// None only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Keep {
+    pub(crate) fn start() -> Result<Self> {
+        check_outside()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("snowmint")
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                let what = "a thread to keep windows ahead of need".into();
+                Error::new("open", ErrorKind::Unavailable { what }).with_source(error)
+            })?;
+        Ok(Self { runtime: Some(runtime) })
+    }
+
+    /// Runs a call to its end on the calling thread.
+    pub(crate) fn block_on<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        check_outside()?;
+        match &self.runtime {
+            Some(runtime) => runtime.block_on(call),
+            None => Err(Error::new("open", ErrorKind::Closed { what: "the runtime".into() })),
+        }
+    }
+}
+
+impl Drop for Keep {
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        if Handle::try_current().is_ok() {
+            // On a thread of some runtime nothing may wait.
+            runtime.shutdown_background();
+        } else {
+            runtime.shutdown_timeout(std::time::Duration::from_millis(END_WAIT_MS));
+        }
+    }
+}
+
+fn check_outside() -> Result<()> {
+    if Handle::try_current().is_err() {
+        return Ok(());
+    }
+    let what = "blocking calls would hold up the runtime that this thread belongs to: use open()";
+    Err(Error::new("open", ErrorKind::Unsupported { what: what.into() }))
+}

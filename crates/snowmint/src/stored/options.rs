@@ -1,0 +1,143 @@
+//! What can be chosen when a store is opened.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use snowmint_coord::{BootTimer, Node, NodeSettings, Parts};
+use snowmint_core::{Observer, Pause};
+
+use super::{Mint, STORE_WAIT_MS, Shared};
+use crate::Result;
+use crate::blocking;
+use crate::clock::{ClockChoice, GivenClock, HandleClock};
+use crate::observer::{GivenObserver, Tell};
+use crate::runtime::Keep;
+
+/// How a store is opened.
+pub struct Options {
+    namespace: String,
+    settings: NodeSettings,
+    wait_max_ms: u64,
+    clock: ClockChoice,
+    given_clock: Option<GivenClock>,
+    observer: Option<GivenObserver>,
+}
+
+impl Options {
+    /// Namespace `default`, no journal, and the defaults of [`NodeSettings`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            namespace: "default".into(),
+            settings: NodeSettings { builtin: true, ..NodeSettings::default() },
+            wait_max_ms: STORE_WAIT_MS,
+            clock: ClockChoice::Precise,
+            given_clock: None,
+            observer: None,
+        }
+    }
+
+    /// What separates two users of one store.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// A label for listings, and a wish for the worker number that this owner had last. Never an
+    /// identity: two processes of one name get two numbers.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.settings.owner = owner.into();
+        self
+    }
+
+    /// Keeps a journal in this directory, which one process at a time may use. After a crash, minting
+    /// goes on with the same worker, at most half a second ahead of the clock.
+    #[must_use]
+    pub fn data_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.settings.data_dir = Some(dir.into());
+        self
+    }
+
+    /// Everything that a node can be told, in place of what was told before.
+    #[must_use]
+    pub fn node_settings(mut self, settings: NodeSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// How long a call that needs the store waits for it; by default [`STORE_WAIT_MS`].
+    #[must_use]
+    pub fn wait_max_ms(mut self, ms: u64) -> Self {
+        self.wait_max_ms = ms;
+        self
+    }
+
+    /// How the time is read; by default [`ClockChoice::Precise`].
+    #[must_use]
+    pub fn clock(mut self, clock: ClockChoice) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Mints by a clock of your own, in place of [`clock`](Self::clock): for tests and simulations.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Pause + Send + Sync>) -> Self {
+        self.given_clock = Some(clock);
+        self
+    }
+
+    /// Tells `observer` of every clock step, on the thread that met it. Steps are logged too.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer + Send + Sync>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Opens the store at `url`, within a Tokio runtime.
+    ///
+    /// # Errors
+    /// As [`open`](crate::open); `Locked` and `JournalRefused` for the data directory.
+    pub async fn open(self, url: &str) -> Result<Mint> {
+        let store = snowmint_stores::open(url, &self.namespace).await?;
+        let clock = Arc::new(HandleClock::new(self.clock, self.given_clock)?);
+        let name = self.namespace;
+        let parts = Parts {
+            timer: Arc::new(BootTimer),
+            clock: Arc::clone(&clock) as _,
+            observer: Arc::new(Tell { name, observer: self.observer }),
+        };
+        let node = Node::open(store, self.settings, parts).await?;
+        let shared = Shared { clock, wait_max_ms: self.wait_max_ms, _keep: None };
+        Ok(Mint::new(node, shared))
+    }
+
+    /// Opens the store at `url`, for a program without a runtime: a thread of the handle's own does
+    /// what must go on in the background, and ends with the last handle.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `Unavailable` when the system starts no thread; `Unsupported` inside a
+    /// runtime, whose thread this would block.
+    pub fn open_blocking(self, url: &str) -> Result<blocking::Mint> {
+        let keep = Arc::new(Keep::start()?);
+        let mint = keep.block_on(self.open(url))?;
+        Ok(blocking::Mint::new(mint.keep(Arc::clone(&keep)), keep))
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("namespace", &self.namespace)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

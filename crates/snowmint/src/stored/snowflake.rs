@@ -1,0 +1,145 @@
+//! Snowflake IDs of a source in a store.
+
+use snowmint_coord::spec::Plan;
+use snowmint_coord::{Decoded as SourceDecoded, Retry, Source};
+use snowmint_core::generator::MINT_WAIT_MAX_MS;
+use snowmint_core::text::Format;
+use snowmint_core::{Clock as _, ElapsedMillis, Layout, Pause as _, UnixMillis};
+
+use super::Shared;
+use super::segment::{not_numbers, one};
+use crate::snowflake::{Decoded, Stats};
+use crate::{Error, ErrorKind, Result, Short};
+
+/// A snowflake source, and how to wait for it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    source: Source,
+    layout: Layout,
+    shared: Shared,
+}
+
+impl Stored {
+    pub(crate) fn new(source: Source, shared: Shared) -> Self {
+        // The layout is part of a source's identity: it never changes.
+        let layout = match source.plan() {
+            Plan::Snowflake(plan) => plan.layout,
+            _ => Layout::TWITTER,
+        };
+        Self { source, layout, shared }
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    #[inline]
+    pub(crate) fn try_mint(&self) -> Result<u64> {
+        let minted = self.source.try_mint();
+        if self.shared.clock.is_calm() { minted } else { Err(self.forked()) }
+    }
+
+    pub(crate) fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
+        let filled = self.source.try_fill(out);
+        if !self.shared.clock.is_calm() {
+            return Err(Short { made: 0, why: self.forked() });
+        }
+        filled.map_err(|(made, why)| Short { made, why })
+    }
+
+    pub(crate) fn elapsed(&self) -> ElapsedMillis {
+        self.shared.clock.read().elapsed()
+    }
+
+    /// Until when a call waits that names no deadline.
+    pub(crate) fn deadline(&self) -> ElapsedMillis {
+        self.elapsed().saturating_add(self.wait_ms())
+    }
+
+    fn wait_ms(&self) -> u64 {
+        std::cmp::max(MINT_WAIT_MAX_MS, u64::from(self.layout.unit_ms()).saturating_mul(2))
+    }
+
+    pub(crate) fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64> {
+        loop {
+            match self.try_mint() {
+                Ok(id) => return Ok(id),
+                Err(why) => self.wait_out(why, deadline)?,
+            }
+        }
+    }
+
+    pub(crate) fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
+        let mut made = 0;
+        while let Some(rest) = out.get_mut(made..)
+            && let Err(short) = self.try_fill(rest)
+        {
+            made = made.saturating_add(short.made);
+            self.wait_out(short.why, self.deadline()).map_err(|why| Short { made, why })?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn mint_async(&self) -> Result<u64> {
+        match self.try_mint() {
+            Err(why) if why.retry() == Retry::Never => Err(why),
+            Err(_) => one(self.source.mint(1, None, self.wait_ms()).await?),
+            minted => minted,
+        }
+    }
+
+    /// Waits as long as the error says, or hands it back when the time is up.
+    fn wait_out(&self, why: Error, deadline: ElapsedMillis) -> Result<()> {
+        let left_ms = deadline.since(self.elapsed());
+        let wait_ms = match why.retry() {
+            Retry::AfterMs(ms) if ms <= left_ms => std::cmp::max(ms, 1),
+            Retry::Now => 1,
+            _ => return Err(why),
+        };
+        if left_ms == 0 {
+            return Err(why);
+        }
+        self.shared.clock.pause_until(UnixMillis::MAX, wait_ms);
+        Ok(())
+    }
+
+    pub(crate) fn decode(&self, id: u64) -> Result<Decoded> {
+        match self.source.decode(&id.to_string(), Some(Format::default()))? {
+            SourceDecoded::Snowflake { parts, time, .. } => Ok(Decoded::new(parts, time)),
+            _ => Err(not_numbers()),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let stats = self.source.stats();
+        let unit_ms = u64::from(self.layout.unit_ms());
+        let lead_ms = stats.taken_until.map_or(0, |taken_until| {
+            taken_until.saturating_sub(unit_ms).since(self.shared.clock.read().wall())
+        });
+        Stats {
+            taken_until: stats.taken_until,
+            mark: None,
+            lead_ms,
+            steps_back: stats.clock_steps.0,
+            steps_ahead: stats.clock_steps.1,
+        }
+    }
+
+    pub(crate) fn not_closed_here(&self) -> Error {
+        let what = format!(
+            "source {} belongs to an open store, which holds its worker: close the store's handle",
+            self.source.name()
+        );
+        Error::new("close", ErrorKind::Unsupported { what })
+    }
+
+    #[cold]
+    fn forked(&self) -> Error {
+        let what = format!(
+            "source {}: this process was forked from the one that opened the store; open the store \
+             here",
+            self.source.name()
+        );
+        Error::new("mint", ErrorKind::Unsupported { what })
+    }
+}

@@ -1,0 +1,227 @@
+//! Sources of a store, inside an application.
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{Seen, TempDir};
+use snowmint::{AfterCrash, Mint, NodeSettings, Options, SourceSpec, open, open_blocking};
+
+/// No test of this file takes so long; a wait without a bound would.
+const BOUND: Duration = Duration::from_secs(60);
+
+fn url(dir: &Path) -> String {
+    format!("sqlite:{}/ids.db", dir.display())
+}
+
+async fn within<T>(call: impl Future<Output = T>) -> T {
+    tokio::time::timeout(BOUND, call).await.unwrap()
+}
+
+async fn opened(dir: &TempDir) -> Mint {
+    within(open(&url(dir.path()))).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_form_mints_and_asking_again_gives_the_same_generator() {
+    let dir = TempDir::new();
+    let mint = opened(&dir).await;
+    let orders = within(mint.snowflake("orders")).await.unwrap();
+    let again = within(mint.snowflake("orders")).await.unwrap();
+    let mut seen = Seen::default();
+    let mut last = 0;
+    let mut add = |id: u64| {
+        assert!(id > last, "{id} is not above {last}");
+        last = id;
+        seen.add(id);
+    };
+    let mut lane = orders.lane(16);
+    for _ in 0..200 {
+        add(orders.mint().unwrap());
+        add(again.mint().unwrap());
+        add(orders.mint_by(orders.elapsed().saturating_add(1_000)).unwrap());
+        add(orders.mint_async().await.unwrap());
+        add(lane.mint().unwrap());
+        let mut batch = [0; 10];
+        again.fill(&mut batch).unwrap();
+        batch.into_iter().for_each(&mut add);
+    }
+    let decoded = orders.decode(last).unwrap();
+    let stats = orders.stats();
+    assert_eq!(stats.taken_until.unwrap().since(decoded.time), 1);
+    assert!(stats.lead_ms <= 1, "{stats:?}");
+    assert!(mint.readiness().ready, "{:?}", mint.readiness());
+    let error = orders.close().unwrap_err();
+    assert!(error.to_string().contains("close the store's handle"), "{error}");
+    mint.close().await.unwrap();
+    mint.close().await.unwrap();
+    for error in [orders.mint().unwrap_err(), again.mint_async().await.unwrap_err()] {
+        assert_eq!(error.kind().code(), "closed", "{error}");
+    }
+}
+
+#[tokio::test]
+async fn handles_of_one_store_have_workers_of_their_own_and_give_them_back() {
+    let dir = TempDir::new();
+    let opened = async |owner: &str| {
+        within(Options::new().owner(owner).open(&url(dir.path()))).await.unwrap()
+    };
+    let mints = [opened("a").await, opened("b").await, opened("c").await];
+    let mut seen = Seen::default();
+    let mut workers = Vec::new();
+    for mint in &mints {
+        let orders = within(mint.snowflake("orders")).await.unwrap();
+        for _ in 0..100 {
+            seen.add(orders.mint().unwrap());
+        }
+        workers.push(orders.decode(orders.mint().unwrap()).unwrap().worker);
+    }
+    assert_eq!(workers, [0, 1, 2]);
+    for mint in &mints {
+        within(mint.close()).await.unwrap();
+    }
+    let next = opened("b").await;
+    let orders = within(next.snowflake("orders")).await.unwrap();
+    for _ in 0..100 {
+        let id = orders.mint().unwrap();
+        assert_eq!(orders.decode(id).unwrap().worker, 1);
+        seen.add(id);
+    }
+    within(next.close()).await.unwrap();
+}
+
+#[tokio::test]
+async fn segments_go_on_where_they_were_closed() {
+    let dir = TempDir::new();
+    let mut wanted = 1;
+    for _ in 0..3 {
+        let mint = opened(&dir).await;
+        let invoices = within(mint.segment("invoices")).await.unwrap();
+        for _ in 0..10 {
+            assert_eq!(within(invoices.next()).await.unwrap(), wanted);
+            wanted += 1;
+        }
+        assert_eq!(within(invoices.take(2)).await.unwrap(), [wanted, wanted + 1]);
+        wanted += 2;
+        within(mint.close()).await.unwrap();
+        assert_eq!(invoices.try_next().unwrap_err().kind().code(), "closed");
+    }
+}
+
+#[tokio::test]
+async fn uuids_and_ulids_are_sources_too() {
+    let mint = within(open("memory:")).await.unwrap();
+    let requests = within(mint.uuid("requests")).await.unwrap();
+    let uuid = requests.next().await.unwrap();
+    assert_eq!((uuid.len(), &uuid[14..15]), (36, "7"));
+    assert_eq!(requests.take(5).await.unwrap().len(), 5);
+    let events = within(mint.ulid("events")).await.unwrap();
+    assert_eq!(events.next().await.unwrap().len(), 26);
+    let error = events.next_for("a name").await.unwrap_err();
+    assert_eq!(error.kind().code(), "invalid", "{error}");
+    within(mint.close()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_source_of_another_kind_is_a_conflict_that_shows_both() {
+    let mint = within(open("memory:")).await.unwrap();
+    within(mint.segment("orders")).await.unwrap();
+    let error = within(mint.snowflake("orders")).await.unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.kind().code(), "conflict");
+    assert!(text.contains("kind segment") && text.contains("kind snowflake"), "{text}");
+    for (name, code) in [("", "invalid"), ("a/b", "invalid"), ("😀", "invalid")] {
+        let error = within(mint.snowflake(name)).await.unwrap_err();
+        assert_eq!(error.kind().code(), code, "{name}: {error}");
+    }
+    within(mint.close()).await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_are_set_by_defining() {
+    let mint = within(open("memory:")).await.unwrap();
+    let mut spec = SourceSpec::of(snowmint::coord::spec::Kind::Snowflake);
+    spec.set("layout", "baidu").unwrap();
+    within(mint.define("legacy", &spec)).await.unwrap();
+    let legacy = within(mint.snowflake("legacy")).await.unwrap();
+    assert_eq!(legacy.layout().unit_ms(), 1_000);
+    legacy.mint().unwrap();
+    within(mint.close()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_no_store_is_said() {
+    for url in ["", "ids.db", "oracle://host", "memory:x"] {
+        let error = within(open(url)).await.unwrap_err();
+        assert_eq!(error.kind().code(), "invalid", "{url}: {error}");
+    }
+    let below_a_file = within(open("sqlite:/dev/null/ids.db")).await.unwrap_err();
+    assert_ne!(below_a_file.kind().code(), "internal", "{below_a_file}");
+    let error = open_blocking("memory:").unwrap_err();
+    assert_eq!(error.kind().code(), "unsupported", "{error}");
+}
+
+#[test]
+fn without_a_runtime_everything_works_and_no_thread_outlives_the_handles() {
+    let dir = TempDir::new();
+    let threads = || std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(0);
+    let named = || {
+        let names = std::fs::read_dir("/proc/self/task")
+            .into_iter()
+            .flatten()
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.trim() == "snowmint").count()
+    };
+    let mint = open_blocking(&url(dir.path())).unwrap();
+    assert!(threads() == 0 || named() > 0);
+    let orders = mint.snowflake("orders").unwrap();
+    let mut seen = Seen::default();
+    for _ in 0..1_000 {
+        seen.add(orders.mint().unwrap());
+    }
+    let invoices = mint.segment("invoices").unwrap();
+    assert_eq!((invoices.next().unwrap(), invoices.take(2).unwrap()), (1, vec![2, 3]));
+    assert_eq!(mint.uuid("requests").unwrap().next().unwrap().len(), 36);
+    // The handle of a source keeps going what it needs.
+    drop(mint);
+    seen.add(orders.mint().unwrap());
+    drop(invoices);
+    drop(orders);
+    assert_eq!(named(), 0);
+    let again = open_blocking(&url(dir.path())).unwrap();
+    let orders = again.snowflake("orders").unwrap();
+    for _ in 0..1_000 {
+        seen.add(orders.mint().unwrap());
+    }
+    again.close().unwrap();
+}
+
+#[test]
+fn a_journal_lets_the_same_worker_go_on_after_a_crash() {
+    let (dir, data) = (TempDir::new(), TempDir::new());
+    let open = || {
+        let settings = NodeSettings {
+            owner: "orders-1".into(),
+            data_dir: Some(data.path().into()),
+            after_crash: AfterCrash::AnotherSlot,
+            ..NodeSettings::default()
+        };
+        Options::new().node_settings(settings).open_blocking(&url(dir.path())).unwrap()
+    };
+    let mut seen = Seen::default();
+    let mut workers = Vec::new();
+    for _ in 0..3 {
+        let mint = open();
+        let orders = mint.snowflake("orders").unwrap();
+        for _ in 0..100 {
+            seen.add(orders.mint().unwrap());
+        }
+        workers.push(orders.decode(orders.mint().unwrap()).unwrap().worker);
+        // Dropped, not closed: nothing is given back.
+        drop(orders);
+        drop(mint);
+    }
+    assert_eq!(workers, [0, 0, 0]);
+}
