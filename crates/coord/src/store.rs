@@ -59,7 +59,7 @@ impl FastForward {
 ///
 /// Every verb is one atomic step: either all of it has happened or nothing, whoever else calls at
 /// the same time from wherever. Each says how the call may be repeated when its outcome is unknown
-/// ([`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable)).
+/// ([`ErrorKind::Unavailable`]).
 ///
 /// `now` is the caller's wall clock. A store with a clock of its own ([`now`](Self::now) answers a
 /// time) ignores it; the others take it as the time.

@@ -1,6 +1,7 @@
 //! The SQLite store keeps the contract, between processes and over `kill -9` too.
 //!
-//! The processes are this very program, started again for one of the tests marked as ignored.
+//! The processes are this very program, started again for one of its tests, which then finds
+//! [`CHILD_FILE`] set and does the child's part.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
@@ -88,7 +89,7 @@ async fn sixteen_first_openers_agree_on_one_store() {
 
 fn start_child(test: &str, url: &str, now_ms: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(CHILD_FILE, url)
         .env(CHILD_NOW_MS, now_ms.to_string())
         .stdout(Stdio::piped())
@@ -103,14 +104,10 @@ fn acknowledged(output: &str, word: &str) -> Vec<u64> {
     whole.lines().filter_map(of_line).collect()
 }
 
-/// The test harness has begun a line that it ends much later.
-fn begin_saying() {
-    writeln!(std::io::stdout()).unwrap();
-}
-
+/// Each on a line of its own, though the test harness may have begun one.
 fn say(word: &str, number: u64) {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{word} {number}").unwrap();
+    out.write_all(format!("\n{word} {number}\n").as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
@@ -128,12 +125,8 @@ async fn take(store: &dyn Store, length: u64, definition_version: u64) -> snowmi
 }
 
 /// Says each number that it took, as soon as the store has answered.
-#[tokio::test]
-#[ignore = "a child process of processes_share_one_file"]
-async fn child_that_reserves() {
-    begin_saying();
-    let url = std::env::var(CHILD_FILE).expect("started as a child");
-    let store = open(&url, "default").await;
+async fn reserve_as_child(url: &str) {
+    let store = open(url, "default").await;
     let version = store.define(&numbers()).await.unwrap().version;
     for _ in 0..100 {
         let segment = take(&*store, 3, version).await;
@@ -144,9 +137,12 @@ async fn child_that_reserves() {
 
 #[tokio::test]
 async fn processes_share_one_file() {
+    if let Ok(url) = std::env::var(CHILD_FILE) {
+        return reserve_as_child(&url).await;
+    }
     let folder = Folder::new();
     let children: Vec<Child> =
-        (0..4).map(|_| start_child("child_that_reserves", &folder.url(), 1)).collect();
+        (0..4).map(|_| start_child("processes_share_one_file", &folder.url(), 1)).collect();
     let mut taken = Vec::new();
     for child in children {
         let output = child.wait_with_output().unwrap();
@@ -159,14 +155,10 @@ async fn processes_share_one_file() {
 }
 
 /// Moves marks until it is killed, and says each as soon as the store has answered.
-#[tokio::test]
-#[ignore = "a child process of no_acknowledged_mark_is_lost_by_kill_nine"]
-async fn child_that_extends() {
-    begin_saying();
-    let url = std::env::var(CHILD_FILE).expect("started as a child");
+async fn extend_as_child(url: &str) {
     let now_ms: u64 = std::env::var(CHILD_NOW_MS).unwrap().parse().unwrap();
     let now = UnixMillis::new(now_ms);
-    let store = open(&url, "default").await;
+    let store = open(url, "default").await;
     let version = store.define(&numbers()).await.unwrap().version;
     let incarnation = random::incarnation().unwrap();
     let member = Member { incarnation, owner: "child".into(), host: String::new(), process: 0 };
@@ -208,13 +200,17 @@ async fn child_that_extends() {
 #[tokio::test]
 async fn no_acknowledged_mark_is_lost_by_kill_nine() {
     const ROUNDS: u64 = 10;
+    if let Ok(url) = std::env::var(CHILD_FILE) {
+        return extend_as_child(&url).await;
+    }
     let folder = Folder::new();
     let mut taken = Vec::new();
     let mut marks = 0;
     for round in 1..=ROUNDS {
         // The presence of the one before has lapsed.
         let now_ms = round * 1_000_000;
-        let mut child = start_child("child_that_extends", &folder.url(), now_ms);
+        let mut child =
+            start_child("no_acknowledged_mark_is_lost_by_kill_nine", &folder.url(), now_ms);
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut output = String::new();
         while acknowledged(&output, "mark").len() < 3 {

@@ -1,44 +1,38 @@
-//! The file: its one connection, transactions on it, and what SQLite's errors mean.
+//! The file, and this handle's one connection to it.
 
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use snowmint_coord::{
-    BootTimer, Error, ErrorKind, Incarnation, Mark, Result, Retry, StoreIdentity, Term, Timer,
-    random,
-};
-use sqlx::query::Query;
-use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteRow,
-    SqliteSynchronous,
-};
-use sqlx::{ConnectOptions, Connection, Row, Sqlite};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use snowmint_coord::{BootTimer, Error, ErrorKind, Result, Timer, random};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, Row};
+use tokio::sync::Mutex;
 
+use super::failure::{Failure, explain, is_busy};
 use super::schema;
+use super::tx::{Answer, Tx};
 
 /// How long one statement waits for the writers of other processes.
-const BUSY_TIMEOUT_MS: u64 = 10_000;
+pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;
 /// Switching a new file to the write-ahead log can fail at once while another process does the
-/// same, whatever the timeout: how often to try again, and how long to wait in between.
-const OPEN_TRIES: u32 = 50;
+/// same, whatever the timeout: how long to wait before trying again.
 const OPEN_RETRY_MS: u64 = 20;
 
 /// One namespace in a SQLite file, and this handle's connection to it.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) namespace: String,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     pages_max: Option<u32>,
     state: Arc<Mutex<State>>,
-    /// The newest identity that was read or written here.
-    seen: StdMutex<StoreIdentity>,
+    /// The highest number of writes that this handle has seen. Touched under the lock on `state`.
+    pub(super) writes_seen: AtomicU64,
 }
 
 #[derive(Debug)]
-enum State {
+pub(super) enum State {
     Open(Live),
     /// Lost, and to be made anew by the next verb.
     Broken,
@@ -46,42 +40,13 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Live {
-    connection: SqliteConnection,
+pub(super) struct Live {
+    pub(super) connection: SqliteConnection,
     /// Which file it is, whatever the path names later.
     file_id: Option<FileId>,
+    /// Set when some rows are older than the store's row says, as (counted there, found).
+    pub(super) stale_rows: Option<(u64, u64)>,
 }
-
-/// Why a verb did not do what it was asked.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// By a rule; the connection is fine.
-    Refused(ErrorKind),
-    /// By SQLite.
-    Sqlite(sqlx::Error),
-    /// A value in the file is not what was written.
-    Damaged(String),
-}
-
-impl From<ErrorKind> for Failure {
-    fn from(kind: ErrorKind) -> Self {
-        Self::Refused(kind)
-    }
-}
-
-impl From<sqlx::Error> for Failure {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
-/// A statement with its values.
-pub(super) type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
-/// What becomes of one.
-pub(super) type Answer<'q, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'q>>;
-
-/// What a verb answers inside its transaction, and whether it changed anything.
-pub(super) type Step<T> = Result<(T, bool), Failure>;
 
 impl File {
     pub(super) async fn open(
@@ -91,22 +56,21 @@ impl File {
     ) -> Result<Arc<Self>> {
         let path = absolute(path)?;
         let new_id = random::incarnation()?.to_string();
-        let mut tries = 0;
+        let begun = BootTimer.elapsed();
         let live = loop {
             match Live::open(path.clone(), pages_max, Some(new_id.clone())).await {
                 Ok(live) => break live,
-                Err(Failure::Sqlite(error)) if is_busy(&error) && tries < OPEN_TRIES => {
-                    tries += 1;
+                Err(Failure::Sqlite(error))
+                    if is_busy(&error) && BootTimer.elapsed().since(begun) < BUSY_TIMEOUT_MS =>
+                {
                     BootTimer.sleep_ms(OPEN_RETRY_MS).await;
                 }
                 Err(failure) => return Err(explain("open store", &path, failure)),
             }
         };
-        let seen = StdMutex::new(StoreIdentity { id: String::new(), writes: 0 });
         let state = Arc::new(Mutex::new(State::Open(live)));
-        let file = Arc::new(Self { namespace: namespace.into(), path, pages_max, state, seen });
-        file.read("open store").await?.end(Ok(((), false))).await?;
-        Ok(file)
+        let writes_seen = AtomicU64::new(0);
+        Ok(Arc::new(Self { namespace: namespace.into(), path, pages_max, state, writes_seen }))
     }
 
     /// Begins a consistent read.
@@ -137,7 +101,12 @@ impl File {
                 return Err(Error::new(op, ErrorKind::Closed { what }));
             }
             // Written to now, a file that was replaced or removed would take the change with it.
-            State::Open(live) if live.file_id != FileId::of(&self.path) => *state = State::Broken,
+            // Stale rows are looked at again, as somebody may have moved them forward.
+            State::Open(live)
+                if live.file_id != FileId::of(&self.path) || live.stale_rows.is_some() =>
+            {
+                *state = State::Broken;
+            }
             State::Open(_) | State::Broken => {}
         }
         if matches!(*state, State::Broken) {
@@ -152,12 +121,7 @@ impl File {
                 .map_err(|failure| explain(op, &self.path, failure))?;
             *state = State::Open(live);
         }
-        let identity = StoreIdentity { id: String::new(), writes: 0 };
-        let mut tx = Tx { state, file: Arc::clone(self), op, identity, ended: false };
-        match tx.start(begin, refuse_if_went_back).await {
-            Ok(()) => Ok(tx),
-            Err(failure) => tx.end(Err(failure)).await,
-        }
+        Tx::begin(state, Arc::clone(self), op, begin, refuse_if_went_back).await
     }
 
     pub(super) async fn close(&self) -> Result<()> {
@@ -170,14 +134,6 @@ impl File {
                 .map_err(|error| explain("close", &self.path, Failure::Sqlite(error))),
             State::Broken | State::Closed => Ok(()),
         }
-    }
-
-    fn seen(&self) -> StoreIdentity {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn remember(&self, identity: &StoreIdentity) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = identity.clone();
     }
 }
 
@@ -207,134 +163,18 @@ impl Live {
             if let Some(new_id) = make {
                 schema::prepare(&mut connection, path.display().to_string(), new_id).await?;
             }
-            Ok(Self { connection, file_id: FileId::of(&path) })
+            // In one transaction, or a change between the two would look like a difference.
+            sqlx::query("BEGIN").execute(&mut connection).await?;
+            let stored = sqlx::query("SELECT row_changes FROM snowmint_store")
+                .fetch_one(&mut connection)
+                .await?;
+            let stored: i64 = stored.try_get(0)?;
+            let counted = schema::counted_changes(&mut connection).await?;
+            sqlx::query("ROLLBACK").execute(&mut connection).await?;
+            let stale_rows =
+                (stored != counted).then(|| (stored.unsigned_abs(), counted.unsigned_abs()));
+            Ok(Self { connection, file_id: FileId::of(&path), stale_rows })
         })
-    }
-}
-
-/// One transaction, holding the handle's connection. Dropped before its end (when the caller goes
-/// away in the middle) it takes the connection with it, which rolls back.
-pub(super) struct Tx {
-    state: OwnedMutexGuard<State>,
-    file: Arc<File>,
-    op: &'static str,
-    /// As it was when the transaction began.
-    pub(super) identity: StoreIdentity,
-    ended: bool,
-}
-
-impl Tx {
-    pub(super) fn namespace(&self) -> String {
-        self.file.namespace.clone()
-    }
-
-    fn connection(&mut self) -> Result<&mut SqliteConnection, Failure> {
-        match &mut *self.state {
-            State::Open(live) => Ok(&mut live.connection),
-            State::Broken | State::Closed => Err(Failure::Refused(ErrorKind::Internal {
-                what: "a transaction without a connection".into(),
-            })),
-        }
-    }
-
-    /// Runs a statement and says how many rows it touched.
-    ///
-    /// Boxed, as the two below: the compiler cannot prove of sqlx's own futures, once they are part
-    /// of longer ones, that they are `Send`.
-    pub(super) fn run<'t>(&'t mut self, query: Statement<'t>) -> Answer<'t, u64> {
-        Box::pin(async move { Ok(query.execute(self.connection()?).await?.rows_affected()) })
-    }
-
-    /// The one row of a query, if there is one.
-    pub(super) fn row<'t>(&'t mut self, query: Statement<'t>) -> Answer<'t, Option<SqliteRow>> {
-        Box::pin(async move { Ok(query.fetch_optional(self.connection()?).await?) })
-    }
-
-    /// The row of a query that always has one.
-    pub(super) async fn one(&mut self, query: Statement<'_>) -> Result<SqliteRow, Failure> {
-        let row = self.row(query).await?;
-        row.ok_or_else(|| Failure::Damaged("a row is missing".into()))
-    }
-
-    /// All rows of a query.
-    pub(super) fn rows<'t>(&'t mut self, query: Statement<'t>) -> Answer<'t, Vec<SqliteRow>> {
-        Box::pin(async move { Ok(query.fetch_all(self.connection()?).await?) })
-    }
-
-    async fn start(&mut self, begin: &'static str, refuse: bool) -> Result<(), Failure> {
-        self.run(sqlx::query(begin)).await?;
-        let row = self.one(sqlx::query("SELECT id, writes FROM snowmint_store")).await?;
-        self.identity = StoreIdentity { id: row.try_get(0)?, writes: number(&row, 1)? };
-        let seen = self.file.seen();
-        if self.identity.writes < seen.writes {
-            if !refuse {
-                self.identity.writes = seen.writes;
-                return Ok(());
-            }
-            return Err(Failure::Refused(ErrorKind::StoreWentBack {
-                witness: format!("the number of changes in {}", self.file.path.display()),
-                seen: seen.writes,
-                found: self.identity.writes,
-            }));
-        }
-        Ok(())
-    }
-
-    /// `writes` once this transaction has changed something.
-    pub(super) fn writes_after(&self) -> u64 {
-        self.identity.writes.saturating_add(1)
-    }
-
-    /// Commits a change and counts it; rolls back everything else.
-    pub(super) async fn end<T>(mut self, answer: Step<T>) -> Result<T> {
-        let answer = match answer {
-            Ok((answer, true)) => self.commit().await.map(|()| answer),
-            Ok((answer, false)) => self.roll_back().await.map(|()| answer),
-            Err(Failure::Refused(kind)) => {
-                // Should it fail, the connection is dropped below, which rolls back as well.
-                match self.roll_back().await {
-                    Ok(()) => Err(Failure::Refused(kind)),
-                    Err(failure) => Err(failure),
-                }
-            }
-            Err(failure) => Err(failure),
-        };
-        match answer {
-            Ok(answer) => {
-                self.ended = true;
-                self.file.remember(&self.identity);
-                Ok(answer)
-            }
-            Err(failure) => {
-                self.ended = matches!(failure, Failure::Refused(_));
-                Err(explain(self.op, &self.file.path, failure))
-            }
-        }
-    }
-
-    async fn commit(&mut self) -> Result<(), Failure> {
-        self.identity.writes = self.writes_after();
-        self.run(
-            sqlx::query("UPDATE snowmint_store SET id = ?, writes = ?")
-                .bind(self.identity.id.clone())
-                .bind(integer("writes", self.identity.writes)?),
-        )
-        .await?;
-        self.run(sqlx::query("COMMIT")).await?;
-        Ok(())
-    }
-
-    async fn roll_back(&mut self) -> Result<(), Failure> {
-        self.run(sqlx::query("ROLLBACK")).await?;
-        Ok(())
-    }
-}
-
-impl Drop for Tx {
-    fn drop(&mut self) {
-        if !self.ended {
-            *self.state = State::Broken;
-        }
     }
 }
 
@@ -374,82 +214,4 @@ fn absolute(path: &Path) -> Result<PathBuf> {
         let what = format!("{shown:?} is no path of a SQLite file");
         Error::invalid("open store", what).with_source(error)
     })
-}
-
-fn is_busy(error: &sqlx::Error) -> bool {
-    matches!(primary_code(error), Some(5 | 6))
-}
-
-/// SQLite's primary result code: <https://www.sqlite.org/rescode.html>.
-fn primary_code(error: &sqlx::Error) -> Option<u32> {
-    let code = error.as_database_error()?.code()?;
-    code.parse::<u32>().ok().map(|extended| extended & 0xff)
-}
-
-/// Says a failure in the words of the domain.
-fn explain(op: &'static str, path: &Path, failure: Failure) -> Error {
-    let what = path.display().to_string();
-    let error = match failure {
-        Failure::Refused(kind) => return Error::new(op, kind),
-        Failure::Damaged(found) => {
-            return Error::new(op, ErrorKind::Corrupt { what: format!("{what} ({found})") });
-        }
-        Failure::Sqlite(error) => error,
-    };
-    let kind = match (&error, primary_code(&error)) {
-        (_, Some(5 | 6)) => {
-            let what = format!("{what}, kept busy by other writers for {BUSY_TIMEOUT_MS} ms,");
-            return Error::new(op, ErrorKind::Unavailable { what })
-                .with_retry(Retry::AfterMs(OPEN_RETRY_MS))
-                .with_source(error);
-        }
-        // PERM, READONLY, CANTOPEN, AUTH
-        (_, Some(3 | 8 | 14 | 23)) => ErrorKind::Unwritable { what },
-        (_, Some(13)) => ErrorKind::StorageFull { what },
-        // CORRUPT, NOTADB; and values of another type than was written.
-        (_, Some(11 | 26))
-        | (
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::RowNotFound,
-            _,
-        ) => ErrorKind::Corrupt { what },
-        // NOMEM, INTERRUPT, IOERR, PROTOCOL; and a connection that is gone.
-        (_, Some(7 | 9 | 10 | 15))
-        | (sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::PoolClosed, _) => {
-            ErrorKind::Unavailable { what }
-        }
-        _ => ErrorKind::Internal { what: format!("SQLite refused a statement on {what}") },
-    };
-    Error::new(op, kind).with_source(error)
-}
-
-/// A number for a column: SQLite's integers have 63 bits and a sign.
-pub(super) fn integer(what: &str, value: u64) -> Result<i64, Failure> {
-    i64::try_from(value).map_err(|_| {
-        Failure::Refused(ErrorKind::Invalid {
-            what: format!("{what} {value} is above {}, the highest that can be kept", i64::MAX),
-        })
-    })
-}
-
-/// A number that is only ever shown or compared: the highest that can be kept stands for all above.
-pub(super) fn capped(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// A column that was written as an unsigned number.
-pub(super) fn number(row: &SqliteRow, index: usize) -> Result<u64, Failure> {
-    let value: i64 = row.try_get(index)?;
-    u64::try_from(value).map_err(|_| Failure::Damaged(format!("{value} where no sign can be")))
-}
-
-pub(super) fn mark(row: &SqliteRow, index: usize) -> Result<Mark, Failure> {
-    number(row, index).map(Mark::new)
-}
-
-pub(super) fn term(row: &SqliteRow, index: usize) -> Result<Term, Failure> {
-    number(row, index).map(Term::new)
-}
-
-pub(super) fn incarnation(text: &str) -> Result<Incarnation, Failure> {
-    text.parse().map_err(|_| Failure::Damaged(format!("{text:?} where an incarnation should be")))
 }

@@ -7,7 +7,8 @@ use snowmint_core::UnixMillis;
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
 
-use super::file::{Failure, Step, Tx, capped, incarnation, number};
+use super::failure::Failure;
+use super::tx::{Step, Tx, capped, incarnation, number};
 
 impl Tx {
     pub(super) async fn join(

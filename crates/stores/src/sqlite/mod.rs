@@ -27,14 +27,18 @@
 //! | `snowmint_source` | a source's definition; everything below its `mark` is handed out; deleted ones stay |
 //!
 //! **Going back.** Each handle remembers the highest `writes` it has seen, and looks before each
-//! change whether the file at its path is still the one that it opened. A file that was replaced or
-//! restored under a running process is refused, not written to.
+//! change whether the file at its path is still the one that it opened. The rows that hold marks
+//! count their `changes`, and the store's row counts them all (`row_changes`): a file that was put
+//! back beside a `-wal` file that is not its own has old rows under a new store row, and the counts
+//! differ. All of these are refused until an operator moves the store forward, each namespace of it.
 
+mod failure;
 mod file;
 mod members;
 mod schema;
 mod slots;
 mod sources;
+mod tx;
 
 use std::path::Path;
 use std::sync::Arc;

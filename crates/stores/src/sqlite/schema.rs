@@ -2,7 +2,7 @@
 
 use sqlx::sqlite::SqliteConnection;
 
-use super::file::Failure;
+use super::failure::Failure;
 use snowmint_coord::ErrorKind;
 
 /// What each version of the tables adds to the one before. Never change an entry that was
@@ -11,13 +11,15 @@ const STEPS: &[&[&str]] = &[&[
     "CREATE TABLE snowmint_store (
         only_one INTEGER PRIMARY KEY CHECK (only_one = 1),
         id TEXT NOT NULL,
-        writes INTEGER NOT NULL CHECK (writes >= 0)
+        writes INTEGER NOT NULL CHECK (writes >= 0),
+        row_changes INTEGER NOT NULL
     ) STRICT",
     "CREATE TABLE snowmint_namespace (
         namespace TEXT PRIMARY KEY,
         catalog_version INTEGER NOT NULL DEFAULT 0 CHECK (catalog_version >= 0),
         mark INTEGER NOT NULL DEFAULT 0 CHECK (mark >= 0),
-        term INTEGER NOT NULL DEFAULT 0 CHECK (term >= 0)
+        term INTEGER NOT NULL DEFAULT 0 CHECK (term >= 0),
+        changes INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID",
     "CREATE TABLE snowmint_member (
         namespace TEXT NOT NULL,
@@ -39,6 +41,7 @@ const STEPS: &[&[&str]] = &[&[
         group_slots INTEGER NOT NULL,
         reuse TEXT NOT NULL CHECK (reuse IN ('recycle', 'never')),
         next INTEGER NOT NULL CHECK (next >= 0),
+        changes INTEGER NOT NULL,
         PRIMARY KEY (namespace, pool)
     ) STRICT, WITHOUT ROWID",
     "CREATE TABLE snowmint_slot (
@@ -54,6 +57,7 @@ const STEPS: &[&[&str]] = &[&[
         extend_request INTEGER NOT NULL,
         held_since_ms INTEGER NOT NULL,
         given_up_at_ms INTEGER NOT NULL,
+        changes INTEGER NOT NULL,
         PRIMARY KEY (namespace, pool, slot)
     ) STRICT, WITHOUT ROWID",
     "CREATE INDEX snowmint_slot_holder ON snowmint_slot (namespace, holder)",
@@ -67,6 +71,7 @@ const STEPS: &[&[&str]] = &[&[
         floor INTEGER NOT NULL CHECK (floor >= 1),
         mark INTEGER NOT NULL CHECK (mark >= floor),
         segment_version INTEGER NOT NULL CHECK (segment_version >= 0),
+        changes INTEGER NOT NULL,
         PRIMARY KEY (namespace, name)
     ) STRICT, WITHOUT ROWID",
 ]];
@@ -107,10 +112,12 @@ pub(super) async fn prepare(
             .bind(newest())
             .execute(&mut *connection)
             .await?;
-        sqlx::query("INSERT INTO snowmint_store (only_one, id, writes) VALUES (1, ?, 0)")
-            .bind(new_id)
-            .execute(&mut *connection)
-            .await?;
+        sqlx::query(
+            "INSERT INTO snowmint_store (only_one, id, writes, row_changes) VALUES (1, ?, 0, 0)",
+        )
+        .bind(new_id)
+        .execute(&mut *connection)
+        .await?;
     } else {
         sqlx::query("UPDATE snowmint_schema SET version = ?")
             .bind(newest())
@@ -119,6 +126,23 @@ pub(super) async fn prepare(
     }
     sqlx::query("COMMIT").execute(&mut *connection).await?;
     Ok(())
+}
+
+/// How many changes the rows that hold marks have seen, by their own counts.
+///
+/// The store's row counts them as well, and is part of every change. If the two differ, then some
+/// pages of the file are older than others: it was put back without the `-wal` file that belongs to
+/// it, and another one, newer, was found beside it.
+pub(super) async fn counted_changes(connection: &mut SqliteConnection) -> Result<i64, Failure> {
+    let counted = sqlx::query_scalar(
+        "SELECT (SELECT COALESCE(SUM(changes), 0) FROM snowmint_namespace)
+              + (SELECT COALESCE(SUM(changes), 0) FROM snowmint_pool)
+              + (SELECT COALESCE(SUM(changes), 0) FROM snowmint_slot)
+              + (SELECT COALESCE(SUM(changes), 0) FROM snowmint_source)",
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(counted)
 }
 
 fn newest() -> i64 {

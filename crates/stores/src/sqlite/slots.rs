@@ -14,7 +14,8 @@ use snowmint_core::UnixMillis;
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
 
-use super::file::{Failure, Step, Tx, capped, incarnation, integer, mark, number, term};
+use super::failure::Failure;
+use super::tx::{Step, Tx, capped, incarnation, integer, mark, number, term};
 
 impl Tx {
     pub(super) async fn claim(
@@ -111,16 +112,17 @@ impl Tx {
             self.write_slot(&pool, &forwarded(&row, forward.marks_at_least)).await?;
         }
         let ground = self.ground().await?.forwarded(forward.marks_at_least);
-        self.run(
+        self.change_rows(
             sqlx::query(
-                "INSERT INTO snowmint_namespace (namespace, mark, term) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET mark = ?2, term = ?3",
+                "INSERT INTO snowmint_namespace (namespace, mark, term, changes) VALUES (?1, ?2, ?3, 1)
+             ON CONFLICT DO UPDATE SET mark = ?2, term = ?3, changes = changes + 1",
             )
             .bind(self.namespace())
             .bind(integer("mark", ground.mark.get())?)
             .bind(integer("term", ground.term.get())?),
         )
         .await?;
+        self.accept_rows().await?;
         self.identity.writes = self.identity.writes.max(forward.writes_at_least);
         if forward.new_identity {
             self.identity.id = new_id;
@@ -177,11 +179,11 @@ impl Tx {
             Reuse::Recycle => "recycle",
             Reuse::Never => "never",
         };
-        self.run(
+        self.change_rows(
             sqlx::query(
-                "INSERT INTO snowmint_pool (namespace, pool, slots, group_slots, reuse, next)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT DO UPDATE SET next = ?6",
+                "INSERT INTO snowmint_pool (namespace, pool, slots, group_slots, reuse, next, changes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1)
+             ON CONFLICT DO UPDATE SET next = ?6, changes = changes + 1",
             )
             .bind(self.namespace())
             .bind(&pool.name)
@@ -261,13 +263,13 @@ impl Tx {
     }
 
     pub(super) async fn write_slot(&mut self, pool: &str, row: &SlotRow) -> Result<(), Failure> {
-        self.run(sqlx::query(
+        self.change_rows(sqlx::query(
             "INSERT INTO snowmint_slot (namespace, pool, slot, term, floor, mark, holder, owner,
-                claim_request, extend_request, held_since_ms, given_up_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                claim_request, extend_request, held_since_ms, given_up_at_ms, changes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 1)
              ON CONFLICT DO UPDATE SET term = ?4, floor = ?5, mark = ?6, holder = ?7, owner = ?8,
                 claim_request = ?9, extend_request = ?10, held_since_ms = ?11,
-                given_up_at_ms = ?12",
+                given_up_at_ms = ?12, changes = changes + 1",
         )
         .bind(self.namespace())
         .bind(pool)
@@ -286,13 +288,20 @@ impl Tx {
     }
 
     async fn remove_slot(&mut self, pool: &str, slot: u64) -> Result<(), Failure> {
-        self.run(
-            sqlx::query("DELETE FROM snowmint_slot WHERE namespace = ? AND pool = ? AND slot = ?")
+        let removed = self
+            .row(
+                sqlx::query(
+                    "DELETE FROM snowmint_slot WHERE namespace = ? AND pool = ? AND slot = ?
+                     RETURNING changes",
+                )
                 .bind(self.namespace())
                 .bind(pool)
                 .bind(integer("slot", slot)?),
-        )
-        .await?;
+            )
+            .await?;
+        if let Some(removed) = removed {
+            self.count_changes(-removed.try_get::<i64, _>(0)?);
+        }
         Ok(())
     }
 }

@@ -8,7 +8,8 @@ use snowmint_coord::{
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
 
-use super::file::{Failure, Step, Tx, integer, mark, number};
+use super::failure::Failure;
+use super::tx::{Step, Tx, integer, mark, number};
 
 impl Tx {
     pub(super) async fn reserve(&mut self, reserve: &Reserve) -> Step<Segment> {
@@ -99,13 +100,15 @@ impl Tx {
         let row = self
             .one(
                 sqlx::query(
-                    "INSERT INTO snowmint_namespace (namespace, catalog_version) VALUES (?, 1)
-             ON CONFLICT DO UPDATE SET catalog_version = catalog_version + 1
+                    "INSERT INTO snowmint_namespace (namespace, catalog_version, changes) VALUES (?, 1, 1)
+             ON CONFLICT DO UPDATE SET catalog_version = catalog_version + 1,
+                changes = changes + 1
              RETURNING catalog_version",
                 )
                 .bind(self.namespace()),
             )
             .await?;
+        self.count_changes(1);
         number(&row, 0)
     }
 
@@ -129,11 +132,12 @@ impl Tx {
             SourceState::Disabled => "disabled",
             SourceState::Deleted => "deleted",
         };
-        self.run(sqlx::query(
+        self.change_rows(sqlx::query(
             "INSERT INTO snowmint_source (namespace, name, spec, identity, version, state, mark,
-                floor, segment_version)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-             ON CONFLICT DO UPDATE SET spec = ?3, version = ?5, state = ?6",
+                floor, segment_version, changes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1)
+             ON CONFLICT DO UPDATE SET spec = ?3, version = ?5, state = ?6,
+                changes = changes + 1",
         )
         .bind(self.namespace())
         .bind(&definition.name)
@@ -148,9 +152,10 @@ impl Tx {
     }
 
     async fn write_numbers(&mut self, name: &str, row: &SegmentRow) -> Result<(), Failure> {
-        self.run(
+        self.change_rows(
             sqlx::query(
-                "UPDATE snowmint_source SET mark = ?, floor = ?, segment_version = ?
+                "UPDATE snowmint_source SET mark = ?, floor = ?, segment_version = ?,
+                changes = changes + 1
              WHERE namespace = ? AND name = ?",
             )
             .bind(integer("mark", row.mark.get())?)

@@ -168,6 +168,89 @@ async fn a_file_that_was_put_back_is_refused_until_it_is_moved_forward() {
     assert_eq!(reserve_ten(&store, &orders).await.unwrap().first, 11);
 }
 
+/// What a kill and a careless restore leave: the old file, and the log of changes made after a
+/// checkpoint that the old file has not seen.
+#[tokio::test]
+async fn old_rows_under_a_newer_log_are_noticed() {
+    let folder = Folder::new();
+    let [backup, log] = ["backup.db", "log"].map(|name| folder.0.join(name));
+    let store = opened(&folder).await;
+    let bills = store.define(&source("bills", "{}")).await.unwrap();
+    // So many in between that the two lie on pages of their own, and no page is split later.
+    for number in 0..60 {
+        store.define(&source(&format!("filler-{number}"), &"x".repeat(300))).await.unwrap();
+    }
+    let orders = store.define(&source("orders", "{}")).await.unwrap();
+    store.close().await.unwrap();
+    std::fs::copy(folder.file(), &backup).unwrap();
+
+    let store = opened(&folder).await;
+    reserve_ten(&store, &orders).await.unwrap();
+    store.close().await.unwrap();
+    let store = opened(&folder).await;
+    reserve_ten(&store, &bills).await.unwrap();
+    std::fs::copy(folder.file().with_extension("db-wal"), &log).unwrap();
+    let newest = store.identity().await.unwrap();
+    store.close().await.unwrap();
+
+    std::fs::rename(&backup, folder.file()).unwrap();
+    std::fs::rename(&log, folder.file().with_extension("db-wal")).unwrap();
+    let mixed = opened(&folder).await;
+    let refused = mixed.identity().await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_went_back", "{refused:?}");
+    assert_eq!(code(reserve_ten(&mixed, &orders).await), "store_went_back");
+    let forward =
+        FastForward { segments: vec![("orders".into(), Mark::new(11))], ..FastForward::default() };
+    assert!(mixed.fast_forward(&forward).await.unwrap().writes > newest.writes);
+    assert_eq!(reserve_ten(&mixed, &orders).await.unwrap().first, 11);
+    assert_eq!(reserve_ten(&opened(&folder).await, &bills).await.unwrap().first, 11);
+}
+
+/// The counts by which old rows are noticed hold whatever the verbs do.
+#[tokio::test]
+async fn a_file_opens_again_after_every_verb() {
+    let folder = Folder::new();
+    let now = UnixMillis::new(1_000_000);
+    let store = opened(&folder).await;
+    let member = Member {
+        incarnation: random::incarnation().unwrap(),
+        owner: "orders".into(),
+        host: String::new(),
+        process: 1,
+    };
+    let presence = Presence { sample: now, renewals: 0, ttl_ms: 1000 };
+    store.join(&member, presence, now).await.unwrap();
+    let orders = store.define(&source("orders", "{}")).await.unwrap();
+    reserve_ten(&store, &orders).await.unwrap();
+    store.alter(&source("orders", "[]"), None).await.unwrap();
+    store.set_state("orders", SourceState::Deleted).await.unwrap();
+    for reuse in [snowmint_coord::Reuse::Recycle, snowmint_coord::Reuse::Never] {
+        for round in 0..300 {
+            let request = ClaimRequest {
+                pool: snowmint_coord::Pool {
+                    name: format!("{reuse:?}"),
+                    slots: 1000,
+                    group: 1,
+                    reuse,
+                },
+                member: member.incarnation,
+                owner: member.owner.clone(),
+                count: 1,
+                wish: snowmint_coord::Wish::LastOfOwner,
+                supersedes: None,
+                mark_at_most: Mark::MAX,
+                request: round + 1,
+            };
+            let lease = store.claim(&request, now).await.unwrap().remove(0);
+            let Lease { pool, slot, term, mark, .. } = lease;
+            store.release(&Release { pool, slot, term, mark }, now).await.unwrap();
+        }
+    }
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    store.leave(member.incarnation, now).await.unwrap();
+    assert!(opened(&folder).await.identity().await.is_ok());
+}
+
 #[tokio::test]
 async fn a_file_that_is_gone_is_not_made_anew() {
     let folder = Folder::new();
