@@ -1,4 +1,5 @@
 //! The law of the house: who may depend on whom, where real time enters, and how long a file may be.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::collections::BTreeMap;
 use std::fs;
