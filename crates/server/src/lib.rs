@@ -1,1 +1,23 @@
-//! Placeholder while the crate is being laid out.
+//! Who answers: one service, and thin adapters that speak HTTP and RESP.
+//!
+//! The problem: a server for IDs is asked by everything, all the time, and by some who mean no good.
+//! Each protocol tempts its adapter to grow rules of its own, and each socket to grow a queue.
+//!
+//! What this crate does: [`service`] holds every use case as a plain function on domain types; `http`
+//! and `resp` only translate. Every length, count, wait and number of connections has a limit, which
+//! is checked before the work is done. An idle connection holds no buffers.
+//!
+//! What it does not do: it knows no store and no configuration file. [`start`] takes listeners and a
+//! node that is already open, and closes neither the node nor the process.
+
+mod accept;
+mod config;
+mod handle;
+mod http;
+mod resp;
+mod roster;
+pub mod service;
+
+pub use config::{HttpSettings, Limits, RespSettings, Settings};
+pub use handle::{Handle, Parts, start};
+pub use service::{Error, Service};

@@ -105,7 +105,7 @@ pub struct LayoutBody {
     pub workers: u64,
     /// How many IDs a worker can mint in a second, on average.
     pub ids_per_second: u64,
-    /// Whether new IDs can be minted with it now.
+    /// False for a layout that only reads old IDs.
     pub can_mint: bool,
 }
 
@@ -144,8 +144,6 @@ pub struct WorkerBody {
     pub last_renewed: Option<String>,
     /// Whether the holder is there.
     pub live: bool,
-    /// Whether the holder is the server that answers.
-    pub own: bool,
 }
 
 /// The body of `GET /v1/workers`.

@@ -1,0 +1,95 @@
+//! Accepts connections: as many as may be, and no more.
+
+use std::io;
+use std::sync::Arc;
+
+use snowmint_coord::Timer;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::roster::{Roster, Ticket};
+
+/// How long to wait when the system has no more file descriptors or memory for connections.
+const EXHAUSTED_WAIT_MS: u64 = 100;
+
+/// What a listener needs besides its protocol.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) timer: Arc<dyn Timer>,
+    /// Becomes true when the server stops.
+    pub(crate) closing: watch::Receiver<bool>,
+    /// How long connections may take to finish then.
+    pub(crate) stop_ms: u64,
+}
+
+/// Serves connections until the server stops; then lets them finish, for a bounded time.
+///
+/// `refusal` is what a connection beyond the limit is told.
+pub(crate) async fn serve<F>(
+    listener: TcpListener,
+    roster: Arc<Roster>,
+    surroundings: Surroundings,
+    refusal: &'static [u8],
+    converse: impl Fn(TcpStream, Ticket) -> F,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let Surroundings { timer, mut closing, stop_ms } = surroundings;
+    let mut connections = JoinSet::new();
+    let mut sweeper = JoinSet::new();
+    sweeper.spawn(Arc::clone(&roster).sweep(Arc::clone(&timer)));
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => match roster.admit(peer) {
+                    Some(ticket) => {
+                        if let Err(error) = stream.set_nodelay(true) {
+                            tracing::debug!(%peer, %error, "TCP_NODELAY not set");
+                        }
+                        let entry = ticket.runs_as();
+                        entry.set_task(connections.spawn(converse(stream, ticket)));
+                    }
+                    None => refuse(&stream, refusal),
+                },
+                Err(error) => not_accepted(&error, timer.as_ref()).await,
+            },
+            Some(_) = connections.join_next() => {}
+            () = stopping(&mut closing) => break,
+        }
+    }
+    drop(listener);
+    let finished = async { while connections.join_next().await.is_some() {} };
+    tokio::select! {
+        () = finished => {}
+        () = timer.sleep_ms(stop_ms) => {
+            tracing::warn!(connections = roster.counts().connected, "closed with requests in progress");
+        }
+    }
+}
+
+/// Waits until the server stops. Its handle being gone is a stop as well.
+pub(crate) async fn stopping(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|&closing| closing).await;
+}
+
+/// Tells a connection why it is not wanted. It gets no memory and no time: what the socket does not
+/// take at once is not said.
+fn refuse(stream: &TcpStream, refusal: &[u8]) {
+    let _ = stream.try_write(refusal);
+}
+
+async fn not_accepted(error: &io::Error, timer: &dyn Timer) {
+    // These concern the one connection, which has gone already.
+    if matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    ) {
+        return;
+    }
+    tracing::warn!(%error, "no connection can be accepted; trying again in {EXHAUSTED_WAIT_MS} ms");
+    timer.sleep_ms(EXHAUSTED_WAIT_MS).await;
+}

@@ -1,0 +1,107 @@
+//! Settings: plain data with a documented default each. Components are never configured here.
+
+use serde::{Deserialize, Serialize};
+use snowmint_coord::spec::Span;
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// What one request may ask for.
+    pub limits: Limits,
+    /// HTTP connections.
+    pub http: HttpSettings,
+    /// RESP connections.
+    pub resp: RespSettings,
+}
+
+/// What one request may ask for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// The most IDs of one request. 100,000.
+    pub batch_max: u32,
+    /// The longest range of `POST /v1/segments/{source}`. 1,000,000.
+    pub segment_max: u64,
+    /// The most numbers of one `INCRBY`. 1,000,000.
+    pub incrby_max: u64,
+    /// How long a request may wait for the next tick or for the store. 1 s.
+    pub wait_max: Span,
+    /// How many IDs may be minted and not yet sent, over all connections. Small answers are not
+    /// counted. 4,000,000: about 100 MB as JSON.
+    pub unsent_max: u32,
+    /// How long a stop waits for requests in progress. 10 s.
+    pub stop_max: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            batch_max: 100_000,
+            segment_max: 1_000_000,
+            incrby_max: 1_000_000,
+            wait_max: Span::from_ms(1_000),
+            unsent_max: 4_000_000,
+            stop_max: Span::from_ms(10_000),
+        }
+    }
+}
+
+/// HTTP connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpSettings {
+    /// The most connections at once; one more is told so and closed. 10,000.
+    pub connections_max: usize,
+    /// The longest body of a request, in bytes. 64 KiB.
+    pub body_bytes_max: usize,
+    /// The longest head of a request, in bytes; at least 8 KiB. 16 KiB.
+    pub head_bytes_max: usize,
+    /// How long a new connection may take for its first request's head. 10 s.
+    pub head_time_max: Span,
+    /// How long a request may take from its head until the answer begins. 30 s.
+    pub request_time_max: Span,
+    /// How long a connection may rest after an answer, until the next request's head is complete,
+    /// or a reader may not read. 75 s.
+    pub idle_max: Span,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            connections_max: 10_000,
+            body_bytes_max: 64 * 1024,
+            head_bytes_max: 16 * 1024,
+            head_time_max: Span::from_ms(10_000),
+            request_time_max: Span::from_ms(30_000),
+            idle_max: Span::from_ms(75_000),
+        }
+    }
+}
+
+/// RESP connections. The longest request is given by the protocol: see
+/// [`snowmint_wire::resp::FRAME_BYTES_MAX`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RespSettings {
+    /// The most connections at once; one more is told so and closed. 10,000, as in Redis.
+    pub connections_max: usize,
+    /// How long a request may take from its first byte to its last. 10 s.
+    pub frame_time_max: Span,
+    /// How long a client may take to read the answers to what it sent. 30 s.
+    pub write_time_max: Span,
+    /// How long a connection may rest between requests. 1 h, since pools of clients keep
+    /// connections open.
+    pub idle_max: Span,
+}
+
+impl Default for RespSettings {
+    fn default() -> Self {
+        Self {
+            connections_max: 10_000,
+            frame_time_max: Span::from_ms(10_000),
+            write_time_max: Span::from_ms(30_000),
+            idle_max: Span::from_ms(3_600_000),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Starting and stopping.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use snowmint_coord::{Node, Timer};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::accept::{Surroundings, stopping};
+use crate::config::Settings;
+use crate::service::Service;
+use crate::{http, resp};
+
+/// What a server is made of. Either listener may be left out.
+pub struct Parts<S> {
+    /// Who mints.
+    pub node: Node,
+    /// Elapsed time, for limits.
+    pub timer: Arc<dyn Timer>,
+    /// Where HTTP is spoken.
+    pub http: Option<TcpListener>,
+    /// Where RESP is spoken.
+    pub resp: Option<TcpListener>,
+    /// The server stops when this is done.
+    pub shutdown: S,
+}
+
+impl<S> fmt::Debug for Parts<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("http", &self.http).field("resp", &self.resp).finish()
+    }
+}
+
+/// A running server. Dropping it ends every connection at once; [`Handle::stop`] lets requests in
+/// progress finish.
+#[derive(Debug)]
+pub struct Handle {
+    http: Option<SocketAddr>,
+    resp: Option<SocketAddr>,
+    closing: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// Starts a server on the current Tokio runtime.
+///
+/// The node stays open: close it after [`Handle::stopped`].
+///
+/// # Errors
+/// When a listener has no local address, which the system decides.
+pub fn start<S>(settings: Settings, parts: Parts<S>) -> io::Result<Handle>
+where
+    S: Future<Output = ()> + Send + 'static,
+{
+    let Parts { node, timer, http, resp, shutdown } = parts;
+    let address =
+        |listener: &Option<TcpListener>| listener.as_ref().map(TcpListener::local_addr).transpose();
+    let (http_address, resp_address) = (address(&http)?, address(&resp)?);
+
+    let (closing, closing_seen) = watch::channel(false);
+    let surroundings =
+        Surroundings { timer, closing: closing_seen, stop_ms: settings.limits.stop_max.ms() };
+    let service = Service::new(node, settings.limits, surroundings.closing.clone());
+    let mut listeners = JoinSet::new();
+    if let Some(listener) = http {
+        let surroundings = surroundings.clone();
+        listeners.spawn(http::serve(listener, service.clone(), settings.http, surroundings));
+    }
+    if let Some(listener) = resp {
+        let surroundings = surroundings.clone();
+        listeners.spawn(resp::serve(listener, service, settings.resp, surroundings));
+    }
+    let mut stopped_by_handle = surroundings.closing;
+    let stop = closing.clone();
+    let task = tokio::spawn(async move {
+        tokio::select! {
+            () = shutdown => {}
+            () = stopping(&mut stopped_by_handle) => {}
+        }
+        stop.send_replace(true);
+        while listeners.join_next().await.is_some() {}
+    });
+    Ok(Handle { http: http_address, resp: resp_address, closing, task })
+}
+
+impl Handle {
+    /// Where HTTP is spoken.
+    #[must_use]
+    pub fn http(&self) -> Option<SocketAddr> {
+        self.http
+    }
+
+    /// Where RESP is spoken.
+    #[must_use]
+    pub fn resp(&self) -> Option<SocketAddr> {
+        self.resp
+    }
+
+    /// Begins to stop: no new connections, requests in progress are finished.
+    pub fn stop(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Waits until the server has stopped: after [`Handle::stop`] or the shutdown given at the
+    /// start, and at most the limit for a stop after that.
+    pub async fn stopped(mut self) {
+        if let Err(error) = (&mut self.task).await {
+            tracing::error!(%error, "the server ended in a fault");
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

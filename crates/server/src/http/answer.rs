@@ -1,0 +1,224 @@
+//! What every answer has in common, and answers that are errors.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use snowmint_wire::error::Code;
+use snowmint_wire::http::{ErrorBody, JSON, TEXT};
+
+use crate::service::{Error, Hold, shown};
+
+/// An error, on its way out.
+#[derive(Debug)]
+pub(super) struct Refusal(pub(super) Error);
+
+impl<E: Into<Error>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self(error) = self;
+        let status = StatusCode::from_u16(error.code().row().http)
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after_ms = error.retry_after_ms();
+        let body = ErrorBody::new(error.code(), error.message(), retry_after_ms);
+        let mut response = (status, json(&body)).into_response();
+        if let Some(ms) = retry_after_ms {
+            // The header has whole seconds only.
+            let seconds = HeaderValue::from(ms.div_ceil(1_000).max(1));
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        response
+    }
+}
+
+/// A body as JSON.
+pub(super) fn json(body: &impl Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => ([(CONTENT_TYPE, JSON)], bytes).into_response(),
+        // Plain data with text keys always becomes JSON.
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// How much of an answer is handed on at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// Bytes that count against the limit of unsent IDs until they are sent.
+pub(super) fn held(content_type: &'static str, bytes: Vec<u8>, hold: Hold) -> Response {
+    let body = Body::new(Held { unsent: Bytes::from(bytes), _hold: hold });
+    ([(CONTENT_TYPE, content_type)], body).into_response()
+}
+
+/// A body in pieces: hyper asks for one when there is room for it.
+struct Held {
+    unsent: Bytes,
+    _hold: Hold,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.unsent.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.unsent.len().min(CHUNK_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(self.unsent.split_to(length)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.unsent.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(u64::try_from(self.unsent.len()).unwrap_or(u64::MAX))
+    }
+}
+
+/// An ID must never come out of a cache, and neither must anything that goes with it.
+pub(super) async fn never_stored(mut response: Response) -> Response {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+pub(super) async fn no_such_path(uri: Uri) -> Refusal {
+    let message = format!("there is nothing at {}", shown(uri.path()));
+    Refusal(Error::new(Code::NotFound, message))
+}
+
+pub(super) async fn no_such_method(method: Method, uri: Uri) -> Refusal {
+    let message = format!("{} has no method {}", shown(uri.path()), shown(method.as_str()));
+    Refusal(Error::new(Code::MethodNotAllowed, message))
+}
+
+/// The one variable part of a path.
+pub(super) fn part(path: Result<Path<String>, PathRejection>) -> Result<String, Refusal> {
+    match path {
+        Ok(Path(part)) => Ok(part),
+        Err(error) => Err(Refusal(Error::bad_request(error.body_text()))),
+    }
+}
+
+/// A query that has the wanted fields and no others: a misspelt one must not pass unnoticed.
+pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
+    axum::extract::Query::try_from_uri(uri)
+        .map(|axum::extract::Query(query)| query)
+        .map_err(|error| Refusal(Error::bad_request(error.body_text())))
+}
+
+/// A whole body, within the limit.
+pub(super) async fn bytes(body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
+    let too_long = || {
+        let message =
+            format!("the body is longer than the {bytes_max} bytes allowed (http.body_bytes_max)");
+        Refusal(Error::new(Code::TooMany, message))
+    };
+    // One that says so is refused before it is read.
+    if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > bytes_max) {
+        return Err(too_long());
+    }
+    axum::body::to_bytes(body, bytes_max).await.map_err(|error| {
+        let error = error.into_inner();
+        if error.is::<http_body_util::LengthLimitError>() {
+            too_long()
+        } else {
+            Refusal(Error::bad_request("the body ended before its end"))
+        }
+    })
+}
+
+/// A JSON object. Its content type is not asked for: `curl -d` says another one.
+pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    // An array of the fields' values would be read as well.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Refusal(Error::bad_request("the body must be a JSON object")));
+    }
+    serde_json::from_slice(bytes)
+        .map_err(|error| Refusal(Error::bad_request(format!("the body is wrong: {error}"))))
+}
+
+/// The two forms of IDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Text,
+}
+
+impl Form {
+    pub(super) const fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => JSON,
+            Self::Text => TEXT,
+        }
+    }
+
+    /// Text if the caller wants it more than JSON.
+    pub(super) fn wanted(headers: &HeaderMap) -> Self {
+        let (mut json, mut text) = (0.0, 0.0);
+        for range in headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+        {
+            let mut parts = range.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default();
+            let weight = parts
+                .find_map(|part| part.strip_prefix("q="))
+                .map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
+            if kind.eq_ignore_ascii_case("text/plain") {
+                text = weight;
+            } else if kind.eq_ignore_ascii_case("application/json") {
+                json = weight;
+            }
+        }
+        if text > json { Self::Text } else { Self::Json }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wanted_form() {
+        let wanted = |accept: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            Form::wanted(&headers)
+        };
+        assert_eq!(Form::wanted(&HeaderMap::new()), Form::Json);
+        for accept in [
+            "*/*",
+            "application/json",
+            "text/html,*/*;q=0.8",
+            "text/plain;q=0.5, application/json",
+            "text/plain;q=0",
+            "text/plain;q=x",
+        ] {
+            assert_eq!(wanted(accept), Form::Json, "{accept}");
+        }
+        for accept in
+            ["text/plain", "TEXT/Plain; charset=utf-8", "application/json;q=0.5, text/plain"]
+        {
+            assert_eq!(wanted(accept), Form::Text, "{accept}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Whether the server is there, and whether it can mint.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use snowmint_wire::http::ReadyBody;
+
+use super::Door;
+use super::answer;
+
+/// What there is, for somebody who just looks.
+pub(super) async fn index() -> Response {
+    answer::json(&json!({
+        "name": "snowmint",
+        "version": env!("CARGO_PKG_VERSION"),
+        "paths": [
+            "/v1/ids/{source}",
+            "/v1/segments/{source}",
+            "/v1/decode/{id}",
+            "/v1/sources",
+            "/v1/workers",
+            "/v1/layouts",
+            "/livez",
+            "/readyz",
+        ],
+    }))
+}
+
+/// The process answers: that is all this says.
+pub(super) async fn livez() -> Response {
+    answer::json(&json!({ "live": true }))
+}
+
+/// 200 when IDs can be minted with margin, else 503 and why.
+pub(super) async fn readyz(State(door): State<Door>) -> Response {
+    let readiness = door.service.readiness();
+    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = ReadyBody { ready: readiness.ready, reasons: readiness.reasons };
+    (status, answer::json(&body)).into_response()
+}

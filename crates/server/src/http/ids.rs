@@ -1,0 +1,144 @@
+//! `/v1/ids/{source}` and `/v1/segments/{source}`.
+
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::Response;
+use snowmint_coord::{Source, Values};
+use snowmint_core::text::Format;
+use snowmint_wire::error::Code;
+use snowmint_wire::http::{
+    IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines, write_ids,
+};
+
+use super::Door;
+use super::answer::{self, Form, Refusal};
+use crate::service::{Error, shown};
+
+type Name = Result<Path<String>, PathRejection>;
+
+pub(super) async fn get(
+    State(door): State<Door>,
+    name: Name,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let name = answer::part(name)?;
+    mint(&door, &name, answer::query(&uri)?, Form::wanted(&headers)).await
+}
+
+pub(super) async fn post(
+    State(door): State<Door>,
+    name: Name,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let name = answer::part(name)?;
+    let body = answer::bytes(body, door.body_bytes_max).await?;
+    // No body at all is a request without wishes.
+    let request = if body.is_empty() { MintRequest::default() } else { answer::parsed(&body)? };
+    mint(&door, &name, request, Form::wanted(&headers)).await
+}
+
+/// `HEAD` would mint an ID and throw it away.
+pub(super) async fn head(method: Method, uri: Uri) -> Refusal {
+    answer::no_such_method(method, uri).await
+}
+
+async fn mint(
+    door: &Door,
+    name: &str,
+    request: MintRequest,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let wish = Wish::read(request.format.as_deref())?;
+    let source = door.service.source(name).await?;
+    let count = request.count.unwrap_or_default().get();
+    let minted = door.service.mint(&source, count, request.key.as_deref()).await?;
+    let (values, hold) = minted.into_parts();
+    let bytes = written(&source, values, wish, form)?;
+    Ok(answer::held(form.content_type(), bytes, hold))
+}
+
+pub(super) async fn segment(
+    State(door): State<Door>,
+    name: Name,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let name = answer::part(name)?;
+    let body = answer::bytes(body, door.body_bytes_max).await?;
+    let request: SegmentRequest = answer::parsed(&body)?;
+    let source = door.service.source(&name).await?;
+    let row = door.service.reserve_segment(&source, request.length.get()).await?;
+    Ok(answer::json(&SegmentBody {
+        first: row.first.to_string(),
+        last: row.last.to_string(),
+        increment: row.increment,
+    }))
+}
+
+/// How the caller wants IDs written.
+#[derive(Clone, Copy, Debug)]
+enum Wish {
+    /// As the source does.
+    Own,
+    /// As JSON numbers.
+    Number,
+    /// In this form.
+    As(Format),
+}
+
+impl Wish {
+    fn read(format: Option<&str>) -> Result<Self, Refusal> {
+        match format {
+            None => Ok(Self::Own),
+            Some("number") => Ok(Self::Number),
+            Some(name) => name.parse().map(Self::As).map_err(|_| {
+                let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
+                let names = names.join(", ");
+                let message = format!("{} is no format: number, {names} are", shown(name));
+                Refusal(Error::bad_request(message))
+            }),
+        }
+    }
+}
+
+fn written(source: &Source, values: Values, wish: Wish, form: Form) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    let texts = match (values, wish) {
+        (Values::Numbers(ids), _) => {
+            let format = match wish {
+                Wish::Own => source.format(),
+                Wish::Number => Format::default(),
+                Wish::As(format) => format,
+            };
+            if format == Format::default() {
+                match form {
+                    Form::Json => write_ids(&mut bytes, &ids, !matches!(wish, Wish::Number)),
+                    Form::Text => write_id_lines(&mut bytes, &ids),
+                }
+                return Ok(bytes);
+            }
+            let texts = ids.iter().map(|&id| Ok(source.encode(id, Some(format))?.to_string()));
+            texts.collect::<Result<_, Error>>()?
+        }
+        (Values::Texts(texts), Wish::Own) => texts,
+        (Values::Texts(_), Wish::Number | Wish::As(_)) => {
+            let kind = source.kind();
+            let message = format!("format is for numbers, and this source makes {kind}s");
+            return Err(Refusal(Error::bad_request(message)));
+        }
+    };
+    match form {
+        Form::Json => serde_json::to_writer(&mut bytes, &IdsBody { ids: texts })
+            .map_err(|error| Error::new(Code::Internal, error.to_string()))?,
+        Form::Text => {
+            for text in &texts {
+                bytes.extend_from_slice(text.as_bytes());
+                bytes.push(b'\n');
+            }
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,157 @@
+//! The HTTP door.
+
+mod admin;
+mod answer;
+mod health;
+mod ids;
+mod stream;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+
+use crate::accept::{self, Surroundings, stopping};
+use crate::config::HttpSettings;
+use crate::roster::{Roster, Ticket};
+use crate::service::Service;
+use stream::Watched;
+
+/// Below this hyper refuses to work.
+const HEAD_BYTES_MIN: usize = 8 * 1024;
+/// The most header lines of a request.
+const HEADERS_MAX: usize = 64;
+/// The most requests at once on one HTTP/2 connection.
+const STREAMS_MAX: u32 = 128;
+
+/// What a connection beyond the limit is told, whatever it was going to ask.
+const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+content-type: application/json\r\n\
+cache-control: no-store\r\n\
+retry-after: 1\r\n\
+connection: close\r\n\
+content-length: 127\r\n\
+\r\n\
+{\"error\":{\"code\":\"overloaded\",\"message\":\"as many connections as may be (http.connections_max) are open\",\"retry_after_ms\":1000}}";
+
+/// What all requests share.
+#[derive(Clone, Debug)]
+struct Door {
+    service: Service,
+    body_bytes_max: usize,
+}
+
+/// Serves HTTP until the server stops.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    service: Service,
+    settings: HttpSettings,
+    surroundings: Surroundings,
+) {
+    let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
+    let router = router(Door { service, body_bytes_max: settings.body_bytes_max });
+    let builder = Arc::new(builder(&settings));
+    let settings = Arc::new(settings);
+    let closing = surroundings.closing.clone();
+    accept::serve(listener, roster, surroundings, REFUSAL, |stream, ticket| {
+        converse(
+            stream,
+            Arc::new(ticket),
+            Arc::clone(&builder),
+            Arc::clone(&settings),
+            router.clone(),
+            closing.clone(),
+        )
+    })
+    .await;
+}
+
+fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
+    let head_bytes_max = settings.head_bytes_max.max(HEAD_BYTES_MIN);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().max_headers(HEADERS_MAX).max_buf_size(head_bytes_max);
+    builder
+        .http2()
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(u32::try_from(head_bytes_max).unwrap_or(u32::MAX));
+    builder
+}
+
+/// Every path.
+fn router(door: Door) -> Router {
+    Router::new()
+        .route("/", get(health::index))
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .route("/v1/ids/{source}", get(ids::get).post(ids::post).head(ids::head))
+        .route("/v1/segments/{source}", post(ids::segment))
+        .route("/v1/decode/{id}", get(admin::decode))
+        .route("/v1/layouts", get(admin::layouts))
+        .route("/v1/layouts/{layout}", get(admin::layout))
+        .route("/v1/sources", get(admin::sources).post(admin::define))
+        .route("/v1/sources/{name}", get(admin::source).patch(admin::alter).delete(admin::delete))
+        .route("/v1/workers", get(admin::workers))
+        .fallback(answer::no_such_path)
+        .method_not_allowed_fallback(answer::no_such_method)
+        .layer(axum::middleware::map_response(answer::never_stored))
+        .layer(DefaultBodyLimit::disable())
+        .with_state(door)
+}
+
+/// Serves one connection. Its deadline is moved at these points: a request's head is complete, bytes
+/// of an answer were sent. Bytes that arrive move nothing, so that a trickle keeps nobody busy.
+async fn converse(
+    stream: TcpStream,
+    ticket: Arc<Ticket>,
+    builder: Arc<auto::Builder<TokioExecutor>>,
+    settings: Arc<HttpSettings>,
+    router: Router,
+    mut closing: watch::Receiver<bool>,
+) {
+    ticket.allow_ms(settings.head_time_max.ms());
+    let request_ms = settings.request_time_max.ms();
+    let on_request = Arc::clone(&ticket);
+    let service = router.map_request(move |request: hyper::Request<hyper::body::Incoming>| {
+        on_request.answered(1);
+        on_request.allow_ms(request_ms);
+        request.map(axum::body::Body::new)
+    });
+    let peer = ticket.entry().peer;
+    let stream = TokioIo::new(Watched::new(stream, ticket, settings.idle_max.ms()));
+    let connection = builder.serve_connection(stream, TowerToHyperService::new(service));
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stopping(&mut closing) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%peer, error, "connection ended in an error");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::REFUSAL;
+    use snowmint_wire::error::Code;
+    use snowmint_wire::http::ErrorBody;
+
+    #[test]
+    fn the_refusal_is_a_whole_answer() {
+        let text = std::str::from_utf8(REFUSAL).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
+        let body: ErrorBody = serde_json::from_str(body).unwrap();
+        assert_eq!(Code::from_name(&body.error.code), Some(Code::Overloaded));
+        assert!(head.starts_with(&format!("HTTP/1.1 {} ", Code::Overloaded.row().http)));
+    }
+}

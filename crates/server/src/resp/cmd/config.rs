@@ -1,0 +1,113 @@
+//! `CONFIG GET pattern...`: the few settings of Redis that tools ask for. There is no `CONFIG SET`:
+//! a server's settings are in its configuration file.
+
+use snowmint_wire::resp::{BULK_BYTES_MAX, Command};
+
+use super::{Flow, Session, Spec, unknown_subcommand, wrong_arity};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "config",
+    arity: -2,
+    summary: "A container for server configuration commands.",
+    group: "server",
+    takes_source: false,
+    run,
+};
+
+fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let subcommand = command.arg(1).unwrap_or_default();
+    let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
+    let settings = &session.door.settings;
+    let values = [
+        // What Redis would say of a server that loses nothing it has acknowledged.
+        ("save", String::new()),
+        ("appendonly", "yes".to_owned()),
+        ("databases", "1".to_owned()),
+        ("maxclients", settings.connections_max.to_string()),
+        ("timeout", (settings.idle_max.ms() / 1_000).to_string()),
+        ("port", session.door.port.to_string()),
+        ("proto-max-bulk-len", BULK_BYTES_MAX.to_string()),
+        ("cluster-enabled", "no".to_owned()),
+    ];
+    let mut reply = session.reply(output);
+    if is("get") && command.len() > 2 {
+        let wanted = |name: &str| command.args().skip(2).any(|pattern| matches(pattern, name));
+        let found: Vec<_> = values.iter().filter(|(name, _)| wanted(name)).collect();
+        reply.map(found.len());
+        for (name, value) in found {
+            reply.bulk(name.as_bytes());
+            reply.bulk(value.as_bytes());
+        }
+    } else if is("get") {
+        wrong_arity("config|get", &mut reply);
+    } else if is("set") || is("rewrite") {
+        reply
+            .error("ERR", "settings are in the server's configuration file, and read at its start");
+    } else {
+        unknown_subcommand(SPEC.name, subcommand, &mut reply);
+    }
+    Flow::Next
+}
+
+/// Whether a name fits a pattern: `*` stands for any bytes, `?` for one; letters in either case.
+///
+/// Goes back to the last star only, so the work is bounded by the product of the lengths.
+fn matches(pattern: &[u8], name: &str) -> bool {
+    let name = name.as_bytes();
+    let (mut at_pattern, mut at_name) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(byte) = name.get(at_name) {
+        match pattern.get(at_pattern) {
+            Some(b'*') => {
+                star = Some((at_pattern + 1, at_name));
+                at_pattern += 1;
+            }
+            Some(b'?') => {
+                at_pattern += 1;
+                at_name += 1;
+            }
+            Some(wanted) if wanted.eq_ignore_ascii_case(byte) => {
+                at_pattern += 1;
+                at_name += 1;
+            }
+            _ => {
+                let Some((after_star, from)) = star else { return false };
+                star = Some((after_star, from + 1));
+                at_pattern = after_star;
+                at_name = from + 1;
+            }
+        }
+    }
+    pattern.get(at_pattern..).unwrap_or_default().iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name) in [
+            ("save", "save"),
+            ("SAVE", "save"),
+            ("*", "save"),
+            ("s*e", "save"),
+            ("*a*", "save"),
+            ("s??e", "save"),
+            ("save*", "save"),
+            ("**e", "save"),
+        ] {
+            assert!(matches(pattern.as_bytes(), name), "{pattern}");
+        }
+        for (pattern, name) in [
+            ("", "save"),
+            ("sav", "save"),
+            ("saves", "save"),
+            ("s?e", "save"),
+            ("*x*", "save"),
+            ("?", ""),
+        ] {
+            assert!(!matches(pattern.as_bytes(), name), "{pattern}");
+        }
+    }
+}

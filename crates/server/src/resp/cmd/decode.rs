@@ -1,0 +1,78 @@
+//! `DECODE id source`: what an ID says.
+
+use snowmint_wire::http::DecodedBody;
+use snowmint_wire::resp::{Command, Encoder};
+
+use super::{Flow, Session, Spec, Work};
+use crate::resp::session::text;
+use crate::service::{Error, Hold, decoded_body};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "decode",
+    arity: 3,
+    summary: "Tells what an ID of a source says: time, worker, sequence.",
+    group: "string",
+    takes_source: false,
+    run,
+};
+
+/// An ID to be taken apart.
+#[derive(Debug)]
+pub(in crate::resp) struct Decode {
+    id: String,
+    source: String,
+}
+
+fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let arg = |index| text(command.arg(index).unwrap_or_default()).map(str::to_owned);
+    match arg(1).and_then(|id| Ok(Decode { id, source: arg(2)? })) {
+        Ok(work) => Flow::Wait(Box::new(Work::Decode(work))),
+        Err(error) => {
+            super::error(&error, &mut session.reply(output));
+            Flow::Next
+        }
+    }
+}
+
+impl Decode {
+    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
+        match self.decoded(session).await {
+            Ok(decoded) => write(&decoded, &mut session.reply(output)),
+            Err(error) => super::error(&error, &mut session.reply(output)),
+        }
+        Hold::default()
+    }
+
+    async fn decoded(&self, session: &mut Session) -> Result<DecodedBody, Error> {
+        let source = session.source(&self.source).await?;
+        Ok(decoded_body(&self.id, &source.decode(&self.id, None)?))
+    }
+}
+
+/// The fields of the HTTP answer, without those that the source does not have.
+fn write(decoded: &DecodedBody, reply: &mut Encoder<'_>) {
+    let texts = [
+        ("id", Some(&decoded.id)),
+        ("number", decoded.number.as_ref()),
+        ("time", decoded.time.as_ref()),
+        ("layout", decoded.layout.as_ref()),
+    ];
+    let numbers = [
+        ("tick", decoded.tick),
+        ("clock", decoded.clock),
+        ("worker", decoded.worker),
+        ("sequence", decoded.sequence),
+        ("uuid_version", decoded.uuid_version.map(u64::from)),
+    ];
+    let texts = texts.iter().filter_map(|&(name, value)| Some((name, value?)));
+    let numbers = numbers.iter().filter_map(|&(name, value)| Some((name, value?)));
+    reply.map(texts.clone().count().saturating_add(numbers.clone().count()));
+    for (name, value) in texts {
+        reply.bulk(name.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    for (name, value) in numbers {
+        reply.bulk(name.as_bytes());
+        reply.id(value);
+    }
+}

@@ -1,0 +1,73 @@
+//! `HELLO [2|3] [AUTH user password] [SETNAME name]`: which version the replies have.
+
+use snowmint_wire::resp::{Command, Protocol};
+
+use super::{Flow, Session, Spec, auth, client};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "hello",
+    arity: -1,
+    summary: "Handshakes with the server.",
+    group: "connection",
+    takes_source: false,
+    run,
+};
+
+fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    match greet(session, command) {
+        Ok(()) => answer(session, output),
+        Err((prefix, message)) => session.reply(output).error(prefix, &message),
+    }
+    Flow::Next
+}
+
+/// Nothing changes unless everything is right.
+fn greet(session: &mut Session, command: &Command<'_>) -> Result<(), (&'static str, String)> {
+    let mut args = command.args().skip(1);
+    let protocol = match args.next() {
+        None => session.protocol,
+        Some(b"2") => Protocol::Resp2,
+        Some(b"3") => Protocol::Resp3,
+        Some(other) if !other.is_empty() && other.iter().all(u8::is_ascii_digit) => {
+            return Err(("NOPROTO", "unsupported protocol version".into()));
+        }
+        Some(_) => {
+            return Err(("ERR", "Protocol version is not an integer or out of range".into()));
+        }
+    };
+    let mut name = None;
+    while let Some(option) = args.next() {
+        if option.eq_ignore_ascii_case(b"auth") && args.len() >= 2 {
+            return Err(("ERR", auth::NOT_CONFIGURED.into()));
+        } else if option.eq_ignore_ascii_case(b"setname") && args.len() >= 1 {
+            name = Some(client::read_name(args.next().unwrap_or_default())?);
+        } else {
+            let option = option.get(..64).unwrap_or(option).escape_ascii();
+            return Err(("ERR", format!("Syntax error in HELLO option '{option}'")));
+        }
+    }
+    session.protocol = protocol;
+    if let Some(name) = name {
+        client::set_name(session, name);
+    }
+    Ok(())
+}
+
+fn answer(session: &Session, output: &mut Vec<u8>) {
+    let mut reply = session.reply(output);
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"snowmint");
+    reply.bulk(b"version");
+    reply.bulk(env!("CARGO_PKG_VERSION").as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(if session.protocol == Protocol::Resp3 { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.id(session.ticket.entry().id);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}

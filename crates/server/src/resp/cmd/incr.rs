@@ -1,0 +1,34 @@
+//! `INCR source`: one ID.
+
+use snowmint_wire::resp::Command;
+
+use super::mint::Mint;
+use super::{Flow, Session, Spec, Work};
+use crate::resp::session::Target;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "incr",
+    arity: 2,
+    summary: "Mints one ID of a source.",
+    group: "string",
+    takes_source: true,
+    run,
+};
+
+fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let arg = command.arg(1).unwrap_or_default();
+    // The way of nearly every request: the source is at hand and has an ID right now.
+    if let Some(source) = session.source_at_hand(arg)
+        && let Ok(id) = source.try_mint()
+    {
+        session.reply(output).id(id);
+        return Flow::Next;
+    }
+    match Target::read(arg) {
+        Ok(target) => Flow::Wait(Box::new(Work::Mint(Mint { target, count: None }))),
+        Err(error) => {
+            super::error(&error, &mut session.reply(output));
+            Flow::Next
+        }
+    }
+}

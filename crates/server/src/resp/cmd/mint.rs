@@ -1,0 +1,94 @@
+//! `MINT source [count]`: one ID, or an array of exactly `count`.
+
+use snowmint_coord::Values;
+use snowmint_wire::http::Count;
+use snowmint_wire::resp::{Command, Encoder};
+
+use super::{Flow, Session, Spec, Work, wrong_arity};
+use crate::resp::session::{Target, text};
+use crate::service::{Error, Hold, Minted, shown};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "mint",
+    arity: -2,
+    summary: "Mints one ID of a source, or as many as asked for.",
+    group: "string",
+    takes_source: true,
+    run,
+};
+
+/// IDs to be minted.
+#[derive(Debug)]
+pub(in crate::resp) struct Mint {
+    pub(super) target: Target,
+    /// How many, as an array; none: one, by itself.
+    pub(super) count: Option<Count>,
+}
+
+fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let arg = command.arg(1).unwrap_or_default();
+    let count = match (command.arg(2), command.len()) {
+        (None, _) => Ok(None),
+        (Some(digits), 3) => read_count(digits).map(Some),
+        _ => {
+            wrong_arity(SPEC.name, &mut session.reply(output));
+            return Flow::Next;
+        }
+    };
+    match count.and_then(|count| Ok(Mint { target: Target::read(arg)?, count })) {
+        Ok(work) => Flow::Wait(Box::new(Work::Mint(work))),
+        Err(error) => {
+            super::error(&error, &mut session.reply(output));
+            Flow::Next
+        }
+    }
+}
+
+/// A whole number of at least 1.
+pub(super) fn read_count(digits: &[u8]) -> Result<Count, Error> {
+    Count::from_digits(digits).ok_or_else(|| {
+        let given = text(digits).map_or_else(|_| "it".to_owned(), shown);
+        Error::bad_request(format!("{given} is no count: it must be a whole number of at least 1"))
+    })
+}
+
+impl Mint {
+    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
+        match self.minted(session).await {
+            Ok(minted) => {
+                let (values, hold) = minted.into_parts();
+                write(&values, self.count.is_some(), &mut session.reply(output));
+                hold
+            }
+            Err(error) => {
+                session.forget_source();
+                super::error(&error, &mut session.reply(output));
+                Hold::default()
+            }
+        }
+    }
+
+    async fn minted(&self, session: &mut Session) -> Result<Minted, Error> {
+        let source = session.source(&self.target.source).await?;
+        let count = self.count.unwrap_or_default().get();
+        let service = session.door.service.clone();
+        service.mint(&source, count, self.target.key.as_deref()).await
+    }
+}
+
+fn write(values: &Values, as_array: bool, reply: &mut Encoder<'_>) {
+    match values {
+        Values::Numbers(ids) => {
+            if as_array {
+                reply.array(ids.len());
+            }
+            ids.iter().for_each(|&id| reply.id(id));
+        }
+        Values::Texts(ids) => {
+            if as_array {
+                reply.array(ids.len());
+            }
+            ids.iter().for_each(|id| reply.bulk(id.as_bytes()));
+        }
+    }
+}

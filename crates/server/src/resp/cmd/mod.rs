@@ -1,0 +1,147 @@
+//! The commands: one file each, and the table of them.
+
+mod auth;
+mod client;
+mod cluster;
+mod command;
+mod config;
+mod decode;
+mod echo;
+mod hello;
+mod incr;
+mod incrby;
+mod info;
+mod mint;
+mod ping;
+mod quit;
+mod reset;
+mod select;
+mod web;
+
+use snowmint_wire::resp::{Command, Encoder};
+
+use super::session::Session;
+use crate::service::{Error, Hold};
+
+/// A command of the table.
+#[derive(Clone, Copy, Debug)]
+struct Spec {
+    /// Its name, in lower case.
+    name: &'static str,
+    /// How many arguments it has, its name included; negative: at least so many. As Redis counts.
+    arity: i8,
+    /// What it does, in a sentence.
+    summary: &'static str,
+    /// Its group in Redis's documents.
+    group: &'static str,
+    /// Whether its first argument names a source, as a key does in Redis.
+    takes_source: bool,
+    run: fn(&mut Session, &Command<'_>, &mut Vec<u8>) -> Flow,
+}
+
+/// Every command; the most used first.
+static COMMANDS: &[Spec] = &[
+    incr::SPEC,
+    mint::SPEC,
+    incrby::SPEC,
+    ping::SPEC,
+    decode::SPEC,
+    echo::SPEC,
+    hello::SPEC,
+    auth::SPEC,
+    select::SPEC,
+    client::SPEC,
+    command::SPEC,
+    info::SPEC,
+    config::SPEC,
+    cluster::SPEC,
+    reset::SPEC,
+    quit::SPEC,
+];
+
+/// What happens after a command.
+pub(super) enum Flow {
+    /// It is answered: the next.
+    Next,
+    /// It is answered: the end.
+    Close,
+    /// It cannot be answered without waiting.
+    Wait(Box<Work>),
+}
+
+/// A command that has to wait: for the store, or for the next tick.
+pub(super) enum Work {
+    Mint(mint::Mint),
+    InARow(incrby::InARow),
+    Decode(decode::Decode),
+}
+
+impl Work {
+    /// Does it, and writes the reply. Keep what it answers until the reply is sent.
+    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
+        match self {
+            Self::Mint(work) => work.run(session, output).await,
+            Self::InARow(work) => work.run(session, output).await,
+            Self::Decode(work) => work.run(session, output).await,
+        }
+    }
+}
+
+/// Answers a command, or says what has to be waited for.
+pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let name = command.arg(0).unwrap_or_default();
+    let Some(spec) = find(name) else {
+        if web::speaks(name) {
+            return Flow::Close;
+        }
+        unknown(command, &mut session.reply(output));
+        return Flow::Next;
+    };
+    if !spec.accepts(command.len()) {
+        wrong_arity(spec.name, &mut session.reply(output));
+        return Flow::Next;
+    }
+    (spec.run)(session, command, output)
+}
+
+fn find(name: &[u8]) -> Option<&'static Spec> {
+    COMMANDS.iter().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes()))
+}
+
+impl Spec {
+    fn accepts(&self, args: usize) -> bool {
+        let needed = usize::from(self.arity.unsigned_abs());
+        if self.arity < 0 { args >= needed } else { args == needed }
+    }
+}
+
+fn wrong_arity(name: &str, reply: &mut Encoder<'_>) {
+    reply.error("ERR", &format!("wrong number of arguments for '{name}' command"));
+}
+
+/// In Redis's words, since clients look for them.
+fn unknown(command: &Command<'_>, reply: &mut Encoder<'_>) {
+    const SHOWN_BYTES: usize = 64;
+    const SHOWN_ARGS: usize = 4;
+    let cut = |arg: &[u8]| arg.get(..SHOWN_BYTES).unwrap_or(arg).escape_ascii().to_string();
+    let mut args = command.args().map(cut);
+    let mut message = format!(
+        "unknown command '{}', with args beginning with: ",
+        args.next().unwrap_or_default()
+    );
+    for arg in args.take(SHOWN_ARGS) {
+        message.push_str(&format!("'{arg}' "));
+    }
+    reply.error("ERR", &message);
+}
+
+/// A sub-command that is none.
+fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
+    let given = given.get(..64).unwrap_or(given).escape_ascii();
+    let container = container.to_ascii_uppercase();
+    reply.error("ERR", &format!("unknown subcommand '{given}'. Try {container} HELP."));
+}
+
+fn error(error: &Error, reply: &mut Encoder<'_>) {
+    reply.error(error.code().row().resp.as_str(), error.message());
+}

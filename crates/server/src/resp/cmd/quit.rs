@@ -1,0 +1,19 @@
+//! `QUIT`.
+
+use snowmint_wire::resp::Command;
+
+use super::{Flow, Session, Spec};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "quit",
+    arity: -1,
+    summary: "Closes the connection.",
+    group: "connection",
+    takes_source: false,
+    run,
+};
+
+fn run(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    session.reply(output).simple("OK");
+    Flow::Close
+}

@@ -1,0 +1,50 @@
+//! The RESP door: any Redis client is a client.
+
+mod cmd;
+mod connection;
+mod session;
+
+use snowmint_coord::Timer;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+use crate::accept::{self, Surroundings};
+use crate::config::RespSettings;
+use crate::roster::Roster;
+use crate::service::Service;
+
+/// What Redis answers in this place.
+const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// What all connections share.
+#[derive(Debug)]
+struct Door {
+    service: Service,
+    settings: RespSettings,
+    timer: Arc<dyn Timer>,
+    /// Elapsed time at the start, for `INFO`.
+    started_ms: u64,
+    port: u16,
+}
+
+/// Serves RESP until the server stops.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    service: Service,
+    settings: RespSettings,
+    surroundings: Surroundings,
+) {
+    let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
+    let door = Arc::new(Door {
+        service,
+        settings,
+        started_ms: surroundings.timer.elapsed().get(),
+        timer: Arc::clone(&surroundings.timer),
+        port: listener.local_addr().map_or(0, |address| address.port()),
+    });
+    let closing = surroundings.closing.clone();
+    accept::serve(listener, roster, surroundings, REFUSAL, |stream, ticket| {
+        connection::converse(stream, Arc::clone(&door), ticket, closing.clone())
+    })
+    .await;
+}

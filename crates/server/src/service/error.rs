@@ -1,0 +1,208 @@
+//! What callers are told, and what only the log says.
+
+use std::fmt;
+
+use snowmint_coord::{ErrorKind, Retry};
+use snowmint_wire::error::{Code, RespPrefix};
+
+/// When nobody knows better: in how long something that is not available now may be.
+const RETRY_MS: u64 = 1_000;
+
+/// An error as a caller is told. Its form in each protocol is a row of
+/// [`snowmint_wire::error`]'s table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    code: Code,
+    message: String,
+    retry_after_ms: Option<u64>,
+}
+
+impl Error {
+    /// An error with this code.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        let retry_after_ms = (code.row().resp == RespPrefix::TryAgain).then_some(RETRY_MS);
+        Self { code, message: message.into(), retry_after_ms }
+    }
+
+    /// The request is wrong in itself.
+    #[must_use]
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(Code::BadRequest, message)
+    }
+
+    pub(crate) fn no_counters() -> Self {
+        Self::new(
+            Code::Unsupported,
+            "source:key is for counters, which are not available in this version",
+        )
+    }
+
+    pub(crate) fn too_many(what: &str, asked: u64, limit: u64, limit_name: &str) -> Self {
+        let message = format!("{asked} {what} at once, where {limit} are allowed ({limit_name})");
+        Self::new(Code::TooMany, message)
+    }
+
+    pub(crate) fn overloaded(asked: u32, limit: u32) -> Self {
+        let message = format!(
+            "{asked} IDs more would be over the {limit} that may be waiting to be sent \
+             (limits.unsent_max); ask for fewer, or later"
+        );
+        Self::new(Code::Overloaded, message)
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// A sentence for people.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// In how many milliseconds the same request may succeed; none when a retry does not help.
+    #[must_use]
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        self.retry_after_ms
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The code that a kind of error is answered with.
+#[must_use]
+pub fn code_of(kind: &ErrorKind) -> Code {
+    match kind {
+        // A caller names nothing but sources, so nothing else can be missing.
+        ErrorKind::NotFound { .. } => Code::UnknownSource,
+        ErrorKind::Invalid { .. } => Code::BadRequest,
+        // All others are called in the table as they are here.
+        kind => Code::from_name(kind.code()).unwrap_or(Code::Internal),
+    }
+}
+
+impl From<snowmint_coord::Error> for Error {
+    fn from(error: snowmint_coord::Error) -> Self {
+        let code = code_of(error.kind());
+        let retry_after_ms = match error.retry() {
+            Retry::AfterMs(ms) => Some(ms),
+            Retry::Now => Some(0),
+            Retry::Never => Self::new(code, "").retry_after_ms,
+        };
+        if code.row().http >= 500 {
+            log(&error, code);
+        }
+        // What a back end had to say stays in the log: it may name hosts, paths and users.
+        Self { code, message: error.kind().to_string(), retry_after_ms }
+    }
+}
+
+/// The whole chain. What happens by itself under load is told at a level that is off by default.
+#[cold]
+fn log(error: &snowmint_coord::Error, code: Code) {
+    let mut chain = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        chain.push_str(": ");
+        chain.push_str(&error.to_string());
+        cause = error.source();
+    }
+    if code == Code::TickFull {
+        tracing::debug!(%code, "{chain}");
+    } else {
+        tracing::warn!(%code, "{chain}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::{Error as CoordError, Mark, PoolFull, Term};
+
+    use super::*;
+
+    /// One of each kind, in the order of their definition.
+    fn kinds() -> Vec<ErrorKind> {
+        let text = || "it".to_owned();
+        vec![
+            ErrorKind::Unavailable { what: text() },
+            ErrorKind::Fenced { slot: text(), held: Term::new(1), newest: Term::new(2) },
+            ErrorKind::MarkMoved { what: text(), expected: Mark::ZERO, found: Mark::ZERO },
+            ErrorKind::PoolFull(PoolFull {
+                pool: text(),
+                groups: 1,
+                only: None,
+                held: 1,
+                marked_ahead: 0,
+                holders: Vec::new(),
+                usable_at: None,
+                usable_in_ms: Some(7),
+            }),
+            ErrorKind::ClockAhead { ahead_ms: 2, limit_ms: 1, compared_with: text() },
+            ErrorKind::ClockBehind { behind_ms: 2, limit_ms: 1, compared_with: text() },
+            ErrorKind::NotFound { what: text() },
+            ErrorKind::Conflict { what: text(), stored: text(), wanted: text() },
+            ErrorKind::Invalid { what: text() },
+            ErrorKind::StoreWentBack { witness: text(), seen: 2, found: 1 },
+            ErrorKind::OtherStore { witness: text(), expected: text(), found: text() },
+            ErrorKind::JournalRefused { path: text(), reason: text(), way_out: text() },
+            ErrorKind::Locked { what: text() },
+            ErrorKind::Exhausted { what: text(), limit: 1 },
+            ErrorKind::TickFull { next_in_ms: 3 },
+            ErrorKind::WindowSpent { mark: Mark::ZERO },
+            ErrorKind::EpochSpent { name: text() },
+            ErrorKind::Closed { what: text() },
+            ErrorKind::Disabled { name: text() },
+            ErrorKind::TooMany { what: text(), wanted: 2, limit: 1 },
+            ErrorKind::Corrupt { what: text() },
+            ErrorKind::StorageFull { what: text() },
+            ErrorKind::Unwritable { what: text() },
+            ErrorKind::Unsupported { what: text() },
+            ErrorKind::Internal { what: text() },
+        ]
+    }
+
+    #[test]
+    fn every_kind_of_error_has_a_row_of_its_own() {
+        let mut seen = std::collections::HashSet::new();
+        for kind in kinds() {
+            let code = code_of(&kind);
+            assert!(seen.insert(code), "{code} twice");
+            if !matches!(kind, ErrorKind::Internal { .. }) {
+                assert_ne!(code, Code::Internal, "{kind:?} has no row in the table of codes");
+            }
+            // A hint to try again reaches the caller in each protocol, and is never made up for an
+            // error that stays.
+            let retry = kind.retry();
+            let error = Error::from(CoordError::new("test", kind.clone()));
+            match retry {
+                Retry::AfterMs(ms) => assert_eq!(error.retry_after_ms(), Some(ms), "{kind:?}"),
+                Retry::Now => assert_eq!(error.retry_after_ms(), Some(0), "{kind:?}"),
+                Retry::Never => {
+                    let later = code.row().resp == RespPrefix::TryAgain;
+                    assert_eq!(error.retry_after_ms().is_some(), later, "{kind:?}");
+                }
+            }
+            if error.retry_after_ms().is_some() {
+                assert_eq!(code.row().resp, RespPrefix::TryAgain, "{kind:?}");
+                assert_eq!(code.row().http, 503, "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_back_end_says_stays_in_the_log() {
+        let kind = ErrorKind::Unavailable { what: "the store".into() };
+        let cause = std::io::Error::other("password of root@db.internal refused");
+        let error = Error::from(CoordError::new("claim", kind).with_source(cause));
+        assert_eq!(error.message(), "the store is not available");
+    }
+}

@@ -1,0 +1,279 @@
+//! The use cases, as plain functions on domain types. The protocols only translate.
+
+mod describe;
+mod error;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::spec::SourceSpec;
+use snowmint_coord::{
+    Decoded, ErrorKind, Node, Readiness, Row, SlotInfo, Source, SourceInfo, Values,
+};
+use snowmint_core::Layout;
+use snowmint_core::text::Format;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::config::Limits;
+
+pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
+pub use error::{Error, code_of};
+
+/// Answers with fewer IDs than this are not counted against the limit of unsent ones.
+const COUNTED_FROM: u32 = 1_024;
+
+/// Everything that can be asked for. Clones are the same service.
+#[derive(Clone, Debug)]
+pub struct Service {
+    node: Node,
+    limits: Arc<Limits>,
+    unsent: Arc<Semaphore>,
+    closing: watch::Receiver<bool>,
+}
+
+/// Exactly as many IDs as were asked for. Keep it until they are sent: a large one counts against
+/// the limit of unsent IDs.
+#[derive(Debug)]
+pub struct Minted {
+    /// The IDs.
+    pub values: Values,
+    hold: Hold,
+}
+
+/// A share of the limit of unsent IDs.
+#[derive(Debug, Default)]
+pub struct Hold(#[allow(dead_code, reason = "held for its drop")] Option<OwnedSemaphorePermit>);
+
+impl Minted {
+    /// The IDs, and what to keep until they are sent.
+    #[must_use]
+    pub fn into_parts(self) -> (Values, Hold) {
+        (self.values, self.hold)
+    }
+}
+
+impl Service {
+    /// A service over an open node. `closing` becomes true when the server stops: then it is not
+    /// ready any more, while requests are still answered.
+    #[must_use]
+    pub fn new(node: Node, limits: Limits, closing: watch::Receiver<bool>) -> Self {
+        let unsent = usize::try_from(limits.unsent_max).unwrap_or(Semaphore::MAX_PERMITS);
+        let unsent = Arc::new(Semaphore::new(unsent.min(Semaphore::MAX_PERMITS)));
+        Self { node, limits: Arc::new(limits), unsent, closing }
+    }
+
+    /// What one request may ask for.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// A source by name. Callers that mint one ID at a time keep it.
+    ///
+    /// # Errors
+    /// For a name that is none, or that nobody has defined.
+    pub async fn source(&self, name: &str) -> Result<Source, Error> {
+        check_source_name(name)?;
+        Ok(self.node.source(name).await?)
+    }
+
+    /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit.
+    ///
+    /// # Errors
+    /// More than the limit at once, or what the source refuses.
+    pub async fn mint(
+        &self,
+        source: &Source,
+        count: u64,
+        key: Option<&str>,
+    ) -> Result<Minted, Error> {
+        let limit = self.limits.batch_max;
+        let count = match u32::try_from(count) {
+            Ok(count) if count <= limit => count,
+            _ => return Err(Error::too_many("IDs", count, u64::from(limit), "limits.batch_max")),
+        };
+        let hold = self.hold(count)?;
+        let values = source.mint(count, key, self.limits.wait_max.ms()).await?;
+        Ok(Minted { values, hold })
+    }
+
+    fn hold(&self, count: u32) -> Result<Hold, Error> {
+        if count < COUNTED_FROM {
+            return Ok(Hold::default());
+        }
+        match Arc::clone(&self.unsent).try_acquire_many_owned(count) {
+            Ok(permit) => Ok(Hold(Some(permit))),
+            Err(_) => Err(Error::overloaded(count, self.limits.unsent_max)),
+        }
+    }
+
+    /// Takes a range of a segment source out of the store, for a caller to spend.
+    ///
+    /// # Errors
+    /// More than `limits.segment_max`, a source of another kind, or what the store refuses.
+    pub async fn reserve_segment(&self, source: &Source, length: u64) -> Result<Row, Error> {
+        self.reserve(source, length, self.limits.segment_max, "limits.segment_max").await
+    }
+
+    /// Takes `length` numbers in a row, as `INCRBY` does.
+    ///
+    /// # Errors
+    /// More than `limits.incrby_max`, a source of another kind, or what the store refuses.
+    pub async fn take_in_a_row(&self, source: &Source, length: u64) -> Result<Row, Error> {
+        self.reserve(source, length, self.limits.incrby_max, "limits.incrby_max").await
+    }
+
+    async fn reserve(
+        &self,
+        source: &Source,
+        length: u64,
+        limit: u64,
+        limit_name: &'static str,
+    ) -> Result<Row, Error> {
+        if length > limit {
+            return Err(Error::too_many("numbers in a row", length, limit, limit_name));
+        }
+        Ok(source.row(length, self.limits.wait_max.ms()).await?)
+    }
+
+    /// What an ID of a source says.
+    ///
+    /// # Errors
+    /// When the text is no ID of that source.
+    pub async fn decode_by_source(&self, id: &str, source: &str) -> Result<Decoded, Error> {
+        Ok(self.source(source).await?.decode(id, None)?)
+    }
+
+    /// What a decimal ID says, read by a layout given in any form that configuration takes.
+    ///
+    /// # Errors
+    /// When the layout is none, or the text is no ID of it.
+    pub fn decode_by_layout(&self, id: &str, layout: &str) -> Result<Decoded, Error> {
+        let layout = layout_of(layout)?;
+        let number = Format::default()
+            .decode(id, None)
+            .map_err(|error| Error::bad_request(format!("{} is no ID: {error}", shown(id))))?;
+        let parts = layout.unpack(number).map_err(|error| Error::bad_request(error.to_string()))?;
+        let time = layout.start_of(parts.tick);
+        Ok(Decoded::Snowflake { id: number, parts, time, layout })
+    }
+
+    /// Defines a source, or answers the definition that there is when it is the same.
+    ///
+    /// # Errors
+    /// When the keys are not possible, or disagree with a definition of that name.
+    pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
+        check_source_name(name)?;
+        Ok(self.node.define(name, spec).await?)
+    }
+
+    /// Changes keys of a source: those given, as a JSON merge patch (RFC 7396); the others stay.
+    ///
+    /// # Errors
+    /// When the keys are not possible, are part of the source's identity, or somebody else changed
+    /// the source at the same time.
+    pub async fn alter(
+        &self,
+        name: &str,
+        changes: &Map<String, Value>,
+    ) -> Result<SourceInfo, Error> {
+        let SourceInfo { spec, version, .. } = self.definition(name).await?;
+        let mut keys = spec.to_json();
+        merge(&mut keys, changes);
+        let spec = spec_of(keys)?;
+        Ok(self.node.alter(name, &spec, Some(version)).await?)
+    }
+
+    /// Deletes a source. Its mark stays, so that the name can never mint an old ID again.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn delete(&self, name: &str) -> Result<(), Error> {
+        check_source_name(name)?;
+        self.node.delete(name).await?;
+        Ok(())
+    }
+
+    /// One definition.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn definition(&self, name: &str) -> Result<SourceInfo, Error> {
+        check_source_name(name)?;
+        Ok(self.node.definition(name).await?)
+    }
+
+    /// Every definition that was not deleted, by name.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn definitions(&self) -> Result<Vec<SourceInfo>, Error> {
+        Ok(self.node.sources().await?)
+    }
+
+    /// Every slot that was ever held.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn workers(&self) -> Result<Vec<SlotInfo>, Error> {
+        Ok(self.node.workers().await?)
+    }
+
+    /// Whether IDs can be minted, with margin; and if not, why.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let mut readiness = self.node.readiness();
+        if *self.closing.borrow() {
+            readiness.ready = false;
+            readiness.reasons.push("the server is stopping".to_owned());
+        }
+        readiness
+    }
+}
+
+/// The source that these keys describe.
+///
+/// # Errors
+/// For a key that there is not, or a value that it does not take.
+pub fn spec_of(keys: Map<String, Value>) -> Result<SourceSpec, Error> {
+    SourceSpec::from_json(&Value::Object(keys).to_string())
+        .map_err(|error| Error::bad_request(error.to_string()))
+}
+
+/// A null takes a key away, a table is merged key by key, anything else replaces.
+fn merge(keys: &mut Map<String, Value>, changes: &Map<String, Value>) {
+    for (name, change) in changes {
+        match (keys.get_mut(name), change) {
+            (_, Value::Null) => {
+                keys.remove(name);
+            }
+            (Some(Value::Object(table)), Value::Object(changes)) => merge(table, changes),
+            _ => {
+                keys.insert(name.clone(), change.clone());
+            }
+        }
+    }
+}
+
+/// A layout in any form that configuration takes.
+///
+/// # Errors
+/// When it is none.
+pub fn layout_of(text: &str) -> Result<Layout, Error> {
+    text.parse::<Layout>().map_err(|error| Error::bad_request(format!("{}: {error}", shown(text))))
+}
+
+/// Text from a caller, cut and escaped, to be put into an answer or a log.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    const SHOWN_MAX: usize = 80;
+    match text.char_indices().nth(SHOWN_MAX) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
+    }
+}
+
+fn check_source_name(name: &str) -> Result<(), Error> {
+    check_name("source", name).map_err(|kind: ErrorKind| Error::bad_request(kind.to_string()))
+}

@@ -1,0 +1,193 @@
+//! A server on free ports, and clients that send exactly the bytes they are told to.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings};
+use snowmint_server::{Handle, Parts, Settings, start};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Longer than anything takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Server {
+    pub(crate) handle: Handle,
+    pub(crate) http: SocketAddr,
+    pub(crate) resp: SocketAddr,
+}
+
+pub(crate) async fn server() -> Server {
+    server_with(|_| {}).await
+}
+
+pub(crate) async fn server_with(change: impl FnOnce(&mut Settings)) -> Server {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let resp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let parts = Parts {
+        node: node().await,
+        timer: Arc::new(BootTimer),
+        http: Some(http),
+        resp: Some(resp),
+        shutdown: std::future::pending(),
+    };
+    let handle = start(settings, parts).unwrap();
+    Server { http: handle.http().unwrap(), resp: handle.resp().unwrap(), handle }
+}
+
+/// A node on a store of its own in memory.
+pub(crate) async fn node() -> Node {
+    let store = MemoryStore::new("test").unwrap();
+    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    Node::open(Arc::new(store), settings, snowmint_coord::Parts::system()).await.unwrap()
+}
+
+/// What must happen soon.
+pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what).await.expect("it happens within the test's patience")
+}
+
+/// A connection that speaks bytes.
+pub(crate) struct Client(pub(crate) TcpStream);
+
+impl Client {
+    pub(crate) async fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self(stream)
+    }
+
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    /// Exactly these bytes come next.
+    #[track_caller]
+    pub(crate) fn expect(&mut self, expected: &str) -> impl Future<Output = ()> {
+        let place = std::panic::Location::caller();
+        async move {
+            let mut bytes = vec![0; expected.len()];
+            let read = soon(self.0.read_exact(&mut bytes)).await;
+            let read = read.map(|_| String::from_utf8_lossy(&bytes).into_owned());
+            assert_eq!(read.unwrap_or_else(|error| error.to_string()), expected, "at {place}");
+        }
+    }
+
+    /// The next line, without its CR LF.
+    pub(crate) async fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            line.push(soon(self.0.read_u8()).await.unwrap());
+        }
+        line.truncate(line.len() - 2);
+        String::from_utf8(line).unwrap()
+    }
+
+    /// The next reply, an integer.
+    pub(crate) async fn integer(&mut self) -> u64 {
+        let line = self.line().await;
+        line.strip_prefix(':')
+            .and_then(|digits| digits.parse().ok())
+            .unwrap_or_else(|| panic!("{line}"))
+    }
+
+    /// Sends one request as an array and answers the first line of the reply.
+    pub(crate) async fn ask(&mut self, args: &[&str]) -> String {
+        self.send(request(args)).await;
+        self.line().await
+    }
+
+    /// Everything up to the end of the stream. A reset is an end, too.
+    pub(crate) async fn rest(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let _ = soon(self.0.read_to_end(&mut bytes)).await;
+        bytes
+    }
+}
+
+/// A request as clients of Redis write it.
+pub(crate) fn request(args: &[&str]) -> String {
+    let mut bytes = format!("*{}\r\n", args.len());
+    for arg in args {
+        bytes.push_str(&format!("${}\r\n{arg}\r\n", arg.len()));
+    }
+    bytes
+}
+
+/// An answer over HTTP.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) =
+            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
+        Self { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    /// The IDs of the body.
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        assert_eq!(self.status, 200, "{self:?}");
+        let ids = self.json()["ids"].as_array().unwrap().clone();
+        ids.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect()
+    }
+
+    /// The code of an error, which has a message and is never stored.
+    pub(crate) fn code(&self) -> String {
+        let error = &self.json()["error"];
+        assert!(error["message"].as_str().is_some_and(|text| !text.is_empty()), "{self:?}");
+        assert!(error.get("retry_after_ms").is_some());
+        assert_eq!(self.header("cache-control"), Some("no-store"));
+        error["code"].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned()
+    }
+}
+
+impl Server {
+    pub(crate) async fn resp(&self) -> Client {
+        Client::to(self.resp).await
+    }
+
+    /// A request over a connection of its own.
+    pub(crate) async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let mut client = Client::to(self.http).await;
+        let length = body.len();
+        client
+            .send(format!(
+                "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
+            ))
+            .await;
+        Answer::read(&client.rest().await)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, "", "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+        self.send("POST", path, "", body).await
+    }
+}
+
+/// How much memory this process has in use, in KiB.
+pub(crate) fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}

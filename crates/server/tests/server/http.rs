@@ -1,0 +1,244 @@
+//! HTTP, over real sockets.
+
+use super::common::{Answer, Client, server, soon};
+
+#[tokio::test]
+async fn ids_as_json_and_as_text() {
+    let server = server().await;
+    assert_eq!(server.get("/v1/ids/numbers").await.ids(), [1]);
+    assert_eq!(server.get("/v1/ids/numbers?count=3").await.ids(), [2, 3, 4]);
+    assert_eq!(server.post("/v1/ids/numbers", "").await.ids(), [5]);
+    assert_eq!(server.post("/v1/ids/numbers", "{\"count\":2}").await.ids(), [6, 7]);
+    assert_eq!(server.post("/v1/ids/numbers", "{\"count\":\"2\"}").await.ids(), [8, 9]);
+
+    let text = server.send("GET", "/v1/ids/numbers?count=2", "accept: text/plain\r\n", "").await;
+    assert_eq!(text.body, "10\n11\n");
+    assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(text.header("cache-control"), Some("no-store"));
+
+    let numbers = server.get("/v1/ids/numbers?count=2&format=number").await;
+    assert_eq!(numbers.body, "{\"ids\":[12,13]}");
+    assert_eq!(numbers.header("cache-control"), Some("no-store"));
+    assert_eq!(numbers.header("content-type"), Some("application/json"));
+    assert_eq!(server.get("/v1/ids/numbers?format=hex").await.body, "{\"ids\":[\"e\"]}");
+
+    let many = server.get("/v1/ids/default?count=100000").await.ids();
+    assert_eq!(many.len(), 100_000);
+    assert!(many.is_sorted_by(|a, b| a < b));
+}
+
+#[tokio::test]
+async fn bad_input_is_refused_in_the_form_that_was_promised() {
+    let server = server().await;
+    let long = format!("/v1/ids/{}", "a".repeat(64));
+    for (path, status, code) in [
+        ("/v1/ids/default?count=0", 400, "bad_request"),
+        ("/v1/ids/default?count=-1", 400, "bad_request"),
+        ("/v1/ids/default?count=1e18", 400, "bad_request"),
+        ("/v1/ids/default?count=", 400, "bad_request"),
+        ("/v1/ids/default?count=1&count=2", 400, "bad_request"),
+        ("/v1/ids/default?cuont=5", 400, "bad_request"),
+        ("/v1/ids/default?format=roman", 400, "bad_request"),
+        ("/v1/ids/default?key=x", 400, "bad_request"),
+        ("/v1/ids/default?count=100001", 413, "too_many"),
+        ("/v1/ids/default?count=1000000000000000000", 413, "too_many"),
+        ("/v1/ids/default?count=99999999999999999999999", 413, "too_many"),
+        ("/v1/ids/nobody", 404, "unknown_source"),
+        ("/v1/ids/a%2Fb", 400, "bad_request"),
+        ("/v1/ids/a%3Fb", 400, "bad_request"),
+        ("/v1/ids/a%25b", 400, "bad_request"),
+        ("/v1/ids/a%b", 400, "bad_request"),
+        ("/v1/ids/%F0%9F%98%80", 400, "bad_request"),
+        ("/v1/ids/%FF", 400, "bad_request"),
+        (&long, 400, "bad_request"),
+        ("/v1/ids/", 404, "not_found"),
+        ("/v1/ids", 404, "not_found"),
+        ("/v1/ids/a/b", 404, "not_found"),
+        ("/nothing", 404, "not_found"),
+        ("/v1/decode/1", 400, "bad_request"),
+        ("/v1/decode/1?source=default&layout=twitter", 400, "bad_request"),
+        ("/v1/decode/x?layout=twitter", 400, "bad_request"),
+        ("/v1/decode/+1?layout=twitter", 400, "bad_request"),
+        ("/v1/decode/18446744073709551615?layout=twitter", 400, "bad_request"),
+        ("/v1/decode/1?layout=nothing", 400, "bad_request"),
+        ("/v1/decode/1?source=nobody", 404, "unknown_source"),
+        ("/v1/layouts/nothing", 404, "not_found"),
+        ("/v1/layouts/time=99", 400, "bad_request"),
+        ("/v1/sources/nobody", 404, "unknown_source"),
+    ] {
+        let answer = server.get(path).await;
+        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}: {answer:?}");
+    }
+    for (path, body, status, code) in [
+        ("/v1/ids/default", "{", 400, "bad_request"),
+        ("/v1/ids/default", "[]", 400, "bad_request"),
+        ("/v1/ids/default", "{\"count\":0}", 400, "bad_request"),
+        ("/v1/ids/default", "{\"count\":1e18}", 400, "bad_request"),
+        ("/v1/ids/default", "{\"count\":1,\"x\":2}", 400, "bad_request"),
+        ("/v1/ids/default", "{\"count\":100001}", 413, "too_many"),
+        ("/v1/segments/numbers", "", 400, "bad_request"),
+        ("/v1/segments/numbers", "{\"length\":0}", 400, "bad_request"),
+        ("/v1/segments/numbers", "{\"length\":1000001}", 413, "too_many"),
+        ("/v1/segments/default", "{\"length\":1}", 400, "bad_request"),
+        ("/v1/segments/nobody", "{\"length\":1}", 404, "unknown_source"),
+        ("/v1/sources", "{}", 400, "bad_request"),
+        ("/v1/sources", "{\"name\":\"a/b\"}", 400, "bad_request"),
+        ("/v1/sources", "{\"name\":\"a\",\"nonsense\":1}", 400, "bad_request"),
+        ("/v1/sources", "{\"name\":\"a\",\"layout\":\"nothing\"}", 400, "bad_request"),
+        ("/livez", "", 405, "method_not_allowed"),
+    ] {
+        let answer = server.post(path, body).await;
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (status, code),
+            "{path} {body}: {answer:?}"
+        );
+    }
+    for method in ["DELETE", "PUT", "BREW"] {
+        let answer = server.send(method, "/v1/ids/default", "", "").await;
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (405, "method_not_allowed"),
+            "{method}"
+        );
+    }
+    // A HEAD would mint an ID for nobody.
+    assert_eq!(server.get("/v1/ids/numbers").await.ids(), [1]);
+    assert!(server.send("HEAD", "/v1/ids/numbers", "", "").await.head.starts_with("http/1.1 405"));
+    assert_eq!(server.get("/v1/ids/numbers").await.ids(), [2]);
+}
+
+#[tokio::test]
+async fn a_range_is_the_callers_own() {
+    let server = server().await;
+    let range = server.post("/v1/segments/numbers", "{\"length\":1000}").await.json();
+    let number = |name: &str| range[name].as_str().unwrap().parse::<u64>().unwrap();
+    assert_eq!(number("last") - number("first"), 999);
+    assert_eq!(range["increment"], 1);
+    let next = server.get("/v1/ids/numbers?count=100").await.ids();
+    assert!(next.iter().all(|id| !(number("first")..=number("last")).contains(id)));
+}
+
+#[tokio::test]
+async fn layouts_and_ids_are_told_apart() {
+    let server = server().await;
+    let layouts = server.get("/v1/layouts").await.json();
+    assert!(
+        layouts["layouts"].as_array().unwrap().iter().any(|layout| layout["name"] == "twitter")
+    );
+    let twitter = server.get("/v1/layouts/twitter").await.json();
+    assert_eq!(twitter["bits"]["worker"], 10);
+    assert_eq!(twitter["workers"], 1024);
+    assert_eq!(twitter["ids_per_second"], 4_096_000);
+    assert_eq!(twitter["end"], "2080-07-10T17:30:30.209Z");
+    let own = "time=41,clock=3,worker=7,sequence=12,unit=1ms,epoch=2024-01-01T00:00:00%2B08:00";
+    assert_eq!(server.get(&format!("/v1/layouts/{own}")).await.json()["bits"]["clock"], 3);
+
+    // Discord's own example.
+    let decoded = server.get("/v1/decode/175928847299117063?layout=discord").await.json();
+    assert_eq!(decoded["time"], "2016-04-30T11:18:25.796Z");
+    assert_eq!(decoded["id"], "175928847299117063");
+    assert_eq!(decoded["worker_parts"], serde_json::json!([1, 0]));
+    assert_eq!(decoded["sequence"], 7);
+
+    let id = server.get("/v1/ids/default").await.ids()[0];
+    let decoded = server.get(&format!("/v1/decode/{id}?source=default")).await.json();
+    assert_eq!(decoded["id"], id.to_string());
+    assert!(decoded["tick"].as_u64().is_some() && decoded["worker"].as_u64().is_some());
+}
+
+#[tokio::test]
+async fn health_says_what_it_knows() {
+    let server = server().await;
+    assert_eq!(server.get("/livez").await.status, 200);
+    let ready = server.get("/readyz").await;
+    assert_eq!((ready.status, &ready.json()["ready"]), (200, &true.into()));
+    assert_eq!(server.get("/").await.json()["name"], "snowmint");
+    assert_eq!(server.get("/v1/workers").await.status, 200);
+}
+
+/// Requests sent without waiting for answers come back in order, on one connection.
+#[tokio::test]
+async fn a_pipeline_over_http() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    let mut bytes = "GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\n".repeat(49);
+    bytes.push_str("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    client.send(bytes).await;
+    let text = String::from_utf8(client.rest().await).unwrap();
+    let ids: Vec<u64> = text
+        .match_indices("{\"ids\":[\"")
+        .map(|(at, head)| text[at + head.len()..].split('"').next().unwrap().parse().unwrap())
+        .collect();
+    assert!(ids.iter().copied().eq(1..=50), "{ids:?}");
+}
+
+/// An answer does not wait for the rest of a request that may never come.
+#[tokio::test]
+async fn half_a_second_request_does_not_hold_the_first_answer_back() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    client.send("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\nGET /v1/ids").await;
+    client.expect("HTTP/1.1 200 OK\r\n").await;
+    // Nor does an answer that had to wait for its request's body.
+    let mut client = Client::to(server.http).await;
+    client.send("POST /v1/ids/numbers HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{").await;
+    assert_eq!(server.get("/livez").await.status, 200);
+    client.send("}").await;
+    client.expect("HTTP/1.1 200 OK\r\n").await;
+}
+
+/// A reader that is not there holds its IDs; when too many are held, others are told to come later.
+#[tokio::test]
+async fn unsent_ids_are_bounded() {
+    let server = super::common::server_with(|settings| {
+        settings.limits.batch_max = 1_000_000;
+        settings.limits.unsent_max = 1_500_000;
+    })
+    .await;
+    // It takes so little at once that the system's buffers cannot hold an answer.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut slow = Client(socket.connect(server.http).await.unwrap());
+    slow.send("GET /v1/ids/default?count=1000000 HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    soon(slow.0.readable()).await.unwrap();
+    let refused = soon(async {
+        loop {
+            let answer = server.get("/v1/ids/default?count=1000000").await;
+            if answer.status != 200 {
+                return answer;
+            }
+        }
+    })
+    .await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    // Small requests are not affected, and the room comes back.
+    assert_eq!(server.get("/v1/ids/default?count=1000").await.ids().len(), 1000);
+    drop(slow);
+    soon(async {
+        while server.get("/v1/ids/default?count=1000000").await.status != 200 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn http2_without_tls() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    // The preface and an empty SETTINGS frame; the server's first frame is its SETTINGS.
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    let mut head = [0; 9];
+    soon(tokio::io::AsyncReadExt::read_exact(&mut client.0, &mut head)).await.unwrap();
+    assert_eq!(head[3], 4, "a SETTINGS frame: {head:?}");
+}
+
+#[tokio::test]
+async fn an_unknown_host_or_none_is_no_matter() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    client.send("GET /livez HTTP/1.0\r\n\r\n").await;
+    assert_eq!(Answer::read(&client.rest().await).status, 200);
+}

@@ -1,0 +1,8 @@
+//! The server over real sockets: bytes in, bytes out.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod common;
+mod hostile;
+mod http;
+mod resp;
+mod stop;

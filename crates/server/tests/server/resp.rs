@@ -1,0 +1,266 @@
+//! RESP, byte by byte.
+
+use super::common::{request, server};
+
+#[tokio::test]
+async fn one_command_after_the_other() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    let cases: &[(&[&str], &str)] = &[
+        (&["PING"], "+PONG\r\n"),
+        (&["ping", "hi"], "$2\r\nhi\r\n"),
+        (&["ECHO", "a\r\nb"], "$4\r\na\r\nb\r\n"),
+        (&["INCR", "numbers"], ":1\r\n"),
+        (&["incr", "numbers"], ":2\r\n"),
+        (&["MINT", "numbers"], ":3\r\n"),
+        (&["MINT", "numbers", "1"], "*1\r\n:4\r\n"),
+        (&["MINT", "numbers", "3"], "*3\r\n:5\r\n:6\r\n:7\r\n"),
+        (&["SELECT", "0"], "+OK\r\n"),
+        (&["SELECT", "1"], "-ERR DB index is out of range\r\n"),
+        (&["SELECT", "x"], "-ERR value is not an integer or out of range\r\n"),
+        (&["CLIENT", "GETNAME"], "$-1\r\n"),
+        (
+            &["CLIENT", "SETNAME", "a b"],
+            "-ERR Client names cannot contain spaces, newlines or special characters.\r\n",
+        ),
+        (&["CLIENT", "SETNAME", "me"], "+OK\r\n"),
+        (&["CLIENT", "GETNAME"], "$2\r\nme\r\n"),
+        (&["CLIENT", "SETINFO", "LIB-NAME", "redis-py"], "+OK\r\n"),
+        (&["CLIENT", "SETINFO", "LIB-VER", "5.0"], "+OK\r\n"),
+        (&["CLIENT", "ID"], ":1\r\n"),
+        (&["CLIENT", "ID", "x"], "-ERR wrong number of arguments for 'client|id' command\r\n"),
+        (&["CLIENT", "KILL", "x"], "-ERR unknown subcommand 'KILL'. Try CLIENT HELP.\r\n"),
+        (&["CONFIG", "GET", "save"], "*2\r\n$4\r\nsave\r\n$0\r\n\r\n"),
+        (&["CONFIG", "GET", "appendonly"], "*2\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n"),
+        (&["CONFIG", "GET", "nothing"], "*0\r\n"),
+        (&["COMMAND", "COUNT"], ":16\r\n"),
+        (&["COMMAND", "INFO", "nothing"], "*1\r\n$-1\r\n"),
+        (&["CLUSTER", "INFO"], "-ERR This instance has cluster support disabled\r\n"),
+        (&["RESET"], "+RESET\r\n"),
+        (&["CLIENT", "GETNAME"], "$-1\r\n"),
+    ];
+    for (args, reply) in cases {
+        client.send(request(args)).await;
+        client.expect(reply).await;
+    }
+    assert!(
+        client.ask(&["AUTH", "secret"]).await.starts_with("-ERR AUTH <password> called without")
+    );
+}
+
+/// Whatever is wrong with a command, the connection lives.
+#[tokio::test]
+async fn a_bad_command_is_an_error_and_the_connection_lives() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    let cases: &[(&[&str], &str)] = &[
+        (&["FLUSHALL"], "-ERR unknown command 'FLUSHALL', with args beginning with: "),
+        (&["SET", "a", "b"], "-ERR unknown command 'SET', with args beginning with: 'a' 'b' "),
+        (&["\u{1f600}\r\n"], "-ERR unknown command '"),
+        (&[""], "-ERR unknown command ''"),
+        (&["INCR"], "-ERR wrong number of arguments for 'incr' command"),
+        (&["INCR", "a", "b"], "-ERR wrong number of arguments for 'incr' command"),
+        (&["PING", "a", "b"], "-ERR wrong number of arguments for 'ping' command"),
+        (&["INCR", "nobody"], "-ERR there is no source \"nobody\""),
+        (&["INCR", ""], "-ERR source \"\" is no name"),
+        (&["INCR", "a/b"], "-ERR source \"a/b\" is no name"),
+        (&["INCR", "a?b"], "-ERR source \"a?b\" is no name"),
+        (&["INCR", "a%b"], "-ERR source \"a%b\" is no name"),
+        (&["INCR", "\u{1f600}"], "-ERR source \"\u{1f600}\" is no name"),
+        (&["INCR", "a\r\nb"], "-ERR source \"a\\r\\nb\" is no name"),
+        (&["MINT", "default", "0"], "-ERR \"0\" is no count"),
+        (&["MINT", "default", "-1"], "-ERR \"-1\" is no count"),
+        (&["MINT", "default", "1e18"], "-ERR \"1e18\" is no count"),
+        (&["MINT", "default", ""], "-ERR \"\" is no count"),
+        (&["MINT", "default", "100001"], "-ERR 100001 IDs at once, where 100000 are allowed"),
+        (&["MINT", "default", "1000000000000000000"], "-ERR 1000000000000000000 IDs at once"),
+        (
+            &["MINT", "default", "99999999999999999999999999"],
+            "-ERR 18446744073709551615 IDs at once",
+        ),
+        (&["INCRBY", "numbers", "0"], "-ERR \"0\" is no count"),
+        (&["INCRBY", "numbers", "-5"], "-ERR \"-5\" is no count"),
+        (&["INCRBY", "numbers", "1000001"], "-ERR 1000001 numbers in a row at once"),
+        (&["INCRBY", "default", "5"], "-ERR "),
+        (&["INCRBY", "numbers:key", "5"], "-ERR source:key is for counters"),
+        (&["INCR", "numbers:key"], "-ERR "),
+        (&["DECODE", "nonsense", "default"], "-ERR "),
+        (&["DECODE", "1", "nobody"], "-ERR there is no source \"nobody\""),
+        (&["HELLO", "4"], "-NOPROTO unsupported protocol version"),
+        (&["HELLO", "x"], "-ERR Protocol version is not an integer or out of range"),
+        (&["HELLO", "3", "NONSENSE"], "-ERR Syntax error in HELLO option 'NONSENSE'"),
+        (&["HELLO", "3", "AUTH", "me", "secret"], "-ERR AUTH <password> called without"),
+        (&["CONFIG", "SET", "save", "1"], "-ERR settings are in the server's configuration file"),
+        (&["CONFIG", "GET"], "-ERR wrong number of arguments for 'config|get' command"),
+    ];
+    for (args, expected) in cases {
+        let line = client.ask(args).await;
+        assert!(line.starts_with(expected), "{args:?}: {line}");
+        assert_eq!(client.ask(&["PING"]).await, "+PONG", "after {args:?}");
+    }
+    // A name that is no UTF-8.
+    client.send(b"*2\r\n$4\r\nINCR\r\n$2\r\n\xff\xfe\r\n").await;
+    assert!(client.line().await.starts_with("-ERR "));
+    assert_eq!(client.ask(&["PING"]).await, "+PONG");
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_request_end_the_connection() {
+    let server = server().await;
+    for (bytes, message) in [
+        ("*1\r\n:1\r\n", "expected '$', got ':'"),
+        ("*x\r\n", "invalid multibulk length"),
+        ("*1\r\n$x\r\n", "invalid bulk length"),
+        ("ECHO \"a\r\n", "unbalanced quotes"),
+    ] {
+        let mut client = server.resp().await;
+        // What came before is answered, what comes after is not.
+        client.send(format!("PING\r\n{bytes}PING\r\n")).await;
+        client.expect("+PONG\r\n-ERR Protocol error: ").await;
+        let rest = String::from_utf8(client.rest().await).unwrap();
+        assert!(rest.starts_with(message) && rest.ends_with("\r\n"), "{rest}");
+        assert_eq!(rest.matches("\r\n").count(), 1, "{rest}");
+    }
+}
+
+#[tokio::test]
+async fn replies_keep_the_order_of_requests() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    // Some of these are answered at once and some only after waiting.
+    client
+        .send("INCR numbers\r\nPING\r\nINCRBY numbers 10\r\nINCR nobody\r\nMINT numbers 2\r\nECHO x\r\n")
+        .await;
+    client.expect(":1\r\n+PONG\r\n").await;
+    // A range comes from the store itself: it lies above everything taken ahead of need.
+    let last = client.integer().await;
+    assert!(last >= 11, "{last}");
+    assert!(client.line().await.starts_with("-ERR there is no source \"nobody\""));
+    assert_eq!(client.line().await, "*2");
+    let (one, two) = (client.integer().await, client.integer().await);
+    assert!(one < two && (one > last || two <= last - 10), "{one} {two} {last}");
+    client.expect("$1\r\nx\r\n").await;
+}
+
+#[tokio::test]
+async fn a_pipeline_gets_increasing_ids() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    const REQUESTS: usize = 20_000;
+    let (mut from, mut to) = client.0.split();
+    let sending = async {
+        let batch = request(&["INCR", "default"]).repeat(100);
+        for _ in 0..REQUESTS / 100 {
+            tokio::io::AsyncWriteExt::write_all(&mut to, batch.as_bytes()).await.unwrap();
+        }
+    };
+    let reading = async {
+        let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(&mut from));
+        let mut last = 0;
+        for _ in 0..REQUESTS {
+            let line = lines.next_line().await.unwrap().unwrap();
+            let id: u64 =
+                line.strip_prefix(':').unwrap_or_else(|| panic!("{line}")).parse().unwrap();
+            assert!(id > last);
+            last = id;
+        }
+    };
+    super::common::soon(async { tokio::join!(sending, reading) }).await;
+}
+
+#[tokio::test]
+async fn a_request_in_single_bytes() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    for byte in request(&["ECHO", "slowly"]).bytes() {
+        client.send([byte]).await;
+        tokio::task::yield_now().await;
+    }
+    client.expect("$6\r\nslowly\r\n").await;
+    for byte in "PING\r\n".bytes() {
+        client.send([byte]).await;
+        tokio::task::yield_now().await;
+    }
+    client.expect("+PONG\r\n").await;
+}
+
+#[tokio::test]
+async fn version_three_has_maps_and_null() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["HELLO"]).await, "*14");
+    let head = "$6\r\nserver\r\n$8\r\nsnowmint\r\n$7\r\nversion\r\n$5\r\n0.1.0\r\n$5\r\nproto\r\n";
+    let tail = "$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
+    client.expect(&format!("{head}:2\r\n{tail}")).await;
+    assert_eq!(client.ask(&["HELLO", "3", "SETNAME", "me"]).await, "%7");
+    client.expect(&format!("{head}:3\r\n{tail}")).await;
+    client.send(request(&["CLIENT", "GETNAME"])).await;
+    client.expect("$2\r\nme\r\n").await;
+    client.send(request(&["CONFIG", "GET", "save"])).await;
+    client.expect("%1\r\n$4\r\nsave\r\n$0\r\n\r\n").await;
+    client.send(request(&["COMMAND", "INFO", "nothing"])).await;
+    client.expect("*1\r\n_\r\n").await;
+    assert!(client.ask(&["INFO", "server"]).await.starts_with('='));
+}
+
+#[tokio::test]
+async fn an_id_tells_its_time_worker_and_sequence() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    let id = client.ask(&["INCR", "default"]).await[1..].to_owned();
+    client.send(request(&["DECODE", &id, "default"])).await;
+    let fields = client.line().await;
+    let mut found = std::collections::BTreeMap::new();
+    for _ in 0..fields[1..].parse::<usize>().unwrap() / 2 {
+        client.line().await;
+        let name = client.line().await;
+        let mut value = client.line().await;
+        if value.starts_with('$') {
+            value = client.line().await;
+        }
+        found.insert(name, value);
+    }
+    assert_eq!(found["id"], id);
+    assert!(found["time"].ends_with('Z'), "{found:?}");
+    for number in ["tick", "worker", "sequence"] {
+        assert!(found[number].starts_with(':'), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn quit_answers_and_closes() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    client.send("QUIT\r\nPING\r\n").await;
+    assert_eq!(client.rest().await, b"+OK\r\n");
+}
+
+/// A page in a browser must not be able to make the browser send commands.
+#[tokio::test]
+async fn a_browser_is_hung_up_on() {
+    let server = server().await;
+    for bytes in
+        ["POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR numbers\r\n", "Host: x\r\nINCR numbers\r\n"]
+    {
+        let mut client = server.resp().await;
+        client.send(bytes).await;
+        assert_eq!(client.rest().await, b"");
+    }
+    assert_eq!(server.resp().await.ask(&["INCR", "numbers"]).await, ":1");
+}
+
+/// The very bytes with which redis-cli and redis-benchmark begin.
+#[tokio::test]
+async fn what_redis_tools_ask_first() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    client
+        .send(request(&["CONFIG", "GET", "save"]) + &request(&["CONFIG", "GET", "appendonly"]))
+        .await;
+    client.expect("*2\r\n$4\r\nsave\r\n$0\r\n\r\n*2\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n").await;
+    assert_eq!(client.ask(&["COMMAND", "DOCS", "incr"]).await, "*2");
+    client.expect("$4\r\nincr\r\n*6\r\n$7\r\nsummary\r\n").await;
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["COMMAND", "INFO", "incr"]).await, "*1");
+    client.expect("*10\r\n$4\r\nincr\r\n:2\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n").await;
+}

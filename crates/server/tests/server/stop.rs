@@ -1,0 +1,42 @@
+//! Stopping: nothing new, what was begun is finished, and nothing stays behind.
+
+use super::common::{Client, server, server_with, soon};
+use snowmint_coord::spec::Span;
+
+#[tokio::test]
+async fn idle_connections_do_not_hold_up_a_stop() {
+    let server = server().await;
+    let mut resp = server.resp().await;
+    assert_eq!(resp.ask(&["PING"]).await, "+PONG");
+    let mut http = Client::to(server.http).await;
+    http.send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    http.expect("HTTP/1.1 200 OK\r\n").await;
+    server.handle.stop();
+    soon(server.handle.stopped()).await;
+    assert_eq!(resp.rest().await, b"");
+    http.rest().await;
+    assert!(tokio::net::TcpStream::connect(server.http).await.is_err());
+    assert!(tokio::net::TcpStream::connect(server.resp).await.is_err());
+}
+
+#[tokio::test]
+async fn a_stop_is_bounded() {
+    let server = server_with(|settings| settings.limits.stop_max = Span::from_ms(200)).await;
+    // A request that never ends.
+    let mut http = Client::to(server.http).await;
+    http.send("POST /v1/ids/default HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{").await;
+    // Its head has been read when the server has answered another one on a later connection.
+    assert_eq!(server.get("/livez").await.status, 200);
+    server.handle.stop();
+    soon(server.handle.stopped()).await;
+    http.rest().await;
+}
+
+#[tokio::test]
+async fn a_dropped_handle_takes_everything_with_it() {
+    let server = server().await;
+    let mut resp = server.resp().await;
+    assert_eq!(resp.ask(&["PING"]).await, "+PONG");
+    drop(server.handle);
+    assert_eq!(resp.rest().await, b"");
+}
