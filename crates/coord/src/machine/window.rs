@@ -54,7 +54,11 @@ impl Pace {
         let window_ms = window_ms.max(unit_ms.saturating_mul(3)).max(Self::WINDOW_MS_MIN);
         Self {
             window_ms,
-            ahead_max_ms: window_ms.saturating_add(lead_ms).saturating_add(skew_ms),
+            // After a crash the floor may lie a whole window ahead of the clock.
+            ahead_max_ms: window_ms
+                .saturating_mul(2)
+                .saturating_add(lead_ms)
+                .saturating_add(skew_ms),
             journal: journal.then(|| JournalPace::for_unit(unit_ms)),
         }
     }

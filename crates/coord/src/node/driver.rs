@@ -8,9 +8,9 @@ use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::entry::{self, Claim, Entered, Witness};
+use super::entry::{self, Claim, Compared, Entered, Witness};
 use super::lease::{GroupKey, Held, LeaseKey, group_key, place};
-use super::record::Keeper;
+use super::record::{JournalMark, Keeper, Written};
 use super::settings::{AfterCrash, NodeSettings};
 use super::{Core, Readiness};
 use crate::error::{Error, ErrorKind, Result};
@@ -42,10 +42,10 @@ pub(super) enum Command {
 enum Done {
     Entered(Result<Entered>),
     Renewed(Incarnation, Result<()>),
-    ClockChecked(Result<()>),
+    ClockChecked(Result<Compared>),
     Claimed { key: LeaseKey, member: Incarnation, request: u64, answer: Result<Vec<Granted>> },
     Extended { member: Incarnation, items: Vec<(LeaseKey, Extend)>, answers: Vec<Result<Extended>> },
-    Journal(super::record::Written),
+    Journal(Written),
     Catalog(Result<()>),
 }
 
@@ -94,7 +94,7 @@ impl Driver {
     ) -> Self {
         let past = keeper.past_leases();
         let before = keeper.past_member();
-        let guard = ClockGuard::new(core.settings.clock_skew_max_ms);
+        let guard = ClockGuard::new(core.settings.clock_jump_max_ms);
         Self {
             core,
             commands,
@@ -156,7 +156,7 @@ impl Driver {
         if beyond_ms > 0 && self.clock_error.is_none() {
             let kind = ErrorKind::ClockAhead {
                 ahead_ms: beyond_ms,
-                limit_ms: self.core.settings.clock_skew_max_ms,
+                limit_ms: self.core.settings.clock_jump_max_ms,
                 compared_with: "the time that has passed".into(),
             };
             tracing::error!(beyond_ms, "the clock jumped ahead and is not believed");
@@ -334,7 +334,11 @@ impl Driver {
                     self.lose(&Error::new("renew", ErrorKind::NotFound { what }));
                 }
             }
-            Done::ClockChecked(Ok(())) => {
+            Done::ClockChecked(Ok(compared)) => {
+                if compared == Compared::Agrees {
+                    let wall = self.core.around.clock.unix_ms();
+                    self.guard.believe(Now { wall, elapsed: now.elapsed });
+                }
                 if self.clock_error.as_ref().is_some_and(|error| error.op() == "compare clocks") {
                     self.clock_error = None;
                 }
@@ -458,13 +462,20 @@ impl Driver {
         }
     }
 
-    fn journal_written(&mut self, now: Now, written: super::record::Written) {
+    fn journal_written(&mut self, now: Now, written: Written) {
         let marks = self.keeper.end(now, written);
         for held in self.leases.values_mut() {
             let event = match &marks {
                 Some(marks) => {
-                    let own = marks.iter().filter(|(pool, ..)| *pool == held.pool.name);
-                    let own: Vec<_> = own.map(|(_, slot, mark)| (*slot, *mark)).collect();
+                    // A write that began under an earlier lease says nothing about this one.
+                    let is_ours = |mark: &&JournalMark| {
+                        mark.pool == held.pool.name
+                            && held.machine.windows().iter().any(|window| {
+                                window.lease().slot == mark.slot && window.lease().term == mark.term
+                            })
+                    };
+                    let own = marks.iter().filter(is_ours);
+                    let own: Vec<_> = own.map(|mark| (mark.slot, mark.mark)).collect();
                     held.machine.on(now, LeaseEvent::Journalled(&own))
                 }
                 None => held.machine.on(now, LeaseEvent::JournalFailed),
@@ -481,7 +492,9 @@ impl Driver {
     /// anew as another member.
     fn lose(&mut self, error: &Error) {
         tracing::error!(%error, "the right to mint was lost: joining anew");
-        self.shut_all(error);
+        let what = "the worker number was lost, another one".into();
+        let why = Error::new("mint", ErrorKind::Unavailable { what }).with_source(error.clone());
+        self.shut_all(&why);
         if let Stage::In { member, .. } = &self.stage {
             self.before = Some(member.incarnation);
         }
@@ -660,8 +673,16 @@ impl Driver {
             let _ = around.call("give back", around.store.give_back(&back)).await;
         }
         let Stage::In { member, .. } = &self.stage else { return outcome };
+        let mut sent = JoinSet::new();
         for release in releases {
-            let answer = around.call("release", around.store.release(&release, wall)).await;
+            let around = Arc::clone(around);
+            sent.spawn(async move {
+                around.call("release", around.store.release(&release, wall)).await
+            });
+        }
+        while let Some(answer) = sent.join_next().await {
+            let answer =
+                answer.unwrap_or_else(|error| Err(Error::internal("release", error.to_string())));
             match answer.as_ref().map_err(Error::kind) {
                 Ok(()) | Err(ErrorKind::Fenced { .. }) => {}
                 Err(_) => outcome = outcome.and(answer),

@@ -76,12 +76,21 @@ pub(super) fn compare(witness: &Witness, identity: &StoreIdentity) -> Result<()>
     Ok(())
 }
 
+/// What became of a comparison of clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// Ours agrees with one that is worth more than ours alone.
+    Agrees,
+    /// There is none to compare with.
+    Alone,
+}
+
 /// Holds our clock against the store's, else against those of most live members.
 pub(super) async fn check_clock(
     around: &Surroundings,
     settings: &NodeSettings,
     own: Option<Incarnation>,
-) -> Result<()> {
+) -> Result<Compared> {
     let limit_ms = settings.clock_skew_max_ms;
     let store_now = around.call("now", around.store.now()).await?;
     // Read after the answer: a slow answer makes us look ahead, never a fast clock right.
@@ -97,7 +106,7 @@ pub(super) async fn check_clock(
                 .collect();
             // Ours is one of the voices. Of two that disagree, nobody knows which is wrong.
             if times.len() < 2 {
-                return Ok(());
+                return Ok(Compared::Alone);
             }
             times.push(wall);
             times.sort_unstable();
@@ -117,7 +126,7 @@ pub(super) async fn check_clock(
         let kind = ErrorKind::ClockBehind { behind_ms, limit_ms, compared_with };
         return Err(Error::new("compare clocks", kind));
     }
-    Ok(())
+    Ok(Compared::Agrees)
 }
 
 /// What a claim wants, and what it knows.

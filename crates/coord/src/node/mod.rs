@@ -6,6 +6,8 @@
 
 mod driver;
 mod entry;
+#[cfg(test)]
+mod kill_tests;
 mod lease;
 mod record;
 mod settings;

@@ -6,7 +6,7 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use crate::error::{Error, Result};
 use crate::journal::{DataDir, Journal, JournalLease, Past, Record};
-use crate::lease::Mark;
+use crate::lease::{Mark, Term};
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
 use crate::store::StoreIdentity;
@@ -14,8 +14,14 @@ use crate::store::StoreIdentity;
 /// How long to wait after a write that failed.
 const RETRY_MS: u64 = 200;
 
-/// The mark of a slot in the journal: pool, slot, mark.
-pub(super) type JournalMark = (String, u64, UnixMillis);
+/// The mark of a lease in the journal.
+#[derive(Clone, Debug)]
+pub(super) struct JournalMark {
+    pub(super) pool: String,
+    pub(super) slot: u64,
+    pub(super) term: Term,
+    pub(super) mark: UnixMillis,
+}
 
 /// The journal of a node, if it has one.
 #[derive(Debug)]
@@ -170,7 +176,12 @@ impl Keeper {
         for window in held {
             let lease = window.lease();
             let mark = window.journal_target();
-            marks.push((lease.pool.clone(), lease.slot, mark));
+            marks.push(JournalMark {
+                pool: lease.pool.clone(),
+                slot: lease.slot,
+                term: lease.term,
+                mark,
+            });
             leases.push(JournalLease {
                 pool: lease.pool.clone(),
                 slot: lease.slot,

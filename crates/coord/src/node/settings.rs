@@ -49,9 +49,12 @@ pub struct NodeSettings {
     pub window_ms: u64,
     /// How long a member counts as live without a renewal. 30 s.
     pub presence_ttl_ms: u64,
-    /// The largest jump of the clock ahead of elapsed time that is believed, and the largest
-    /// distance from the store's clock, or from most other members', that is allowed. 10 s.
+    /// The largest distance from the store's clock, or from most other members', that is allowed.
+    /// 10 s.
     pub clock_skew_max_ms: u64,
+    /// The largest jump of the clock ahead of elapsed time that is believed while neither the store
+    /// nor most other members confirm it. 10 minutes: a machine that was paused may be behind so far.
+    pub clock_jump_max_ms: u64,
     /// How long one call to the store may take. 5 s.
     pub store_call_ms: u64,
     /// How long opening a source waits for a worker number. 10 s.
@@ -73,6 +76,7 @@ impl Default for NodeSettings {
             window_ms: 30_000,
             presence_ttl_ms: 30_000,
             clock_skew_max_ms: 10_000,
+            clock_jump_max_ms: 600_000,
             store_call_ms: 5_000,
             open_wait_ms: 10_000,
             keyrings: Keyrings::new(),

@@ -11,17 +11,17 @@ use crate::spec::Span;
 use crate::timer::{ManualTimer, Timer};
 
 /// 2026-06-01T00:00:00Z, well inside the default layout.
-const START: UnixMillis = UnixMillis::new(1_780_272_000_000);
+pub(super) const START: UnixMillis = UnixMillis::new(1_780_272_000_000);
 
 /// A world with clocks that a test moves, and a store that outlives nodes.
-struct World {
-    store: MemoryStore,
-    clock: Arc<ManualClock>,
-    timer: ManualTimer,
+pub(super) struct World {
+    pub(super) store: MemoryStore,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) timer: ManualTimer,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             store: MemoryStore::new("default").unwrap(),
             clock: Arc::new(ManualClock::new(START)),
@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    fn parts(&self) -> Parts {
+    pub(super) fn parts(&self) -> Parts {
         Parts {
             timer: Arc::new(self.timer.clone()) as Arc<dyn Timer>,
             clock: Arc::clone(&self.clock) as _,
@@ -37,7 +37,7 @@ impl World {
         }
     }
 
-    fn handle(&self) -> Arc<dyn Store> {
+    pub(super) fn handle(&self) -> Arc<dyn Store> {
         Arc::new(self.store.handle("default").unwrap())
     }
 
@@ -50,7 +50,7 @@ impl World {
     }
 
     /// Time passes for everybody, in steps that let tasks run in between.
-    async fn pass(&self, ms: u64) {
+    pub(super) async fn pass(&self, ms: u64) {
         for _ in 0..ms.div_ceil(100) {
             self.clock.advance_ms(Ord::min(ms, 100));
             self.timer.advance_ms(Ord::min(ms, 100));
@@ -60,7 +60,7 @@ impl World {
 }
 
 /// Lets everything run that can run without time passing.
-async fn settle() {
+pub(super) async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use snowmint_core::generator::WaitFor;
 use snowmint_core::{
-    ClockSequence, Generator, Layout, Observer, OutOfRange, Pause, Refusal, Ring, Rollback,
+    Clock, ClockSequence, Generator, Layout, Observer, OutOfRange, Pause, Refusal, Ring, Rollback,
     SequenceStart, Settings, Short, UnixMillis, Window,
 };
 
@@ -193,14 +193,23 @@ impl Minter {
             Self::Plain(generator) => vec![wanted(generator.taken_until())],
             Self::Ring(ring) => vec![wanted(ring.taken_until())],
             Self::Values(values) => {
-                let serving = values.serving();
-                let each = values.values().iter().enumerate();
+                let all = values.values();
+                let needed = needed_value(values.serving(), all, self.wall());
+                let each = all.iter().enumerate();
                 each.map(|(index, value)| Position {
                     taken_until: value.taken_until(),
-                    wanted: index == serving,
+                    wanted: index == needed,
                 })
                 .collect()
             }
+        }
+    }
+
+    fn wall(&self) -> UnixMillis {
+        match self {
+            Self::Plain(generator) => generator.clock().unix_ms(),
+            Self::Values(values) => values.clock().unix_ms(),
+            Self::Ring(ring) => ring.clock().unix_ms(),
         }
     }
 
@@ -220,6 +229,18 @@ impl Minter {
             _ => (0, 0),
         }
     }
+}
+
+/// The clock value that serves, or when the clock is behind what it has taken, the one that would be
+/// moved to: the next one that the clock is not behind.
+fn needed_value(serving: usize, values: &[Generator<NodeClock>], wall: UnixMillis) -> usize {
+    // The tick that the clock is in may be taken.
+    let unit_ms = values.first().map_or(1, |value| u64::from(value.layout().unit_ms()));
+    let limit = wall.saturating_add(unit_ms);
+    let turns = (serving..values.len()).chain(0..serving.min(values.len()));
+    let mut usable =
+        turns.filter(|index| values.get(*index).is_some_and(|value| value.taken_until() <= limit));
+    usable.next().unwrap_or(serving)
 }
 
 impl fmt::Debug for Minter {

@@ -367,8 +367,17 @@ impl SourceInner {
 
     #[cold]
     fn refused(&self, why: Refusal) -> Error {
-        if matches!(why, Refusal::WindowSpent { .. } | Refusal::NoClockValue { .. }) {
-            self.around.wake.notify_one();
+        match why {
+            Refusal::WindowSpent { .. } | Refusal::NoClockValue { .. } => {
+                self.around.wake.notify_one();
+            }
+            // Closed, because the right to mint was lost, or because another generator follows.
+            Refusal::Closed => {
+                if let Back::Snowflake(back) = &self.back {
+                    return self.suspended(back);
+                }
+            }
+            _ => {}
         }
         Error::refused("mint", &self.name, why)
     }
@@ -405,8 +414,6 @@ impl SourceInner {
                 (ErrorKind::WindowSpent { .. } | ErrorKind::Unavailable { .. }, _) => {
                     WINDOW_WAIT_MS
                 }
-                // Between closing one generator and serving the next.
-                (ErrorKind::Closed { .. }, _) if self.is_between() => WINDOW_WAIT_MS,
                 (_, Retry::Never) => return Err(error),
                 (_, Retry::Now) => 0,
                 (_, Retry::AfterMs(ms)) => ms,
@@ -415,17 +422,6 @@ impl SourceInner {
                 return Err(error);
             }
             timer.sleep_ms(wait_ms).await;
-        }
-    }
-
-    /// Whether a closed generator is about to be followed by another.
-    fn is_between(&self) -> bool {
-        match &self.back {
-            Back::Snowflake(back) => {
-                let why = back.why.lock().unwrap_or_else(PoisonError::into_inner);
-                !why.as_ref().is_some_and(|why| matches!(why.kind(), ErrorKind::Closed { .. }))
-            }
-            _ => false,
         }
     }
 }

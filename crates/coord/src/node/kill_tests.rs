@@ -1,0 +1,318 @@
+//! What is left when a process is killed: dropped without a word, its clock set to anything, and
+//! opened again on the same store.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use snowmint_core::Clock;
+
+use super::tests::{START, World, settle};
+use super::*;
+use crate::error::ErrorKind;
+use crate::random;
+use crate::sources::Source;
+use crate::timer::{BootTimer, Timer};
+
+const YEAR_MS: u64 = 31_556_952_000;
+
+/// A directory that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        let number = random::number().unwrap();
+        Self(std::env::temp_dir().join(format!("snowmint-node-{number:x}")))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn settings(dir: Option<&Scratch>) -> NodeSettings {
+    NodeSettings {
+        owner: "shop-1".into(),
+        data_dir: dir.map(|dir| dir.0.clone()),
+        ..NodeSettings::default()
+    }
+}
+
+/// Opens a node whose journal writes real files while time stands still: waits for them in real time.
+async fn open(world: &World, dir: Option<&Scratch>, source: &str) -> Result<(Node, Source)> {
+    for _ in 0..200 {
+        match Node::open(world.handle(), settings(dir), world.parts()).await {
+            // The last process is still on its way out.
+            Err(error) if matches!(error.kind(), ErrorKind::Locked { .. }) => {
+                BootTimer.sleep_ms(5).await;
+            }
+            Err(error) => return Err(error),
+            Ok(node) => {
+                node.define("orders", &SourceSpec::from_json(source).unwrap()).await?;
+                let source = in_time(world, node.source("orders")).await?;
+                return Ok((node, source));
+            }
+        }
+    }
+    panic!("the data directory stays locked")
+}
+
+/// Waits for something that needs time to pass. A journal's disk works in real time besides.
+async fn in_time<T>(world: &World, what: impl Future<Output = T>) -> T {
+    tokio::pin!(what);
+    loop {
+        tokio::select! {
+            done = &mut what => return done,
+            () = BootTimer.sleep_ms(1) => {
+                world.clock.advance_ms(5);
+                world.timer.advance_ms(5);
+            }
+        }
+    }
+}
+
+/// Mints what it can within a bound, letting time pass.
+async fn mint_some(world: &World, source: &Source, seen: &mut HashSet<u64>, what: &str) -> usize {
+    let mut made = 0;
+    for _ in 0..300 {
+        for _ in 0..50 {
+            match source.try_mint() {
+                Ok(id) => {
+                    assert!(seen.insert(id), "{what}: {id} was minted twice");
+                    made += 1;
+                }
+                Err(_) => break,
+            }
+        }
+        if made >= 200 {
+            break;
+        }
+        world.clock.advance_ms(7);
+        world.timer.advance_ms(7);
+        settle().await;
+        // A journal's disk works in real time.
+        BootTimer.sleep_ms(1).await;
+    }
+    made
+}
+
+/// Several lives of one process: each is killed, and the clock is set back before the next.
+async fn killed_and_set_back(journal: bool, back_ms: u64, source: &str) {
+    let world = World::new();
+    let dir = Scratch::new();
+    let dir = journal.then_some(&dir);
+    let mut seen = HashSet::new();
+    for life in 0..4 {
+        let what = format!("journal {journal}, {back_ms} ms back, life {life}, {source}");
+        let (node, source) =
+            open(&world, dir, source).await.unwrap_or_else(|e| panic!("{what}: {e}"));
+        let made = mint_some(&world, &source, &mut seen, &what).await;
+        assert!(made >= 200, "{what}: only {made} IDs");
+        drop((node, source));
+        settle().await;
+        world.clock.step_back_ms(back_ms);
+        world.timer.advance_ms(1);
+    }
+}
+
+// Years back lie before the default epoch, so these layouts begin earlier.
+macro_rules! set_back {
+    ($($name:ident: $ms:expr,)*) => {$(
+        #[tokio::test]
+        async fn $name() {
+            for journal in [false, true] {
+                for source in [
+                    r#"{"epoch":"1980-01-01T00:00:00Z"}"#,
+                    r#"{"epoch":"1980-01-01T00:00:00Z","on_rollback":"borrow"}"#,
+                    r#"{"epoch":"1980-01-01T00:00:00Z","on_rollback":"ring"}"#,
+                ] {
+                    killed_and_set_back(journal, $ms, source).await;
+                }
+            }
+        }
+    )*};
+}
+
+set_back! {
+    killed_with_a_clock_that_is_right_never_repeats: 0,
+    killed_and_set_back_by_1_ms_never_repeats: 1,
+    killed_and_set_back_by_100_ms_never_repeats: 100,
+    killed_and_set_back_by_1_s_never_repeats: 1_000,
+    killed_and_set_back_by_10_s_never_repeats: 10_000,
+    killed_and_set_back_by_1_min_never_repeats: 60_000,
+    killed_and_set_back_by_1_h_never_repeats: 3_600_000,
+    killed_and_set_back_by_1_day_never_repeats: 86_400_000,
+    killed_and_set_back_by_10_weeks_never_repeats: 6_048_000_000,
+    killed_and_set_back_by_10_years_never_repeats: 10 * YEAR_MS,
+}
+
+#[tokio::test]
+async fn clock_values_outlive_the_process() {
+    let source = r#"{"layout":"clock-sequence"}"#;
+    for back_ms in [0, 1, 1_000, 60_000] {
+        for journal in [false, true] {
+            killed_and_set_back(journal, back_ms, source).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_a_journal_a_killed_process_goes_on_with_its_number_at_once() {
+    let world = World::new();
+    let dir = Scratch::new();
+    let mut seen = HashSet::new();
+    for life in 0..5 {
+        let (node, source) = open(&world, Some(&dir), "{}").await.unwrap();
+        let made = mint_some(&world, &source, &mut seen, "journal").await;
+        assert!(made >= 200, "life {life}: {made}");
+        let workers = node.workers().await.unwrap();
+        assert_eq!(workers.len(), 1, "life {life}: the same number each time");
+        let taken = source.stats().taken_until.unwrap();
+        assert!(taken.since(world.clock.unix_ms()) <= 1_000, "life {life}: far ahead");
+        drop((node, source));
+        settle().await;
+        // Longer than the journal's lead: a process that is killed more often leads a bit more each time.
+        world.clock.advance_ms(600);
+    }
+}
+
+#[tokio::test]
+async fn without_a_journal_a_killed_process_takes_another_number() {
+    let world = World::new();
+    let mut seen = HashSet::new();
+    for life in 1..=5 {
+        let (node, source) = open(&world, None, "{}").await.unwrap();
+        mint_some(&world, &source, &mut seen, "no journal").await;
+        assert_eq!(node.workers().await.unwrap().len(), life);
+        drop((node, source));
+        settle().await;
+    }
+}
+
+#[tokio::test]
+async fn after_crash_refuse_does_not_mint_and_wait_waits() {
+    for (after_crash, minted_at_once) in [
+        (AfterCrash::Refuse, None),
+        (AfterCrash::Wait, Some(false)),
+        (AfterCrash::Lead { max_ms: 60_000 }, Some(true)),
+    ] {
+        let world = World::new();
+        let mut seen = HashSet::new();
+        let brief = NodeSettings { presence_ttl_ms: 3_000, ..settings(None) };
+        let node = Node::open(world.handle(), brief.clone(), world.parts()).await.unwrap();
+        node.define("orders", &SourceSpec::default()).await.unwrap();
+        let source = in_time(&world, node.source("orders")).await.unwrap();
+        mint_some(&world, &source, &mut seen, "first life").await;
+        drop((node, source));
+        // The presence lapses, and the mark is still far ahead.
+        world.pass(4_000).await;
+        let again = NodeSettings { after_crash, ..brief };
+        let node = Node::open(world.handle(), again, world.parts()).await.unwrap();
+        let source = in_time(&world, node.source("orders")).await;
+        let Some(at_once) = minted_at_once else {
+            let error = source.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::ClockBehind { .. }), "{error}");
+            continue;
+        };
+        let source = source.unwrap();
+        let minted = in_time(&world, source.mint(1, None, 100)).await;
+        assert_eq!(minted.is_ok(), at_once, "{after_crash:?}: {minted:?}");
+        assert_eq!(node.workers().await.unwrap().len(), 1, "the same number");
+        world.pass(31_000).await;
+        assert!(seen.insert(source.try_mint().unwrap()), "{after_crash:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_process_on_the_same_data_is_refused() {
+    let world = World::new();
+    let dir = Scratch::new();
+    let (_node, _source) = open(&world, Some(&dir), "{}").await.unwrap();
+    let second = Node::open(world.handle(), settings(Some(&dir)), world.parts()).await;
+    assert!(matches!(second.unwrap_err().kind(), ErrorKind::Locked { .. }));
+}
+
+#[tokio::test]
+async fn copied_data_is_refused() {
+    let world = World::new();
+    let (dir, copy) = (Scratch::new(), Scratch::new());
+    let (node, source) = open(&world, Some(&dir), "{}").await.unwrap();
+    source.try_mint().unwrap();
+    drop((node, source));
+    settle().await;
+    std::fs::create_dir(&copy.0).unwrap();
+    for file in std::fs::read_dir(&dir.0).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), copy.0.join(file.file_name())).unwrap();
+    }
+    let second = Node::open(world.handle(), settings(Some(&copy)), world.parts()).await;
+    let error = second.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::JournalRefused { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn another_store_and_an_older_state_of_the_store_are_refused() {
+    let world = World::new();
+    let dir = Scratch::new();
+    let (node, source) = open(&world, Some(&dir), "{}").await.unwrap();
+    source.try_mint().unwrap();
+    node.close().await.unwrap();
+    drop((node, source));
+    let other = World::new();
+    let mut refused = Ok(());
+    for _ in 0..200 {
+        match Node::open(other.handle(), settings(Some(&dir)), other.parts()).await {
+            Err(error) if matches!(error.kind(), ErrorKind::Locked { .. }) => {
+                BootTimer.sleep_ms(5).await;
+            }
+            opened => {
+                refused = opened.map(drop);
+                break;
+            }
+        }
+    }
+    let error = refused.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::OtherStore { .. }), "{error}");
+    let witness = Witness { store: "s".into(), writes: 10, who: "the journal".into() };
+    let identity = |writes| crate::store::StoreIdentity { id: "s".into(), writes };
+    assert!(entry::compare(&witness, &identity(10)).is_ok());
+    let error = entry::compare(&witness, &identity(9)).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::StoreWentBack { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_ten_years_ahead_poisons_no_mark() {
+    let world = World::new();
+    let (node, source) = open(&world, None, r#"{"on_rollback":"fail"}"#).await.unwrap();
+    source.try_mint().unwrap();
+    world.clock.step_ahead_ms(10 * YEAR_MS);
+    world.pass(60_000).await;
+    assert!(source.try_mint().is_err(), "no window reaches there");
+    assert!(!node.readiness().ready);
+    let limit = START.saturating_add(60_000 + 31_000);
+    for worker in node.workers().await.unwrap() {
+        assert!(worker.mark.unix_millis() <= limit, "{} is beyond {limit}", worker.mark);
+    }
+    world.clock.step_back_ms(10 * YEAR_MS);
+    world.pass(2_000).await;
+    source.try_mint().unwrap();
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+}
+
+#[tokio::test]
+async fn numbers_of_a_killed_process_leave_a_gap_and_never_come_twice() {
+    let world = World::new();
+    let dir = Scratch::new();
+    let mut seen = HashSet::new();
+    for _ in 0..6 {
+        let (node, source) = open(&world, Some(&dir), r#"{"kind":"segment"}"#).await.unwrap();
+        for _ in 0..5 {
+            let values = in_time(&world, source.mint(30, None, 5_000)).await.unwrap();
+            let crate::Values::Numbers(ids) = values else { panic!() };
+            assert!(ids.into_iter().all(|id| seen.insert(id)));
+        }
+        drop((node, source));
+        settle().await;
+    }
+}
