@@ -20,6 +20,7 @@ pub(super) struct Engine<O> {
     pub(super) rules: Rules,
     pub(super) settings: Settings,
     floor_tick: u64,
+    floor_time: UnixMillis,
     /// The first tick that no grant covers. Only grows.
     end_tick: AtomicU64,
     watch: StepWatch,
@@ -66,6 +67,7 @@ impl<O: Observer> Engine<O> {
             rules: shape.rules(&settings),
             settings,
             floor_tick: ticks.floor,
+            floor_time: window.floor,
             end_tick: AtomicU64::new(ticks.end),
             watch: StepWatch::new(),
             hold: AtomicU64::new(NOT_HELD),
@@ -91,13 +93,13 @@ impl<O: Observer> Engine<O> {
         self.shape.start_of(self.end_tick.load(Ordering::Acquire))
     }
 
-    /// The end of the last tick below `next`.
+    /// The end of the last tick below `next`; the window's floor when nothing was taken.
     pub(super) fn taken_until(&self, next: Ordinal) -> UnixMillis {
         match next.get().checked_sub(1) {
             Some(last) if next > self.floor() => {
                 self.shape.start_of(Ordinal::new(last).tick(&self.rules).saturating_add(1))
             }
-            _ => self.shape.start_of(self.floor_tick),
+            _ => self.floor_time,
         }
     }
 

@@ -68,6 +68,12 @@ fn an_unused_generator_took_nothing() {
     let clock = clock();
     let ids = windowed(Window::new(START, UnixMillis::MAX), &clock);
     assert_eq!(ids.close(), START);
+    // Also where the clock lies before the layout's epoch: nothing is claimed up to the epoch.
+    let early = UnixMillis::new(1_000);
+    let before_epoch = ManualClock::new(early);
+    let ids = windowed(Window::new(early, UnixMillis::MAX), &before_epoch);
+    assert!(ids.try_mint().is_err());
+    assert_eq!(ids.close(), early);
 }
 
 #[test]
