@@ -109,6 +109,15 @@ impl Clock for HandleClock {
         }
     }
 
+    #[inline]
+    fn glance(&self) -> UnixMillis {
+        match &self.kind {
+            Kind::Precise(clock) => clock.glance(),
+            Kind::Cached { clock, .. } => clock.glance(),
+            Kind::Given(clock) => clock.glance(),
+        }
+    }
+
     fn read(&self) -> Reading {
         let reading = match &self.kind {
             Kind::Precise(clock) => clock.read(),
