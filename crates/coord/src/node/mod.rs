@@ -4,6 +4,7 @@
 //! as another member when its right to mint is lost or in doubt. Nothing is minted on hope: a
 //! generator sees a window only after store and journal have acknowledged it.
 
+mod definitions;
 mod driver;
 mod entry;
 #[cfg(test)]
@@ -21,20 +22,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 
+use definitions::info;
 use driver::{Command, Driver};
 use entry::Witness;
 use record::Keeper;
 pub use settings::{AfterCrash, NodeSettings, Parts};
 
-use crate::catalog::{Catalog, Definition, NewDefinition, SourceState, check_name};
+use crate::catalog::{Definition, SourceState, check_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::DataDir;
 use crate::lease::{Mark, SlotInfo};
-use crate::segment::GiveBack;
-use crate::sources::{
-    Back, Defined, Form, Make, Source, SourceInner, Surroundings, check_value, compare_check,
-};
-use crate::spec::{Kind, Plan, SourceSpec, Unique};
+use crate::sources::{Back, Source, SourceInner, Surroundings};
+use crate::spec::{Kind, SourceSpec};
 use crate::store::Store;
 
 /// The name of the snowflake source that is there without being defined.
@@ -342,165 +341,5 @@ async fn refuse_other_store(around: &Surroundings, witness: &Witness) -> Result<
         // It is waited for, and compared before anything is minted.
         Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(()),
         Err(error) => Err(error),
-    }
-}
-
-fn read_spec(definition: &Definition) -> Result<SourceSpec> {
-    SourceSpec::from_json(&definition.spec).map_err(|error| {
-        let what =
-            format!("source {} in the catalog is not for this version: {error}", definition.name);
-        Error::new("read catalog", ErrorKind::Unsupported { what })
-    })
-}
-
-fn info(definition: &Definition) -> Result<SourceInfo> {
-    let mut spec = read_spec(definition)?;
-    spec.enabled = Some(definition.state == SourceState::Enabled);
-    Ok(SourceInfo {
-        name: definition.name.clone(),
-        spec,
-        state: definition.state,
-        version: definition.version,
-    })
-}
-
-impl Core {
-    fn known(&self, name: &str) -> Option<Arc<SourceInner>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-
-    fn known_sources(&self) -> Vec<Arc<SourceInner>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    /// The canonical form that the catalog keeps, and whether the source shall be enabled.
-    fn new_definition(
-        &self,
-        op: &'static str,
-        name: &str,
-        spec: &SourceSpec,
-    ) -> Result<(NewDefinition, bool)> {
-        let invalid =
-            |error: crate::spec::SpecError| Error::invalid(op, format!("source {name}: {error}"));
-        let plan = spec.check().map_err(invalid)?;
-        let mut canonical = spec.canonical().map_err(invalid)?;
-        if let Some(disguise) = &mut canonical.disguise
-            && disguise.check.is_none()
-        {
-            disguise.check = check_value(name, &plan, &self.settings.keyrings)?;
-        }
-        let enabled = canonical.is_enabled();
-        // Whether it is enabled is a state of its own in the catalog.
-        canonical.enabled = None;
-        let identity = canonical.identity().map_err(invalid)?;
-        let spec = serde_json::Value::from(canonical.to_json()).to_string();
-        Ok((NewDefinition { name: name.into(), spec, identity }, enabled))
-    }
-
-    fn defined(&self, definition: &Definition) -> Result<Defined> {
-        let spec = read_spec(definition)?;
-        let plan = spec.check().map_err(|error| {
-            let what = format!("source {} in the catalog: {error}", definition.name);
-            Error::new("read catalog", ErrorKind::Unsupported { what })
-        })?;
-        let keys = &self.settings.keyrings;
-        compare_check(&definition.name, spec.disguise.as_ref(), &plan, keys)?;
-        let form = Form::new(&definition.name, &plan, keys)?;
-        Ok(Defined { spec, plan, form, state: definition.state, version: definition.version })
-    }
-
-    /// Makes the running source of a definition, or brings the one that runs up to date.
-    fn take_up(&self, definition: Definition) -> Result<Arc<SourceInner>> {
-        let defined = self.defined(&definition)?;
-        let name = definition.name;
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = sources.get(&name) {
-            if known.defined.load().version < defined.version {
-                known.redefine(defined);
-            }
-            return Ok(Arc::clone(known));
-        }
-        let seen_end = self.segments_seen.get(&name).map_or(0, |mark| mark.get());
-        let source = SourceInner::new(&name, defined, seen_end, Arc::clone(&self.around))?;
-        let source = Arc::new(source);
-        sources.insert(name, Arc::clone(&source));
-        Ok(source)
-    }
-
-    /// A definition was changed by us: the running source, if any, follows at once.
-    fn changed(&self, definition: Definition) -> Result<SourceInfo> {
-        let info = info(&definition)?;
-        if self.known(&definition.name).is_some() {
-            self.take_up(definition)?;
-            self.around.catalog_stale();
-        }
-        Ok(info)
-    }
-
-    /// Reads the catalog, and brings all running sources up to date.
-    async fn read_catalog(&self) -> Result<Catalog> {
-        let catalog = self.around.call("read catalog", self.around.store.list()).await?;
-        for definition in &catalog.definitions {
-            if self.known(&definition.name).is_some()
-                && let Err(error) = self.take_up(definition.clone())
-            {
-                tracing::error!(source = %definition.name, %error, "an altered source cannot be used here");
-            }
-        }
-        Ok(catalog)
-    }
-
-    async fn check_new_namespace_unique(&self, name: &str, spec: &SourceSpec) -> Result<()> {
-        match spec.check() {
-            Ok(Plan::Snowflake(plan)) if plan.unique == Unique::Namespace => {
-                self.check_agrees(name, &plan).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    async fn check_namespace_unique(&self, source: &SourceInner) -> Result<()> {
-        let defined = source.defined.load_full();
-        match &defined.plan {
-            Plan::Snowflake(plan) if plan.unique == Unique::Namespace => {
-                self.check_agrees(&source.name, plan).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Sources that share one generator must agree on what it makes. Whoever disagrees is refused, on
-    /// both sides: which of two was first is not known for certain.
-    async fn check_agrees(&self, name: &str, plan: &crate::spec::SnowflakePlan) -> Result<()> {
-        let catalog = self.around.call("read catalog", self.around.store.list()).await?;
-        for other in &catalog.definitions {
-            if other.name == name || other.state == SourceState::Deleted {
-                continue;
-            }
-            let Ok(Plan::Snowflake(theirs)) = read_spec(other)?.check() else { continue };
-            let shares = theirs.unique == Unique::Namespace;
-            if shares && (Make::of(&theirs) != Make::of(plan) || theirs.disguise != plan.disguise) {
-                let kind = ErrorKind::Conflict {
-                    what: format!(
-                        "sources {name} and {} are unique in the namespace, so they share one \
-                         generator and must agree on layout, on_rollback, burst, sequence_start and \
-                         disguise",
-                        other.name
-                    ),
-                    stored: other.spec.clone(),
-                    wanted: format!("{:?}", plan.layout),
-                };
-                return Err(Error::new("define", kind));
-            }
-        }
-        Ok(())
-    }
-
-    fn close_segments(&self) -> Vec<GiveBack> {
-        let close = |source: Arc<SourceInner>| match &source.back {
-            Back::Segment(segment) => segment.close(),
-            _ => None,
-        };
-        self.known_sources().into_iter().filter_map(close).collect()
     }
 }

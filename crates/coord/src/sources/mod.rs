@@ -3,148 +3,32 @@
 mod form;
 mod minter;
 mod named;
+mod running;
 mod segment;
+mod surroundings;
 
 use std::fmt;
-use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
 use snowmint_core::text::{Format, Text};
-use snowmint_core::{Layout, Parts, Refusal, UnixMillis};
-use tokio::sync::Notify;
+use snowmint_core::{Layout, Parts, UnixMillis};
 
 pub use form::Keyrings;
 pub(crate) use form::{Form, check_value, compare_check};
 pub(crate) use minter::{Make, Minter, SlotWindow};
 pub use minter::{NodeClock, NodeObserver};
-use named::{UlidSource, UuidSource};
+pub(crate) use running::{Back, Defined, SourceInner};
 pub(crate) use segment::SegmentSource;
+pub(crate) use surroundings::Surroundings;
 
-use crate::catalog::SourceState;
-use crate::error::{Error, ErrorKind, Result, Retry};
-use crate::segment::Segment;
+use crate::error::{Error, ErrorKind, Result};
 use crate::spec::{Kind, Plan, SourceSpec};
-use crate::store::Store;
-use crate::timer::Timer;
 
 /// The most IDs of one call.
 pub const BATCH_MAX: u32 = 1_000_000;
 /// How long a wait for a window may last before it is looked at again.
 const WINDOW_WAIT_MS: u64 = 5;
-
-/// What every source of a node shares.
-pub(crate) struct Surroundings {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) timer: Arc<dyn Timer>,
-    pub(crate) clock: NodeClock,
-    pub(crate) observer: NodeObserver,
-    pub(crate) runtime: tokio::runtime::Handle,
-    pub(crate) store_call_ms: u64,
-    /// Wakes the driver.
-    pub(crate) wake: Notify,
-    stale: AtomicBool,
-    catalog_version: AtomicU64,
-    writes: AtomicU64,
-    /// Ends of what was reserved since the driver last looked.
-    reserved: Mutex<Vec<(String, u64)>>,
-}
-
-impl Surroundings {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        timer: Arc<dyn Timer>,
-        clock: NodeClock,
-        observer: NodeObserver,
-        runtime: tokio::runtime::Handle,
-        store_call_ms: u64,
-    ) -> Self {
-        Self {
-            store,
-            timer,
-            clock,
-            observer,
-            runtime,
-            store_call_ms,
-            wake: Notify::new(),
-            stale: AtomicBool::new(false),
-            catalog_version: AtomicU64::new(0),
-            writes: AtomicU64::new(0),
-            reserved: Mutex::new(Vec::new()),
-        }
-    }
-
-    /// A call to the store that ends: with its answer, or with `Unavailable` when it takes too long.
-    pub(crate) async fn call<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        tokio::select! {
-            answer = call => answer,
-            () = self.timer.sleep_ms(self.store_call_ms) => {
-                let what = format!("an answer of the store within {} ms", self.store_call_ms);
-                Err(Error::new(op, ErrorKind::Unavailable { what }))
-            }
-        }
-    }
-
-    /// A call of ours that ends within a caller's bound.
-    pub(crate) async fn within<T>(
-        &self,
-        within_ms: u64,
-        call: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        tokio::select! {
-            answer = call => answer,
-            () = self.timer.sleep_ms(within_ms) => {
-                let what = format!("an answer within {within_ms} ms");
-                Err(Error::new("wait", ErrorKind::Unavailable { what }))
-            }
-        }
-    }
-
-    /// The store has this version of the catalog and this count of writes.
-    pub(crate) fn saw(&self, catalog_version: u64, writes: u64) {
-        self.writes.fetch_max(writes, Ordering::AcqRel);
-        if self.catalog_version.fetch_max(catalog_version, Ordering::AcqRel) < catalog_version {
-            self.catalog_stale();
-        }
-    }
-
-    pub(crate) fn catalog_stale(&self) {
-        self.stale.store(true, Ordering::Release);
-        self.wake.notify_one();
-    }
-
-    pub(crate) fn take_stale(&self) -> bool {
-        self.stale.swap(false, Ordering::AcqRel)
-    }
-
-    pub(crate) fn writes_seen(&self) -> u64 {
-        self.writes.load(Ordering::Acquire)
-    }
-
-    fn reserved(&self, name: &str, segment: &Segment) {
-        self.saw(segment.catalog_version, segment.writes);
-        let end = segment.last.saturating_add(1);
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-        reserved.push((name.into(), end));
-        drop(reserved);
-        self.wake.notify_one();
-    }
-
-    pub(crate) fn take_reserved(&self) -> Vec<(String, u64)> {
-        std::mem::take(&mut *self.reserved.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl fmt::Debug for Surroundings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surroundings").field("store", &self.store).finish_non_exhaustive()
-    }
-}
 
 /// IDs of one call, all of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,202 +112,6 @@ pub struct SourceStats {
     pub clock_steps: (u64, u64),
     /// Numbers in stock, of a segment source.
     pub stock: Option<u64>,
-}
-
-/// What a source's definition says now.
-#[derive(Debug)]
-pub(crate) struct Defined {
-    pub(crate) spec: SourceSpec,
-    pub(crate) plan: Plan,
-    pub(crate) form: Form,
-    pub(crate) state: SourceState,
-    pub(crate) version: u64,
-}
-
-#[derive(Debug)]
-pub(crate) enum Back {
-    Snowflake(SnowflakeBack),
-    Segment(Arc<SegmentSource>),
-    Uuid(Box<UuidSource>),
-    Ulid(UlidSource),
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct SnowflakeBack {
-    /// None while no window is held.
-    minter: ArcSwapOption<Minter>,
-    /// Why there is none.
-    why: Mutex<Option<Error>>,
-}
-
-impl SnowflakeBack {
-    pub(crate) fn serve(&self, minter: Arc<Minter>) {
-        self.minter.store(Some(minter));
-        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    pub(crate) fn suspend(&self, why: Error) {
-        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-        self.minter.store(None);
-    }
-}
-
-/// A source in a node. The node has one of each name.
-#[derive(Debug)]
-pub(crate) struct SourceInner {
-    pub(crate) name: String,
-    kind: Kind,
-    pub(crate) defined: ArcSwap<Defined>,
-    enabled: AtomicBool,
-    pub(crate) around: Arc<Surroundings>,
-    pub(crate) back: Back,
-}
-
-impl SourceInner {
-    pub(crate) fn new(
-        name: &str,
-        defined: Defined,
-        seen_end: u64,
-        around: Arc<Surroundings>,
-    ) -> Result<Self> {
-        let back = match &defined.plan {
-            Plan::Snowflake(_) => Back::Snowflake(SnowflakeBack::default()),
-            Plan::Segment(plan) => {
-                let (version, around) = (defined.version, Arc::clone(&around));
-                Back::Segment(SegmentSource::new(name, plan.clone(), version, seen_end, around))
-            }
-            Plan::Uuid(plan) => {
-                Back::Uuid(Box::new(UuidSource::new(*plan, Arc::clone(&around.clock))?))
-            }
-            Plan::Ulid => Back::Ulid(UlidSource::new(Arc::clone(&around.clock))),
-        };
-        Ok(Self {
-            name: name.into(),
-            kind: defined.spec.kind(),
-            enabled: AtomicBool::new(defined.state == SourceState::Enabled),
-            defined: ArcSwap::from_pointee(defined),
-            around,
-            back,
-        })
-    }
-
-    /// The definition was changed.
-    pub(crate) fn redefine(&self, defined: Defined) {
-        if let (Back::Segment(segment), Plan::Segment(plan)) = (&self.back, &defined.plan) {
-            segment.alter(plan.clone(), defined.version);
-        }
-        self.enabled.store(defined.state == SourceState::Enabled, Ordering::Release);
-        self.defined.store(Arc::new(defined));
-    }
-
-    fn check_enabled(&self) -> Result<()> {
-        if self.enabled.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let name = self.name.clone();
-        let kind = match self.defined.load().state {
-            SourceState::Deleted => {
-                ErrorKind::NotFound { what: format!("source {name:?} any more: it was deleted") }
-            }
-            _ => ErrorKind::Disabled { name },
-        };
-        Err(Error::new("mint", kind))
-    }
-
-    fn not_number(&self, op: &'static str) -> Error {
-        let kind = self.kind;
-        Error::invalid(op, format!("source {} makes {kind}s, which are no numbers", self.name))
-    }
-
-    fn try_mint(&self) -> Result<u64> {
-        self.check_enabled()?;
-        let id = match &self.back {
-            Back::Snowflake(back) => {
-                let minter = back.minter.load();
-                let minter = minter.as_ref().ok_or_else(|| self.suspended(back))?;
-                minter.try_mint().map_err(|why| self.refused(why))?
-            }
-            Back::Segment(segment) => segment.try_mint()?,
-            Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),
-        };
-        self.show(id)
-    }
-
-    #[inline]
-    fn show(&self, id: u64) -> Result<u64> {
-        let defined = self.defined.load();
-        if defined.form.is_plain() { Ok(id) } else { defined.form.show(&self.name, id) }
-    }
-
-    #[cold]
-    fn suspended(&self, back: &SnowflakeBack) -> Error {
-        self.around.wake.notify_one();
-        let why = back.why.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        why.unwrap_or_else(|| {
-            let what = format!("a worker number for source {}", self.name);
-            Error::new("mint", ErrorKind::Unavailable { what })
-        })
-    }
-
-    #[cold]
-    fn refused(&self, why: Refusal) -> Error {
-        match why {
-            Refusal::WindowSpent { .. } | Refusal::NoClockValue { .. } => {
-                self.around.wake.notify_one();
-            }
-            // Closed, because the right to mint was lost, or because another generator follows.
-            Refusal::Closed => {
-                if let Back::Snowflake(back) = &self.back {
-                    return self.suspended(back);
-                }
-            }
-            _ => {}
-        }
-        Error::refused("mint", &self.name, why)
-    }
-
-    fn try_fill(&self, out: &mut [u64]) -> Result<(), (usize, Error)> {
-        self.check_enabled().map_err(|error| (0, error))?;
-        match &self.back {
-            Back::Snowflake(back) => {
-                let minter = back.minter.load();
-                let minter = minter.as_ref().ok_or_else(|| (0, self.suspended(back)))?;
-                minter.try_fill(out).map_err(|short| (short.made, self.refused(short.why)))
-            }
-            Back::Segment(segment) => segment.try_fill(out).map_err(|error| (0, error)),
-            Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
-        }
-    }
-
-    /// Fills the buffer with IDs that are not disguised yet.
-    async fn fill(&self, out: &mut [u64], within_ms: u64) -> Result<()> {
-        if let Back::Segment(segment) = &self.back {
-            self.check_enabled()?;
-            return segment.fill(out, within_ms).await;
-        }
-        let timer = &self.around.timer;
-        let deadline = timer.elapsed().saturating_add(within_ms);
-        let mut made = 0;
-        loop {
-            let rest = out.get_mut(made..).unwrap_or_default();
-            let Err((more, error)) = self.try_fill(rest) else { return Ok(()) };
-            made = made.saturating_add(more);
-            let left_ms = deadline.since(timer.elapsed());
-            let wait_ms = match (error.kind(), error.retry()) {
-                // The driver was woken: the window may be there any moment.
-                (ErrorKind::WindowSpent { .. } | ErrorKind::Unavailable { .. }, _) => {
-                    WINDOW_WAIT_MS
-                }
-                (_, Retry::Never) => return Err(error),
-                (_, Retry::Now) => 0,
-                (_, Retry::AfterMs(ms)) => ms,
-            };
-            if left_ms == 0 || wait_ms > left_ms {
-                return Err(error);
-            }
-            timer.sleep_ms(wait_ms).await;
-        }
-    }
 }
 
 /// A source of IDs. Clones share it, and keep its node going.

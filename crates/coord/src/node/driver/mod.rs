@@ -1,6 +1,9 @@
 //! The one loop that gives the machines their events and does what they answer. Everything that waits
 //! is a task of its own, bounded in time; the loop itself only decides.
 
+mod answers;
+mod supply;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
@@ -9,20 +12,19 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::entry::{self, Claim, Compared, Entered, Witness};
-use super::lease::{GroupKey, Held, LeaseKey, group_key, place};
-use super::record::{JournalMark, Keeper, Written};
-use super::settings::{AfterCrash, NodeSettings};
+use super::lease::{Held, LeaseKey};
+use super::record::{Keeper, Written};
+use super::settings::NodeSettings;
 use super::{Core, Readiness};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::JournalLease;
-use crate::lease::{Extend, Extended, Release};
+use crate::lease::{Extend, Extended};
 use crate::machine::{
-    ClockGuard, Granted, LeaseAction, LeaseEvent, Now, Pace, PresenceAction, PresenceMachine,
+    ClockGuard, Granted, LeaseAction, LeaseEvent, Now, PresenceAction, PresenceMachine,
     WindowAction,
 };
 use crate::member::{Incarnation, Member};
-use crate::sources::{Make, SourceInner};
-use crate::spec::{Plan, SnowflakePlan};
+use crate::sources::SourceInner;
 
 /// No sleep of the loop is longer: the clock may be set meanwhile.
 const LOOK_MS_MAX: u64 = 1_000;
@@ -317,309 +319,6 @@ impl Driver {
             .min();
         let soonest = stage.into_iter().chain(leases).chain(self.keeper.wait_ms(now)).min();
         soonest.unwrap_or(LOOK_MS_MAX).clamp(1, LOOK_MS_MAX)
-    }
-
-    fn done(&mut self, done: Done) {
-        let now = self.now();
-        match done {
-            Done::Entered(answer) => self.entered(now, answer),
-            Done::Renewed(who, answer) => {
-                let Stage::In { member, presence } = &mut self.stage else { return };
-                if member.incarnation != who {
-                    return;
-                }
-                presence.renewed(now, &answer);
-                if presence.is_gone() {
-                    let what = "this member: the store has forgotten it".into();
-                    self.lose(&Error::new("renew", ErrorKind::NotFound { what }));
-                }
-            }
-            Done::ClockChecked(Ok(compared)) => {
-                if compared == Compared::Agrees {
-                    let wall = self.core.around.clock.unix_ms();
-                    self.guard.believe(Now { wall, elapsed: now.elapsed });
-                }
-                if self.clock_error.as_ref().is_some_and(|error| error.op() == "compare clocks") {
-                    self.clock_error = None;
-                }
-            }
-            Done::ClockChecked(Err(error)) => match error.kind() {
-                ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. } => {
-                    tracing::error!(%error, "this machine's clock disagrees");
-                    self.clock_error = Some(error);
-                }
-                _ => {}
-            },
-            Done::Claimed { key, member, request, answer } => {
-                if self.is_member(member) {
-                    self.claimed(now, &key, request, answer);
-                }
-            }
-            Done::Extended { member, items, answers } => {
-                if self.is_member(member) {
-                    self.extended(now, &items, &answers);
-                }
-            }
-            Done::Journal(written) => self.journal_written(now, written),
-            Done::Catalog(answer) => {
-                self.catalog_busy = false;
-                if let Err(error) = answer {
-                    tracing::warn!(%error, "the catalog could not be read");
-                } else {
-                    self.apply_catalog();
-                }
-            }
-        }
-    }
-
-    fn is_member(&self, incarnation: Incarnation) -> bool {
-        matches!(&self.stage, Stage::In { member, .. } if member.incarnation == incarnation)
-    }
-
-    fn entered(&mut self, now: Now, answer: Result<Entered>) {
-        let Stage::Entering { failures } = self.stage else { return };
-        match answer {
-            Ok(Entered { member, identity }) => {
-                self.core.around.saw(0, identity.writes);
-                self.witness.store.clone_from(&identity.id);
-                self.witness.writes = self.witness.writes.max(identity.writes);
-                self.keeper.joined(&identity, member.incarnation);
-                let ttl_ms = self.settings().presence_ttl_ms;
-                let presence = PresenceMachine::new(ttl_ms, now.elapsed);
-                self.stage = Stage::In { member, presence };
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the store cannot be joined");
-                let failures = failures.saturating_add(1);
-                let wait_ms = (50_u64 << failures.min(6)).min(ENTER_RETRY_MS_MAX);
-                for group in self.leases.values_mut().flat_map(|held| held.groups.values_mut()) {
-                    group.suspend(&error);
-                    if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
-                        group.answer(&Err(error.clone()));
-                    }
-                }
-                self.stage = Stage::Out {
-                    retry_at_ms: now.elapsed.get().saturating_add(wait_ms),
-                    failures,
-                    error: Some(error),
-                };
-            }
-        }
-    }
-
-    fn claimed(&mut self, now: Now, key: &LeaseKey, request: u64, answer: Result<Vec<Granted>>) {
-        let Some(held) = self.leases.get_mut(key) else { return };
-        let error = answer.as_ref().err().cloned();
-        let actions = held.machine.on(now, LeaseEvent::Claimed { request, answer });
-        for action in actions {
-            match action {
-                LeaseAction::Granted => {
-                    for window in held.machine.windows() {
-                        let lease = window.lease();
-                        tracing::info!(pool = %lease.pool, slot = lease.slot, term = %lease.term, "claimed");
-                        self.past.retain(|past| past.pool != lease.pool || past.slot != lease.slot);
-                    }
-                    if let Err(error) = held.make_minters(&self.core.around) {
-                        tracing::error!(%error, "no generator");
-                    }
-                }
-                LeaseAction::Lost(error) => return self.lose(&error),
-                _ => {}
-            }
-        }
-        if let Some(error) = error {
-            tracing::warn!(pool = %held.pool.name, %error, "no worker number");
-            for group in held.groups.values_mut() {
-                group.suspend(&error);
-                if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
-                    group.answer(&Err(error.clone()));
-                }
-            }
-        }
-    }
-
-    fn extended(&mut self, now: Now, items: &[(LeaseKey, Extend)], answers: &[Result<Extended>]) {
-        let mut lost = None;
-        for ((key, extend), answer) in items.iter().zip(answers) {
-            if let Ok(extended) = answer {
-                self.core.around.saw(extended.catalog_version, extended.writes);
-                self.witness.writes = self.witness.writes.max(extended.writes);
-            }
-            let Some(held) = self.leases.get_mut(key) else { continue };
-            let event = LeaseEvent::Extended { slot: extend.slot, request: extend.request, answer };
-            for action in held.machine.on(now, event) {
-                match action {
-                    LeaseAction::Window { index, action: WindowAction::Open(until) } => {
-                        held.open(index, until);
-                    }
-                    LeaseAction::Lost(error) => lost = Some(error),
-                    _ => {}
-                }
-            }
-        }
-        if let Some(error) = lost {
-            self.lose(&error);
-        }
-    }
-
-    fn journal_written(&mut self, now: Now, written: Written) {
-        let marks = self.keeper.end(now, written);
-        for held in self.leases.values_mut() {
-            let event = match &marks {
-                Some(marks) => {
-                    // A write that began under an earlier lease says nothing about this one.
-                    let is_ours = |mark: &&JournalMark| {
-                        mark.pool == held.pool.name
-                            && held.machine.windows().iter().any(|window| {
-                                window.lease().slot == mark.slot && window.lease().term == mark.term
-                            })
-                    };
-                    let own = marks.iter().filter(is_ours);
-                    let own: Vec<_> = own.map(|mark| (mark.slot, mark.mark)).collect();
-                    held.machine.on(now, LeaseEvent::Journalled(&own))
-                }
-                None => held.machine.on(now, LeaseEvent::JournalFailed),
-            };
-            for action in event {
-                if let LeaseAction::Window { index, action: WindowAction::Open(until) } = action {
-                    held.open(index, until);
-                }
-            }
-        }
-    }
-
-    /// The right to mint is gone, or in doubt: all generators close for good, and everything begins
-    /// anew as another member.
-    fn lose(&mut self, error: &Error) {
-        tracing::error!(%error, "the right to mint was lost: joining anew");
-        let what = "the worker number was lost, another one".into();
-        let why = Error::new("mint", ErrorKind::Unavailable { what }).with_source(error.clone());
-        self.shut_all(&why);
-        if let Stage::In { member, .. } = &self.stage {
-            self.before = Some(member.incarnation);
-        }
-        self.stage = Stage::Out { retry_at_ms: 0, failures: 0, error: Some(error.clone()) };
-        for held in self.leases.values_mut() {
-            if let Err(error) = held.restart() {
-                tracing::error!(%error, "no randomness");
-            }
-        }
-    }
-
-    /// Closes all generators, and remembers what they have taken.
-    fn shut_all(&mut self, why: &Error) -> Vec<Release> {
-        let mut releases = Vec::new();
-        for held in self.leases.values_mut() {
-            let (known, release) = held.close(why);
-            self.past.retain(|past| {
-                known.iter().all(|new| new.pool != past.pool || new.slot != past.slot)
-            });
-            self.past.extend(known);
-            releases.extend(release);
-        }
-        releases
-    }
-
-    fn attach(&mut self, source: &Arc<SourceInner>, reply: oneshot::Sender<Result<()>>) {
-        let defined = source.defined.load_full();
-        let Plan::Snowflake(plan) = &defined.plan else {
-            let _ = reply.send(Ok(()));
-            return;
-        };
-        match self.settle(source, plan) {
-            Ok((lease, group)) => {
-                let group =
-                    self.leases.get_mut(&lease).and_then(|held| held.groups.get_mut(&group));
-                if let Some(group) = group {
-                    group.waiters.push(reply);
-                }
-            }
-            Err(error) => {
-                let _ = reply.send(Err(error));
-            }
-        }
-    }
-
-    /// Finds or makes the lease and the generator of a source.
-    fn settle(
-        &mut self,
-        source: &Arc<SourceInner>,
-        plan: &SnowflakePlan,
-    ) -> Result<(LeaseKey, GroupKey)> {
-        let settings = self.core.settings.clone();
-        let (key, pool) = place(&source.name, plan, settings.reuse);
-        let group_key = group_key(&source.name, plan);
-        let mut make = Make::of(plan);
-        if let AfterCrash::Lead { max_ms } = settings.after_crash {
-            make = make.leading(max_ms);
-        }
-        self.leave_other_leases(source, &key, &group_key);
-        let unit_ms = u64::from(plan.layout.unit_ms());
-        let known = self.leases.get(&key);
-        let unit_ms = unit_ms.max(known.map_or(1, Held::unit_ms_max));
-        let mut pace = Pace::new(
-            settings.window_ms,
-            unit_ms,
-            make.lead_max_ms(),
-            settings.clock_skew_max_ms,
-            self.keeper.is_kept(),
-        );
-        if let Some(held) = known {
-            pace.ahead_max_ms = pace.ahead_max_ms.max(held.pace().ahead_max_ms);
-        }
-        let held = match self.leases.entry(key.clone()) {
-            std::collections::btree_map::Entry::Occupied(held) => held.into_mut(),
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(Held::new(pool, pace)?)
-            }
-        };
-        held.set_pace(pace);
-        held.machine.hurry();
-        if let Some(group) = held.groups.get(&group_key)
-            && group.make != make
-        {
-            held.replace(&group_key, make);
-        }
-        let group =
-            held.groups.entry(group_key.clone()).or_insert_with(|| super::lease::Group::new(make));
-        if !group.sources.iter().any(|known| Arc::ptr_eq(known, source)) {
-            group.sources.push(Arc::clone(source));
-        }
-        group.serve();
-        held.make_minters(&self.core.around)?;
-        Ok((key, group_key))
-    }
-
-    /// A source whose policy was altered may need another lease: it leaves the one that it had.
-    fn leave_other_leases(
-        &mut self,
-        source: &Arc<SourceInner>,
-        key: &LeaseKey,
-        group_key: &GroupKey,
-    ) {
-        for (other, held) in &mut self.leases {
-            if other == key {
-                continue;
-            }
-            if let Some(group) = held.groups.get_mut(group_key)
-                && group.sources.iter().any(|known| Arc::ptr_eq(known, source))
-            {
-                group.sources.retain(|known| !Arc::ptr_eq(known, source));
-                held.close_if_unused(group_key);
-            }
-        }
-    }
-
-    /// Sources whose definition has changed get another generator.
-    fn apply_catalog(&mut self) {
-        for source in self.core.known_sources() {
-            let defined = source.defined.load_full();
-            if let Plan::Snowflake(plan) = &defined.plan
-                && let Err(error) = self.settle(&source, plan)
-            {
-                tracing::error!(source = %source.name, %error, "the altered source cannot mint");
-            }
-        }
     }
 
     /// Answers who waits, and says how the node is.

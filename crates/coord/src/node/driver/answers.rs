@@ -1,0 +1,214 @@
+//! What comes back to the loop: the store's and the journal's answers.
+
+use super::super::entry::{Compared, Entered};
+use super::super::lease::LeaseKey;
+use super::super::record::{JournalMark, Written};
+use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage};
+use crate::error::{Error, ErrorKind, Result};
+
+use crate::lease::{Extend, Extended, Release};
+use crate::machine::{Granted, LeaseAction, LeaseEvent, Now, PresenceMachine, WindowAction};
+use crate::member::Incarnation;
+
+impl Driver {
+    pub(super) fn done(&mut self, done: Done) {
+        let now = self.now();
+        match done {
+            Done::Entered(answer) => self.entered(now, answer),
+            Done::Renewed(who, answer) => {
+                let Stage::In { member, presence } = &mut self.stage else { return };
+                if member.incarnation != who {
+                    return;
+                }
+                presence.renewed(now, &answer);
+                if presence.is_gone() {
+                    let what = "this member: the store has forgotten it".into();
+                    self.lose(&Error::new("renew", ErrorKind::NotFound { what }));
+                }
+            }
+            Done::ClockChecked(Ok(compared)) => {
+                if compared == Compared::Agrees {
+                    let wall = self.core.around.clock.unix_ms();
+                    self.guard.believe(Now { wall, elapsed: now.elapsed });
+                }
+                if self.clock_error.as_ref().is_some_and(|error| error.op() == "compare clocks") {
+                    self.clock_error = None;
+                }
+            }
+            Done::ClockChecked(Err(error)) => match error.kind() {
+                ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. } => {
+                    tracing::error!(%error, "this machine's clock disagrees");
+                    self.clock_error = Some(error);
+                }
+                _ => {}
+            },
+            Done::Claimed { key, member, request, answer } => {
+                if self.is_member(member) {
+                    self.claimed(now, &key, request, answer);
+                }
+            }
+            Done::Extended { member, items, answers } => {
+                if self.is_member(member) {
+                    self.extended(now, &items, &answers);
+                }
+            }
+            Done::Journal(written) => self.journal_written(now, written),
+            Done::Catalog(answer) => {
+                self.catalog_busy = false;
+                if let Err(error) = answer {
+                    tracing::warn!(%error, "the catalog could not be read");
+                } else {
+                    self.apply_catalog();
+                }
+            }
+        }
+    }
+
+    fn is_member(&self, incarnation: Incarnation) -> bool {
+        matches!(&self.stage, Stage::In { member, .. } if member.incarnation == incarnation)
+    }
+
+    fn entered(&mut self, now: Now, answer: Result<Entered>) {
+        let Stage::Entering { failures } = self.stage else { return };
+        match answer {
+            Ok(Entered { member, identity }) => {
+                self.core.around.saw(0, identity.writes);
+                self.witness.store.clone_from(&identity.id);
+                self.witness.writes = self.witness.writes.max(identity.writes);
+                self.keeper.joined(&identity, member.incarnation);
+                let ttl_ms = self.settings().presence_ttl_ms;
+                let presence = PresenceMachine::new(ttl_ms, now.elapsed);
+                self.stage = Stage::In { member, presence };
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the store cannot be joined");
+                let failures = failures.saturating_add(1);
+                let wait_ms = (50_u64 << failures.min(6)).min(ENTER_RETRY_MS_MAX);
+                for group in self.leases.values_mut().flat_map(|held| held.groups.values_mut()) {
+                    group.suspend(&error);
+                    if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
+                        group.answer(&Err(error.clone()));
+                    }
+                }
+                self.stage = Stage::Out {
+                    retry_at_ms: now.elapsed.get().saturating_add(wait_ms),
+                    failures,
+                    error: Some(error),
+                };
+            }
+        }
+    }
+
+    fn claimed(&mut self, now: Now, key: &LeaseKey, request: u64, answer: Result<Vec<Granted>>) {
+        let Some(held) = self.leases.get_mut(key) else { return };
+        let error = answer.as_ref().err().cloned();
+        let actions = held.machine.on(now, LeaseEvent::Claimed { request, answer });
+        for action in actions {
+            match action {
+                LeaseAction::Granted => {
+                    for window in held.machine.windows() {
+                        let lease = window.lease();
+                        tracing::info!(pool = %lease.pool, slot = lease.slot, term = %lease.term, "claimed");
+                        self.past.retain(|past| past.pool != lease.pool || past.slot != lease.slot);
+                    }
+                    if let Err(error) = held.make_minters(&self.core.around) {
+                        tracing::error!(%error, "no generator");
+                    }
+                }
+                LeaseAction::Lost(error) => return self.lose(&error),
+                _ => {}
+            }
+        }
+        if let Some(error) = error {
+            tracing::warn!(pool = %held.pool.name, %error, "no worker number");
+            for group in held.groups.values_mut() {
+                group.suspend(&error);
+                if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
+                    group.answer(&Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    fn extended(&mut self, now: Now, items: &[(LeaseKey, Extend)], answers: &[Result<Extended>]) {
+        let mut lost = None;
+        for ((key, extend), answer) in items.iter().zip(answers) {
+            if let Ok(extended) = answer {
+                self.core.around.saw(extended.catalog_version, extended.writes);
+                self.witness.writes = self.witness.writes.max(extended.writes);
+            }
+            let Some(held) = self.leases.get_mut(key) else { continue };
+            let event = LeaseEvent::Extended { slot: extend.slot, request: extend.request, answer };
+            for action in held.machine.on(now, event) {
+                match action {
+                    LeaseAction::Window { index, action: WindowAction::Open(until) } => {
+                        held.open(index, until);
+                    }
+                    LeaseAction::Lost(error) => lost = Some(error),
+                    _ => {}
+                }
+            }
+        }
+        if let Some(error) = lost {
+            self.lose(&error);
+        }
+    }
+
+    fn journal_written(&mut self, now: Now, written: Written) {
+        let marks = self.keeper.end(now, written);
+        for held in self.leases.values_mut() {
+            let event = match &marks {
+                Some(marks) => {
+                    // A write that began under an earlier lease says nothing about this one.
+                    let is_ours = |mark: &&JournalMark| {
+                        mark.pool == held.pool.name
+                            && held.machine.windows().iter().any(|window| {
+                                window.lease().slot == mark.slot && window.lease().term == mark.term
+                            })
+                    };
+                    let own = marks.iter().filter(is_ours);
+                    let own: Vec<_> = own.map(|mark| (mark.slot, mark.mark)).collect();
+                    held.machine.on(now, LeaseEvent::Journalled(&own))
+                }
+                None => held.machine.on(now, LeaseEvent::JournalFailed),
+            };
+            for action in event {
+                if let LeaseAction::Window { index, action: WindowAction::Open(until) } = action {
+                    held.open(index, until);
+                }
+            }
+        }
+    }
+
+    /// The right to mint is gone, or in doubt: all generators close for good, and everything begins
+    /// anew as another member.
+    fn lose(&mut self, error: &Error) {
+        tracing::error!(%error, "the right to mint was lost: joining anew");
+        let what = "the worker number was lost, another one".into();
+        let why = Error::new("mint", ErrorKind::Unavailable { what }).with_source(error.clone());
+        self.shut_all(&why);
+        if let Stage::In { member, .. } = &self.stage {
+            self.before = Some(member.incarnation);
+        }
+        self.stage = Stage::Out { retry_at_ms: 0, failures: 0, error: Some(error.clone()) };
+        for held in self.leases.values_mut() {
+            if let Err(error) = held.restart() {
+                tracing::error!(%error, "no randomness");
+            }
+        }
+    }
+
+    /// Closes all generators, and remembers what they have taken.
+    pub(super) fn shut_all(&mut self, why: &Error) -> Vec<Release> {
+        let mut releases = Vec::new();
+        for held in self.leases.values_mut() {
+            let (known, release) = held.close(why);
+            self.past.retain(|past| {
+                known.iter().all(|new| new.pool != past.pool || new.slot != past.slot)
+            });
+            self.past.extend(known);
+            releases.extend(release);
+        }
+        releases
+    }
+}

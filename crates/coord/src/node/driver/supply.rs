@@ -1,0 +1,116 @@
+//! Which lease and which generator supply a source.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::super::lease::{Group, GroupKey, Held, LeaseKey, group_key, place};
+use super::super::settings::AfterCrash;
+use super::Driver;
+use crate::error::Result;
+use crate::machine::Pace;
+use crate::sources::{Make, SourceInner};
+use crate::spec::{Plan, SnowflakePlan};
+
+impl Driver {
+    pub(super) fn attach(&mut self, source: &Arc<SourceInner>, reply: oneshot::Sender<Result<()>>) {
+        let defined = source.defined.load_full();
+        let Plan::Snowflake(plan) = &defined.plan else {
+            let _ = reply.send(Ok(()));
+            return;
+        };
+        match self.settle(source, plan) {
+            Ok((lease, group)) => {
+                let group =
+                    self.leases.get_mut(&lease).and_then(|held| held.groups.get_mut(&group));
+                if let Some(group) = group {
+                    group.waiters.push(reply);
+                }
+            }
+            Err(error) => {
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+
+    /// Finds or makes the lease and the generator of a source.
+    fn settle(
+        &mut self,
+        source: &Arc<SourceInner>,
+        plan: &SnowflakePlan,
+    ) -> Result<(LeaseKey, GroupKey)> {
+        let settings = self.core.settings.clone();
+        let (key, pool) = place(&source.name, plan, settings.reuse);
+        let group_key = group_key(&source.name, plan);
+        let mut make = Make::of(plan);
+        if let AfterCrash::Lead { max_ms } = settings.after_crash {
+            make = make.leading(max_ms);
+        }
+        self.leave_other_leases(source, &key, &group_key);
+        let unit_ms = u64::from(plan.layout.unit_ms());
+        let known = self.leases.get(&key);
+        let unit_ms = unit_ms.max(known.map_or(1, Held::unit_ms_max));
+        let mut pace = Pace::new(
+            settings.window_ms,
+            unit_ms,
+            make.lead_max_ms(),
+            settings.clock_skew_max_ms,
+            self.keeper.is_kept(),
+        );
+        if let Some(held) = known {
+            pace.ahead_max_ms = pace.ahead_max_ms.max(held.pace().ahead_max_ms);
+        }
+        let held = match self.leases.entry(key.clone()) {
+            std::collections::btree_map::Entry::Occupied(held) => held.into_mut(),
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(Held::new(pool, pace)?)
+            }
+        };
+        held.set_pace(pace);
+        held.machine.hurry();
+        if let Some(group) = held.groups.get(&group_key)
+            && group.make != make
+        {
+            held.replace(&group_key, make);
+        }
+        let group = held.groups.entry(group_key.clone()).or_insert_with(|| Group::new(make));
+        if !group.sources.iter().any(|known| Arc::ptr_eq(known, source)) {
+            group.sources.push(Arc::clone(source));
+        }
+        group.serve();
+        held.make_minters(&self.core.around)?;
+        Ok((key, group_key))
+    }
+
+    /// A source whose policy was altered may need another lease: it leaves the one that it had.
+    fn leave_other_leases(
+        &mut self,
+        source: &Arc<SourceInner>,
+        key: &LeaseKey,
+        group_key: &GroupKey,
+    ) {
+        for (other, held) in &mut self.leases {
+            if other == key {
+                continue;
+            }
+            if let Some(group) = held.groups.get_mut(group_key)
+                && group.sources.iter().any(|known| Arc::ptr_eq(known, source))
+            {
+                group.sources.retain(|known| !Arc::ptr_eq(known, source));
+                held.close_if_unused(group_key);
+            }
+        }
+    }
+
+    /// Sources whose definition has changed get another generator.
+    pub(super) fn apply_catalog(&mut self) {
+        for source in self.core.known_sources() {
+            let defined = source.defined.load_full();
+            if let Plan::Snowflake(plan) = &defined.plan
+                && let Err(error) = self.settle(&source, plan)
+            {
+                tracing::error!(source = %source.name, %error, "the altered source cannot mint");
+            }
+        }
+    }
+}

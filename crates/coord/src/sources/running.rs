@@ -1,0 +1,209 @@
+//! A source as it runs: its definition now, and what it mints from.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use snowmint_core::Refusal;
+
+use super::named::{UlidSource, UuidSource};
+use super::{Form, Minter, SegmentSource, Surroundings, WINDOW_WAIT_MS};
+use crate::catalog::SourceState;
+use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::spec::{Kind, Plan, SourceSpec};
+
+/// What a source's definition says now.
+#[derive(Debug)]
+pub(crate) struct Defined {
+    pub(crate) spec: SourceSpec,
+    pub(crate) plan: Plan,
+    pub(crate) form: Form,
+    pub(crate) state: SourceState,
+    pub(crate) version: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum Back {
+    Snowflake(SnowflakeBack),
+    Segment(Arc<SegmentSource>),
+    Uuid(Box<UuidSource>),
+    Ulid(UlidSource),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct SnowflakeBack {
+    /// None while no window is held.
+    pub(super) minter: ArcSwapOption<Minter>,
+    /// Why there is none.
+    pub(super) why: Mutex<Option<Error>>,
+}
+
+impl SnowflakeBack {
+    pub(crate) fn serve(&self, minter: Arc<Minter>) {
+        self.minter.store(Some(minter));
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub(crate) fn suspend(&self, why: Error) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        self.minter.store(None);
+    }
+}
+
+/// A source in a node. The node has one of each name.
+#[derive(Debug)]
+pub(crate) struct SourceInner {
+    pub(crate) name: String,
+    pub(super) kind: Kind,
+    pub(crate) defined: ArcSwap<Defined>,
+    pub(super) enabled: AtomicBool,
+    pub(crate) around: Arc<Surroundings>,
+    pub(crate) back: Back,
+}
+
+impl SourceInner {
+    pub(crate) fn new(
+        name: &str,
+        defined: Defined,
+        seen_end: u64,
+        around: Arc<Surroundings>,
+    ) -> Result<Self> {
+        let back = match &defined.plan {
+            Plan::Snowflake(_) => Back::Snowflake(SnowflakeBack::default()),
+            Plan::Segment(plan) => {
+                let (version, around) = (defined.version, Arc::clone(&around));
+                Back::Segment(SegmentSource::new(name, plan.clone(), version, seen_end, around))
+            }
+            Plan::Uuid(plan) => {
+                Back::Uuid(Box::new(UuidSource::new(*plan, Arc::clone(&around.clock))?))
+            }
+            Plan::Ulid => Back::Ulid(UlidSource::new(Arc::clone(&around.clock))),
+        };
+        Ok(Self {
+            name: name.into(),
+            kind: defined.spec.kind(),
+            enabled: AtomicBool::new(defined.state == SourceState::Enabled),
+            defined: ArcSwap::from_pointee(defined),
+            around,
+            back,
+        })
+    }
+
+    /// The definition was changed.
+    pub(crate) fn redefine(&self, defined: Defined) {
+        if let (Back::Segment(segment), Plan::Segment(plan)) = (&self.back, &defined.plan) {
+            segment.alter(plan.clone(), defined.version);
+        }
+        self.enabled.store(defined.state == SourceState::Enabled, Ordering::Release);
+        self.defined.store(Arc::new(defined));
+    }
+
+    pub(super) fn check_enabled(&self) -> Result<()> {
+        if self.enabled.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let name = self.name.clone();
+        let kind = match self.defined.load().state {
+            SourceState::Deleted => {
+                ErrorKind::NotFound { what: format!("source {name:?} any more: it was deleted") }
+            }
+            _ => ErrorKind::Disabled { name },
+        };
+        Err(Error::new("mint", kind))
+    }
+
+    pub(super) fn not_number(&self, op: &'static str) -> Error {
+        let kind = self.kind;
+        Error::invalid(op, format!("source {} makes {kind}s, which are no numbers", self.name))
+    }
+
+    pub(super) fn try_mint(&self) -> Result<u64> {
+        self.check_enabled()?;
+        let id = match &self.back {
+            Back::Snowflake(back) => {
+                let minter = back.minter.load();
+                let minter = minter.as_ref().ok_or_else(|| self.suspended(back))?;
+                minter.try_mint().map_err(|why| self.refused(why))?
+            }
+            Back::Segment(segment) => segment.try_mint()?,
+            Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),
+        };
+        self.show(id)
+    }
+
+    #[inline]
+    pub(super) fn show(&self, id: u64) -> Result<u64> {
+        let defined = self.defined.load();
+        if defined.form.is_plain() { Ok(id) } else { defined.form.show(&self.name, id) }
+    }
+
+    #[cold]
+    pub(super) fn suspended(&self, back: &SnowflakeBack) -> Error {
+        self.around.wake.notify_one();
+        let why = back.why.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        why.unwrap_or_else(|| {
+            let what = format!("a worker number for source {}", self.name);
+            Error::new("mint", ErrorKind::Unavailable { what })
+        })
+    }
+
+    #[cold]
+    pub(super) fn refused(&self, why: Refusal) -> Error {
+        match why {
+            Refusal::WindowSpent { .. } | Refusal::NoClockValue { .. } => {
+                self.around.wake.notify_one();
+            }
+            // Closed, because the right to mint was lost, or because another generator follows.
+            Refusal::Closed => {
+                if let Back::Snowflake(back) = &self.back {
+                    return self.suspended(back);
+                }
+            }
+            _ => {}
+        }
+        Error::refused("mint", &self.name, why)
+    }
+
+    pub(super) fn try_fill(&self, out: &mut [u64]) -> Result<(), (usize, Error)> {
+        self.check_enabled().map_err(|error| (0, error))?;
+        match &self.back {
+            Back::Snowflake(back) => {
+                let minter = back.minter.load();
+                let minter = minter.as_ref().ok_or_else(|| (0, self.suspended(back)))?;
+                minter.try_fill(out).map_err(|short| (short.made, self.refused(short.why)))
+            }
+            Back::Segment(segment) => segment.try_fill(out).map_err(|error| (0, error)),
+            Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
+        }
+    }
+
+    /// Fills the buffer with IDs that are not disguised yet.
+    pub(super) async fn fill(&self, out: &mut [u64], within_ms: u64) -> Result<()> {
+        if let Back::Segment(segment) = &self.back {
+            self.check_enabled()?;
+            return segment.fill(out, within_ms).await;
+        }
+        let timer = &self.around.timer;
+        let deadline = timer.elapsed().saturating_add(within_ms);
+        let mut made = 0;
+        loop {
+            let rest = out.get_mut(made..).unwrap_or_default();
+            let Err((more, error)) = self.try_fill(rest) else { return Ok(()) };
+            made = made.saturating_add(more);
+            let left_ms = deadline.since(timer.elapsed());
+            let wait_ms = match (error.kind(), error.retry()) {
+                // The driver was woken: the window may be there any moment.
+                (ErrorKind::WindowSpent { .. } | ErrorKind::Unavailable { .. }, _) => {
+                    WINDOW_WAIT_MS
+                }
+                (_, Retry::Never) => return Err(error),
+                (_, Retry::Now) => 0,
+                (_, Retry::AfterMs(ms)) => ms,
+            };
+            if left_ms == 0 || wait_ms > left_ms {
+                return Err(error);
+            }
+            timer.sleep_ms(wait_ms).await;
+        }
+    }
+}

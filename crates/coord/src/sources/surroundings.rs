@@ -1,0 +1,126 @@
+//! What every running source needs of its node.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::{NodeClock, NodeObserver};
+use crate::error::{Error, ErrorKind, Result};
+use crate::segment::Segment;
+use crate::store::Store;
+use crate::timer::Timer;
+
+/// What every source of a node shares.
+pub(crate) struct Surroundings {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) clock: NodeClock,
+    pub(crate) observer: NodeObserver,
+    pub(crate) runtime: tokio::runtime::Handle,
+    pub(crate) store_call_ms: u64,
+    /// Wakes the driver.
+    pub(crate) wake: Notify,
+    stale: AtomicBool,
+    catalog_version: AtomicU64,
+    writes: AtomicU64,
+    /// Ends of what was reserved since the driver last looked.
+    reserved: Mutex<Vec<(String, u64)>>,
+}
+
+impl Surroundings {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        timer: Arc<dyn Timer>,
+        clock: NodeClock,
+        observer: NodeObserver,
+        runtime: tokio::runtime::Handle,
+        store_call_ms: u64,
+    ) -> Self {
+        Self {
+            store,
+            timer,
+            clock,
+            observer,
+            runtime,
+            store_call_ms,
+            wake: Notify::new(),
+            stale: AtomicBool::new(false),
+            catalog_version: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            reserved: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// A call to the store that ends: with its answer, or with `Unavailable` when it takes too long.
+    pub(crate) async fn call<T>(
+        &self,
+        op: &'static str,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        tokio::select! {
+            answer = call => answer,
+            () = self.timer.sleep_ms(self.store_call_ms) => {
+                let what = format!("an answer of the store within {} ms", self.store_call_ms);
+                Err(Error::new(op, ErrorKind::Unavailable { what }))
+            }
+        }
+    }
+
+    /// A call of ours that ends within a caller's bound.
+    pub(crate) async fn within<T>(
+        &self,
+        within_ms: u64,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        tokio::select! {
+            answer = call => answer,
+            () = self.timer.sleep_ms(within_ms) => {
+                let what = format!("an answer within {within_ms} ms");
+                Err(Error::new("wait", ErrorKind::Unavailable { what }))
+            }
+        }
+    }
+
+    /// The store has this version of the catalog and this count of writes.
+    pub(crate) fn saw(&self, catalog_version: u64, writes: u64) {
+        self.writes.fetch_max(writes, Ordering::AcqRel);
+        if self.catalog_version.fetch_max(catalog_version, Ordering::AcqRel) < catalog_version {
+            self.catalog_stale();
+        }
+    }
+
+    pub(crate) fn catalog_stale(&self) {
+        self.stale.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn take_stale(&self) -> bool {
+        self.stale.swap(false, Ordering::AcqRel)
+    }
+
+    pub(crate) fn writes_seen(&self) -> u64 {
+        self.writes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn reserved(&self, name: &str, segment: &Segment) {
+        self.saw(segment.catalog_version, segment.writes);
+        let end = segment.last.saturating_add(1);
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        reserved.push((name.into(), end));
+        drop(reserved);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn take_reserved(&self) -> Vec<(String, u64)> {
+        std::mem::take(&mut *self.reserved.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings").field("store", &self.store).finish_non_exhaustive()
+    }
+}
