@@ -53,9 +53,8 @@ async fn mint(
     form: Form,
 ) -> Result<Response, Refusal> {
     let wish = Wish::read(request.format.as_deref())?;
-    let source = door.service.source(name).await?;
     let count = request.count.unwrap_or_default().get();
-    let minted = door.service.mint(&source, count, request.key.as_deref()).await?;
+    let (source, minted) = door.service.mint(name, count, request.key.as_deref()).await?;
     let (values, hold) = minted.into_parts();
     let bytes = written(&source, values, wish, form)?;
     Ok(answer::held(form.content_type(), bytes, hold))
@@ -69,8 +68,7 @@ pub(super) async fn segment(
     let name = answer::part(name)?;
     let body = answer::bytes(body, door.body_bytes_max).await?;
     let request: SegmentRequest = answer::parsed(&body)?;
-    let source = door.service.source(&name).await?;
-    let row = door.service.reserve_segment(&source, request.length.get()).await?;
+    let row = door.service.reserve_segment(&name, request.length.get()).await?;
     Ok(answer::json(&SegmentBody {
         first: row.first.to_string(),
         last: row.last.to_string(),

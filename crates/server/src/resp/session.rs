@@ -40,14 +40,11 @@ impl Session {
         }
     }
 
-    /// The source of this name.
-    pub(super) async fn source(&mut self, name: &str) -> Result<Source, Error> {
-        if let Some(source) = self.source_at_hand(name.as_bytes()) {
-            return Ok(source.clone());
+    /// Keeps a source at hand.
+    pub(super) fn keep_source(&mut self, name: &str, source: Source) {
+        if self.source_at_hand(name.as_bytes()).is_none() {
+            self.source = Some((name.to_owned(), source));
         }
-        let source = self.door.service.source(name).await?;
-        self.source = Some((name.to_owned(), source.clone()));
-        Ok(source)
     }
 
     /// Forgets the source at hand, after it refused: it may have been deleted or replaced.

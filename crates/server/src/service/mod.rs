@@ -3,7 +3,8 @@
 mod describe;
 mod error;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
@@ -30,6 +31,9 @@ pub struct Service {
     limits: Arc<Limits>,
     unsent: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
+    /// Sources that were asked for: opening one goes through the node's driver. Only what the catalog
+    /// has gets in.
+    sources: Arc<RwLock<HashMap<String, Source>>>,
 }
 
 /// Exactly as many IDs as were asked for. Keep it until they are sent: a large one counts against
@@ -60,7 +64,7 @@ impl Service {
     pub fn new(node: Node, limits: Limits, closing: watch::Receiver<bool>) -> Self {
         let unsent = usize::try_from(limits.unsent_max).unwrap_or(Semaphore::MAX_PERMITS);
         let unsent = Arc::new(Semaphore::new(unsent.min(Semaphore::MAX_PERMITS)));
-        Self { node, limits: Arc::new(limits), unsent, closing }
+        Self { node, limits: Arc::new(limits), unsent, closing, sources: Arc::default() }
     }
 
     /// What one request may ask for.
@@ -69,33 +73,58 @@ impl Service {
         &self.limits
     }
 
-    /// A source by name. Callers that mint one ID at a time keep it.
+    /// A source by name.
     ///
     /// # Errors
     /// For a name that is none, or that nobody has defined.
     pub async fn source(&self, name: &str) -> Result<Source, Error> {
+        let known = self.sources.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        if let Some(source) = known {
+            return Ok(source);
+        }
         check_source_name(name)?;
-        Ok(self.node.source(name).await?)
+        let source = self.node.source(name).await?;
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        sources.insert(name.to_owned(), source.clone());
+        Ok(source)
     }
 
-    /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit.
+    /// The source opened anew, where that may help: one that was deleted may have been defined again.
+    async fn reopened(&self, name: &str, error: snowmint_coord::Error) -> Result<Source, Error> {
+        if !matches!(error.kind(), ErrorKind::NotFound { .. }) {
+            return Err(error.into());
+        }
+        self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.source(name).await
+    }
+
+    /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit. Answers
+    /// the source, too: callers that mint one ID at a time keep it.
     ///
     /// # Errors
     /// More than the limit at once, or what the source refuses.
     pub async fn mint(
         &self,
-        source: &Source,
+        name: &str,
         count: u64,
         key: Option<&str>,
-    ) -> Result<Minted, Error> {
+    ) -> Result<(Source, Minted), Error> {
         let limit = self.limits.batch_max;
         let count = match u32::try_from(count) {
             Ok(count) if count <= limit => count,
             _ => return Err(Error::too_many("IDs", count, u64::from(limit), "limits.batch_max")),
         };
         let hold = self.hold(count)?;
-        let values = source.mint(count, key, self.limits.wait_max.ms()).await?;
-        Ok(Minted { values, hold })
+        let wait_ms = self.limits.wait_max.ms();
+        let mut source = self.source(name).await?;
+        let values = match source.mint(count, key, wait_ms).await {
+            Ok(values) => values,
+            Err(error) => {
+                source = self.reopened(name, error).await?;
+                source.mint(count, key, wait_ms).await?
+            }
+        };
+        Ok((source, Minted { values, hold }))
     }
 
     fn hold(&self, count: u32) -> Result<Hold, Error> {
@@ -112,21 +141,21 @@ impl Service {
     ///
     /// # Errors
     /// More than `limits.segment_max`, a source of another kind, or what the store refuses.
-    pub async fn reserve_segment(&self, source: &Source, length: u64) -> Result<Row, Error> {
-        self.reserve(source, length, self.limits.segment_max, "limits.segment_max").await
+    pub async fn reserve_segment(&self, name: &str, length: u64) -> Result<Row, Error> {
+        self.row(name, length, self.limits.segment_max, "limits.segment_max").await
     }
 
     /// Takes `length` numbers in a row, as `INCRBY` does.
     ///
     /// # Errors
     /// More than `limits.incrby_max`, a source of another kind, or what the store refuses.
-    pub async fn take_in_a_row(&self, source: &Source, length: u64) -> Result<Row, Error> {
-        self.reserve(source, length, self.limits.incrby_max, "limits.incrby_max").await
+    pub async fn take_in_a_row(&self, name: &str, length: u64) -> Result<Row, Error> {
+        self.row(name, length, self.limits.incrby_max, "limits.incrby_max").await
     }
 
-    async fn reserve(
+    async fn row(
         &self,
-        source: &Source,
+        name: &str,
         length: u64,
         limit: u64,
         limit_name: &'static str,
@@ -134,7 +163,11 @@ impl Service {
         if length > limit {
             return Err(Error::too_many("numbers in a row", length, limit, limit_name));
         }
-        Ok(source.row(length, self.limits.wait_max.ms()).await?)
+        let wait_ms = self.limits.wait_max.ms();
+        match self.source(name).await?.row(length, wait_ms).await {
+            Ok(row) => Ok(row),
+            Err(error) => Ok(self.reopened(name, error).await?.row(length, wait_ms).await?),
+        }
     }
 
     /// What an ID of a source says.

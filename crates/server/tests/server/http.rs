@@ -157,6 +157,83 @@ async fn health_says_what_it_knows() {
     assert_eq!(server.get("/v1/workers").await.status, 200);
 }
 
+/// What one door does to the catalog, the other sees.
+#[tokio::test]
+async fn a_source_from_its_definition_to_its_end() {
+    let server = server().await;
+    let mut resp = server.resp().await;
+    let definition = "{\"name\":\"orders\",\"kind\":\"segment\",\"text\":\"base62\"}";
+    let defined = server.post("/v1/sources", definition).await;
+    assert_eq!((defined.status, &defined.json()["kind"]), (200, &"segment".into()), "{defined:?}");
+    // Again is no error; otherwise is one.
+    assert_eq!(server.post("/v1/sources", definition).await.status, 200);
+    let other = server.post("/v1/sources", "{\"name\":\"orders\"}").await;
+    assert_eq!((other.status, other.code().as_str()), (409, "conflict"));
+    assert_eq!(resp.ask(&["INCR", "orders"]).await, ":1");
+    assert_eq!(server.get("/v1/ids/orders").await.body, "{\"ids\":[\"2\"]}");
+
+    let change = "{\"enabled\":false,\"step\":{\"max\":5000}}";
+    let changed = server.send("PATCH", "/v1/sources/orders", "", change).await.json();
+    assert_eq!((&changed["enabled"], &changed["step"]["max"]), (&false.into(), &5000.into()));
+    // What was not named has stayed.
+    assert_eq!(changed["text"], "base62");
+    assert_eq!(server.get("/v1/ids/orders").await.code(), "disabled");
+    assert!(resp.ask(&["INCR", "orders"]).await.starts_with("-ERR source orders is disabled"));
+    let identity = server.send("PATCH", "/v1/sources/orders", "", "{\"kind\":\"ulid\"}").await;
+    assert!(matches!(identity.status, 400 | 409), "{identity:?}");
+
+    let enabled = server.send("PATCH", "/v1/sources/orders", "", "{\"enabled\":true}").await;
+    assert_eq!(enabled.status, 200, "{enabled:?}");
+    assert!(resp.ask(&["INCR", "orders"]).await.starts_with(':'));
+    assert_eq!(server.send("DELETE", "/v1/sources/orders", "", "").await.status, 204);
+    assert_eq!(server.get("/v1/ids/orders").await.code(), "unknown_source");
+    assert_eq!(server.get("/v1/sources/orders").await.code(), "unknown_source");
+    assert!(resp.ask(&["INCR", "orders"]).await.starts_with("-ERR there is no source"));
+    let left = server.get("/v1/sources").await.json();
+    assert!(left["sources"].as_array().unwrap().iter().all(|source| source["name"] != "orders"));
+
+    // Defined again, it goes on above its old numbers.
+    assert_eq!(server.post("/v1/sources", definition).await.status, 200);
+    let again = resp.ask(&["INCR", "orders"]).await;
+    assert!(again[1..].parse::<u64>().unwrap() > 2, "{again}");
+}
+
+/// Kinds that are no numbers, and forms that are not decimal.
+#[tokio::test]
+async fn every_kind_of_id() {
+    let server = server().await;
+    let mut resp = server.resp().await;
+    for source in [
+        "{\"name\":\"v7\",\"kind\":\"uuid\"}",
+        "{\"name\":\"v5\",\"kind\":\"uuid\",\"uuid\":{\"version\":5,\"namespace\":\"dns\"}}",
+        "{\"name\":\"lid\",\"kind\":\"ulid\"}",
+        "{\"name\":\"short\",\"layout\":\"twitter\",\"text\":\"base62\"}",
+    ] {
+        let answer = server.post("/v1/sources", source).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    let text = async |path: &str| {
+        let answer = server.get(path).await;
+        answer.json()["ids"][0].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
+    };
+    assert_eq!(text("/v1/ids/v7").await.len(), 36);
+    assert_eq!(text("/v1/ids/lid").await.len(), 26);
+    // RFC 9562's own example of version 5 is www.example.com in the namespace of DNS.
+    let example = "2ed6657d-e927-568b-95e1-2665a8aea6a2";
+    assert_eq!(text("/v1/ids/v5?key=www.example.com").await, example);
+    assert_eq!(server.get("/v1/ids/v5").await.code(), "bad_request");
+    assert_eq!(server.get("/v1/ids/v7?format=hex").await.code(), "bad_request");
+    assert_eq!(resp.ask(&["INCR", "v5:www.example.com"]).await, "$36");
+    assert_eq!(resp.line().await, example);
+    assert_eq!(resp.ask(&["MINT", "lid", "2"]).await, "*2");
+
+    let id = server.get("/v1/ids/short?format=decimal").await.ids()[0];
+    let short = text("/v1/ids/short").await;
+    assert!(short.len() < 12 && short.parse::<u64>().is_err(), "{short}");
+    let decoded = server.get(&format!("/v1/decode/{short}?source=short")).await.json();
+    assert!(decoded["number"].as_str().unwrap().parse::<u64>().unwrap() > id);
+}
+
 /// Requests sent without waiting for answers come back in order, on one connection.
 #[tokio::test]
 async fn a_pipeline_over_http() {

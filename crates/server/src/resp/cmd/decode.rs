@@ -43,9 +43,9 @@ impl Decode {
         Hold::default()
     }
 
-    async fn decoded(&self, session: &mut Session) -> Result<DecodedBody, Error> {
-        let source = session.source(&self.source).await?;
-        Ok(decoded_body(&self.id, &source.decode(&self.id, None)?))
+    async fn decoded(&self, session: &Session) -> Result<DecodedBody, Error> {
+        let decoded = session.door.service.decode_by_source(&self.id, &self.source).await?;
+        Ok(decoded_body(&self.id, &decoded))
     }
 }
 

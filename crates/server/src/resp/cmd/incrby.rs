@@ -42,20 +42,15 @@ impl InARow {
     pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
         match self.taken(session).await {
             Ok(row) => session.reply(output).id(row.last),
-            Err(error) => {
-                session.forget_source();
-                super::error(&error, &mut session.reply(output));
-            }
+            Err(error) => super::error(&error, &mut session.reply(output)),
         }
         Hold::default()
     }
 
-    async fn taken(&self, session: &mut Session) -> Result<Row, Error> {
+    async fn taken(&self, session: &Session) -> Result<Row, Error> {
         if self.target.key.is_some() {
             return Err(Error::no_counters());
         }
-        let source = session.source(&self.target.source).await?;
-        let service = session.door.service.clone();
-        service.take_in_a_row(&source, self.length.get()).await
+        session.door.service.take_in_a_row(&self.target.source, self.length.get()).await
     }
 }

@@ -69,10 +69,11 @@ impl Mint {
     }
 
     async fn minted(&self, session: &mut Session) -> Result<Minted, Error> {
-        let source = session.source(&self.target.source).await?;
         let count = self.count.unwrap_or_default().get();
-        let service = session.door.service.clone();
-        service.mint(&source, count, self.target.key.as_deref()).await
+        let Target { source: name, key } = &self.target;
+        let (source, minted) = session.door.service.mint(name, count, key.as_deref()).await?;
+        session.keep_source(name, source);
+        Ok(minted)
     }
 }
 
