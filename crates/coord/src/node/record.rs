@@ -145,6 +145,16 @@ impl Keeper {
         }
     }
 
+    /// The numbers from `first` on were not used and go back to the store, which will hand them out
+    /// again: that is no store that went back. To be on disk before the store is told.
+    pub(super) fn gives_back(&mut self, source: &str, first: u64) {
+        if let Some(kept) = &mut self.kept
+            && let Some(seen) = kept.record.segments.get_mut(source)
+        {
+            *seen = (*seen).min(Mark::new(first));
+        }
+    }
+
     pub(super) fn saw_writes(&mut self, writes: u64) {
         if let Some(kept) = &mut self.kept {
             kept.record.writes = kept.record.writes.max(writes);

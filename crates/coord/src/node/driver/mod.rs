@@ -364,6 +364,9 @@ impl Driver {
                 self.keeper.end(now, written);
             }
         }
+        for back in &backs {
+            self.keeper.gives_back(&back.source, back.first);
+        }
         let mut outcome = self.keeper.released(&self.past).await;
         let around = &self.core.around;
         let wall = around.clock.unix_ms();
