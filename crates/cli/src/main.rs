@@ -1,11 +1,13 @@
 //! The `snowmint` command: one file a command, and this one, which only chooses among them.
 
 mod client;
+mod clock;
 mod cmd;
 mod config;
 mod exit;
 mod id;
 mod input;
+mod node;
 mod output;
 mod store;
 mod when;

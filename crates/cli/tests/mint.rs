@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::run;
+use common::{Ran, run, run_with, snowmint};
 
 #[test]
 fn nobody_there_is_not_available() {
@@ -36,5 +36,60 @@ fn wrong_usage_is_said_before_anything_is_asked() {
         let ran = run(args);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}: {}", ran.err);
         assert!(!ran.err.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn many_commands_with_one_named_worker_make_no_duplicate() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let args = ["mint", "--layout", "twitter", "--worker", "7", "-n", "1000", "--data-dir", dir];
+    let children: Vec<_> = (0..100)
+        .map(|_| snowmint(&args).stdout(std::process::Stdio::piped()).spawn().unwrap())
+        .collect();
+    let mut all = String::new();
+    for child in children {
+        all.push_str(&Ran::from(child.wait_with_output().unwrap()).ok());
+    }
+    assert_eq!(run_with(&["verify"], &all).ok(), "100000 IDs, all different\n");
+}
+
+#[test]
+fn a_store_names_the_worker_without_a_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", directory.path().join("ids.db").display());
+    let mint = |args: &[&str]| run(&[&["mint", "--store", &store], args].concat());
+    let all = mint(&["-n", "20000"]).ok() + &mint(&["default", "-n", "5"]).ok();
+    assert_eq!(run_with(&["verify", "--increasing"], &all).code, 0);
+    assert_eq!(mint(&["numbers", "-n", "2"]).ok(), "1\n2\n");
+    assert_eq!(mint(&["nothing"]).code, 1);
+    assert_eq!(mint(&["--format", "friendly"]).ok().trim().split('-').count(), 3);
+}
+
+#[test]
+fn uuids_and_ulids_need_nobody() {
+    for version in [1, 4, 6, 7, 8] {
+        let ids = run(&["mint", &format!("uuid:v{version}"), "-n", "100"]).ok();
+        assert_eq!(run_with(&["verify"], &ids).ok(), "100 IDs, all different\n");
+        let first = run(&["decode", ids.lines().next().unwrap(), "--json"]).ok();
+        assert_eq!(common::json(&first)["uuid_version"], version);
+        assert_ne!(common::json(&first)["mac_shows"], true);
+    }
+    // RFC 9562, appendices A.2 and A.4, in the namespace for DNS.
+    for (version, id) in
+        [(3, "5df41881-3aed-3515-88a7-2f4a814cf09e"), (5, "2ed6657d-e927-568b-95e1-2665a8aea6a2")]
+    {
+        let source = format!("uuid:v{version}");
+        let minted = run(&["mint", &source, "--in", "dns", "--name", "www.example.com"]).ok();
+        assert_eq!(minted.trim(), id);
+    }
+    assert_eq!(run_with(&["verify"], &run(&["mint", "ulid", "-n", "1000"]).ok()).code, 0);
+    for args in [
+        &["mint", "uuid:v2"][..],
+        &["mint", "uuid:v5"],
+        &["mint", "uuid:v5", "--in", "dns"],
+        &["mint", "uuid:v4", "--format", "hex"],
+    ] {
+        assert_eq!(run(args).code, 2, "{args:?}");
     }
 }

@@ -6,6 +6,7 @@ mod doctor;
 mod encode;
 mod layout;
 mod mint;
+mod serve;
 mod source;
 mod verify;
 mod worker;
@@ -33,7 +34,8 @@ pub(crate) struct Snowmint {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Mint(mint::Mint),
+    Serve(serve::Serve),
+    Mint(Box<mint::Mint>),
     Decode(decode::Decode),
     Encode(encode::Encode),
     Layout(layout::Layout),
@@ -47,6 +49,7 @@ enum Command {
 impl Snowmint {
     pub(crate) fn run(self) -> Outcome {
         match self.command {
+            Command::Serve(command) => command.run(),
             Command::Mint(command) => command.run(),
             Command::Decode(command) => command.run(),
             Command::Encode(command) => command.run(),

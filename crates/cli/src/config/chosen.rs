@@ -25,16 +25,29 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
+    /// Whether nothing was said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.config.is_none()
+            && self.data_dir.is_none()
+            && self.store.is_none()
+            && self.namespace.is_none()
+    }
+
+    /// The data directory, if it was said.
+    pub(crate) fn data_dir(&self) -> Option<&str> {
+        self.data_dir.as_deref()
+    }
+
     /// The configuration, with these and `more` options over it.
-    pub(crate) fn load(self, more: Vec<Given>) -> Outcome<Config> {
+    pub(crate) fn load(&self, more: Vec<Given>) -> Outcome<Config> {
         let own = [
-            ("server.data_dir", "--data-dir", self.data_dir),
-            ("store.url", "--store", self.store),
-            ("store.namespace", "--namespace", self.namespace),
+            ("server.data_dir", "--data-dir", &self.data_dir),
+            ("store.url", "--store", &self.store),
+            ("store.namespace", "--namespace", &self.namespace),
         ];
         let mut flags: Vec<Given> = own
             .into_iter()
-            .filter_map(|(key, name, text)| Some(Given::flag(key, name, text?)))
+            .filter_map(|(key, name, text)| Some(Given::flag(key, name, text.as_ref()?)))
             .collect();
         flags.extend(more);
         Config::load(self.config.as_deref(), flags)

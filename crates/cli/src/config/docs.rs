@@ -33,6 +33,43 @@ pub(super) const SECTIONS: &[Section] = &[
         ],
     ),
     (
+        "limits",
+        "What one request may ask for.",
+        &[
+            ("batch_max", "The most IDs of one request."),
+            ("segment_max", "The longest range of POST /v1/segments/{source}."),
+            ("incrby_max", "The most numbers of one INCRBY."),
+            ("wait_max", "How long a request may wait for the next tick or for the store."),
+            ("unsent_max", "How many IDs may be minted and not yet sent, over all connections."),
+            ("stop_max", "How long a stop waits for requests in progress."),
+        ],
+    ),
+    (
+        "http",
+        "HTTP connections.",
+        &[
+            ("connections_max", "The most connections at once; one more is told so and closed."),
+            ("body_bytes_max", "The longest body of a request, in bytes."),
+            ("head_bytes_max", "The longest head of a request, in bytes; at least 8192."),
+            ("head_time_max", "How long a new connection may take for its first request's head."),
+            (
+                "request_time_max",
+                "How long a request may take from its head until the answer begins.",
+            ),
+            ("idle_max", "How long a connection may rest between requests."),
+        ],
+    ),
+    (
+        "resp",
+        "RESP connections.",
+        &[
+            ("connections_max", "The most connections at once; one more is told so and closed."),
+            ("frame_time_max", "How long a request may take from its first byte to its last."),
+            ("write_time_max", "How long a client may take to read the answers to what it sent."),
+            ("idle_max", "How long a connection may rest between requests."),
+        ],
+    ),
+    (
         "log",
         "Logs go to standard error.",
         &[(

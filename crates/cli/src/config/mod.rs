@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use snowmint_coord::spec::SourceSpec;
+use snowmint_server::{HttpSettings, Limits, RespSettings};
 
 pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
@@ -28,6 +29,9 @@ use crate::exit::{Failure, Outcome};
 pub(crate) struct Config {
     pub(crate) server: ServerSection,
     pub(crate) store: StoreSection,
+    pub(crate) limits: Limits,
+    pub(crate) http: HttpSettings,
+    pub(crate) resp: RespSettings,
     pub(crate) log: LogSection,
     pub(crate) disguise: DisguiseSection,
     pub(crate) sources: SourcesSection,

@@ -1,13 +1,17 @@
 //! `snowmint mint`: IDs on standard output, one a line.
 
+mod local;
+mod named;
 mod server;
 
 use clap::Args;
+use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::http::Count;
 
-use crate::client::{Client, DEFAULT_SERVER};
-use crate::exit::{Failure, Outcome};
+use crate::client::{CallError, Client, DEFAULT_SERVER};
+use crate::config::Chosen;
+use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
 
 /// How many IDs are asked for at once, so that the first are printed while others are minted, and no
@@ -16,22 +20,30 @@ const CHUNK: u64 = 10_000;
 
 /// Mint IDs.
 ///
-/// Asks the server that --server names, or the one on 127.0.0.1:7700.
+/// With --server, asks a running server. With --store, takes part in minting as a server does. With
+/// --layout or --worker, needs neither: you say the worker's number, and its mark is kept in a locked file, so
+/// that many such commands at once make no duplicate. With nothing given, asks the server on
+/// 127.0.0.1:7700, and when there is none, uses the store in ./snowmint-data.
 ///
 /// Prints exactly as many IDs as were asked for, or says how many it printed and why no more.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint mint
-  snowmint mint orders -n 1000
-  snowmint mint orders --format base62 --server http://ids.example:7700")]
+  snowmint mint orders -n 1000 --format base62
+  snowmint mint orders --server http://ids.example:7700
+  snowmint mint orders --store sqlite:/var/lib/ids.db
+  snowmint mint --layout twitter --worker 7 -n 1000
+  snowmint mint uuid:v7
+  snowmint mint uuid:v5 --in dns --name example.com
+  snowmint mint ulid -n 3")]
 pub(crate) struct Mint {
-    /// The source.
+    /// The source; or uuid:v1, uuid:v3 to uuid:v8, or ulid.
     #[arg(value_name = "SOURCE", default_value = "default")]
     source: String,
     /// How many.
     #[arg(short = 'n', long, value_name = "COUNT", default_value = "1", value_parser = count, allow_negative_numbers = true)]
     count: u64,
-    /// The key of a counter, or the name that a UUID of version 3 or 5 is made from.
+    /// The key of a counter, or the name that a source of UUIDs of version 3 or 5 makes them from.
     #[arg(long, value_name = "K")]
     key: Option<String>,
     /// The form of the IDs instead of the source's own: decimal, hex, base36, base62, base32,
@@ -39,8 +51,26 @@ pub(crate) struct Mint {
     #[arg(long, value_name = "F")]
     format: Option<Format>,
     /// A running server: http://host:port, or several as snowmint://host:port,host:port.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["store", "config", "data_dir", "namespace"])]
     server: Option<String>,
+    #[command(flatten)]
+    chosen: Chosen,
+    /// The layout of a worker that you name: a name, a name with overrides, or its fields in written
+    /// order.
+    #[arg(long, value_name = "L", requires = "worker", conflicts_with_all = ["server", "store"])]
+    layout: Option<Layout>,
+    /// The worker's number.
+    #[arg(long, value_name = "W", conflicts_with_all = ["server", "store"])]
+    worker: Option<u64>,
+    /// Keep no mark and take no lock for the named worker.
+    #[arg(long, requires = "worker")]
+    no_state: bool,
+    /// For uuid:v3 and uuid:v5: what the name is a name in: dns, url, oid, x500 or a UUID.
+    #[arg(long = "in", value_name = "NAMESPACE", requires = "name")]
+    namespace_of_name: Option<String>,
+    /// For uuid:v3 and uuid:v5: the name.
+    #[arg(long, value_name = "NAME", requires = "namespace_of_name")]
+    name: Option<String>,
 }
 
 fn count(text: &str) -> Result<u64, &'static str> {
@@ -53,12 +83,34 @@ fn count(text: &str) -> Result<u64, &'static str> {
 impl Mint {
     pub(crate) fn run(self) -> Outcome {
         let mut out = Output::new();
-        let client = Client::new(self.server.as_deref().unwrap_or(DEFAULT_SERVER))?;
         let mut done = 0;
-        let outcome = self.ask_server(&client, &mut done, &mut out);
+        let outcome = self.mint(&mut done, &mut out);
         // What was minted is printed, whatever came after.
         out.flush()?;
         outcome.map_err(|failure| self.counted(failure, done))
+    }
+
+    fn mint(&self, done: &mut u64, out: &mut Output) -> Outcome {
+        if let Some(worker) = self.worker {
+            return self.mint_named(worker, done, out);
+        }
+        if let Some(spec) = local::alone(&self.source, self.namespace_of_name.as_deref())? {
+            return self.mint_alone(&spec, done, out);
+        }
+        if let Some(server) = &self.server {
+            return Ok(self.ask_server(&Client::new(server)?, done, out)?);
+        }
+        let config = self.chosen.load(Vec::new())?;
+        if self.chosen.is_empty() {
+            match self.ask_server(&Client::new(DEFAULT_SERVER)?, done, out) {
+                Err(CallError::NotReached(_)) if *done == 0 => complain(format_args!(
+                    "no server on {DEFAULT_SERVER}, so the store is {}",
+                    config.store_url()
+                )),
+                answer => return Ok(answer?),
+            }
+        }
+        self.mint_from_store(&config, done, out)
     }
 
     /// A failure that says how many IDs were printed before it.

@@ -3,13 +3,18 @@
 use snowmint_wire::http::{Count, IdsBody, MintRequest};
 
 use super::{CHUNK, Mint};
-use crate::client::{Client, segment};
-use crate::exit::{Failure, Outcome};
+use crate::client::{CallError, Client, segment};
+use crate::exit::Failure;
 use crate::output::Output;
 
 impl Mint {
     /// Asks until the count is reached, and prints as it goes.
-    pub(super) fn ask_server(&self, client: &Client, done: &mut u64, out: &mut Output) -> Outcome {
+    pub(super) fn ask_server(
+        &self,
+        client: &Client,
+        done: &mut u64,
+        out: &mut Output,
+    ) -> Result<(), CallError> {
         let path = format!("/v1/ids/{}", segment(&self.source));
         while *done < self.count {
             let wanted = (self.count - *done).min(CHUNK);
@@ -20,13 +25,13 @@ impl Mint {
             };
             let IdsBody { ids } = client.post(&path, &request)?;
             if ids.len() as u64 != wanted {
-                return Err(Failure::unavailable(format!(
+                return Err(CallError::Failed(Failure::unavailable(format!(
                     "the server sent {} IDs where {wanted} were asked for",
                     ids.len()
-                )));
+                ))));
             }
             for id in &ids {
-                out.line(id)?;
+                out.line(id).map_err(CallError::Failed)?;
             }
             *done += wanted;
         }

@@ -65,11 +65,7 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
         "POOL", "NUMBER", "STATE", "OWNER", "HOST", "PROCESS", "TERM"
     ))?;
     for worker in workers {
-        let state = match (worker.live, worker.own) {
-            (true, true) => "own",
-            (true, false) => "live",
-            (false, _) => "free",
-        };
+        let state = if worker.live { "live" } else { "free" };
         let process = worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string());
         out.line(format_args!(
             "{:<24}{:>7}  {state:<8}{:<21}{:<16}{process:>7}{:>6}  {}",

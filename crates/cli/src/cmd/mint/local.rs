@@ -1,0 +1,131 @@
+//! IDs from a node in this process: on a store, or, for UUIDs and ULIDs, on nothing.
+
+use snowmint_coord::spec::{Kind, SourceSpec};
+use snowmint_coord::{MemoryStore, Node, NodeSettings, Parts, Source, Values};
+
+use super::{CHUNK, Mint};
+use crate::config::Config;
+use crate::exit::{Failure, Outcome};
+use crate::node::{self, Journal};
+use crate::output::Output;
+use crate::store;
+
+/// How long one chunk may take: a slow layout mints few IDs a second.
+const WITHIN_MS: u64 = 60_000;
+
+/// The name of a source that exists for one command.
+const ONCE: &str = "once";
+
+impl Mint {
+    /// From a source of the configured store.
+    pub(super) fn mint_from_store(
+        &self,
+        config: &Config,
+        done: &mut u64,
+        out: &mut Output,
+    ) -> Outcome {
+        // A store that was named may be anywhere; the data directory belongs to its own store.
+        let journal = if config.store.url.is_empty() { Journal::IfFree } else { Journal::Without };
+        store::runtime()?.block_on(async {
+            let node = node::open(config, journal).await?;
+            let minted = match node.source(&self.source).await {
+                Ok(source) => self.take(&source, self.key.as_deref(), done, out).await,
+                Err(error) => Err(error.into()),
+            };
+            let closed = close(&node).await;
+            minted.and(closed)
+        })
+    }
+
+    /// UUIDs and ULIDs need nobody's permission.
+    pub(super) fn mint_alone(
+        &self,
+        spec: &SourceSpec,
+        done: &mut u64,
+        out: &mut Output,
+    ) -> Outcome {
+        if self.format.is_some() {
+            return Err(Failure::usage("--format is for IDs that are numbers"));
+        }
+        store::runtime()?.block_on(async {
+            let memory = std::sync::Arc::new(MemoryStore::new("default")?);
+            let node = Node::open(memory, NodeSettings::default(), Parts::system()).await?;
+            node.define(ONCE, spec).await?;
+            let source = node.source(ONCE).await?;
+            self.take(&source, self.name.as_deref(), done, out).await?;
+            close(&node).await
+        })
+    }
+
+    async fn take(
+        &self,
+        source: &Source,
+        key: Option<&str>,
+        done: &mut u64,
+        out: &mut Output,
+    ) -> Outcome {
+        while *done < self.count {
+            let wanted = u32::try_from((self.count - *done).min(CHUNK)).unwrap_or(1);
+            let values = source.mint(wanted, key, WITHIN_MS).await?;
+            *done += values.len() as u64;
+            match values {
+                Values::Numbers(numbers) => {
+                    for number in numbers {
+                        out.line(source.encode(number, self.format)?)?;
+                    }
+                }
+                Values::Texts(_) if self.format.is_some() => {
+                    return Err(Failure::usage("--format is for IDs that are numbers"));
+                }
+                Values::Texts(texts) => texts.into_iter().try_for_each(|text| out.line(text))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn close(node: &Node) -> Outcome {
+    node.close().await?;
+    Ok(node.store().close().await?)
+}
+
+/// The source that `uuid:v7` or `ulid` stands for; none for any other name.
+pub(super) fn alone(source: &str, namespace: Option<&str>) -> Outcome<Option<SourceSpec>> {
+    if source == "ulid" {
+        return Ok(Some(SourceSpec::of(Kind::Ulid)));
+    }
+    let Some(version) = source.strip_prefix("uuid:") else { return Ok(None) };
+    let refused = |error: &dyn std::fmt::Display| Failure::usage(format!("{source}: {error}"));
+    let mut spec = SourceSpec::of(Kind::Uuid);
+    let digits = version.strip_prefix('v').unwrap_or(version);
+    spec.set("uuid.version", digits).map_err(|error| refused(&error))?;
+    if let Some(namespace) = namespace {
+        spec.set("uuid.namespace", namespace).map_err(|error| refused(&error))?;
+    }
+    spec.check().map_err(|error| refused(&error))?;
+    Ok(Some(spec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_what_needs_no_store() {
+        assert_eq!(alone("orders", None).unwrap(), None);
+        assert_eq!(alone("ulid", None).unwrap().unwrap().kind(), Kind::Ulid);
+        for name in ["uuid:v1", "uuid:v4", "uuid:v6", "uuid:v7", "uuid:v8", "uuid:7"] {
+            assert_eq!(alone(name, None).unwrap().unwrap().kind(), Kind::Uuid, "{name}");
+        }
+        assert!(alone("uuid:v5", Some("dns")).is_ok());
+        for (name, namespace) in [
+            ("uuid:v2", None),
+            ("uuid:v9", None),
+            ("uuid:", None),
+            ("uuid:v5", None),
+            ("uuid:v5", Some("x")),
+        ] {
+            assert!(alone(name, namespace).is_err(), "{name}");
+        }
+    }
+}

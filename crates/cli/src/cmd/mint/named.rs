@@ -1,0 +1,47 @@
+//! IDs of a worker that the caller names, with its mark in a locked file.
+
+use snowmint::Snowflake;
+
+use super::{CHUNK, Mint};
+use crate::exit::{Failure, Outcome, complain};
+use crate::output::Output;
+
+impl Mint {
+    pub(super) fn mint_named(&self, worker: u64, done: &mut u64, out: &mut Output) -> Outcome {
+        let mut builder = Snowflake::builder().worker(worker);
+        if let Some(layout) = self.layout {
+            builder = builder.layout(layout);
+        }
+        if let Some(dir) = self.chosen.data_dir() {
+            builder = builder.data_dir(dir);
+        }
+        if self.no_state {
+            complain(
+                "without state: a second process with this worker, and one that starts after the \
+                 clock has gone back, repeat IDs",
+            );
+            builder = builder.without_state();
+        }
+        let ids = builder.build()?;
+        let chunk = usize::try_from(self.count.min(CHUNK)).unwrap_or(1);
+        let mut numbers = vec![0; chunk];
+        let format = self.format.unwrap_or_default();
+        while *done < self.count {
+            let wanted = usize::try_from((self.count - *done).min(CHUNK)).unwrap_or(1);
+            let numbers = numbers.get_mut(..wanted).unwrap_or_default();
+            let filled = ids.fill(numbers);
+            let made = filled.as_ref().map_or_else(|short| short.made, |()| wanted);
+            for number in numbers.iter().take(made) {
+                let text = format
+                    .encode(*number, Some(ids.layout()))
+                    .map_err(|error| Failure::usage(error.to_string()))?;
+                out.line(text)?;
+            }
+            *done += made as u64;
+            if let Err(short) = filled {
+                return Err(short.why.into());
+            }
+        }
+        Ok(ids.close()?)
+    }
+}

@@ -1,0 +1,219 @@
+//! `snowmint serve`: the composition root. Puts configuration, store, node and server together, and
+//! takes them apart again in the right order.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use clap::Args;
+use snowmint_coord::{BootTimer, Node};
+use snowmint_server::{Handle, Settings};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Chosen, Config, Given};
+use crate::exit::{Failure, Outcome};
+use crate::node::{self, Journal};
+use crate::output::Output;
+
+/// Serve IDs over HTTP and RESP.
+///
+/// With nothing given: the store is a file in ./snowmint-data, HTTP is on 127.0.0.1:7700, RESP on
+/// 127.0.0.1:7701, and the sources default (snowflake) and numbers (segment) are ready to use. The first
+/// line on standard output is `listening http=ADDRESS resp=ADDRESS`.
+///
+/// SIGTERM or SIGINT stops it: requests in progress are finished and worker numbers given back. A
+/// second signal does not wait for requests.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint serve
+  snowmint serve --config /etc/snowmint.toml --check
+  snowmint serve --http 0.0.0.0:7700 --resp 0.0.0.0:7701 --data-dir /var/lib/snowmint
+  snowmint serve --store memory: --ephemeral --http 127.0.0.1:0 --resp 127.0.0.1:0")]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Where HTTP is spoken; port 0 picks a free one.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
+    /// Where RESP, the protocol of Redis, is spoken; port 0 picks a free one.
+    #[arg(long, value_name = "ADDR")]
+    resp: Option<String>,
+    /// What this process is called in listings; also its wish for the worker number it had before.
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+    /// Allow a store that forgets everything when the process ends: IDs may come again then.
+    #[arg(long)]
+    ephemeral: bool,
+    /// Only say whether the configuration is right.
+    #[arg(long)]
+    check: bool,
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Outcome {
+        let own = [
+            ("server.http", "--http", &self.http),
+            ("server.resp", "--resp", &self.resp),
+            ("server.owner", "--owner", &self.owner),
+        ];
+        let flags = own
+            .into_iter()
+            .filter_map(|(key, name, text)| Some(Given::flag(key, name, text.as_ref()?)))
+            .collect();
+        let config = self.chosen.load(flags)?;
+        let forgets = config.store_url().starts_with("memory:");
+        if forgets && !self.ephemeral {
+            return Err(Failure::usage(
+                "the store memory: forgets what was minted when the process ends, and IDs may come \
+                 again then: say --ephemeral if that is meant",
+            ));
+        }
+        let filter = filter(&config)?;
+        node::keyrings(&config.disguise.keys)?;
+        if self.check {
+            let mut out = Output::new();
+            out.line("the configuration is right")?;
+            return out.flush();
+        }
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
+            .init();
+        let journal = if forgets { Journal::Without } else { Journal::Locked };
+        let runtime = Runtime::new()
+            .map_err(|error| Failure::unavailable(format!("no runtime can be started: {error}")))?;
+        let outcome = runtime.block_on(serve(&config, journal));
+        // Whatever is still running has had its time.
+        runtime.shutdown_background();
+        outcome
+    }
+}
+
+fn filter(config: &Config) -> Outcome<EnvFilter> {
+    EnvFilter::try_new(&config.log.filter)
+        .map_err(|error| Failure::usage(format!("log.filter = {:?}: {error}", config.log.filter)))
+}
+
+/// Starts, waits for the end, and stops.
+async fn serve(config: &Config, journal: Journal) -> Outcome {
+    // Signals first: one that comes while we start must not be lost.
+    let mut signals = Signals::new()?;
+    // Ports before worker numbers: what is in use should cost nobody anything.
+    let http = listen(&config.server.http, "server.http").await?;
+    let resp = listen(&config.server.resp, "server.resp").await?;
+    let node = node::open(config, journal).await?;
+    let served = serve_on(config, &node, http, resp, &mut signals).await;
+    // The generators end for good before the store is told, and the store is closed last.
+    let closed = tokio::select! {
+        closed = node.close() => closed.map_err(Failure::from),
+        () = signals.next() => Err(Failure::unavailable(
+            "stopped without giving the worker numbers back; they are free again in half a minute",
+        )),
+    };
+    let store = node.store().close().await.map_err(Failure::from);
+    tracing::info!("stopped");
+    served.and(closed).and(store)
+}
+
+async fn serve_on(
+    config: &Config,
+    node: &Node,
+    http: TcpListener,
+    resp: TcpListener,
+    signals: &mut Signals,
+) -> Outcome {
+    let settings = Settings {
+        limits: config.limits.clone(),
+        http: config.http.clone(),
+        resp: config.resp.clone(),
+    };
+    let parts = snowmint_server::Parts {
+        node: node.clone(),
+        timer: Arc::new(BootTimer),
+        http: Some(http),
+        resp: Some(resp),
+        shutdown: std::future::pending(),
+    };
+    let handle = snowmint_server::start(settings, parts)
+        .map_err(|error| Failure::unavailable(format!("the server cannot start: {error}")))?;
+    say_where(&handle)?;
+    let opening = tokio::spawn(open_sources(node.clone()));
+    signals.next().await;
+    tracing::info!("stopping: requests in progress are finished; a second signal does not wait");
+    opening.abort();
+    handle.stop();
+    tokio::select! {
+        () = handle.stopped() => {}
+        () = signals.next() => tracing::warn!("requests in progress are cut off"),
+    }
+    Ok(())
+}
+
+/// The first line on standard output. Nobody has to read it.
+fn say_where(handle: &Handle) -> Outcome {
+    let mut out = Output::new();
+    let shown = |address: Option<std::net::SocketAddr>| {
+        address.map_or_else(|| "-".to_owned(), |address| address.to_string())
+    };
+    let line = format!("listening http={} resp={}", shown(handle.http()), shown(handle.resp()));
+    match out.line(&line).and_then(|()| out.flush()) {
+        Err(Failure::ClosedPipe) => Ok(()),
+        said => said,
+    }
+}
+
+/// Opens every source ahead of the first request, so that readiness speaks of them all.
+async fn open_sources(node: Node) {
+    let sources = match node.sources().await {
+        Ok(sources) => sources,
+        Err(error) => {
+            tracing::warn!(%error, "the sources cannot be listed; each is opened when asked for");
+            return;
+        }
+    };
+    for source in sources.iter().filter(|source| source.spec.is_enabled()) {
+        if let Err(error) = node.source(&source.name).await {
+            tracing::warn!(source = %source.name, %error, "not open yet; tried again when asked for");
+        }
+    }
+}
+
+async fn listen(address: &str, key: &str) -> Outcome<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let message = format!("{key} = {address:?} cannot be listened on: {error}");
+        match error.kind() {
+            std::io::ErrorKind::InvalidInput => Failure::usage(message),
+            _ => Failure::unavailable(message),
+        }
+    })
+}
+
+/// SIGTERM and SIGINT.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Outcome<Self> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                Failure::unavailable(format!("signals cannot be listened for: {error}"))
+            })
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! From a configuration to a node: the one place that puts store, journal, clock and keys together.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use snowmint_coord::sources::Keyrings;
+use snowmint_coord::{ErrorKind, Node, NodeSettings, Parts};
+use snowmint_core::disguise::{Key, Keyring};
+
+use crate::clock;
+use crate::config::Config;
+use crate::exit::{Failure, Outcome};
+use crate::store;
+
+/// What a node opens besides its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Journal {
+    /// In the data directory, which nobody else may be using.
+    Locked,
+    /// In the data directory, unless somebody is using it.
+    IfFree,
+    /// None.
+    Without,
+}
+
+/// Opens a node as the configuration says, and defines its sources.
+pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
+    let data_dir = &config.server.data_dir;
+    let url = config.store_url();
+    let in_data_dir = store::file(&url).is_some_and(|file| file.starts_with(data_dir));
+    if journal != Journal::Without || in_data_dir {
+        make_dir(data_dir)?;
+    }
+    let mut settings = NodeSettings {
+        builtin: config.sources.builtin,
+        keyrings: keyrings(&config.disguise.keys)?,
+        data_dir: (journal != Journal::Without).then(|| data_dir.clone()),
+        ..NodeSettings::default()
+    };
+    settings.owner = match config.server.owner.as_str() {
+        "" => settings.host.clone(),
+        owner => owner.to_owned(),
+    };
+    let parts = || Ok::<_, Failure>(Parts { clock: clock::clock()?, ..Parts::system() });
+    let store = store::open(&url, &config.store.namespace).await?;
+    let opened = Node::open(Arc::clone(&store), settings.clone(), parts()?).await;
+    let node = match opened {
+        Err(error)
+            if journal == Journal::IfFree && matches!(error.kind(), ErrorKind::Locked { .. }) =>
+        {
+            // The one that holds it has the journal; this one is another member without.
+            Node::open(store, NodeSettings { data_dir: None, ..settings }, parts()?).await?
+        }
+        opened => opened?,
+    };
+    for (name, source) in &config.defined {
+        node.define(name, &source.spec).await.map_err(|error| match error.kind() {
+            kind @ (ErrorKind::Conflict { .. } | ErrorKind::Invalid { .. }) => {
+                Failure::usage(format!("{}: sources.{name}: {kind}", source.origin))
+            }
+            _ => error.into(),
+        })?;
+    }
+    Ok(node)
+}
+
+fn make_dir(dir: &Path) -> Outcome {
+    std::fs::create_dir_all(dir).map_err(|error| {
+        Failure::unavailable(format!(
+            "the data directory {} cannot be made: {error}",
+            dir.display()
+        ))
+    })
+}
+
+/// The keys of `[disguise.keys]`, read from where they are.
+pub(crate) fn keyrings(keys: &BTreeMap<String, String>) -> Outcome<Keyrings> {
+    let mut rings = Keyrings::new();
+    for (number, place) in keys {
+        let refused =
+            |why: String| Failure::usage(format!("disguise.keys.{number} = {place:?}: {why}"));
+        let number: u32 =
+            number.parse().map_err(|_| refused("keys have whole numbers as names".into()))?;
+        let digits = match place.split_once(':') {
+            Some(("file", path)) => std::fs::read_to_string(path)
+                .map_err(|error| refused(format!("it cannot be read: {error}")))?,
+            Some(("env", name)) => std::env::var(name)
+                .map_err(|_| refused("there is no such variable, or it is not text".into()))?,
+            _ => return Err(refused("write file:PATH or env:NAME".into())),
+        };
+        // The error must not show the key.
+        let key: Key =
+            digits.trim().parse().map_err(|error| refused(format!("it holds no key: {error}")))?;
+        rings.insert(number, Keyring::new(key));
+    }
+    Ok(rings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(place: &str) -> String {
+        match keyrings(&[("1".to_owned(), place.to_owned())].into()) {
+            Err(Failure::Said { exit, message }) if exit as u8 == 2 => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn keys_are_read_from_files_and_never_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("key");
+        let place = format!("file:{}", file.display());
+        std::fs::write(&file, format!("{}\n", "0123456789abcdef".repeat(2))).unwrap();
+        let rings = keyrings(&[("7".to_owned(), place.clone())].into()).unwrap();
+        assert_eq!(rings.keys().copied().collect::<Vec<_>>(), [7]);
+
+        std::fs::write(&file, "secret but short").unwrap();
+        let message = refusal(&place);
+        assert!(message.starts_with("disguise.keys.1"), "{message}");
+        assert!(!message.contains("secret"), "{message}");
+        for place in ["0123", "file:/nonexistent", "env:SNOWMINT_NO_SUCH_KEY", ""] {
+            refusal(place);
+        }
+        assert!(keyrings(&[("first".to_owned(), place)].into()).is_err());
+    }
+}
