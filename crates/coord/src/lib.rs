@@ -42,7 +42,9 @@ pub use memory::{MemoryClock, MemoryStore};
 pub use node::{AfterCrash, Node, NodeSettings, Parts, Readiness, SourceInfo};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
-pub use sources::{Decoded, Row, Source, SourceStats, Values};
+pub use sources::{
+    Decoded, OnEmpty, OnFull, PrefillHooks, PrefillStats, Row, Source, SourceStats, Values,
+};
 pub use spec::SourceSpec;
 pub use store::{FastForward, Store, StoreIdentity};
 pub use timer::{BootTimer, ManualTimer, Timer};

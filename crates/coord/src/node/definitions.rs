@@ -168,9 +168,14 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn close_segments(&self) -> Vec<GiveBack> {
+    /// Ends queues and chains; answers what the store may have back.
+    pub(super) fn close_stocks(&self) -> Vec<GiveBack> {
         let close = |source: Arc<SourceInner>| match &source.back {
             Back::Segment(segment) => segment.close(),
+            Back::Snowflake(back) => {
+                back.queue.close();
+                None
+            }
             _ => None,
         };
         self.known_sources().into_iter().filter_map(close).collect()

@@ -184,6 +184,7 @@ impl Node {
         };
         if matches!(inner.back, Back::Snowflake(_)) {
             self.attach(&inner).await?;
+            inner.first_fill(self.core().settings.open_wait_ms).await;
         }
         let alive = Arc::clone(&self.alive) as Arc<dyn Send + Sync>;
         Ok(Source::new(inner, alive))

@@ -252,6 +252,69 @@ async fn count_and_key_are_checked() {
 }
 
 #[tokio::test]
+async fn a_prefilled_source_serves_from_its_queue_and_is_refilled() {
+    let world = World::new();
+    let node = world.open().await;
+    let baidu = spec(
+        r#"{"layout":"time=32,worker=22,sequence=3,unit=1s","on_rollback":"borrow",
+            "prefill":{"enabled":true,"boost":1,"on_empty":"wait","wait_max":"5s"}}"#,
+    );
+    node.define("orders", &baidu).await.unwrap();
+    let source = {
+        let open = node.source("orders");
+        tokio::pin!(open);
+        loop {
+            tokio::select! {
+                source = &mut open => break source.unwrap(),
+                () = world.pass(1) => {}
+            }
+        }
+    };
+    settle().await;
+    let stats = source.stats().prefill.unwrap();
+    assert_eq!((stats.capacity, stats.tail, stats.cursor), (16, 16, 0));
+    let mut seen = HashSet::new();
+    for round in 0..200 {
+        if let Ok(id) = source.try_mint() {
+            assert!(seen.insert(id));
+        }
+        settle().await;
+        if round % 3 == 0 {
+            world.pass(100).await;
+        }
+    }
+    assert!(seen.len() > 90, "{}", seen.len());
+    let stats = source.stats().prefill.unwrap();
+    assert_eq!(stats.cursor, seen.len() as u64);
+    assert_eq!(stats.discarded, 0);
+    // Altering the queue loses nothing that was in stock.
+    let in_stock = stats.tail - stats.cursor;
+    let plain = spec(
+        r#"{"layout":"time=32,worker=22,sequence=3,unit=1s","on_rollback":"borrow",
+            "prefill":{"enabled":true,"boost":2}}"#,
+    );
+    node.alter("orders", &plain, None).await.unwrap();
+    let stats = source.stats().prefill.unwrap();
+    assert!(stats.tail >= in_stock && stats.capacity == 32, "{stats:?}");
+    for _ in 0..40 {
+        if let Ok(id) = source.try_mint() {
+            assert!(seen.insert(id));
+        }
+    }
+    // Dry, and borrowed up to the limit: an error that says when.
+    let error = loop {
+        match source.try_mint() {
+            Ok(id) => assert!(seen.insert(id)),
+            Err(error) => break error,
+        }
+        settle().await;
+    };
+    assert!(matches!(error.retry(), crate::Retry::AfterMs(1..)), "{error:?}");
+    node.close().await.unwrap();
+    assert!(source.try_mint().is_err());
+}
+
+#[tokio::test]
 async fn rows_of_a_segment_source_follow_one_another() {
     let world = World::new();
     let node = world.open().await;

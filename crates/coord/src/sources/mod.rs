@@ -3,6 +3,8 @@
 mod form;
 mod minter;
 mod named;
+mod prefill;
+mod queue;
 mod running;
 mod segment;
 mod surroundings;
@@ -18,6 +20,7 @@ pub use form::Keyrings;
 pub(crate) use form::{Form, check_value, compare_check};
 pub(crate) use minter::{Make, Minter, SlotWindow};
 pub use minter::{NodeClock, NodeObserver};
+pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
 pub(crate) use running::{Back, Defined, SourceInner};
 pub(crate) use segment::SegmentSource;
 pub(crate) use surroundings::Surroundings;
@@ -112,6 +115,8 @@ pub struct SourceStats {
     pub clock_steps: (u64, u64),
     /// Numbers in stock, of a segment source.
     pub stock: Option<u64>,
+    /// The queue, of a prefilled source.
+    pub prefill: Option<PrefillStats>,
 }
 
 /// A source of IDs. Clones share it, and keep its node going.
@@ -287,6 +292,28 @@ impl Source {
         }
     }
 
+    /// What to do when the queue of a prefilled source is full or dry, besides what its definition
+    /// says.
+    ///
+    /// # Errors
+    /// `Invalid` when the source is not prefilled.
+    pub fn set_prefill_hooks(&self, hooks: PrefillHooks) -> Result<()> {
+        let queue = match &self.inner.back {
+            Back::Snowflake(back) => back.queue.get(),
+            _ => None,
+        };
+        match queue {
+            Some(prefill) => {
+                prefill.set_hooks(hooks);
+                Ok(())
+            }
+            None => {
+                let what = format!("source {} is not prefilled", self.name());
+                Err(Error::invalid("set hooks", what))
+            }
+        }
+    }
+
     /// How it stands.
     #[must_use]
     pub fn stats(&self) -> SourceStats {
@@ -300,6 +327,7 @@ impl Source {
                     taken_until: minter.positions().iter().map(|slot| slot.taken_until).max(),
                     clock_steps: minter.steps(),
                     stock: None,
+                    prefill: back.queue.get().map(|prefill| prefill.stats()),
                 }
             }
             Back::Segment(segment) => SourceStats {

@@ -7,6 +7,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use snowmint_core::Refusal;
 
 use super::named::{UlidSource, UuidSource};
+use super::prefill::Prefill;
+use super::queue::Queue;
 use super::{Form, Minter, SegmentSource, Surroundings, WINDOW_WAIT_MS};
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
@@ -33,9 +35,11 @@ pub(crate) enum Back {
 #[derive(Debug, Default)]
 pub(crate) struct SnowflakeBack {
     /// None while no window is held.
-    pub(super) minter: ArcSwapOption<Minter>,
+    pub(super) minter: Arc<ArcSwapOption<Minter>>,
     /// Why there is none.
     pub(super) why: Mutex<Option<Error>>,
+    /// In front, where the definition asks for it.
+    pub(crate) queue: Queue,
 }
 
 impl SnowflakeBack {
@@ -69,7 +73,11 @@ impl SourceInner {
         around: Arc<Surroundings>,
     ) -> Result<Self> {
         let back = match &defined.plan {
-            Plan::Snowflake(_) => Back::Snowflake(SnowflakeBack::default()),
+            Plan::Snowflake(plan) => {
+                let back = SnowflakeBack::default();
+                back.queue.set(plan.prefill, &back.minter, &around);
+                Back::Snowflake(back)
+            }
             Plan::Segment(plan) => {
                 let (version, around) = (defined.version, Arc::clone(&around));
                 Back::Segment(SegmentSource::new(name, plan.clone(), version, seen_end, around))
@@ -91,8 +99,14 @@ impl SourceInner {
 
     /// The definition was changed.
     pub(crate) fn redefine(&self, defined: Defined) {
-        if let (Back::Segment(segment), Plan::Segment(plan)) = (&self.back, &defined.plan) {
-            segment.alter(plan.clone(), defined.version);
+        match (&self.back, &defined.plan) {
+            (Back::Segment(segment), Plan::Segment(plan)) => {
+                segment.alter(plan.clone(), defined.version);
+            }
+            (Back::Snowflake(back), Plan::Snowflake(plan)) => {
+                back.queue.set(plan.prefill, &back.minter, &self.around);
+            }
+            _ => {}
         }
         self.enabled.store(defined.state == SourceState::Enabled, Ordering::Release);
         self.defined.store(Arc::new(defined));
@@ -121,9 +135,13 @@ impl SourceInner {
         self.check_enabled()?;
         let id = match &self.back {
             Back::Snowflake(back) => {
-                let minter = back.minter.load();
-                let minter = minter.as_ref().ok_or_else(|| self.suspended(back))?;
-                minter.try_mint().map_err(|why| self.refused(why))?
+                if let Some(prefill) = back.queue.load().as_ref() {
+                    prefill.take().ok_or_else(|| self.dry(back, prefill))?
+                } else {
+                    let minter = back.minter.load();
+                    let minter = minter.as_ref().ok_or_else(|| self.suspended(back))?;
+                    minter.try_mint().map_err(|why| self.refused(why))?
+                }
             }
             Back::Segment(segment) => segment.try_mint()?,
             Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),
@@ -147,6 +165,35 @@ impl SourceInner {
         })
     }
 
+    /// Waits for the first IDs in the queue of a prefilled source, at most `within_ms`.
+    pub(crate) async fn first_fill(&self, within_ms: u64) {
+        let Back::Snowflake(back) = &self.back else { return };
+        let Some(prefill) = back.queue.get() else { return };
+        let timer = &self.around.timer;
+        let deadline = timer.elapsed().saturating_add(within_ms);
+        while prefill.stats().tail == 0 && deadline.since(timer.elapsed()) > 0 {
+            tokio::select! {
+                () = prefill.filled().notified() => {}
+                () = timer.sleep_ms(1) => {}
+            }
+        }
+    }
+
+    /// Why a queue is dry: what stopped its filler, or that it has not come yet.
+    #[cold]
+    fn dry(&self, back: &SnowflakeBack, prefill: &Prefill) -> Error {
+        if back.minter.load().is_none() {
+            return self.suspended(back);
+        }
+        match prefill.why() {
+            Some(why) => self.refused(why),
+            None => {
+                let what = format!("an ID in the queue of source {}", self.name);
+                Error::new("mint", ErrorKind::Unavailable { what }).with_retry(Retry::AfterMs(1))
+            }
+        }
+    }
+
     #[cold]
     pub(super) fn refused(&self, why: Refusal) -> Error {
         match why {
@@ -168,6 +215,12 @@ impl SourceInner {
         self.check_enabled().map_err(|error| (0, error))?;
         match &self.back {
             Back::Snowflake(back) => {
+                if let Some(prefill) = back.queue.load().as_ref() {
+                    for (made, slot) in out.iter_mut().enumerate() {
+                        *slot = prefill.take().ok_or_else(|| (made, self.dry(back, prefill)))?;
+                    }
+                    return Ok(());
+                }
                 let minter = back.minter.load();
                 let minter = minter.as_ref().ok_or_else(|| (0, self.suspended(back)))?;
                 minter.try_fill(out).map_err(|short| (short.made, self.refused(short.why)))
@@ -183,6 +236,14 @@ impl SourceInner {
             self.check_enabled()?;
             return segment.fill(out, within_ms).await;
         }
+        let prefill = match &self.back {
+            Back::Snowflake(back) => back.queue.get(),
+            _ => None,
+        };
+        // A dry queue is waited for as long as it says, and not at all unless it says so.
+        let within_ms = prefill
+            .as_ref()
+            .map_or(within_ms, |prefill| within_ms.min(prefill.plan().wait_max_ms.unwrap_or(0)));
         let timer = &self.around.timer;
         let deadline = timer.elapsed().saturating_add(within_ms);
         let mut made = 0;
@@ -190,6 +251,18 @@ impl SourceInner {
             let rest = out.get_mut(made..).unwrap_or_default();
             let Err((more, error)) = self.try_fill(rest) else { return Ok(()) };
             made = made.saturating_add(more);
+            if let Some(prefill) = &prefill {
+                let left_ms = deadline.since(timer.elapsed());
+                if left_ms == 0 || error.retry() == Retry::Never {
+                    return Err(error);
+                }
+                // Filled in between or not: look again soon.
+                tokio::select! {
+                    () = prefill.filled().notified() => {}
+                    () = timer.sleep_ms(left_ms.min(WINDOW_WAIT_MS)) => {}
+                }
+                continue;
+            }
             let left_ms = deadline.since(timer.elapsed());
             let wait_ms = match (error.kind(), error.retry()) {
                 // The driver was woken: the window may be there any moment.

@@ -137,6 +137,7 @@ impl Driver {
                         // Dropped without close: generators stop, slots stay held until our presence
                         // lapses.
                         self.shut_all(&closed());
+                        self.core.close_stocks();
                         return;
                     }
                 },
@@ -356,7 +357,7 @@ impl Driver {
     async fn close(&mut self) -> Result<()> {
         let why = closed();
         let releases = self.shut_all(&why);
-        let backs = self.core.close_segments();
+        let backs = self.core.close_stocks();
         // What is on its way may still move a mark, and cannot mint any more.
         while let Some(done) = self.tasks.join_next().await {
             if let Ok(Done::Journal(written)) = done {

@@ -1,0 +1,419 @@
+//! A bounded queue in front of a generator, filled ahead of need, as Baidu's cached generator has.
+//!
+//! Taking from it costs one pop, whatever the generator does. A filler tops it up when less than the
+//! threshold is left, and at intervals where that is asked for. It asks the generator for no more
+//! than there is room for, so no ID of a tick that fills the queue half-way is lost; and a callback
+//! that fails is counted and stops nothing.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crossbeam_queue::ArrayQueue;
+use snowmint_core::{Refusal, Short};
+use tokio::sync::Notify;
+
+use crate::spec::PrefillPlan;
+
+/// How many IDs the filler asks the generator for at once.
+const CHUNK: usize = 1_024;
+
+/// Called with an ID that finds the queue full. Without one such IDs are discarded, and counted.
+pub type OnFull = Arc<dyn Fn(u64) + Send + Sync>;
+/// Called when the queue is dry; may answer an ID from elsewhere.
+pub type OnEmpty = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
+
+/// What an application wants to do itself. A callback that panics is counted, and the queue goes on.
+#[derive(Clone, Default)]
+pub struct PrefillHooks {
+    /// Takes an ID that finds the queue full.
+    pub on_full: Option<OnFull>,
+    /// Is asked when the queue is dry.
+    pub on_empty: Option<OnEmpty>,
+}
+
+impl fmt::Debug for PrefillHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrefillHooks")
+            .field("on_full", &self.on_full.is_some())
+            .field("on_empty", &self.on_empty.is_some())
+            .finish()
+    }
+}
+
+/// How a queue stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrefillStats {
+    /// How many IDs it can hold.
+    pub capacity: u64,
+    /// How many IDs were ever put in.
+    pub tail: u64,
+    /// How many IDs were ever taken out.
+    pub cursor: u64,
+    /// How many IDs found it full and were discarded.
+    pub discarded: u64,
+    /// How many takers found it dry.
+    pub dry: u64,
+    /// How many callbacks failed.
+    pub failed_callbacks: u64,
+}
+
+/// The queue.
+pub(crate) struct Prefill {
+    plan: PrefillPlan,
+    queue: ArrayQueue<u64>,
+    tail: AtomicU64,
+    cursor: AtomicU64,
+    discarded: AtomicU64,
+    dry: AtomicU64,
+    failed_callbacks: AtomicU64,
+    hooks: Mutex<PrefillHooks>,
+    /// The filler has been told that it is needed.
+    called: AtomicBool,
+    closed: AtomicBool,
+    needed: Notify,
+    filled: Notify,
+    /// Why the filler could not go on, last time.
+    why: Mutex<Option<Refusal>>,
+}
+
+impl Prefill {
+    pub(crate) fn new(plan: PrefillPlan) -> Self {
+        Self {
+            queue: ArrayQueue::new(plan.capacity.max(1)),
+            plan,
+            tail: AtomicU64::new(0),
+            cursor: AtomicU64::new(0),
+            discarded: AtomicU64::new(0),
+            dry: AtomicU64::new(0),
+            failed_callbacks: AtomicU64::new(0),
+            hooks: Mutex::default(),
+            called: AtomicBool::new(true),
+            closed: AtomicBool::new(false),
+            needed: Notify::new(),
+            filled: Notify::new(),
+            why: Mutex::default(),
+        }
+    }
+
+    pub(crate) const fn plan(&self) -> &PrefillPlan {
+        &self.plan
+    }
+
+    pub(crate) fn set_hooks(&self, hooks: PrefillHooks) {
+        *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks;
+    }
+
+    pub(crate) fn hooks(&self) -> PrefillHooks {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The next ID, if there is one.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<u64> {
+        let id = self.queue.pop();
+        if id.is_some() {
+            // Relaxed: a count, which nothing is decided by.
+            self.cursor.fetch_add(1, Ordering::Relaxed);
+        }
+        if self.queue.len() < self.plan.refill_below {
+            self.call_filler();
+        }
+        id.or_else(|| self.take_elsewhere())
+    }
+
+    /// The next ID, for a queue that takes this one's place.
+    pub(crate) fn take_in_stock(&self) -> Option<u64> {
+        self.queue.pop()
+    }
+
+    #[cold]
+    fn take_elsewhere(&self) -> Option<u64> {
+        self.dry.fetch_add(1, Ordering::Relaxed);
+        let on_empty = self.hooks().on_empty?;
+        self.guarded(|| on_empty()).flatten()
+    }
+
+    /// Fill again: the last fill was cut short.
+    pub(crate) fn call(&self) {
+        self.called.store(true, Ordering::Release);
+    }
+
+    /// Once until the filler has come, however many takers ask.
+    fn call_filler(&self) {
+        if !self.called.load(Ordering::Relaxed) && !self.called.swap(true, Ordering::AcqRel) {
+            self.needed.notify_one();
+        }
+    }
+
+    fn guarded<T>(&self, callback: impl FnOnce() -> T) -> Option<T> {
+        let outcome = catch_unwind(AssertUnwindSafe(callback));
+        if outcome.is_err() {
+            self.failed_callbacks.fetch_add(1, Ordering::Relaxed);
+        }
+        outcome.ok()
+    }
+
+    /// Puts an ID at the end, or does with it what is to be done when there is no room.
+    pub(crate) fn put(&self, id: u64) {
+        match self.queue.push(id) {
+            Ok(()) => {
+                self.tail.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(id) => match self.hooks().on_full {
+                Some(on_full) => drop(self.guarded(|| on_full(id))),
+                None => {
+                    self.discarded.fetch_add(1, Ordering::Relaxed);
+                }
+            },
+        }
+    }
+
+    /// Fills the queue from a generator, until it is full or the generator refuses. One call at a time.
+    pub(crate) fn fill_from(
+        &self,
+        mut try_fill: impl FnMut(&mut [u64]) -> Result<(), Short>,
+    ) -> Result<(), Refusal> {
+        // From here on a taker that finds too little calls again.
+        self.called.store(false, Ordering::Release);
+        let mut chunk = [0; CHUNK];
+        loop {
+            let room = self.queue.capacity().saturating_sub(self.queue.len()).min(CHUNK);
+            let Some(out) = chunk.get_mut(..room).filter(|out| !out.is_empty()) else {
+                self.note(None);
+                return Ok(());
+            };
+            let outcome = try_fill(out);
+            let made = outcome.map_or_else(|short| short.made, |()| room);
+            for id in out.iter().take(made) {
+                self.put(*id);
+            }
+            if made > 0 {
+                self.filled.notify_waiters();
+            }
+            if let Err(short) = outcome {
+                self.note(Some(short.why));
+                return Err(short.why);
+            }
+        }
+    }
+
+    fn note(&self, why: Option<Refusal>) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Why the filler could not go on, if it could not.
+    pub(crate) fn why(&self) -> Option<Refusal> {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends when the filler is needed.
+    pub(crate) async fn needed(&self) {
+        if !self.called.load(Ordering::Acquire) && !self.is_closed() {
+            self.needed.notified().await;
+        }
+    }
+
+    /// Told each time that IDs were put in.
+    pub(crate) const fn filled(&self) -> &Notify {
+        &self.filled
+    }
+
+    /// Ends the filler. What is in the queue is not handed out any more.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        while self.queue.pop().is_some() {}
+        self.needed.notify_one();
+        self.filled.notify_waiters();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stats(&self) -> PrefillStats {
+        PrefillStats {
+            capacity: u64::try_from(self.queue.capacity()).unwrap_or(u64::MAX),
+            tail: self.tail.load(Ordering::Relaxed),
+            cursor: self.cursor.load(Ordering::Relaxed),
+            discarded: self.discarded.load(Ordering::Relaxed),
+            dry: self.dry.load(Ordering::Relaxed),
+            failed_callbacks: self.failed_callbacks.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl fmt::Debug for Prefill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prefill").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::thread;
+
+    use snowmint_core::UnixMillis;
+
+    use super::*;
+
+    fn prefill(capacity: usize) -> Prefill {
+        Prefill::new(PrefillPlan {
+            capacity,
+            boost: 0,
+            refill_below: (capacity / 2).max(1),
+            threshold_percent: 50,
+            schedule_ms: None,
+            wait_max_ms: None,
+        })
+    }
+
+    /// A generator that counts, with ticks of `per_tick`: after each it refuses once.
+    fn ticks(per_tick: u64) -> impl FnMut(&mut [u64]) -> Result<(), Short> {
+        let mut next = 0;
+        move |out| {
+            for (made, slot) in out.iter_mut().enumerate() {
+                if next % (per_tick + 1) == per_tick {
+                    next += 1;
+                    let why = Refusal::TickFull { next: UnixMillis::ZERO, retry_after_ms: 1 };
+                    return Err(Short { made, why });
+                }
+                *slot = next;
+                next += 1;
+            }
+            Ok(())
+        }
+    }
+
+    /// The first `count` IDs that `ticks` makes.
+    fn all(per_tick: u64, count: usize) -> Vec<u64> {
+        (0..).filter(|id| id % (per_tick + 1) != per_tick).take(count).collect()
+    }
+
+    #[test]
+    fn no_id_of_a_part_filled_tick_is_lost_or_doubled() {
+        for (capacity, per_tick) in [(1, 1), (1, 7), (2, 3), (8, 5), (16, 16), (1_024, 1_000)] {
+            let prefill = prefill(capacity);
+            let mut generator = ticks(per_tick);
+            let mut taken = Vec::new();
+            for round in 0..500 {
+                let _ = prefill.fill_from(&mut generator);
+                for _ in 0..=round % capacity {
+                    taken.extend(prefill.take());
+                }
+            }
+            taken.extend(std::iter::from_fn(|| prefill.take()));
+            assert_eq!(taken, all(per_tick, taken.len()), "{capacity} {per_tick}");
+            let stats = prefill.stats();
+            assert_eq!((stats.tail, stats.cursor), (stats.tail, stats.tail));
+            assert_eq!(stats.discarded, 0);
+            assert!(stats.tail >= 250);
+        }
+    }
+
+    #[test]
+    fn many_takers_never_get_the_same_id_even_at_size_one() {
+        for capacity in [1, 2, 64] {
+            let prefill = prefill(capacity);
+            const WANTED: usize = 60_000;
+            let taken: Vec<Vec<u64>> = thread::scope(|scope| {
+                let takers: Vec<_> = (0..4)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            let mut own = Vec::new();
+                            while !prefill.is_closed() {
+                                match prefill.take() {
+                                    Some(id) => own.push(id),
+                                    None => thread::yield_now(),
+                                }
+                            }
+                            own
+                        })
+                    })
+                    .collect();
+                let mut generator = ticks(100);
+                while prefill.stats().cursor < WANTED as u64 {
+                    let _ = prefill.fill_from(&mut generator);
+                    thread::yield_now();
+                }
+                // All is taken before the takers are told to stop.
+                while prefill.stats().cursor < prefill.stats().tail {
+                    thread::yield_now();
+                }
+                prefill.close();
+                takers.into_iter().map(|taker| taker.join().unwrap()).collect()
+            });
+            let count: usize = taken.iter().map(Vec::len).sum();
+            let distinct: HashSet<u64> = taken.iter().flatten().copied().collect();
+            assert_eq!(distinct.len(), count, "size {capacity}: an ID came twice");
+            assert!(count >= WANTED);
+            let mut sorted: Vec<_> = distinct.into_iter().collect();
+            sorted.sort_unstable();
+            assert_eq!(sorted, all(100, count), "size {capacity}: an ID was lost");
+            assert!(taken.iter().all(|own| own.is_sorted()), "each taker's IDs increase");
+        }
+    }
+
+    #[test]
+    fn what_finds_the_queue_full_is_discarded_and_counted_or_handed_on() {
+        let prefill = prefill(2);
+        for id in 1..=5 {
+            prefill.put(id);
+        }
+        assert_eq!((prefill.stats().tail, prefill.stats().discarded), (2, 3));
+        let rejected = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&rejected);
+        let on_full: OnFull = Arc::new(move |id| sink.lock().unwrap().push(id));
+        prefill.set_hooks(PrefillHooks { on_full: Some(on_full), on_empty: None });
+        prefill.put(6);
+        assert_eq!(*rejected.lock().unwrap(), [6]);
+        assert_eq!(prefill.stats().discarded, 3);
+    }
+
+    #[test]
+    fn a_dry_queue_asks_the_callback_and_counts() {
+        let prefill = prefill(2);
+        assert_eq!(prefill.take(), None);
+        let on_empty: OnEmpty = Arc::new(|| Some(99));
+        prefill.set_hooks(PrefillHooks { on_full: None, on_empty: Some(on_empty) });
+        assert_eq!(prefill.take(), Some(99));
+        let stats = prefill.stats();
+        assert_eq!((stats.dry, stats.cursor), (2, 0));
+    }
+
+    #[test]
+    fn callbacks_that_fail_stop_no_later_fill() {
+        let prefill = prefill(4);
+        let on_full: OnFull = Arc::new(|id| panic!("no room for {id}"));
+        let on_empty: OnEmpty = Arc::new(|| panic!("dry"));
+        prefill.set_hooks(PrefillHooks { on_full: Some(on_full), on_empty: Some(on_empty) });
+        assert_eq!(prefill.take(), None);
+        let mut generator = ticks(1_000);
+        for _ in 0..3 {
+            prefill.fill_from(&mut generator).unwrap();
+            prefill.put(7);
+            while prefill.take().is_some() {}
+        }
+        let stats = prefill.stats();
+        assert_eq!((stats.tail, stats.cursor), (12, 12));
+        assert_eq!(stats.failed_callbacks, 7);
+    }
+
+    #[tokio::test]
+    async fn the_filler_is_called_below_the_threshold_and_once() {
+        let prefill = prefill(8);
+        prefill.needed().await;
+        let mut generator = ticks(1_000);
+        prefill.fill_from(&mut generator).unwrap();
+        let is_called = || prefill.called.load(Ordering::SeqCst);
+        for taken in 1..=8 {
+            prefill.take().unwrap();
+            assert_eq!(is_called(), taken > 4, "{taken} taken of 8");
+        }
+        prefill.needed().await;
+        prefill.fill_from(&mut generator).unwrap();
+        assert!(!is_called());
+    }
+}

@@ -1,0 +1,104 @@
+//! The queue of a running source: there or not, as its definition says, and kept filled by a task of
+//! its own that ends with it.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwapOption, Guard};
+use snowmint_core::Refusal;
+
+use super::prefill::Prefill;
+use super::{Minter, Surroundings, WINDOW_WAIT_MS};
+use crate::spec::PrefillPlan;
+
+/// The longest pause of a filler whose generator refuses.
+const FILL_RETRY_MS: u64 = 50;
+
+/// The place of a queue.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    prefill: ArcSwapOption<Prefill>,
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Queue {
+    #[inline]
+    pub(super) fn load(&self) -> Guard<Option<Arc<Prefill>>> {
+        self.prefill.load()
+    }
+
+    pub(super) fn get(&self) -> Option<Arc<Prefill>> {
+        self.prefill.load_full()
+    }
+
+    /// Makes the queue that the definition asks for, and its filler; what was in stock goes over.
+    pub(super) fn set(
+        &self,
+        plan: Option<PrefillPlan>,
+        minter: &Arc<ArcSwapOption<Minter>>,
+        around: &Arc<Surroundings>,
+    ) {
+        let old = self.get();
+        if old.as_ref().map(|old| *old.plan()) == plan {
+            return;
+        }
+        let new = plan.map(|plan| Arc::new(Prefill::new(plan)));
+        if let (Some(old), Some(new)) = (&old, &new) {
+            new.set_hooks(old.hooks());
+        }
+        self.prefill.store(new.clone());
+        if let Some(old) = &old {
+            if let Some(new) = &new {
+                std::iter::from_fn(|| old.take_in_stock()).for_each(|id| new.put(id));
+            }
+            old.close();
+        }
+        if let Some(new) = new {
+            around.runtime.spawn(keep_filled(new, Arc::clone(minter), Arc::clone(around)));
+        }
+    }
+
+    /// Ends the filler, and what is in the queue with it.
+    pub(crate) fn close(&self) {
+        if let Some(prefill) = self.prefill.swap(None) {
+            prefill.close();
+        }
+    }
+}
+
+/// Fills a queue whenever it is needed, until it is closed.
+async fn keep_filled(
+    prefill: Arc<Prefill>,
+    minter: Arc<ArcSwapOption<Minter>>,
+    around: Arc<Surroundings>,
+) {
+    let schedule_ms = prefill.plan().schedule_ms;
+    loop {
+        tokio::select! {
+            () = prefill.needed() => {}
+            () = around.timer.sleep_ms(schedule_ms.unwrap_or(0)), if schedule_ms.is_some() => {}
+        }
+        if prefill.is_closed() {
+            return;
+        }
+        let wait_ms = match minter.load_full() {
+            None => WINDOW_WAIT_MS,
+            Some(minter) => match prefill.fill_from(|out| minter.try_fill(out)) {
+                Ok(()) => continue,
+                Err(Refusal::Closed) => WINDOW_WAIT_MS,
+                Err(Refusal::WindowSpent { .. }) => {
+                    around.wake.notify_one();
+                    1
+                }
+                Err(why) => why.retry_after_ms().unwrap_or(FILL_RETRY_MS).min(FILL_RETRY_MS),
+            },
+        };
+        // Still needed: what was refused is asked for again, after a pause.
+        prefill.call();
+        around.timer.sleep_ms(wait_ms).await;
+    }
+}
