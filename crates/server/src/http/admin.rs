@@ -1,5 +1,7 @@
 //! Sources, decoding, layouts and workers.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -26,7 +28,7 @@ struct DecodeQuery {
 }
 
 pub(super) async fn decode(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     id: Part,
     uri: Uri,
 ) -> Result<Response, Refusal> {
@@ -56,18 +58,18 @@ pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
     Ok(answer::json(&layout_body(&layout)))
 }
 
-pub(super) async fn sources(State(door): State<Door>) -> Result<Response, Refusal> {
+pub(super) async fn sources(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
     let definitions = door.service.definitions().await?;
     let sources = definitions.iter().map(source_body).collect();
     Ok(answer::json(&SourcesBody { sources }))
 }
 
-pub(super) async fn source(State(door): State<Door>, name: Part) -> Result<Response, Refusal> {
+pub(super) async fn source(State(door): State<Arc<Door>>, name: Part) -> Result<Response, Refusal> {
     let definition = door.service.definition(&answer::part(name)?).await?;
     Ok(answer::json(&source_body(&definition)))
 }
 
-pub(super) async fn define(State(door): State<Door>, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn define(State(door): State<Arc<Door>>, body: Body) -> Result<Response, Refusal> {
     let body = answer::bytes(body, door.body_bytes_max).await?;
     let SourceRequest { name, keys } = answer::parsed(&body)?;
     let definition = door.service.define(&name, &spec_of(keys)?).await?;
@@ -75,7 +77,7 @@ pub(super) async fn define(State(door): State<Door>, body: Body) -> Result<Respo
 }
 
 pub(super) async fn alter(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     name: Part,
     body: Body,
 ) -> Result<Response, Refusal> {
@@ -86,12 +88,12 @@ pub(super) async fn alter(
     Ok(answer::json(&source_body(&definition)))
 }
 
-pub(super) async fn delete(State(door): State<Door>, name: Part) -> Result<Response, Refusal> {
+pub(super) async fn delete(State(door): State<Arc<Door>>, name: Part) -> Result<Response, Refusal> {
     door.service.delete(&answer::part(name)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-pub(super) async fn workers(State(door): State<Door>) -> Result<Response, Refusal> {
+pub(super) async fn workers(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
     let slots = door.service.workers().await?;
     let workers = slots.iter().map(worker_body).collect();
     Ok(answer::json(&WorkersBody { workers }))

@@ -58,8 +58,9 @@ const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Bytes that count against the limit of unsent IDs until they are sent.
 pub(super) fn held(content_type: &'static str, bytes: Vec<u8>, hold: Hold) -> Response {
-    let body = Body::new(Held { unsent: Bytes::from(bytes), _hold: hold });
-    ([(CONTENT_TYPE, content_type)], body).into_response()
+    let mut response = Response::new(Body::new(Held { unsent: Bytes::from(bytes), _hold: hold }));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
 }
 
 /// A body in pieces: hyper asks for one when there is room for it.

@@ -1,5 +1,7 @@
 //! Whether the server is there, and whether it can mint.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -33,7 +35,7 @@ pub(super) async fn livez() -> Response {
 }
 
 /// 200 when IDs can be minted with margin, else 503 and why.
-pub(super) async fn readyz(State(door): State<Door>) -> Response {
+pub(super) async fn readyz(State(door): State<Arc<Door>>) -> Response {
     let readiness = door.service.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = ReadyBody { ready: readiness.ready, reasons: readiness.reasons };

@@ -1,5 +1,7 @@
 //! `/v1/ids/{source}` and `/v1/segments/{source}`.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -19,17 +21,27 @@ use crate::service::{Error, shown};
 type Name = Result<Path<String>, PathRejection>;
 
 pub(super) async fn get(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     name: Name,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let name = answer::part(name)?;
-    mint(&door, &name, answer::query(&uri)?, Form::wanted(&headers)).await
+    of_source(&door, &answer::part(name)?, &uri, &headers).await
+}
+
+/// The IDs that the query asks for.
+pub(super) async fn of_source(
+    door: &Door,
+    name: &str,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let request = if uri.query().is_none() { MintRequest::default() } else { answer::query(uri)? };
+    mint(door, name, request, Form::wanted(headers)).await
 }
 
 pub(super) async fn post(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     name: Name,
     headers: HeaderMap,
     body: Body,
@@ -61,7 +73,7 @@ async fn mint(
 }
 
 pub(super) async fn segment(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     name: Name,
     body: Body,
 ) -> Result<Response, Refusal> {

@@ -6,14 +6,20 @@ mod health;
 mod ids;
 mod stream;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Method, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
+use snowmint_coord::catalog::check_name;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
@@ -42,10 +48,32 @@ content-length: 127\r\n\
 {\"error\":{\"code\":\"overloaded\",\"message\":\"as many connections as may be (http.connections_max) are open\",\"retry_after_ms\":1000}}";
 
 /// What all requests share.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Door {
     service: Service,
     body_bytes_max: usize,
+}
+
+/// All paths.
+#[derive(Clone, Debug)]
+struct Pages {
+    door: Arc<Door>,
+    router: Router,
+}
+
+impl Pages {
+    /// Nearly every request is a `GET` of IDs: it does not go through the router, which would take
+    /// longer than the minting.
+    async fn answer(self, request: Request<Incoming>) -> Result<Response, Infallible> {
+        if request.method() == Method::GET
+            && let Some(name) = request.uri().path().strip_prefix("/v1/ids/")
+            && check_name("source", name).is_ok()
+        {
+            let answer = ids::of_source(&self.door, name, request.uri(), request.headers()).await;
+            return Ok(answer::never_stored(answer.into_response()).await);
+        }
+        self.router.oneshot(request.map(Body::new)).await
+    }
 }
 
 /// Serves HTTP until the server stops.
@@ -56,7 +84,8 @@ pub(crate) async fn serve(
     surroundings: Surroundings,
 ) {
     let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
-    let router = router(Door { service, body_bytes_max: settings.body_bytes_max });
+    let door = Arc::new(Door { service, body_bytes_max: settings.body_bytes_max });
+    let pages = Pages { router: router(Arc::clone(&door)), door };
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
     let closing = surroundings.closing.clone();
@@ -66,7 +95,7 @@ pub(crate) async fn serve(
             Arc::new(ticket),
             Arc::clone(&builder),
             Arc::clone(&settings),
-            router.clone(),
+            pages.clone(),
             closing.clone(),
         )
     })
@@ -85,7 +114,7 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
 }
 
 /// Every path.
-fn router(door: Door) -> Router {
+fn router(door: Arc<Door>) -> Router {
     Router::new()
         .route("/", get(health::index))
         .route("/livez", get(health::livez))
@@ -112,20 +141,20 @@ async fn converse(
     ticket: Arc<Ticket>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     settings: Arc<HttpSettings>,
-    router: Router,
+    pages: Pages,
     mut closing: watch::Receiver<bool>,
 ) {
     ticket.allow_ms(settings.head_time_max.ms());
     let request_ms = settings.request_time_max.ms();
     let on_request = Arc::clone(&ticket);
-    let service = router.map_request(move |request: hyper::Request<hyper::body::Incoming>| {
+    let service = service_fn(move |request| {
         on_request.answered(1);
         on_request.allow_ms(request_ms);
-        request.map(axum::body::Body::new)
+        pages.clone().answer(request)
     });
     let peer = ticket.entry().peer;
     let stream = TokioIo::new(Watched::new(stream, ticket, settings.idle_max.ms()));
-    let connection = builder.serve_connection(stream, TowerToHyperService::new(service));
+    let connection = builder.serve_connection(stream, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
