@@ -99,6 +99,14 @@ fn sources_of_the_configuration_are_there_at_the_start() {
     assert!(short.trim().len() < 11, "{short}");
     let name = server.mint(&["names", "--key", "example.com"]).ok();
     assert_eq!(name, run(&["mint", "uuid:v5", "--in", "dns", "--name", "example.com"]).ok());
+    let decode = |id: &str, source: &str| {
+        run(&["decode", id.trim(), "--source", source, "--server", &server.http, "--json"])
+    };
+    let decoded = json(&decode(&short, "short").ok());
+    assert_eq!(decoded["id"], short.trim());
+    assert!(decoded["age_ms"].as_i64().unwrap() < 600_000, "{decoded}");
+    assert_eq!(decode("!", "short").code, 2);
+    assert_eq!(decode(&short, "default").code, 1);
     assert_eq!(server.mint(&["default"]).code, 1);
     server.kill();
 

@@ -1,6 +1,7 @@
 //! `snowmint decode`: what an ID says.
 
 mod number;
+mod source;
 mod uuid;
 
 use clap::Args;
@@ -10,7 +11,8 @@ use snowmint_core::{Layout, UnixMillis};
 use snowmint_wire::http::DecodedBody;
 use ulid::Ulid;
 
-use crate::exit::{Failure, Outcome, complain};
+use crate::client::{Client, DEFAULT_SERVER};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::id::{self, Id};
 use crate::input;
 use crate::output::Output;
@@ -20,13 +22,14 @@ use crate::when::{self, Age, Zone};
 ///
 /// Of UUIDs: version, variant, time, and whether a real MAC address shows. Of ULIDs: time.
 ///
-/// Without a layout, shows what each known layout would read, the plausible ones first.
+/// Without a layout or a source, shows what each known layout would read, the plausible ones first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint decode 175928847299117063 --layout discord
   snowmint decode 175928847299117063 --layout twitter,epoch=2015-01-01T00:00:00Z --zone Asia/Shanghai
   snowmint decode 3RsPZs4yMtx --format base62 --layout time=41,worker=10,sequence=12
   snowmint decode 01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e 01ARZ3NDEKTSV4RRFFQ69G5FAV
+  snowmint decode 3RsPZs4yMtx --source orders
   psql -Atc 'select id from orders' | snowmint decode --json | jq -r .time")]
 pub(crate) struct Decode {
     /// IDs; without any, or for `-`, one a line from standard input.
@@ -35,6 +38,12 @@ pub(crate) struct Decode {
     /// The layout: a name, a name with overrides, or its fields in written order.
     #[arg(long, value_name = "L")]
     layout: Option<Layout>,
+    /// The source: a server reads the IDs, with the source's layout, text form and disguise.
+    #[arg(long, value_name = "S", conflicts_with_all = ["layout", "format"])]
+    source: Option<String>,
+    /// The server that knows the source.
+    #[arg(long, value_name = "URL", requires = "source", default_value = DEFAULT_SERVER)]
+    server: String,
     /// The form of the IDs as text: decimal, hex, base36, base62, base32, base58 or friendly, or
     /// one of these with `-padded`.
     #[arg(long, value_name = "F")]
@@ -78,12 +87,13 @@ impl Decode {
             ));
         }
         let mut out = Output::new();
+        let client = self.source.is_some().then(|| Client::new(&self.server)).transpose()?;
         let (mut seen, mut unread) = (0_u64, 0_u64);
         let mut one = |text: &str, out: &mut Output| {
             seen += 1;
-            match self.decode(text, out) {
+            match self.decode(text, client.as_ref(), out) {
                 // The others may still be good.
-                Err(Failure::Said { message, .. }) => {
+                Err(Failure::Said { exit: Exit::Usage, message }) => {
                     unread += 1;
                     out.flush()?;
                     complain(message);
@@ -113,8 +123,12 @@ impl Decode {
         Ok(())
     }
 
-    fn decode(&self, text: &str, out: &mut Output) -> Outcome {
+    fn decode(&self, text: &str, client: Option<&Client>, out: &mut Output) -> Outcome {
         let view = View { zone: &self.zone, now: when::now() };
+        if let (Some(name), Some(client)) = (&self.source, client) {
+            let line = source::line(text, name, client, &view)?;
+            return self.write(&line, out);
+        }
         let id = id::read(text, self.format, self.layout.as_ref())?;
         let line = match (id, &self.layout) {
             (Id::Number(number), Some(layout)) => number::with_layout(text, number, layout, &view)?,
@@ -122,10 +136,14 @@ impl Decode {
             (Id::Uuid(uuid), _) => uuid::line(text, uuid, &view),
             (Id::Ulid(ulid), _) => ulid_line(text, ulid, &view),
         };
+        self.write(&line, out)
+    }
+
+    fn write(&self, line: &Line, out: &mut Output) -> Outcome {
         if self.json {
-            return out.json(&line);
+            return out.json(line);
         }
-        write_line(&line, out)
+        write_line(line, out)
     }
 }
 

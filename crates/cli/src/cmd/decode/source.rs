@@ -1,0 +1,20 @@
+//! IDs read as their source reads them, by a server, which knows layout, text form and disguise.
+
+use snowmint_core::Rfc3339;
+use snowmint_wire::http::DecodedBody;
+
+use super::{Line, View};
+use crate::client::{Client, segment};
+use crate::exit::Outcome;
+use crate::when::Age;
+
+pub(super) fn line(text: &str, source: &str, client: &Client, view: &View<'_>) -> Outcome<Line> {
+    let path = format!("/v1/decode/{}?source={}", segment(text), segment(source));
+    let mut body: DecodedBody = client.get(&path)?;
+    let time = body.time.as_deref().and_then(|time| time.parse::<Rfc3339>().ok());
+    if let Some(Rfc3339(time)) = time {
+        body.time = Some(view.zone.show(time));
+    }
+    let age_ms = time.map(|Rfc3339(time)| Age::at(time, view.now).ms());
+    Ok(Line { body, age_ms, ..Line::default() })
+}
