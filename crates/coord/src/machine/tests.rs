@@ -352,8 +352,9 @@ proptest! {
         let mut claimed_at = None;
         let mut knows = false;
         let steps = happenings.into_iter().chain(
-            // In the end the clock is right and everything works again.
-            std::iter::once(Happening::Correct).chain((0..40).flat_map(|_| {
+            // In the end the clock is right and everything works again, for longer than the clock can
+            // have been ahead and a window more: then another extension is due.
+            std::iter::once(Happening::Correct).chain((0..80).flat_map(|_| {
                 [Happening::Pass(2_100), Happening::Answer, Happening::Journal]
             })),
         );

@@ -125,7 +125,15 @@ impl Node {
         };
         let Parts { timer, clock, observer } = parts;
         let call_ms = settings.store_call_ms;
-        let around = Surroundings::new(store, timer, clock, observer, runtime.clone(), call_ms);
+        let around = Surroundings::new(
+            store,
+            timer,
+            clock,
+            observer,
+            runtime.clone(),
+            call_ms,
+            keeper.is_kept(),
+        );
         let around = Arc::new(around);
         let (store_id, writes) = keeper.store_seen();
         let witness = Witness { store: store_id, writes, who: "the journal".into() };

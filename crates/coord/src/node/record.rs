@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
+use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
 use crate::journal::{DataDir, Journal, JournalLease, Past, Record};
 use crate::lease::{Mark, Term};
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
+use crate::sources::Reserved;
 use crate::store::StoreIdentity;
 
 /// How long to wait after a write that failed.
@@ -34,6 +36,8 @@ struct Kept {
     /// None while a write is on its way.
     journal: Option<Journal>,
     record: Record,
+    /// Who waits for what the record has now to be on disk.
+    told: Vec<oneshot::Sender<()>>,
     past: Option<Past>,
     wanted: bool,
     retry_at: ElapsedMillis,
@@ -46,6 +50,7 @@ pub(super) struct Write {
     journal: Journal,
     record: Record,
     marks: Vec<JournalMark>,
+    told: Vec<oneshot::Sender<()>>,
 }
 
 /// A write that was done.
@@ -53,13 +58,14 @@ pub(super) struct Write {
 pub(super) struct Written {
     journal: Journal,
     marks: Vec<JournalMark>,
+    told: Vec<oneshot::Sender<()>>,
     outcome: Result<()>,
 }
 
 impl Write {
     pub(super) fn run(mut self) -> Written {
         let outcome = self.journal.write(&self.record);
-        Written { journal: self.journal, marks: self.marks, outcome }
+        Written { journal: self.journal, marks: self.marks, told: self.told, outcome }
     }
 }
 
@@ -90,6 +96,7 @@ impl Keeper {
         let kept = Kept {
             journal: Some(journal),
             record,
+            told: Vec::new(),
             past,
             wanted: false,
             retry_at: ElapsedMillis::default(),
@@ -137,10 +144,12 @@ impl Keeper {
         }
     }
 
-    pub(super) fn reserved(&mut self, source: String, end: u64) {
+    /// The numbers may be used once this is on disk.
+    pub(super) fn reserved(&mut self, reserved: Reserved) {
         if let Some(kept) = &mut self.kept {
-            let seen = kept.record.segments.entry(source).or_default();
-            *seen = (*seen).max(Mark::new(end));
+            let seen = kept.record.segments.entry(reserved.source).or_default();
+            *seen = (*seen).max(Mark::new(reserved.end));
+            kept.told.push(reserved.told);
             kept.wanted = true;
         }
     }
@@ -201,7 +210,8 @@ impl Keeper {
             });
         }
         kept.record.leases = leases;
-        Some(Write { journal, record: kept.record.clone(), marks })
+        let told = std::mem::take(&mut kept.told);
+        Some(Write { journal, record: kept.record.clone(), marks, told })
     }
 
     /// A write has ended. The marks that are durable now; none when it failed.
@@ -211,11 +221,16 @@ impl Keeper {
         match written.outcome {
             Ok(()) => {
                 kept.error = None;
+                for told in written.told {
+                    // Whoever waited may have been given up; its numbers are a gap.
+                    let _ = told.send(());
+                }
                 Some(written.marks)
             }
             Err(error) => {
                 tracing::error!(%error, "the journal cannot be written");
                 kept.error = Some(error);
+                kept.told.extend(written.told);
                 kept.wanted = true;
                 kept.retry_at = now.elapsed.saturating_add(RETRY_MS);
                 None
@@ -240,7 +255,8 @@ impl Keeper {
         let Some(kept) = self.kept.as_mut() else { return Ok(()) };
         let Some(journal) = kept.journal.take() else { return Ok(()) };
         kept.record.leases = past.to_vec();
-        let write = Write { journal, record: kept.record.clone(), marks: Vec::new() };
+        let (record, marks) = (kept.record.clone(), Vec::new());
+        let write = Write { journal, record, marks, told: Vec::new() };
         let done = tokio::task::spawn_blocking(move || write.run()).await;
         match done {
             Ok(written) => {

@@ -23,7 +23,7 @@ pub use minter::{NodeClock, NodeObserver};
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
 pub(crate) use running::{Back, Defined, SourceInner};
 pub(crate) use segment::SegmentSource;
-pub(crate) use surroundings::Surroundings;
+pub(crate) use surroundings::{Reserved, Surroundings};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::spec::{Kind, Plan, SourceSpec};

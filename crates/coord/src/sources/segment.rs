@@ -291,6 +291,12 @@ impl SegmentSource {
                 self.around.catalog_stale();
             }
         })?;
+        self.check_forward(&segment)?;
+        self.around.remember(&self.name, &segment).await?;
+        Ok(segment)
+    }
+
+    fn check_forward(&self, segment: &Segment) -> Result<()> {
         let mut chain = self.chain();
         if segment.first < chain.seen_end {
             let kind = ErrorKind::StoreWentBack {
@@ -301,9 +307,7 @@ impl SegmentSource {
             return Err(Error::new("reserve", kind));
         }
         chain.seen_end = segment.last.saturating_add(1);
-        drop(chain);
-        self.around.reserved(&self.name, &segment);
-        Ok(segment)
+        Ok(())
     }
 
     fn take_in(&self, answer: Result<Segment>) {

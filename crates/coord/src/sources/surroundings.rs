@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::{NodeClock, NodeObserver};
 use crate::error::{Error, ErrorKind, Result};
@@ -26,8 +26,20 @@ pub(crate) struct Surroundings {
     stale: AtomicBool,
     catalog_version: AtomicU64,
     writes: AtomicU64,
-    /// Ends of what was reserved since the driver last looked.
-    reserved: Mutex<Vec<(String, u64)>>,
+    /// Whether the node keeps a journal.
+    journalled: bool,
+    /// What was reserved since the driver last looked.
+    reserved: Mutex<Vec<Reserved>>,
+}
+
+/// Numbers that the store has reserved, for the journal to remember.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    pub(crate) source: String,
+    /// Everything below is reserved.
+    pub(crate) end: u64,
+    /// Told once the journal is on disk.
+    pub(crate) told: oneshot::Sender<()>,
 }
 
 impl Surroundings {
@@ -38,6 +50,7 @@ impl Surroundings {
         observer: NodeObserver,
         runtime: tokio::runtime::Handle,
         store_call_ms: u64,
+        journalled: bool,
     ) -> Self {
         Self {
             store,
@@ -50,6 +63,7 @@ impl Surroundings {
             stale: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
             writes: AtomicU64::new(0),
+            journalled,
             reserved: Mutex::new(Vec::new()),
         }
     }
@@ -105,16 +119,24 @@ impl Surroundings {
         self.writes.load(Ordering::Acquire)
     }
 
-    pub(super) fn reserved(&self, name: &str, segment: &Segment) {
+    /// Has the journal remember what was reserved, and waits until it does: a number that was minted
+    /// before could come again after the store alone was restored.
+    pub(super) async fn remember(&self, name: &str, segment: &Segment) -> Result<()> {
         self.saw(segment.catalog_version, segment.writes);
+        if !self.journalled {
+            return Ok(());
+        }
+        let (told, written) = oneshot::channel();
         let end = segment.last.saturating_add(1);
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-        reserved.push((name.into(), end));
-        drop(reserved);
+        let reserved = Reserved { source: name.into(), end, told };
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner).push(reserved);
         self.wake.notify_one();
+        written
+            .await
+            .map_err(|_| Error::new("reserve", ErrorKind::Closed { what: "the node".into() }))
     }
 
-    pub(crate) fn take_reserved(&self) -> Vec<(String, u64)> {
+    pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
         std::mem::take(&mut *self.reserved.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

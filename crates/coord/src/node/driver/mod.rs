@@ -295,8 +295,8 @@ impl Driver {
     }
 
     fn look_at_journal(&mut self, now: Now) {
-        for (source, end) in self.core.around.take_reserved() {
-            self.keeper.reserved(source, end);
+        for reserved in self.core.around.take_reserved() {
+            self.keeper.reserved(reserved);
         }
         self.keeper.saw_writes(self.core.around.writes_seen());
         let held = self.leases.values().flat_map(|held| held.machine.windows());

@@ -1,0 +1,125 @@
+//! Real clients get real IDs.
+
+use std::collections::HashSet;
+use std::thread;
+
+use super::server::{Folder, Resp, Server, client, curl};
+
+fn server(folder: &Folder) -> Server {
+    let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &[]);
+    server.ready();
+    server
+}
+
+fn lines(text: &str) -> Vec<u64> {
+    text.lines().map(|line| line.parse().unwrap_or_else(|_| panic!("{line:?}"))).collect()
+}
+
+#[test]
+fn curl_gets_ids_as_json_and_as_text() {
+    let folder = Folder::new("curl");
+    let server = server(&folder);
+    let one = curl(&[&server.url("/v1/ids/default")]);
+    let value: serde_json::Value = serde_json::from_str(&one).unwrap();
+    assert!(value["ids"][0].as_str().unwrap().parse::<u64>().unwrap() > 0, "{one}");
+    let many = curl(&["-H", "Accept: text/plain", &server.url("/v1/ids/default?count=1000")]);
+    let ids = lines(&many);
+    assert_eq!(ids.len(), 1_000);
+    assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+    let numbers = curl(&["-H", "Accept: text/plain", &server.url("/v1/ids/numbers?count=3")]);
+    assert_eq!(lines(&numbers).len(), 3);
+    let head = curl(&["-i", &server.url("/v1/ids/default")]).to_lowercase();
+    assert!(head.contains("cache-control: no-store"), "{head}");
+    let decoded = curl(&[&server.url(&format!("/v1/decode/{}?source=default", ids[0]))]);
+    let decoded: serde_json::Value = serde_json::from_str(&decoded).unwrap();
+    assert!(decoded["time"].as_str().unwrap().ends_with('Z'), "{decoded}");
+    assert_eq!(curl(&["-o", "/dev/null", "-w", "%{http_code}", &server.url("/livez")]), "200");
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn curl_is_told_what_is_wrong() {
+    let folder = Folder::new("wrong");
+    let server = server(&folder);
+    let cases = [
+        ("/v1/ids/default?count=0", "400"),
+        ("/v1/ids/default?count=-1", "400"),
+        ("/v1/ids/default?count=1000000000000000000", "413"),
+        ("/v1/ids/nobody", "404"),
+        ("/v1/ids/a%2Fb", "400"),
+        ("/v1/ids/a%3Fb%25", "400"),
+        ("/v1/ids/%F0%9F%98%80", "400"),
+        ("/v1/decode/99999999999999999999999?source=default", "400"),
+        ("/nowhere", "404"),
+    ];
+    for (path, status) in cases {
+        let answer = curl(&["-w", "\n%{http_code}", &server.url(path)]);
+        let (body, code) = answer.rsplit_once('\n').unwrap();
+        assert_eq!(code, status, "{path}: {body}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert!(body["error"]["code"].is_string(), "{path}: {body}");
+        assert!(body["error"]["message"].is_string(), "{path}: {body}");
+    }
+}
+
+#[test]
+fn redis_cli_and_redis_benchmark_work_unchanged() {
+    let folder = Folder::new("redis");
+    let server = server(&folder);
+    let port = server.resp_port();
+    let cli =
+        |words: &[&str]| client("redis-cli", &[&["-h", "127.0.0.1", "-p", port], words].concat());
+    assert_eq!(cli(&["PING"]).trim(), "PONG");
+    let first: u64 = cli(&["INCR", "default"]).trim().parse().unwrap();
+    let second: u64 = cli(&["INCR", "default"]).trim().parse().unwrap();
+    assert!(second > first);
+    assert_eq!(lines(&cli(&["MINT", "default", "100"])).len(), 100);
+    assert!(cli(&["DECODE", &first.to_string(), "default"]).contains("worker"));
+    assert!(cli(&["INFO"]).contains("snowmint"));
+    assert!(cli(&["-3", "INCR", "numbers"]).trim().parse::<u64>().is_ok());
+    assert!(cli(&["INCR", "nobody"]).contains("ERR"));
+
+    let benchmark = ["-h", "127.0.0.1", "-p", port, "-n", "100000", "-c", "20", "-P", "16", "-q"];
+    let said = client("redis-benchmark", &[&benchmark[..], &["INCR", "default"]].concat());
+    assert!(said.contains("requests per second"), "{said}");
+    let said = client("redis-benchmark", &[&benchmark[..], &["-t", "ping"]].concat());
+    assert!(said.contains("PING_MBULK"), "{said}");
+}
+
+#[test]
+fn a_million_ids_over_http_and_resp_at_once_are_all_distinct() {
+    const RESP_IDS: usize = 125_000;
+    let folder = Folder::new("million");
+    let server = server(&folder);
+    let of_clients: Vec<Vec<u64>> = thread::scope(|scope| {
+        let resp = (0..4).map(|_| {
+            let address = server.resp.as_str();
+            scope.spawn(move || {
+                let mut ids = Vec::with_capacity(RESP_IDS);
+                let mut connection = Resp::connect(address).unwrap();
+                while ids.len() < RESP_IDS {
+                    // A tick holds 4096: those that find it full are asked for again.
+                    let rest = (RESP_IDS - ids.len()).min(500);
+                    connection.incr("default", rest, &mut ids).unwrap();
+                }
+                ids
+            })
+        });
+        let resp: Vec<_> = resp.collect();
+        let http = (0..4).map(|_| {
+            let url = server.url("/v1/ids/default?count=12500");
+            scope.spawn(move || {
+                let answers = (0..10).map(|_| curl(&["-H", "Accept: text/plain", &url]));
+                answers.flat_map(|answer| lines(&answer)).collect()
+            })
+        });
+        let http: Vec<_> = http.collect();
+        resp.into_iter().chain(http).map(|client| client.join().unwrap()).collect()
+    });
+    let mut seen = HashSet::with_capacity(1_000_000);
+    for ids in of_clients {
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "each client increases");
+        seen.extend(ids);
+    }
+    assert_eq!(seen.len(), 1_000_000);
+}

@@ -1,0 +1,79 @@
+//! `kill -9` under load, with the clock set back between the rounds.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use super::server::{Folder, Resp, Server, snowmint};
+
+/// Twitter's layout, whose epoch (2010) lies before anything that the clock is set back to.
+const CONFIG: &str = r#"
+[sources.tweets]
+kind = "snowflake"
+layout = "twitter"
+"#;
+
+/// From a millisecond to ten years, and back again.
+const STEPS_BACK_MS: [i64; 10] =
+    [1, 7, 450, 2_000, 29_000, 61_000, 3_600_000, 86_400_000, 31_536_000_000, 315_360_000_000];
+
+#[test]
+fn no_round_of_kills_and_clock_steps_repeats_an_id() {
+    let folder = Folder::new("kills");
+    let (config, log) = (folder.join("config.toml"), folder.join("ids"));
+    fs::write(&config, CONFIG).unwrap();
+    let mut all = String::new();
+    for round in 0..100 {
+        let offset_ms = match round % 3 {
+            0 => 0,
+            _ => -STEPS_BACK_MS[(round * 7) % STEPS_BACK_MS.len()],
+        };
+        let server = Server::start(
+            &["--data-dir", folder.path().to_str().unwrap(), "--config", config.to_str().unwrap()],
+            &[("SNOWMINT_TEST_CLOCK_OFFSET_MS", &offset_ms.to_string())],
+        );
+        server.ready();
+        let minted = under_load(server);
+        let of_snowflake = minted.iter().filter(|(source, _)| *source == "tweets").count();
+        assert!(of_snowflake > 0, "round {round}: nothing was minted at {offset_ms} ms");
+        for (source, id) in minted {
+            // Two sources may share numbers: only those of one must differ.
+            let salt = if source == "numbers" { 1_u128 << 64 } else { 0 };
+            let _ = writeln!(all, "{}", salt + u128::from(id));
+        }
+    }
+    let (numbers, tweets): (Vec<_>, Vec<_>) =
+        all.lines().map(|line| line.parse::<u128>().unwrap()).partition(|id| *id >= 1 << 64);
+    for ids in [numbers, tweets] {
+        let text: String = ids.iter().fold(String::new(), |mut text, id| {
+            let _ = writeln!(text, "{}", id & u128::from(u64::MAX));
+            text
+        });
+        fs::write(&log, text).unwrap();
+        let output = snowmint().arg("verify").arg(&log).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// Mints from two sources until the server is killed under it. Answers what arrived.
+fn under_load(server: Server) -> Vec<(&'static str, u64)> {
+    let address = server.resp.clone();
+    let clients: Vec<_> = ["tweets", "numbers", "tweets"]
+        .into_iter()
+        .map(|source| {
+            let address = address.clone();
+            thread::spawn(move || {
+                let mut ids = Vec::new();
+                if let Ok(mut connection) = Resp::connect(&address) {
+                    while connection.incr(source, 50, &mut ids).is_ok() {}
+                }
+                ids.into_iter().map(|id| (source, id)).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(60));
+    server.kill();
+    clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+}

@@ -1,0 +1,129 @@
+//! What happens to the data: copies, old backups, folders that cannot be written, garbage.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::server::{Folder, Resp, Server, curl, snowmint};
+
+fn serve(folder: &Path) -> Server {
+    let server = Server::start(&["--data-dir", folder.to_str().unwrap()], &[]);
+    server.ready();
+    server
+}
+
+fn refused(folder: &Path) -> Output {
+    match Server::try_start(&["--data-dir", folder.to_str().unwrap()], &[]) {
+        Err(output) => output,
+        Ok(_) => panic!("it serves from {}", folder.display()),
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn mint(server: &Server, source: &str, count: usize) -> Vec<u64> {
+    let mut ids = Vec::new();
+    let mut connection = Resp::connect(&server.resp).unwrap();
+    while ids.len() < count {
+        connection.incr(source, (count - ids.len()).min(100), &mut ids).unwrap();
+    }
+    ids
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(copied.success());
+}
+
+#[test]
+fn a_folder_in_use_is_refused() {
+    let folder = Folder::new("in-use");
+    let server = serve(folder.path());
+    let output = refused(folder.path());
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("lock"), "{}", said(&output));
+    mint(&server, "default", 10);
+}
+
+#[test]
+fn a_copied_folder_is_refused_here_and_elsewhere_with_a_way_out() {
+    let folder = Folder::new("copied");
+    let (home, elsewhere, backup) =
+        (folder.join("home"), folder.join("elsewhere"), folder.join("backup"));
+    let server = serve(&home);
+    mint(&server, "default", 100);
+    mint(&server, "numbers", 100);
+    copy(&home, &elsewhere);
+    copy(&home, &backup);
+    // At another path, while the first serves.
+    let output = refused(&elsewhere);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("fast-forward"), "{}", said(&output));
+    // At the same path, in place of the first.
+    server.kill();
+    fs::remove_dir_all(&home).unwrap();
+    copy(&backup, &home);
+    let output = refused(&home);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("fast-forward"), "{}", said(&output));
+}
+
+#[test]
+fn a_database_restored_alone_is_refused_until_it_is_moved_forward() {
+    let folder = Folder::new("restored");
+    let home = folder.join("home");
+    let server = serve(&home);
+    let early = mint(&server, "numbers", 10);
+    assert_eq!(server.stop(), 0);
+    let old = folder.join("old.db");
+    fs::copy(home.join("snowmint.db"), &old).unwrap();
+    let server = serve(&home);
+    let seen = mint(&server, "numbers", 5_000);
+    server.kill();
+    // Only the database goes back; the journal remembers.
+    fs::copy(&old, home.join("snowmint.db")).unwrap();
+    for side in ["snowmint.db-wal", "snowmint.db-shm"] {
+        let _ = fs::remove_file(home.join(side));
+    }
+    let output = refused(&home);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("fast-forward"), "{}", said(&output));
+
+    let forward =
+        snowmint().args(["worker", "fast-forward", "--data-dir"]).arg(&home).output().unwrap();
+    assert!(forward.status.success(), "{}", said(&forward));
+    // Numbers go on at once, above everything that was given out. Workers wait until the clock has
+    // passed what any forgotten lease may have held.
+    let server = Server::start(&["--data-dir", home.to_str().unwrap()], &[]);
+    let later = mint(&server, "numbers", 1_000);
+    assert!(later.iter().all(|id| !seen.contains(id) && !early.contains(id)));
+    let status = curl(&["-o", "/dev/null", "-w", "%{http_code}", &server.url("/readyz")]);
+    assert_eq!(status, "503");
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_a_clear_error() {
+    let folder = Folder::new("cannot");
+    let file = folder.join("file");
+    fs::write(&file, "not a folder").unwrap();
+    let output = refused(&file);
+    assert!(matches!(output.status.code(), Some(2..=4)), "{}", said(&output));
+    assert!(said(&output).contains("file"), "{}", said(&output));
+}
+
+#[test]
+fn a_corrupt_database_is_refused_and_left_as_it_is() {
+    let folder = Folder::new("corrupt");
+    let home = folder.join("home");
+    let server = serve(&home);
+    mint(&server, "default", 10);
+    assert_eq!(server.stop(), 0);
+    let garbage = "garbage ".repeat(2_000);
+    fs::write(home.join("snowmint.db"), &garbage).unwrap();
+    let output = refused(&home);
+    assert!(matches!(output.status.code(), Some(3 | 4)), "{}", said(&output));
+    assert!(said(&output).contains("snowmint.db"), "{}", said(&output));
+    assert_eq!(fs::read_to_string(home.join("snowmint.db")).unwrap(), garbage);
+}

@@ -1,0 +1,181 @@
+//! A `snowmint serve` of one's own.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Generous: these machines are noisy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn snowmint() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_snowmint"));
+    // What the person who runs the tests has set must not matter.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SNOWMINT_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A folder of one's own, gone at the end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("snowmint-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running server, killed when it is dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) http: String,
+    pub(crate) resp: String,
+}
+
+impl Server {
+    /// Starts `serve` on free ports with these arguments, and waits until it listens.
+    pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::try_start(arguments, environment).unwrap_or_else(|output| {
+            panic!(
+                "serve ended with {}: {}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            )
+        })
+    }
+
+    /// The same; what it said, when it ended instead.
+    pub(crate) fn try_start(
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self, Output> {
+        let mut command = snowmint();
+        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]).args(arguments);
+        command.envs(environment.iter().copied()).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let Some(ports) = line.trim().strip_prefix("listening ") else {
+            return Err(child.wait_with_output().unwrap());
+        };
+        // What it logs must not fill the pipe.
+        let mut stderr = child.stderr.take().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        let port = |name: &str| {
+            let mut words = ports.split(' ');
+            words.find_map(|word| word.strip_prefix(name)).unwrap().to_owned()
+        };
+        Ok(Self { child, http: port("http="), resp: port("resp=") })
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.http)
+    }
+
+    pub(crate) fn resp_port(&self) -> &str {
+        self.resp.rsplit(':').next().unwrap()
+    }
+
+    /// Waits until it says that it is ready.
+    pub(crate) fn ready(&self) {
+        let until = Instant::now() + PATIENCE;
+        while curl(&["-o", "/dev/null", "-w", "%{http_code}", &self.url("/readyz")]) != "200" {
+            assert!(Instant::now() < until, "never ready");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// `kill -TERM`, and the exit code.
+    pub(crate) fn stop(mut self) -> i32 {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap_or(-1);
+            }
+            assert!(Instant::now() < until, "it does not stop");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs curl quietly and answers what it printed.
+pub(crate) fn curl(arguments: &[&str]) -> String {
+    client("curl", &[&["-sS", "--max-time", "60"], arguments].concat())
+}
+
+/// Runs a client that must be there.
+pub(crate) fn client(name: &str, arguments: &[&str]) -> String {
+    let output = Command::new(name).args(arguments).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{name}: {error}; ci/setup installs it"));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A connection that speaks RESP.
+pub(crate) struct Resp(BufReader<TcpStream>);
+
+impl Resp {
+    pub(crate) fn connect(address: &str) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    /// Sends `count` times INCR in one go and reads the replies. Those that are no numbers are left
+    /// out; an error ends it with what was read.
+    pub(crate) fn incr(
+        &mut self,
+        source: &str,
+        count: usize,
+        ids: &mut Vec<u64>,
+    ) -> std::io::Result<()> {
+        let request = format!("*2\r\n$4\r\nINCR\r\n${}\r\n{source}\r\n", source.len());
+        self.0.get_mut().write_all(request.repeat(count).as_bytes())?;
+        let mut line = String::new();
+        for _ in 0..count {
+            line.clear();
+            if self.0.read_line(&mut line)? == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            if let Some(number) = line.strip_prefix(':') {
+                ids.push(number.trim().parse().unwrap());
+            }
+        }
+        Ok(())
+    }
+}
