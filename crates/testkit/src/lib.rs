@@ -1,4 +1,5 @@
-//! What tests of several crates share: the contract that every store must keep.
+//! What tests of several crates share: the contract that every store must keep, and a simulated world.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 pub mod contract;
+pub mod sim;

@@ -156,7 +156,8 @@ impl Held {
             return Ok(());
         }
         let group_size = u64::from(self.pool.group.max(1));
-        for group in self.groups.values_mut().filter(|group| group.minter.is_none()) {
+        let needed = |group: &&mut Group| group.minter.is_none() && !group.sources.is_empty();
+        for group in self.groups.values_mut().filter(needed) {
             let ends = std::mem::take(&mut group.ends);
             let slots: Vec<_> = windows
                 .iter()
@@ -186,6 +187,11 @@ impl Held {
         for minter in self.groups.values().filter_map(|group| group.minter.as_ref()) {
             minter.extend_to(index, until);
         }
+    }
+
+    /// Whether no source mints from it.
+    pub(super) fn is_unused(&self) -> bool {
+        self.groups.values().all(|group| group.sources.is_empty())
     }
 
     /// Closes a group's generator, so that another can follow it.
@@ -237,7 +243,7 @@ impl Held {
 
     /// Why the lease cannot be minted from, if it cannot.
     pub(super) fn not_ready(&self, now: Now) -> Option<String> {
-        if self.groups.is_empty() {
+        if self.is_unused() {
             return None;
         }
         let windows = self.machine.windows();

@@ -205,6 +205,7 @@ impl Node {
         let wait_ms = self.core().settings.open_wait_ms;
         let name = &inner.name;
         tokio::select! {
+            biased;
             answer = answer => answer.unwrap_or_else(|_| Err(node_closed())),
             () = self.core().around.timer.sleep_ms(wait_ms) => {
                 let reasons = self.readiness().reasons.join("; ");

@@ -343,3 +343,23 @@ async fn a_closed_segment_source_gives_its_tail_back() {
         node.close().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_worker_number_that_no_source_needs_any_more_is_given_back() {
+    let world = World::new();
+    let node = world.open().await;
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let source = node.source("orders").await.unwrap();
+    let mut seen = HashSet::new();
+    for policy in ["borrow", "hold", "borrow", "hold"] {
+        let altered = spec(&format!(r#"{{"on_rollback":"{policy}"}}"#));
+        node.alter("orders", &altered, None).await.unwrap();
+        world.pass(1_000).await;
+        for _ in 0..100 {
+            assert!(seen.insert(source.try_mint().unwrap()));
+        }
+        let live = node.workers().await.unwrap().iter().filter(|slot| slot.live).count();
+        assert_eq!(live, 1, "{policy}: a source that borrows has a number of its own");
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+    }
+}

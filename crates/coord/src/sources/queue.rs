@@ -79,6 +79,7 @@ async fn keep_filled(
     let schedule_ms = prefill.plan().schedule_ms;
     loop {
         tokio::select! {
+            biased;
             () = prefill.needed() => {}
             () = around.timer.sleep_ms(schedule_ms.unwrap_or(0)), if schedule_ms.is_some() => {}
         }

@@ -173,6 +173,7 @@ impl SourceInner {
         let deadline = timer.elapsed().saturating_add(within_ms);
         while prefill.stats().tail == 0 && deadline.since(timer.elapsed()) > 0 {
             tokio::select! {
+                biased;
                 () = prefill.filled().notified() => {}
                 () = timer.sleep_ms(1) => {}
             }
@@ -258,6 +259,7 @@ impl SourceInner {
                 }
                 // Filled in between or not: look again soon.
                 tokio::select! {
+                    biased;
                     () = prefill.filled().notified() => {}
                     () = timer.sleep_ms(left_ms.min(WINDOW_WAIT_MS)) => {}
                 }

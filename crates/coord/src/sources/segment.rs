@@ -181,6 +181,7 @@ impl SegmentSource {
                 return Err(self.last_error(seen).unwrap_or(dry));
             }
             tokio::select! {
+                biased;
                 () = &mut fetched => {}
                 () = self.around.timer.sleep_ms(left_ms) => {}
             }

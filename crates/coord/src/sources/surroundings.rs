@@ -75,6 +75,7 @@ impl Surroundings {
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         tokio::select! {
+            biased;
             answer = call => answer,
             () = self.timer.sleep_ms(self.store_call_ms) => {
                 let what = format!("an answer of the store within {} ms", self.store_call_ms);
@@ -90,6 +91,7 @@ impl Surroundings {
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         tokio::select! {
+            biased;
             answer = call => answer,
             () = self.timer.sleep_ms(within_ms) => {
                 let what = format!("an answer within {within_ms} ms");

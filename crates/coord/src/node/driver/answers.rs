@@ -1,7 +1,7 @@
 //! What comes back to the loop: the store's and the journal's answers.
 
 use super::super::entry::{Compared, Entered};
-use super::super::lease::LeaseKey;
+use super::super::lease::{Held, LeaseKey};
 use super::super::record::{JournalMark, Written};
 use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage};
 use crate::error::{Error, ErrorKind, Result};
@@ -53,6 +53,11 @@ impl Driver {
                 }
             }
             Done::Journal(written) => self.journal_written(now, written),
+            Done::Released(answer) => {
+                if let Err(error) = answer {
+                    tracing::warn!(%error, "a worker number stays held until this node ends");
+                }
+            }
             Done::Catalog(answer) => {
                 self.catalog_busy = false;
                 if let Err(error) = answer {
@@ -200,15 +205,18 @@ impl Driver {
 
     /// Closes all generators, and remembers what they have taken.
     pub(super) fn shut_all(&mut self, why: &Error) -> Vec<Release> {
-        let mut releases = Vec::new();
-        for held in self.leases.values_mut() {
-            let (known, release) = held.close(why);
-            self.past.retain(|past| {
-                known.iter().all(|new| new.pool != past.pool || new.slot != past.slot)
-            });
-            self.past.extend(known);
-            releases.extend(release);
-        }
+        let mut leases = std::mem::take(&mut self.leases);
+        let releases = leases.values_mut().flat_map(|held| self.shut(held, why)).collect();
+        self.leases = leases;
+        releases
+    }
+
+    /// Closes the generators of one lease, and remembers what they have taken.
+    pub(super) fn shut(&mut self, held: &mut Held, why: &Error) -> Vec<Release> {
+        let (known, releases) = held.close(why);
+        self.past
+            .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));
+        self.past.extend(known);
         releases
     }
 }

@@ -49,6 +49,7 @@ enum Done {
     Extended { member: Incarnation, items: Vec<(LeaseKey, Extend)>, answers: Vec<Result<Extended>> },
     Journal(Written),
     Catalog(Result<()>),
+    Released(Result<()>),
 }
 
 /// Where the node stands with the store.
@@ -124,7 +125,10 @@ impl Driver {
             let now = self.now();
             self.look(now);
             let wait_ms = self.wait_ms(now);
+            // In order, here and wherever a node waits: a simulation repeats exactly. The loop looks at
+            // everything that is due each time round, so nothing can be kept waiting.
             tokio::select! {
+                biased;
                 command = self.commands.recv() => match command {
                     Some(Command::Attach { source, reply }) => self.attach(&source, reply),
                     Some(Command::Close { reply }) => {

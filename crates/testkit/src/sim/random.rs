@@ -1,0 +1,44 @@
+//! The one source of chance in a simulation: everything follows from its seed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// SplitMix64. Clones share the state, so that the order of questions is part of the run.
+#[derive(Clone, Debug)]
+pub(super) struct Chance {
+    state: Arc<Mutex<u64>>,
+}
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { state: Arc::new(Mutex::new(seed)) }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = *state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number below `end`, which is at least 1.
+    pub(super) fn below(&self, end: u64) -> u64 {
+        self.number() % end.max(1)
+    }
+
+    /// A number from `from` to `to`, both included.
+    pub(super) fn between(&self, from: u64, to: u64) -> u64 {
+        from + self.below(to - from + 1)
+    }
+
+    /// True in `percent` of a hundred cases.
+    pub(super) fn percent(&self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(super) fn pick<'a, T>(&self, items: &'a [T]) -> Option<&'a T> {
+        let index = usize::try_from(self.below(items.len() as u64)).ok()?;
+        items.get(index)
+    }
+}

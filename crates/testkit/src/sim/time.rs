@@ -1,0 +1,72 @@
+//! Elapsed time that moves when the simulation says so, and wakes sleepers in a fixed order.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use snowmint_coord::Timer;
+use snowmint_core::ElapsedMillis;
+use tokio::sync::oneshot;
+
+/// True time, the same for all nodes. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TrueTime {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    now_ms: u64,
+    /// Sleepers by deadline, and by who came first.
+    sleepers: BTreeMap<(u64, u64), oneshot::Sender<()>>,
+    count: u64,
+}
+
+impl TrueTime {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        self.state().now_ms
+    }
+
+    /// Time passes up to the next deadline, and no further than `end_ms`. Its sleepers wake.
+    pub(super) fn pass_until(&self, end_ms: u64) -> u64 {
+        let mut state = self.state();
+        // Sleepers that were dropped keep nobody from sleeping on.
+        state.sleepers.retain(|_, sleeper| !sleeper.is_closed());
+        let next = state.sleepers.keys().next().map_or(end_ms, |(deadline, _)| *deadline);
+        state.now_ms = state.now_ms.max(next.min(end_ms));
+        let now_ms = state.now_ms;
+        let later = state.sleepers.split_off(&(now_ms + 1, 0));
+        let due = std::mem::replace(&mut state.sleepers, later);
+        drop(state);
+        for (_, sleeper) in due {
+            let _ = sleeper.send(());
+        }
+        now_ms
+    }
+}
+
+#[async_trait]
+impl Timer for TrueTime {
+    fn elapsed(&self) -> ElapsedMillis {
+        ElapsedMillis::new(self.now_ms())
+    }
+
+    async fn sleep_ms(&self, ms: u64) {
+        if ms == 0 {
+            return tokio::task::yield_now().await;
+        }
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut state = self.state();
+            state.count += 1;
+            let place = (state.now_ms.saturating_add(ms), state.count);
+            state.sleepers.insert(place, sender);
+        }
+        // The sender is only dropped with the simulation.
+        let _ = receiver.await;
+    }
+}
