@@ -156,7 +156,7 @@ fn a_data_directory_has_one_server() {
 }
 
 #[test]
-fn a_store_that_went_back_is_refused_until_it_is_moved_forward() {
+fn a_store_that_went_backwards_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let (data_dir, aside) = (directory.path().join("data"), directory.path().join("aside"));
     std::fs::create_dir_all(&aside).unwrap();

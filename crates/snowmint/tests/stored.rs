@@ -164,7 +164,7 @@ async fn what_is_no_store_is_said() {
 }
 
 #[test]
-fn without_a_runtime_everything_works_and_no_thread_outlives_the_handles() {
+fn no_surprise_in_the_embedding_process() {
     let dir = TempDir::new();
     let threads = || std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(0);
     let named = || {

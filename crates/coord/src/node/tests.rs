@@ -8,6 +8,7 @@ use super::*;
 use crate::memory::MemoryStore;
 use crate::sources::{Decoded, Values};
 use crate::spec::Span;
+use crate::store::FastForward;
 use crate::timer::{ManualTimer, Timer};
 
 /// 2026-06-01T00:00:00Z, well inside the default layout.
@@ -157,6 +158,30 @@ async fn the_window_is_kept_ahead_and_readiness_with_it() {
         source.try_mint().unwrap();
         assert!(node.readiness().ready, "{:?}", node.readiness());
     }
+}
+
+#[tokio::test]
+async fn readiness_is_earned_and_lost() {
+    let world = World::new();
+    let node = world.open().await;
+    assert!(!node.readiness().ready, "nothing was granted yet");
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let source = node.source("orders").await.unwrap();
+    settle().await;
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+    let before = source.try_mint().unwrap();
+    // An operator moves every slot a minute ahead, and so takes ours away.
+    let marks_at_least = Mark::from(START.saturating_add(60_000));
+    let forward = FastForward { marks_at_least, ..FastForward::default() };
+    world.handle().fast_forward(&forward).await.unwrap();
+    world.pass(40_000).await;
+    assert!(!node.readiness().ready);
+    assert!(!node.readiness().reasons.is_empty());
+    assert!(source.try_mint().is_err(), "nothing is minted on hope");
+    // The clock reaches the marks: ready again by itself.
+    world.pass(60_000).await;
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+    assert!(source.try_mint().unwrap() > before);
 }
 
 #[tokio::test]
