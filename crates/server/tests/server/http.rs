@@ -282,7 +282,8 @@ async fn unsent_ids_are_bounded() {
     let refused = soon(async {
         loop {
             let answer = server.get("/v1/ids/default?count=1000000").await;
-            if answer.status != 200 {
+            // A busy machine may not mint a million within the wait of one request: another refusal.
+            if answer.status != 200 && answer.code() != "tick_full" {
                 return answer;
             }
         }
