@@ -162,6 +162,39 @@ pub struct MemberInfo {
     pub live: bool,
 }
 
+/// All that a store keeps about one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberRow {
+    /// Who.
+    pub member: Member,
+    /// What it said last.
+    pub presence: Presence,
+    /// When it joined, by the clock that the store goes by.
+    pub joined_at: UnixMillis,
+    /// When it last renewed, by the clock that the store goes by.
+    pub renewed_at: UnixMillis,
+}
+
+impl MemberRow {
+    /// The row as others see it at `now`.
+    #[must_use]
+    pub fn info(&self, now: UnixMillis) -> MemberInfo {
+        MemberInfo {
+            member: self.member.clone(),
+            presence: self.presence,
+            joined_at: self.joined_at,
+            renewed_at: self.renewed_at,
+            live: Presence::live(self.presence.ttl_ms, self.renewed_at, now),
+        }
+    }
+
+    /// Whether the row serves nobody any more, if the member holds no slot.
+    #[must_use]
+    pub const fn forgettable(&self, now: UnixMillis) -> bool {
+        Presence::forgettable(self.presence.ttl_ms, self.renewed_at, now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,8 @@
 //! | URL | feature | |
 //! |---|---|---|
 //! | `sqlite:PATH` | `sqlite` (default) | one file, shared by the processes of one machine |
+//! | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | `postgres` | a PostgreSQL server, from version 12 |
+//! | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | `mysql` | a MySQL server from version 8, or MariaDB from 10.5 |
 //! | `memory:` | always | for tests, and for IDs that need not outlive the process |
 
 use std::sync::Arc;
@@ -14,11 +16,24 @@ use std::sync::Arc;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Error, MemoryStore, Result, Store};
 
+#[cfg(feature = "mysql")]
+pub mod mysql;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod verbs;
 
 /// All stores by scheme, with the feature that builds them in.
-const SCHEMES: &[(&str, Option<&str>)] = &[("sqlite", Some("sqlite")), ("memory", None)];
+const SCHEMES: &[(&str, Option<&str>)] = &[
+    ("sqlite", Some("sqlite")),
+    ("postgres", Some("postgres")),
+    ("mysql", Some("mysql")),
+    ("memory", None),
+];
 
 /// Opens the store at `url` for one namespace, and makes it if there is none yet.
 ///
@@ -33,6 +48,14 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     match scheme {
         "sqlite" => open_sqlite(rest, namespace).await,
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => postgres::open(url, namespace).await,
+        #[cfg(not(feature = "postgres"))]
+        "postgres" | "postgresql" => Err(not_built_in("postgres")),
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => mysql::open(url, namespace).await,
+        #[cfg(not(feature = "mysql"))]
+        "mysql" | "mariadb" => Err(not_built_in("mysql")),
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new(namespace)?)),
         "memory" => Err(Error::invalid(
             OPEN,
@@ -48,13 +71,18 @@ const OPEN: &str = "open store";
 async fn open_sqlite(path: &str, namespace: &str) -> Result<Arc<dyn Store>> {
     // `sqlite://PATH` is what other programs write; the path begins after the slashes.
     let path = path.strip_prefix("//").unwrap_or(path);
-    Ok(Arc::new(sqlite::SqliteStore::open(path.as_ref(), namespace).await?))
+    sqlite::open(path.as_ref(), namespace).await
 }
 
 #[cfg(not(feature = "sqlite"))]
 async fn open_sqlite(_path: &str, _namespace: &str) -> Result<Arc<dyn Store>> {
-    let what = "this program was built without feature `sqlite`, which sqlite: needs".into();
-    Err(Error::new(OPEN, snowmint_coord::ErrorKind::Unsupported { what }))
+    Err(not_built_in("sqlite"))
+}
+
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "mysql")))]
+fn not_built_in(scheme: &str) -> Error {
+    let what = format!("this program was built without feature `{scheme}`, which {scheme}: needs");
+    Error::new(OPEN, snowmint_coord::ErrorKind::Unsupported { what })
 }
 
 fn unknown_scheme(url: &str) -> String {

@@ -27,7 +27,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "url",
-                "sqlite:PATH or memory: (which forgets everything and needs --ephemeral). Empty: sqlite:DIR/snowmint.db in server.data_dir.",
+                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, or memory: (which forgets everything and needs --ephemeral). Empty: sqlite:DIR/snowmint.db in server.data_dir.",
             ),
             ("namespace", "What separates two users of one store."),
         ],

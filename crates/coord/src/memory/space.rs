@@ -11,7 +11,7 @@ use crate::lease::{
     ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotInfo, SlotRow, decide_extend,
     decide_release, forwarded, given_up, never_claimed, slot_info,
 };
-use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
+use crate::member::{self, Incarnation, Member, MemberInfo, MemberRow, Presence};
 use crate::pool::{Choice, Ground, Pool, choose, leases};
 use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back, decide_reserve};
 use crate::store::FastForward;
@@ -25,30 +25,11 @@ pub(super) struct Space {
     pub(super) definitions: BTreeMap<String, Definition>,
 }
 
-struct MemberRow {
-    member: Member,
-    presence: Presence,
-    joined_at: UnixMillis,
-    renewed_at: UnixMillis,
-}
-
 struct PoolRows {
     pool: Pool,
     /// In a pool without reuse, the first number that nobody had.
     next: u64,
     rows: BTreeMap<u64, SlotRow>,
-}
-
-impl MemberRow {
-    fn info(&self, now: UnixMillis) -> MemberInfo {
-        MemberInfo {
-            member: self.member.clone(),
-            presence: self.presence,
-            joined_at: self.joined_at,
-            renewed_at: self.renewed_at,
-            live: Presence::live(self.presence.ttl_ms, self.renewed_at, now),
-        }
-    }
 }
 
 impl Space {
@@ -58,10 +39,8 @@ impl Space {
         self.members.insert(member.incarnation, row);
         let rows = self.pools.values().flat_map(|pool| pool.rows.values());
         let holders: HashSet<Incarnation> = rows.filter_map(|row| row.holder).collect();
-        self.members.retain(|incarnation, row| {
-            holders.contains(incarnation)
-                || !Presence::forgettable(row.presence.ttl_ms, row.renewed_at, now)
-        });
+        self.members
+            .retain(|incarnation, row| holders.contains(incarnation) || !row.forgettable(now));
     }
 
     pub(super) fn renew(

@@ -1,4 +1,4 @@
-//! Why a verb did not do what it was asked, and what SQLite's errors mean.
+//! What SQLite's errors mean.
 
 use std::path::Path;
 
@@ -8,29 +8,6 @@ use super::file::BUSY_TIMEOUT_MS;
 
 /// When somebody who found the file busy may try again, in milliseconds.
 const BUSY_RETRY_MS: u64 = 20;
-
-/// Why a verb did not do what it was asked.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// By a rule; the connection is fine.
-    Refused(ErrorKind),
-    /// By SQLite.
-    Sqlite(sqlx::Error),
-    /// A value in the file is not what was written.
-    Damaged(String),
-}
-
-impl From<ErrorKind> for Failure {
-    fn from(kind: ErrorKind) -> Self {
-        Self::Refused(kind)
-    }
-}
-
-impl From<sqlx::Error> for Failure {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
 
 pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(primary_code(error), Some(5 | 6))
@@ -42,16 +19,9 @@ fn primary_code(error: &sqlx::Error) -> Option<u32> {
     code.parse::<u32>().ok().map(|extended| extended & 0xff)
 }
 
-/// Says a failure in the words of the domain.
-pub(super) fn explain(op: &'static str, path: &Path, failure: Failure) -> Error {
+/// Says SQLite's error in the words of the domain.
+pub(super) fn explain(op: &'static str, path: &Path, error: sqlx::Error) -> Error {
     let what = path.display().to_string();
-    let error = match failure {
-        Failure::Refused(kind) => return Error::new(op, kind),
-        Failure::Damaged(found) => {
-            return Error::new(op, ErrorKind::Corrupt { what: format!("{what} ({found})") });
-        }
-        Failure::Sqlite(error) => error,
-    };
     let kind = match (&error, primary_code(&error)) {
         (_, Some(5 | 6)) => {
             let what = format!("{what}, kept busy by other writers for {BUSY_TIMEOUT_MS} ms,");

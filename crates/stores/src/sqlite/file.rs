@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use snowmint_coord::{BootTimer, Error, ErrorKind, Result, Timer, random};
+use async_trait::async_trait;
+use snowmint_coord::{BootTimer, Capabilities, Error, ErrorKind, Result, Timer, random};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Row};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::failure::{Failure, explain, is_busy};
+use super::failure::{explain, is_busy};
 use super::schema;
-use super::tx::{Answer, Tx};
+use super::session::{Answer, SqliteSession, went_back};
+use crate::sql::{Session as _, Tx};
+use crate::verbs::{Access, Backend, Failure};
 
 /// How long one statement waits for the writers of other processes.
 pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;
@@ -22,17 +24,15 @@ const OPEN_RETRY_MS: u64 = 20;
 
 /// One namespace in a SQLite file, and this handle's connection to it.
 #[derive(Debug)]
-pub(super) struct File {
-    pub(super) namespace: String,
-    pub(super) path: PathBuf,
+pub(crate) struct File {
+    namespace: String,
+    path: PathBuf,
     pages_max: Option<u32>,
     state: Arc<Mutex<State>>,
-    /// The highest number of writes that this handle has seen. Touched under the lock on `state`.
-    pub(super) writes_seen: AtomicU64,
 }
 
 #[derive(Debug)]
-pub(super) enum State {
+pub(crate) enum State {
     Open(Live),
     /// Lost, and to be made anew by the next verb.
     Broken,
@@ -40,7 +40,7 @@ pub(super) enum State {
 }
 
 #[derive(Debug)]
-pub(super) struct Live {
+pub(crate) struct Live {
     pub(super) connection: SqliteConnection,
     /// Which file it is, whatever the path names later.
     file_id: Option<FileId>,
@@ -49,56 +49,31 @@ pub(super) struct Live {
 }
 
 impl File {
-    pub(super) async fn open(
-        path: &Path,
-        namespace: &str,
-        pages_max: Option<u32>,
-    ) -> Result<Arc<Self>> {
+    pub(super) async fn open(path: &Path, namespace: &str, pages_max: Option<u32>) -> Result<Self> {
         let path = absolute(path)?;
         let new_id = random::incarnation()?.to_string();
         let begun = BootTimer.elapsed();
         let live = loop {
             match Live::open(path.clone(), pages_max, Some(new_id.clone())).await {
                 Ok(live) => break live,
-                Err(Failure::Sqlite(error))
+                Err(Failure::Backend(error))
                     if is_busy(&error) && BootTimer.elapsed().since(begun) < BUSY_TIMEOUT_MS =>
                 {
                     BootTimer.sleep_ms(OPEN_RETRY_MS).await;
                 }
-                Err(failure) => return Err(explain("open store", &path, failure)),
+                Err(failure) => return Err(said("open store", &path, failure)),
             }
         };
         let state = Arc::new(Mutex::new(State::Open(live)));
-        let writes_seen = AtomicU64::new(0);
-        Ok(Arc::new(Self { namespace: namespace.into(), path, pages_max, state, writes_seen }))
+        Ok(Self { namespace: namespace.into(), path, pages_max, state })
     }
 
-    /// Begins a consistent read.
-    pub(super) async fn read(self: &Arc<Self>, op: &'static str) -> Result<Tx> {
-        self.begin(op, "BEGIN", true).await
-    }
-
-    /// Begins the atomic step of a verb that writes: no other writer until it ends.
-    pub(super) async fn write(self: &Arc<Self>, op: &'static str) -> Result<Tx> {
-        self.begin(op, "BEGIN IMMEDIATE", true).await
-    }
-
-    /// As [`write`](Self::write), on a store that went back too: for the operator's way out.
-    pub(super) async fn write_after_going_back(self: &Arc<Self>, op: &'static str) -> Result<Tx> {
-        self.begin(op, "BEGIN IMMEDIATE", false).await
-    }
-
-    async fn begin(
-        self: &Arc<Self>,
-        op: &'static str,
-        begin: &'static str,
-        refuse_if_went_back: bool,
-    ) -> Result<Tx> {
+    /// The connection, opened again if it was lost.
+    async fn connected(&self) -> Result<OwnedMutexGuard<State>, Failure<sqlx::Error>> {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         match &*state {
             State::Closed => {
-                let what = self.path.display().to_string();
-                return Err(Error::new(op, ErrorKind::Closed { what }));
+                return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
             }
             // Written to now, a file that was replaced or removed would take the change with it.
             // Stale rows are looked at again, as somebody may have moved them forward.
@@ -112,34 +87,79 @@ impl File {
         if matches!(*state, State::Broken) {
             // Opening would say no more than that it cannot; making a new file would forget all.
             if !self.path.exists() {
-                let what = format!("{} (the file is gone)", self.path.display());
-                return Err(Error::new(op, ErrorKind::Unavailable { what }));
+                let what = format!("{} (the file is gone)", self.label());
+                return Err(Failure::Refused(ErrorKind::Unavailable { what }));
             }
             tracing::warn!(file = %self.path.display(), "opening the store's file again");
-            let live = Live::open(self.path.clone(), self.pages_max, None)
-                .await
-                .map_err(|failure| explain(op, &self.path, failure))?;
-            *state = State::Open(live);
+            *state = State::Open(Live::open(self.path.clone(), self.pages_max, None).await?);
         }
-        Tx::begin(state, Arc::clone(self), op, begin, refuse_if_went_back).await
+        Ok(state)
+    }
+}
+
+#[async_trait]
+impl Backend for File {
+    type Rows = Tx<SqliteSession>;
+
+    fn capabilities(&self) -> Capabilities {
+        super::CAPABILITIES
     }
 
-    pub(super) async fn close(&self) -> Result<()> {
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn label(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
+        let begin = match access {
+            Access::Read => "BEGIN",
+            Access::Write | Access::Forward => "BEGIN IMMEDIATE",
+        };
+        let session = SqliteSession::begin(self.connected().await?, begin).await?;
+        if let Some(counts) = session.stale_rows().filter(|_| access != Access::Forward) {
+            session.roll_back().await?;
+            return Err(went_back(&self.label(), counts));
+        }
+        Tx::begin(session, &self.namespace, "SELECT id, writes FROM snowmint_store", false).await
+    }
+
+    fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
+        explain(op, &self.path, error)
+    }
+
+    async fn close(&self) -> Result<()> {
         let mut state = self.state.lock().await;
         match std::mem::replace(&mut *state, State::Closed) {
-            State::Open(live) => live
-                .connection
-                .close()
-                .await
-                .map_err(|error| explain("close", &self.path, Failure::Sqlite(error))),
+            State::Open(live) => {
+                live.connection.close().await.map_err(|error| explain("close", &self.path, error))
+            }
             State::Broken | State::Closed => Ok(()),
         }
     }
 }
 
+/// Says why the file cannot be opened.
+fn said(op: &'static str, path: &Path, failure: Failure<sqlx::Error>) -> Error {
+    match failure {
+        Failure::Refused(kind) => Error::new(op, kind),
+        Failure::Damaged(found) => {
+            let what = format!("{} ({found})", path.display());
+            Error::new(op, ErrorKind::Corrupt { what })
+        }
+        Failure::Backend(error) => explain(op, path, error),
+    }
+}
+
 impl Live {
-    /// Boxed for the reason that [`Tx::run`] is.
-    fn open(path: PathBuf, pages_max: Option<u32>, make: Option<String>) -> Answer<'static, Self> {
+    /// Boxed for the reason that [`Answer`] gives.
+    fn open(
+        path: PathBuf,
+        pages_max: Option<u32>,
+        make: Option<String>,
+    ) -> Answer<'static, Result<Self, Failure<sqlx::Error>>> {
         let mut options = SqliteConnectOptions::new()
             .filename(&path)
             .create_if_missing(make.is_some())

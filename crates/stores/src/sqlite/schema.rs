@@ -1,9 +1,13 @@
 //! The tables, and how older files come to have them.
 
+use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
-use super::failure::Failure;
 use snowmint_coord::ErrorKind;
+
+use super::session::SqliteSession;
+use crate::sql::{Session as _, counted_changes as query};
+use crate::verbs::Failure;
 
 /// What each version of the tables adds to the one before. Never change an entry that was
 /// released; append.
@@ -82,7 +86,7 @@ pub(super) async fn prepare(
     connection: &mut SqliteConnection,
     path: String,
     new_id: String,
-) -> Result<(), Failure> {
+) -> Result<(), Failure<sqlx::Error>> {
     if version(connection).await? == newest() {
         return Ok(());
     }
@@ -133,15 +137,11 @@ pub(super) async fn prepare(
 /// The store's row counts them as well, and is part of every change. If the two differ, then some
 /// pages of the file are older than others: it was put back without the `-wal` file that belongs to
 /// it, and another one, newer, was found beside it.
-pub(super) async fn counted_changes(connection: &mut SqliteConnection) -> Result<i64, Failure> {
-    let counted = sqlx::query_scalar(
-        "SELECT (SELECT COALESCE(SUM(changes), 0) FROM snowmint_namespace)
-              + (SELECT COALESCE(SUM(changes), 0) FROM snowmint_pool)
-              + (SELECT COALESCE(SUM(changes), 0) FROM snowmint_slot)
-              + (SELECT COALESCE(SUM(changes), 0) FROM snowmint_source)",
-    )
-    .fetch_one(connection)
-    .await?;
+pub(super) async fn counted_changes(
+    connection: &mut SqliteConnection,
+) -> Result<i64, Failure<sqlx::Error>> {
+    let query = AssertSqlSafe(query(SqliteSession::INTEGER));
+    let counted = sqlx::query_scalar(query).fetch_one(connection).await?;
     Ok(counted)
 }
 
@@ -151,7 +151,7 @@ fn newest() -> i64 {
 }
 
 /// The version of the tables; 0 when there are none.
-async fn version(connection: &mut SqliteConnection) -> Result<i64, Failure> {
+async fn version(connection: &mut SqliteConnection) -> Result<i64, Failure<sqlx::Error>> {
     let table =
         "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'snowmint_schema'";
     let tables: i64 = sqlx::query_scalar(table).fetch_one(&mut *connection).await?;

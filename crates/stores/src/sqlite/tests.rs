@@ -1,7 +1,14 @@
 use std::path::PathBuf;
 
+use snowmint_coord::{
+    ClaimRequest, Definition, ErrorKind, FastForward, Lease, Mark, Member, NewDefinition, Presence,
+    Release, Reserve, Segment, SourceState, random,
+};
+use snowmint_core::UnixMillis;
+
 use super::*;
-use snowmint_coord::{ErrorKind, Mark};
+use crate::sql::Session as _;
+use crate::verbs::{Access, Backend as _, Rows as _};
 
 /// A folder that is removed with its contents.
 struct Folder(PathBuf);
@@ -25,15 +32,15 @@ impl Drop for Folder {
     }
 }
 
-async fn opened(folder: &Folder) -> SqliteStore {
-    SqliteStore::open(&folder.file(), "default").await.unwrap()
+async fn opened(folder: &Folder) -> Kept<File> {
+    open_with(&folder.file(), "default", None).await.unwrap()
 }
 
 fn source(name: &str, spec: &str) -> NewDefinition {
     NewDefinition { name: name.into(), spec: spec.into(), identity: "{}".into() }
 }
 
-async fn reserve_ten(store: &SqliteStore, source: &Definition) -> Result<Segment> {
+async fn reserve_ten(store: &Kept<File>, source: &Definition) -> Result<Segment> {
     let definition_version = source.version;
     let reserve = Reserve { source: source.name.clone(), length: 10, definition_version };
     store.reserve(&reserve).await
@@ -45,7 +52,7 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> &'static str {
 
 #[test]
 fn the_docs_show_the_capabilities() {
-    assert!(SqliteStore::CAPABILITIES.shown_in(include_str!("mod.rs")));
+    assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
 }
 
 #[tokio::test]
@@ -66,21 +73,21 @@ async fn what_was_answered_is_there_when_opened_again() {
 async fn impossible_paths_are_refused() {
     let folder = Folder::new();
     for path in ["", ":memory:", "a\0b"] {
-        assert_eq!(code(SqliteStore::open(Path::new(path), "default").await), "invalid", "{path}");
+        assert_eq!(code(open(Path::new(path), "default").await), "invalid", "{path}");
     }
     let missing = folder.0.join("nowhere/ids.db");
-    let refused = SqliteStore::open(&missing, "default").await.unwrap_err();
+    let refused = open(&missing, "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "unwritable");
     assert!(refused.to_string().contains("nowhere/ids.db"), "{refused}");
-    assert_eq!(code(SqliteStore::open(&folder.0, "default").await), "unwritable", "a folder");
+    assert_eq!(code(open(&folder.0, "default").await), "unwritable", "a folder");
     #[cfg(target_os = "linux")]
-    assert_eq!(code(SqliteStore::open(Path::new("/proc/ids.db"), "default").await), "unwritable");
+    assert_eq!(code(open(Path::new("/proc/ids.db"), "default").await), "unwritable");
 }
 
 #[tokio::test]
 async fn a_full_disk_is_said_and_loses_nothing() {
     let folder = Folder::new();
-    let store = SqliteStore::open_with(&folder.file(), "default", Some(30)).await.unwrap();
+    let store = open_with(&folder.file(), "default", Some(30)).await.unwrap();
     let orders = store.define(&source("orders", "{}")).await.unwrap();
     let bulk = "x".repeat(60_000);
     let mut kept = 0;
@@ -117,7 +124,7 @@ async fn damaged_files_are_refused_and_left_alone() {
     let cut = good[..good.len() / 2].to_vec();
     for (what, damaged) in [("header", overwritten), ("pages", torn), ("length", cut)] {
         std::fs::write(folder.file(), &damaged).unwrap();
-        let refused = SqliteStore::open(&folder.file(), "default").await.unwrap_err();
+        let refused = open(&folder.file(), "default").await.unwrap_err();
         assert_eq!(refused.kind().code(), "corrupt", "{what}: {refused:?}");
         assert!(refused.to_string().contains("ids.db"), "{refused}");
         assert_eq!(std::fs::read(folder.file()).unwrap(), damaged, "{what}: left alone");
@@ -130,11 +137,12 @@ async fn damaged_files_are_refused_and_left_alone() {
 async fn a_newer_file_is_refused() {
     let folder = Folder::new();
     let store = opened(&folder).await;
-    let mut tx = store.file.write("test").await.unwrap();
-    tx.run(sqlx::query("UPDATE snowmint_schema SET version = 99")).await.unwrap();
-    tx.end(Ok(((), true))).await.unwrap();
+    let mut rows = store.backend().begin(Access::Write).await.unwrap();
+    let newer = "UPDATE snowmint_schema SET version = 99";
+    rows.session.run(newer.into(), Vec::new()).await.unwrap();
+    rows.commit().await.unwrap();
     store.close().await.unwrap();
-    let refused = SqliteStore::open(&folder.file(), "default").await.unwrap_err();
+    let refused = open(&folder.file(), "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "unsupported");
     assert!(refused.to_string().contains("version 99"), "{refused}");
 }
@@ -272,9 +280,10 @@ async fn a_caller_that_goes_away_holds_nothing_up() {
     let other = opened(&folder).await;
     let orders = store.define(&source("orders", "{}")).await.unwrap();
     for _ in 0..20 {
-        let mut tx = store.file.write("test").await.unwrap();
-        tx.run(sqlx::query("UPDATE snowmint_source SET mark = 1000000")).await.unwrap();
-        drop(tx);
+        let mut rows = store.backend().begin(Access::Write).await.unwrap();
+        let far = "UPDATE snowmint_source SET mark = 1000000";
+        rows.session.run(far.into(), Vec::new()).await.unwrap();
+        drop(rows);
         reserve_ten(&other, &orders).await.unwrap();
         reserve_ten(&store, &orders).await.unwrap();
     }

@@ -66,6 +66,10 @@ async fn play(case: &Case, seed: u64) {
     for step in 0..STEPS {
         if case.goes_by_callers() {
             now = now.saturating_add(dice.roll(400));
+        } else {
+            // Far enough apart that both clocks see the same order.
+            case.pass_ms(2).await;
+            now = case.now().await;
         }
         clock.set(now);
         let verb = dice.roll(14);
@@ -129,7 +133,7 @@ async fn one_step(
         }
         5..=7 => {
             let items: Vec<Extend> =
-                (0..1 + dice.roll(3)).filter_map(|_| an_extend(dice, history, now)).collect();
+                (0..1 + dice.roll(3)).filter_map(|_| an_extend(case, dice, history, now)).collect();
             let (ours, theirs) = both!(extend(&items, now));
             let answers = ours.unwrap().into_iter().zip(theirs.unwrap());
             for ((ours, theirs), item) in answers.zip(&items) {
@@ -235,7 +239,7 @@ fn a_claim(dice: &mut Dice, member: Incarnation, owner: &str, now: UnixMillis) -
     }
 }
 
-fn an_extend(dice: &mut Dice, history: &History, now: UnixMillis) -> Option<Extend> {
+fn an_extend(case: &Case, dice: &mut Dice, history: &History, now: UnixMillis) -> Option<Extend> {
     let lease = dice.pick(&history.leases)?;
     let from = if dice.roll(2) == 0 { lease.mark } else { dice.pick(&history.marks)? };
     Some(Extend {
@@ -243,9 +247,17 @@ fn an_extend(dice: &mut Dice, history: &History, now: UnixMillis) -> Option<Exte
         slot: lease.slot,
         term: lease.term,
         from,
-        to: Mark::new(now.get() + dice.roll(1000)),
+        // Real time passes between the two answers where the store has a clock of its own: the
+        // limit is to lie far from both.
+        to: Mark::new(
+            now.get() + dice.roll(1000) * if case.goes_by_callers() { 1 } else { 36_000 },
+        ),
         request: dice.roll(6),
-        ahead_max_ms: (dice.roll(2) == 0).then_some(500),
+        ahead_max_ms: (dice.roll(2) == 0).then_some(if case.goes_by_callers() {
+            500
+        } else {
+            500 * 36_000 - 18_000
+        }),
     })
 }
 

@@ -1,0 +1,191 @@
+//! MySQL from version 8, and MariaDB from 10.5: one database for any number of machines.
+//!
+//! | capability | |
+//! |---|---|
+//! | whose clock | the store's |
+//! | durable on reply | yes |
+//! | safe over failover | no |
+//! | presence by | a record that is renewed |
+//!
+//! **Atomic step.** A verb that writes is one transaction that begins by locking the store's row,
+//! so writers queue up and each sees all that was committed before it. A verb that reads sees one
+//! snapshot. The tables are InnoDB's. A wait for the lock ends after ten seconds, and the server
+//! ends a session, and its transaction, whose client is silent for thirty.
+//!
+//! **Durability.** A server with `innodb_flush_log_at_trx_commit` other than 1 is refused: it can
+//! lose what it acknowledged. A promoted replica may lack what was acknowledged too, unless
+//! replication is synchronous: move the store forward after each failover (`snowmint worker
+//! fast-forward`). A promoted replica is not told from its primary yet.
+//!
+//! **Rights.** The tables are made by whoever opens the store first, who needs CREATE and INDEX;
+//! later, SELECT, INSERT, UPDATE and DELETE on them are enough.
+//!
+//! **URL.** `mysql://USER:PASSWORD@HOST:PORT/DATABASE?ssl-mode=VERIFY_IDENTITY&ssl-ca=FILE`;
+//! without `ssl-mode`, TLS is used where the server offers it and not verified.
+//!
+//! **A lost reply.** Whether a commit whose answer was lost has happened is not known; the verbs say
+//! how each may be repeated. Lost connections are made anew by the next verb.
+
+mod schema;
+mod session;
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
+use sqlx::Executor as _;
+use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
+
+use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, label};
+use crate::sql::{Tx, network};
+use crate::verbs::{Access, Backend, Failure, Kept};
+use session::MySqlSession;
+
+/// What MySQL can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    clock: ClockOf::Store,
+    durable_on_reply: true,
+    safe_over_failover: false,
+    presence: PresenceBy::Record,
+};
+
+/// The clock is read when the row is, not when the statement began to wait for it; sessions are in
+/// UTC, so that no hour comes twice.
+const READ: &str = "SELECT id, writes, CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(3)) * 1000) AS SIGNED)
+    FROM snowmint_store";
+
+/// What each session is set to: `wait_timeout` in seconds also ends a transaction whose client is
+/// silent.
+const TIMEOUTS: &str = "SET SESSION wait_timeout = 30, SESSION innodb_lock_wait_timeout = 10";
+const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+
+/// Connections that were idle this long are made anew: below `wait_timeout`.
+const IDLE_KEPT_MS: u64 = 20_000;
+
+/// One namespace in a database.
+#[derive(Debug)]
+struct MySql {
+    pool: MySqlPool,
+    namespace: String,
+    label: String,
+}
+
+/// Opens the store in the database at `url` for one namespace, and makes its tables if there are
+/// none.
+///
+/// # Errors
+/// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
+/// `Unwritable` without the rights; `Unsupported` when the server is set to lose what it
+/// acknowledged, or a newer Snowmint made the tables; `Unavailable` when it does not answer.
+pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+    const OPEN: &str = "open store";
+    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+    let label = label("MySQL", url);
+    // What the parser says may show the password.
+    let options = MySqlConnectOptions::from_str(url).map_err(|_| {
+        Error::invalid(OPEN, format!("{label}: no URL of the form mysql://USER@HOST:PORT/DATABASE"))
+    })?;
+    let pool = MySqlPoolOptions::new()
+        .max_connections(CONNECTIONS_MAX)
+        .acquire_timeout(Duration::from_millis(ACQUIRE_TIMEOUT_MS))
+        .idle_timeout(Duration::from_millis(IDLE_KEPT_MS))
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                connection.execute(TIMEOUTS).await?;
+                connection.execute(ISOLATION).await?;
+                Ok(())
+            })
+        })
+        .connect_lazy_with(options);
+    let store = MySql { pool, namespace: namespace.into(), label };
+    match schema::prepare(&store.pool, &store.label).await {
+        Ok(()) => Ok(Arc::new(Kept::new(store))),
+        Err(failure) => Err(network::said(OPEN, &store.label, failure, explain)),
+    }
+}
+
+#[async_trait]
+impl Backend for MySql {
+    type Rows = Tx<MySqlSession>;
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn label(&self) -> String {
+        self.label.clone()
+    }
+
+    async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
+        if self.pool.is_closed() {
+            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
+        }
+        let session = MySqlSession::begin(&self.pool, access).await?;
+        let query = match access {
+            Access::Read => READ.to_owned(),
+            Access::Write | Access::Forward => format!("{READ} FOR UPDATE"),
+        };
+        Tx::begin(session, &self.namespace, &query, true).await
+    }
+
+    fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
+        explain(op, &self.label, error)
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.pool.close().await;
+        Ok(())
+    }
+}
+
+/// Says MySQL's error in the words of the domain, by error number:
+/// <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>.
+fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
+    let number = error
+        .as_database_error()
+        .and_then(|error| error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>())
+        .map(sqlx::mysql::MySqlDatabaseError::number);
+    let what = label.to_owned();
+    let kind = match number {
+        None => return network::explain(op, label, error),
+        // Disk full, table full.
+        Some(1021 | 1114) => ErrorKind::StorageFull { what },
+        // No right to; read-only server, or transaction.
+        Some(1142 | 1143 | 1227 | 1290 | 1792 | 1836) => ErrorKind::Unwritable { what },
+        Some(1034 | 1035 | 1712) => ErrorKind::Corrupt { what },
+        Some(1049) => ErrorKind::Invalid { what: format!("{label} has no such database; make it") },
+        Some(1044 | 1045 | 1698) => {
+            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
+        }
+        // Too many connections, shut-down, lock wait, deadlock, killed, lost in the middle.
+        Some(1040 | 1053 | 1077 | 1152..=1161 | 1203 | 1205 | 1213 | 1226 | 1317 | 1927) => {
+            ErrorKind::Unavailable { what }
+        }
+        Some(_) => ErrorKind::Internal { what: format!("{label} refused a statement") },
+    };
+    Error::new(op, kind).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_docs_show_the_capabilities() {
+        assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+
+    #[tokio::test]
+    async fn a_bad_url_shows_no_password() {
+        let refused = open("mysql://root:secret@[bad/ids", "default").await.unwrap_err();
+        assert_eq!(refused.kind().code(), "invalid");
+        assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+    }
+}

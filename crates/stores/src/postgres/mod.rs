@@ -1,0 +1,188 @@
+//! PostgreSQL, from version 12: one database for any number of machines.
+//!
+//! | capability | |
+//! |---|---|
+//! | whose clock | the store's |
+//! | durable on reply | yes |
+//! | safe over failover | no |
+//! | presence by | a record that is renewed |
+//!
+//! **Atomic step.** A verb that writes is one transaction that begins by locking the store's row,
+//! so writers queue up and each sees all that was committed before it. A verb that reads sees one
+//! snapshot. Nobody holds the queue up for long: the server ends a transaction whose client is
+//! silent for five seconds, and a wait for the lock after ten.
+//!
+//! **Durability.** A server with `fsync` or `full_page_writes` off is refused. Each session asks
+//! for `synchronous_commit = on` at least. With replicas that lag, a promoted one may lack what was
+//! acknowledged: make one of them synchronous, or move the store forward after each failover
+//! (`snowmint worker fast-forward`). A promoted replica is not told from its primary yet.
+//!
+//! **Rights.** The tables are made in the first schema of the search path by whoever opens the store
+//! first, who needs CREATE there; later, SELECT, INSERT, UPDATE and DELETE on them are enough.
+//!
+//! **URL.** `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE`;
+//! without `sslmode`, TLS is used where the server offers it and not verified. Behind a pooler, use
+//! one that hands out sessions.
+//!
+//! **A lost reply.** Whether a commit whose answer was lost has happened is not known; the verbs say
+//! how each may be repeated. Lost connections are made anew by the next verb.
+
+mod schema;
+mod session;
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
+use sqlx::Executor as _;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+
+use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS, label};
+use crate::sql::{Tx, network};
+use crate::verbs::{Access, Backend, Failure, Kept};
+use session::PostgresSession;
+
+/// What PostgreSQL can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    clock: ClockOf::Store,
+    durable_on_reply: true,
+    safe_over_failover: false,
+    presence: PresenceBy::Record,
+};
+
+const READ: &str = "SELECT id, writes,
+    CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) FROM snowmint_store";
+
+/// The user, or the database, may have it off; what is stronger than `on` stays.
+const STRONGER: &str = "SELECT set_config('synchronous_commit', 'on', false)
+    WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+
+/// One namespace in a database.
+#[derive(Debug)]
+struct Postgres {
+    pool: PgPool,
+    namespace: String,
+    label: String,
+}
+
+/// Opens the store in the database at `url` for one namespace, and makes its tables if there are
+/// none.
+///
+/// # Errors
+/// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
+/// `Unwritable` without the rights; `Unsupported` when the server is set to lose what it
+/// acknowledged, or a newer Snowmint made the tables; `Unavailable` when it does not answer.
+pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+    const OPEN: &str = "open store";
+    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+    let label = label("PostgreSQL", url);
+    // What the parser says may show the password.
+    let options = PgConnectOptions::from_str(url).map_err(|_| {
+        Error::invalid(
+            OPEN,
+            format!("{label}: no URL of the form postgres://USER@HOST:PORT/DATABASE"),
+        )
+    })?;
+    let options = options.application_name("snowmint").options([
+        ("idle_in_transaction_session_timeout", IDLE_MS.to_string()),
+        ("lock_timeout", LOCK_WAIT_MS.to_string()),
+    ]);
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS_MAX)
+        .acquire_timeout(Duration::from_millis(ACQUIRE_TIMEOUT_MS))
+        .after_connect(|connection, _| {
+            Box::pin(async move { connection.execute(STRONGER).await.map(|_| ()) })
+        })
+        .connect_lazy_with(options);
+    let store = Postgres { pool, namespace: namespace.into(), label };
+    match schema::prepare(&store.pool, &store.label).await {
+        Ok(()) => Ok(Arc::new(Kept::new(store))),
+        Err(failure) => Err(network::said(OPEN, &store.label, failure, explain)),
+    }
+}
+
+#[async_trait]
+impl Backend for Postgres {
+    type Rows = Tx<PostgresSession>;
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn label(&self) -> String {
+        self.label.clone()
+    }
+
+    async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
+        if self.pool.is_closed() {
+            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
+        }
+        let session = PostgresSession::begin(&self.pool, access).await?;
+        let query = match access {
+            Access::Read => READ.to_owned(),
+            Access::Write | Access::Forward => format!("{READ} FOR UPDATE"),
+        };
+        Tx::begin(session, &self.namespace, &query, true).await
+    }
+
+    fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
+        explain(op, &self.label, error)
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.pool.close().await;
+        Ok(())
+    }
+}
+
+/// Says PostgreSQL's error in the words of the domain, by SQLSTATE:
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
+    let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
+    let what = label.to_owned();
+    let kind = match code.as_ref() {
+        "" => return network::explain(op, label, error),
+        "53100" => ErrorKind::StorageFull { what },
+        // Read-only, and no right to.
+        "25006" | "42501" => ErrorKind::Unwritable { what },
+        "XX001" | "XX002" => ErrorKind::Corrupt { what },
+        "22021" => ErrorKind::Invalid { what: "a text with a zero byte cannot be kept".into() },
+        "3D000" => ErrorKind::Invalid { what: format!("{label} has no such database; make it") },
+        code if code.starts_with("28") => {
+            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
+        }
+        // Connections, resources, deadlocks and other conflicts, locks, shut-downs.
+        code if ["08", "53", "40", "55", "57", "25P03"]
+            .iter()
+            .any(|class| code.starts_with(class)) =>
+        {
+            ErrorKind::Unavailable { what }
+        }
+        _ => ErrorKind::Internal { what: format!("{label} refused a statement") },
+    };
+    Error::new(op, kind).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_docs_show_the_capabilities() {
+        assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+
+    #[tokio::test]
+    async fn a_bad_url_shows_no_password() {
+        let refused = open("postgres://root:secret@[bad/ids", "default").await.unwrap_err();
+        assert_eq!(refused.kind().code(), "invalid");
+        assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+    }
+}

@@ -1,0 +1,127 @@
+//! The tables, and what a server must be set to.
+
+use snowmint_coord::ErrorKind;
+use sqlx::postgres::PgPool;
+
+use super::session::PostgresSession;
+use crate::sql::Session as _;
+use crate::sql::making::{Steps, bring_to_newest, text, version};
+use crate::verbs::{Access, Failure};
+
+/// What each version of the tables adds to the one before. Never change an entry that was
+/// released; append.
+const STEPS: Steps = &[&[
+    "CREATE TABLE snowmint_schema (
+        only_one BIGINT PRIMARY KEY CHECK (only_one = 1),
+        version BIGINT NOT NULL
+    )",
+    "CREATE TABLE snowmint_store (
+        only_one BIGINT PRIMARY KEY CHECK (only_one = 1),
+        id TEXT NOT NULL,
+        writes BIGINT NOT NULL CHECK (writes >= 0),
+        row_changes BIGINT NOT NULL
+    )",
+    "CREATE TABLE snowmint_namespace (
+        namespace TEXT PRIMARY KEY,
+        catalog_version BIGINT NOT NULL DEFAULT 0 CHECK (catalog_version >= 0),
+        mark BIGINT NOT NULL DEFAULT 0 CHECK (mark >= 0),
+        term BIGINT NOT NULL DEFAULT 0 CHECK (term >= 0),
+        changes BIGINT NOT NULL
+    )",
+    "CREATE TABLE snowmint_member (
+        namespace TEXT NOT NULL,
+        incarnation TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        host TEXT NOT NULL,
+        process BIGINT NOT NULL,
+        sample_ms BIGINT NOT NULL,
+        renewals BIGINT NOT NULL,
+        ttl_ms BIGINT NOT NULL,
+        joined_at_ms BIGINT NOT NULL,
+        renewed_at_ms BIGINT NOT NULL,
+        PRIMARY KEY (namespace, incarnation)
+    )",
+    "CREATE TABLE snowmint_pool (
+        namespace TEXT NOT NULL,
+        pool TEXT NOT NULL,
+        slots BIGINT NOT NULL,
+        group_slots BIGINT NOT NULL,
+        reuse TEXT NOT NULL CHECK (reuse IN ('recycle', 'never')),
+        next BIGINT NOT NULL CHECK (next >= 0),
+        changes BIGINT NOT NULL,
+        PRIMARY KEY (namespace, pool)
+    )",
+    "CREATE TABLE snowmint_slot (
+        namespace TEXT NOT NULL,
+        pool TEXT NOT NULL,
+        slot BIGINT NOT NULL CHECK (slot >= 0),
+        term BIGINT NOT NULL CHECK (term >= 0),
+        floor BIGINT NOT NULL CHECK (floor >= 0),
+        mark BIGINT NOT NULL CHECK (mark >= floor),
+        holder TEXT,
+        owner TEXT NOT NULL,
+        claim_request BIGINT NOT NULL,
+        extend_request BIGINT NOT NULL,
+        held_since_ms BIGINT NOT NULL,
+        given_up_at_ms BIGINT NOT NULL,
+        changes BIGINT NOT NULL,
+        PRIMARY KEY (namespace, pool, slot)
+    )",
+    "CREATE INDEX snowmint_slot_holder ON snowmint_slot (namespace, holder)",
+    "CREATE TABLE snowmint_source (
+        namespace TEXT NOT NULL,
+        name TEXT NOT NULL,
+        spec TEXT NOT NULL,
+        identity TEXT NOT NULL,
+        version BIGINT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('enabled', 'disabled', 'deleted')),
+        floor BIGINT NOT NULL CHECK (floor >= 1),
+        mark BIGINT NOT NULL CHECK (mark >= floor),
+        segment_version BIGINT NOT NULL CHECK (segment_version >= 0),
+        changes BIGINT NOT NULL,
+        PRIMARY KEY (namespace, name)
+    )",
+]];
+
+/// Takes the lock under which tables are made, by a number of our own, until the transaction ends.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(8317986272711994996)";
+
+/// Reads rows, where a function that looks a name up may answer from before the wait for the lock.
+const TABLES: &str = "SELECT COUNT(*) FROM pg_tables
+    WHERE tablename = 'snowmint_schema' AND schemaname = ANY (current_schemas(false))";
+
+/// Checks the server's settings, and brings the tables to the newest version in one transaction.
+/// Another process may do the same at the same time.
+pub(super) async fn prepare(pool: &PgPool, label: &str) -> Result<(), Failure<sqlx::Error>> {
+    let mut session = PostgresSession::begin(pool, Access::Write).await?;
+    check_settings(&mut session, label).await?;
+    if version(&mut session, TABLES).await? == newest() {
+        return Ok(session.roll_back().await?);
+    }
+    session.run(LOCK.into(), Vec::new()).await?;
+    let found = version(&mut session, TABLES).await?;
+    bring_to_newest(&mut session, label, STEPS, found).await?;
+    Ok(session.commit().await?)
+}
+
+fn newest() -> u64 {
+    // A handful of steps, counted by a literal above.
+    u64::try_from(STEPS.len()).unwrap_or(u64::MAX)
+}
+
+async fn check_settings(
+    session: &mut PostgresSession,
+    label: &str,
+) -> Result<(), Failure<sqlx::Error>> {
+    let query = "SELECT current_setting('fsync') || '/' || current_setting('full_page_writes')";
+    let found = text(session, query).await?;
+    if found != "on/on" {
+        return Err(Failure::Refused(ErrorKind::Unsupported {
+            what: format!(
+                "{label} has fsync/full_page_writes = {found}, with which it can lose what it \
+                 acknowledged, and numbers would come again; set both to on"
+            ),
+        }));
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Transactions of PostgreSQL.
+
+use std::fmt::Write as _;
+
+use async_trait::async_trait;
+use sqlx::postgres::{PgPool, PgRow};
+use sqlx::{Postgres, Transaction};
+
+use crate::sql::network::Boxed;
+use crate::sql::{Session, Upsert, Value, bound, read};
+use crate::verbs::Access;
+
+/// One transaction; dropped, it rolls back.
+pub(crate) struct PostgresSession(Transaction<'static, Postgres>);
+
+impl PostgresSession {
+    pub(super) async fn begin(pool: &PgPool, access: Access) -> Result<Self, sqlx::Error> {
+        let begin = match access {
+            Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Access::Write | Access::Forward => "BEGIN ISOLATION LEVEL READ COMMITTED",
+        };
+        let transaction: Boxed<'_, _> = Box::pin(async move { pool.begin_with(begin).await });
+        Ok(Self(transaction.await?))
+    }
+}
+
+#[async_trait]
+impl Session for PostgresSession {
+    const UPSERT: Upsert = Upsert::OnConflict;
+    const INTEGER: &str = "BIGINT";
+
+    async fn run(&mut self, statement: String, values: Vec<Value>) -> Result<u64, sqlx::Error> {
+        let query = bound::<Postgres>(numbered(&statement), values);
+        let done: Boxed<'_, _> = Box::pin(async { query.execute(&mut *self.0).await });
+        Ok(done.await?.rows_affected())
+    }
+
+    async fn fetch(
+        &mut self,
+        query: String,
+        values: Vec<Value>,
+    ) -> Result<Vec<Vec<Value>>, sqlx::Error> {
+        let query = bound::<Postgres>(numbered(&query), values);
+        let rows: Boxed<'_, Vec<PgRow>> = Box::pin(async { query.fetch_all(&mut *self.0).await });
+        rows.await?.iter().map(read).collect()
+    }
+
+    async fn commit(self) -> Result<(), sqlx::Error> {
+        self.0.commit().await
+    }
+
+    async fn roll_back(self) -> Result<(), sqlx::Error> {
+        self.0.rollback().await
+    }
+}
+
+/// The statement with `$1`, `$2`, … for its question marks; none stands in a text.
+fn numbered(statement: &str) -> String {
+    let mut parts = statement.split('?');
+    let mut numbered = parts.next().unwrap_or_default().to_owned();
+    for (index, part) in parts.enumerate() {
+        // Writing into a string does not fail.
+        let _ = write!(numbered, "${}{part}", index + 1);
+    }
+    numbered
+}
+
+#[test]
+fn question_marks_are_numbered() {
+    assert_eq!(numbered("a = ? AND b = ?"), "a = $1 AND b = $2");
+    assert_eq!(numbered("SELECT 1"), "SELECT 1");
+}

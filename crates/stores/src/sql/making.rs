@@ -1,0 +1,71 @@
+//! How the tables of a server come to be, or to be newer.
+
+use snowmint_coord::{ErrorKind, random};
+
+use super::{Done, Session, Upsert, Value, Values, damaged};
+use crate::verbs::Failure;
+
+/// What each version of the tables adds to the one before. Never change an entry that was released;
+/// append.
+pub(crate) type Steps = &'static [&'static [&'static str]];
+
+/// The number of a query that answers one.
+pub(crate) async fn number<S: Session>(session: &mut S, query: &str) -> Done<u64> {
+    let mut rows = session.fetch(query.to_owned(), Vec::new()).await?;
+    Values::of(rows.pop().ok_or_else(|| damaged("no answer"))?).number()
+}
+
+/// The text of a query that answers one.
+pub(crate) async fn text<S: Session>(session: &mut S, query: &str) -> Done<String> {
+    let mut rows = session.fetch(query.to_owned(), Vec::new()).await?;
+    Values::of(rows.pop().ok_or_else(|| damaged("no answer"))?).text()
+}
+
+/// The version of the tables; 0 when there are none. `tables` counts those named
+/// `snowmint_schema`.
+pub(crate) async fn version<S: Session>(session: &mut S, tables: &str) -> Done<u64> {
+    if number(session, tables).await? == 0 {
+        return Ok(0);
+    }
+    let query = "SELECT COALESCE(MAX(version), 0) FROM snowmint_schema";
+    number(session, query).await
+}
+
+/// Takes the steps that are missing. Nobody else does so meanwhile.
+pub(crate) async fn bring_to_newest<S: Session>(
+    session: &mut S,
+    label: &str,
+    steps: Steps,
+    found: u64,
+) -> Done<()> {
+    let known = usize::try_from(found).ok().and_then(|done| steps.get(done..));
+    let Some(missing) = known else {
+        return Err(Failure::Refused(ErrorKind::Unsupported {
+            what: format!(
+                "{label} has tables of version {found}, made by a newer Snowmint; this one knows \
+                 versions up to {}",
+                steps.len()
+            ),
+        }));
+    };
+    let statements: Vec<String> =
+        missing.iter().flat_map(|step| step.iter().map(|&statement| statement.into())).collect();
+    for statement in statements {
+        session.run(statement, Vec::new()).await?;
+    }
+    let keep = match S::UPSERT {
+        Upsert::OnConflict => "ON CONFLICT (only_one) DO NOTHING",
+        Upsert::OnDuplicateKey => "ON DUPLICATE KEY UPDATE only_one = 1",
+    };
+    let id = random::incarnation().map_err(|error| Failure::Refused(error.kind().clone()))?;
+    let store = format!(
+        "INSERT INTO snowmint_store (only_one, id, writes, row_changes) VALUES (1, ?, 0, 0) {keep}"
+    );
+    session.run(store, vec![Value::text(id.to_string())]).await?;
+    let schema = format!("INSERT INTO snowmint_schema (only_one, version) VALUES (1, 0) {keep}");
+    session.run(schema, Vec::new()).await?;
+    let version = u64::try_from(steps.len()).unwrap_or(u64::MAX);
+    let update = "UPDATE snowmint_schema SET version = ?".to_owned();
+    session.run(update, vec![Value::exact("version", version)?]).await?;
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! The rows of a namespace in SQL.
+
+use async_trait::async_trait;
+use snowmint_coord::member::MemberRow;
+use snowmint_coord::pool::Ground;
+use snowmint_coord::{Definition, Incarnation, Pool, SlotRow, StoreIdentity};
+use snowmint_core::UnixMillis;
+
+use super::{Done, Session, Table, Tx, Value, counted_changes, damaged};
+use crate::verbs::{NamespaceRow, Rows};
+
+const NAMESPACES: Table = Table {
+    name: "snowmint_namespace",
+    keys: &[],
+    columns: &["catalog_version", "mark", "term"],
+    counted: true,
+};
+
+#[async_trait]
+impl<S: Session> Rows for Tx<S> {
+    type Error = sqlx::Error;
+
+    fn identity(&self) -> &StoreIdentity {
+        &self.identity
+    }
+
+    fn clock(&self) -> Option<UnixMillis> {
+        self.clock
+    }
+
+    async fn members(&mut self) -> Done<Vec<MemberRow>> {
+        self.read_members().await
+    }
+
+    async fn member(&mut self, member: Incarnation) -> Done<Option<MemberRow>> {
+        self.read_member(member).await
+    }
+
+    async fn put_member(&mut self, row: &MemberRow) -> Done<()> {
+        self.write_member(row).await
+    }
+
+    async fn remove_member(&mut self, member: Incarnation) -> Done<bool> {
+        self.delete_member(member).await
+    }
+
+    async fn pool(&mut self, name: &str) -> Done<Option<(Pool, u64)>> {
+        self.read_pool(name).await
+    }
+
+    async fn put_pool(&mut self, pool: &Pool, next: u64) -> Done<()> {
+        self.write_pool(pool, next).await
+    }
+
+    async fn slot(&mut self, pool: &str, slot: u64) -> Done<Option<SlotRow>> {
+        self.read_slot(pool, slot).await
+    }
+
+    async fn slots(&mut self, pool: &str) -> Done<Vec<SlotRow>> {
+        self.read_slots(pool).await
+    }
+
+    async fn all_slots(&mut self) -> Done<Vec<(String, SlotRow)>> {
+        self.read_all_slots().await
+    }
+
+    async fn held_by(&mut self, member: Incarnation) -> Done<Vec<(String, SlotRow)>> {
+        self.read_held_by(member).await
+    }
+
+    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Done<()> {
+        self.write_slots(pool, rows).await
+    }
+
+    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> Done<()> {
+        self.delete_slots(pool, slots).await
+    }
+
+    async fn namespace(&mut self) -> Done<NamespaceRow> {
+        let query =
+            "SELECT catalog_version, mark, term FROM snowmint_namespace WHERE namespace = ?";
+        let Some(mut row) = self.fetch_one(query, vec![self.named()]).await? else {
+            return Ok(NamespaceRow::default());
+        };
+        let catalog_version = row.number()?;
+        Ok(NamespaceRow {
+            catalog_version,
+            ground: Ground { mark: row.mark()?, term: row.term()? },
+        })
+    }
+
+    async fn put_namespace(&mut self, row: NamespaceRow) -> Done<()> {
+        let values = vec![
+            Value::exact("version", row.catalog_version)?,
+            Value::exact("mark", row.ground.mark.get())?,
+            Value::exact("term", row.ground.term.get())?,
+        ];
+        self.upsert(&NAMESPACES, vec![values]).await
+    }
+
+    async fn definition(&mut self, name: &str) -> Done<Option<Definition>> {
+        self.read_definition(name).await
+    }
+
+    async fn definitions(&mut self) -> Done<Vec<Definition>> {
+        self.read_definitions().await
+    }
+
+    async fn put_definition(&mut self, definition: &Definition) -> Done<()> {
+        self.write_definition(definition).await
+    }
+
+    async fn accept(&mut self, identity: StoreIdentity) -> Done<()> {
+        let counted = self.fetch_one(counted_changes(S::INTEGER), Vec::new()).await?;
+        let counted = counted.ok_or_else(|| damaged("no count of changes"))?.changes()?;
+        self.run("UPDATE snowmint_store SET row_changes = ?", vec![Value::Integer(counted)])
+            .await?;
+        self.row_changes = 0;
+        self.identity = identity;
+        Ok(())
+    }
+
+    async fn commit(mut self) -> Done<StoreIdentity> {
+        let writes = self.writes_after();
+        let identity = StoreIdentity { writes, ..self.identity.clone() };
+        let values = vec![
+            Value::text(&identity.id),
+            Value::exact("writes", writes)?,
+            Value::Integer(self.row_changes),
+        ];
+        self.run(
+            "UPDATE snowmint_store SET id = ?, writes = ?, row_changes = row_changes + ?",
+            values,
+        )
+        .await?;
+        self.session.commit().await?;
+        Ok(identity)
+    }
+
+    async fn roll_back(self) -> Done<()> {
+        Ok(self.session.roll_back().await?)
+    }
+}

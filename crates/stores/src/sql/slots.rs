@@ -1,0 +1,141 @@
+//! Rows of pools and slots.
+
+use snowmint_coord::{Incarnation, Pool, Reuse, SlotRow};
+
+use super::{Done, Session, Table, Tx, Value, Values, damaged};
+
+const POOLS: Table = Table {
+    name: "snowmint_pool",
+    keys: &["pool"],
+    columns: &["slots", "group_slots", "reuse", "next"],
+    counted: true,
+};
+
+const SLOTS: Table = Table {
+    name: "snowmint_slot",
+    keys: &["pool", "slot"],
+    columns: &[
+        "term",
+        "floor",
+        "mark",
+        "holder",
+        "owner",
+        "claim_request",
+        "extend_request",
+        "held_since_ms",
+        "given_up_at_ms",
+    ],
+    counted: true,
+};
+
+const SELECT: &str = "SELECT pool, slot, term, floor, mark, holder, owner, claim_request,
+    extend_request, held_since_ms, given_up_at_ms FROM snowmint_slot WHERE namespace = ?";
+
+impl<S: Session> Tx<S> {
+    pub(super) async fn read_pool(&mut self, name: &str) -> Done<Option<(Pool, u64)>> {
+        let query = "SELECT slots, group_slots, reuse, next FROM snowmint_pool
+             WHERE namespace = ? AND pool = ?";
+        let row = self.fetch_one(query, vec![self.named(), Value::text(name)]).await?;
+        let Some(mut row) = row else { return Ok(None) };
+        let (slots, group) = (row.number()?, row.small()?);
+        let reuse = match row.text()?.as_str() {
+            "never" => Reuse::Never,
+            "recycle" => Reuse::Recycle,
+            other => return Err(damaged(format!("{other:?} as a reuse rule"))),
+        };
+        Ok(Some((Pool { name: name.into(), slots, group, reuse }, row.number()?)))
+    }
+
+    pub(super) async fn write_pool(&mut self, pool: &Pool, next: u64) -> Done<()> {
+        let reuse = match pool.reuse {
+            Reuse::Recycle => "recycle",
+            Reuse::Never => "never",
+        };
+        let values = vec![
+            Value::text(&pool.name),
+            Value::exact("slots", pool.slots)?,
+            Value::Integer(pool.group.into()),
+            Value::text(reuse),
+            Value::exact("next", next)?,
+        ];
+        self.upsert(&POOLS, vec![values]).await
+    }
+
+    pub(super) async fn read_slot(&mut self, pool: &str, slot: u64) -> Done<Option<SlotRow>> {
+        let values = vec![self.named(), Value::text(pool), Value::exact("slot", slot)?];
+        let row = self.fetch_one(format!("{SELECT} AND pool = ? AND slot = ?"), values).await?;
+        Ok(row.map(slot_row).transpose()?.map(|(_, row)| row))
+    }
+
+    pub(super) async fn read_slots(&mut self, pool: &str) -> Done<Vec<SlotRow>> {
+        let query = format!("{SELECT} AND pool = ? ORDER BY slot");
+        let rows = self.fetch(query, vec![self.named(), Value::text(pool)]).await?;
+        rows.into_iter().map(|row| slot_row(row).map(|(_, row)| row)).collect()
+    }
+
+    pub(super) async fn read_all_slots(&mut self) -> Done<Vec<(String, SlotRow)>> {
+        let rows = self.fetch(SELECT, vec![self.named()]).await?;
+        rows.into_iter().map(slot_row).collect()
+    }
+
+    pub(super) async fn read_held_by(
+        &mut self,
+        member: Incarnation,
+    ) -> Done<Vec<(String, SlotRow)>> {
+        let values = vec![self.named(), Value::text(member.to_string())];
+        let rows = self.fetch(format!("{SELECT} AND holder = ?"), values).await?;
+        rows.into_iter().map(slot_row).collect()
+    }
+
+    pub(super) async fn write_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Done<()> {
+        let rows = rows.iter().map(|row| values(pool, row)).collect::<Done<_>>()?;
+        self.upsert(&SLOTS, rows).await
+    }
+
+    pub(super) async fn delete_slots(&mut self, pool: &str, slots: &[u64]) -> Done<()> {
+        const WHERE: &str = "FROM snowmint_slot WHERE namespace = ? AND pool = ? AND slot = ?";
+        for slot in slots {
+            let values = vec![self.named(), Value::text(pool), Value::exact("slot", *slot)?];
+            let counted = self.fetch_one(format!("SELECT changes {WHERE}"), values.clone()).await?;
+            if let Some(mut counted) = counted {
+                // A row that goes takes its changes with it.
+                self.row_changes = self.row_changes.saturating_sub(counted.changes()?);
+                self.run(format!("DELETE {WHERE}"), values).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn values(pool: &str, row: &SlotRow) -> Done<Vec<Value>> {
+    Ok(vec![
+        Value::text(pool),
+        Value::exact("slot", row.slot)?,
+        Value::exact("term", row.term.get())?,
+        Value::exact("floor", row.floor.get())?,
+        Value::exact("mark", row.mark.get())?,
+        row.holder.map_or(Value::Null, |holder| Value::text(holder.to_string())),
+        Value::text(&row.owner),
+        Value::bits(row.claim_request),
+        Value::bits(row.extend_request),
+        Value::capped(row.held_since.get()),
+        Value::capped(row.given_up_at.get()),
+    ])
+}
+
+fn slot_row(mut row: Values) -> Done<(String, SlotRow)> {
+    let pool = row.text()?;
+    let row = SlotRow {
+        slot: row.number()?,
+        term: row.term()?,
+        floor: row.mark()?,
+        mark: row.mark()?,
+        holder: row.maybe_incarnation()?,
+        owner: row.text()?,
+        claim_request: row.bits()?,
+        extend_request: row.bits()?,
+        held_since: row.time()?,
+        given_up_at: row.time()?,
+    };
+    Ok((pool, row))
+}

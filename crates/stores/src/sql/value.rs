@@ -1,0 +1,159 @@
+//! Values on their way into and out of rows.
+
+use snowmint_coord::{ErrorKind, Incarnation, Mark, Term};
+use snowmint_core::UnixMillis;
+
+use sqlx::query::Query;
+use sqlx::{
+    AssertSqlSafe, Column, ColumnIndex, Database, Decode, Encode, IntoArguments, Row, Type,
+    TypeInfo, ValueRef,
+};
+
+use super::{Done, damaged};
+use crate::verbs::Failure;
+
+/// A value of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Integer(i64),
+    Text(String),
+    Null,
+}
+
+impl Value {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A number that must be kept as it is: columns have 63 bits and a sign.
+    pub(crate) fn exact(what: &str, value: u64) -> Done<Self> {
+        i64::try_from(value).map(Self::Integer).map_err(|_| {
+            Failure::Refused(ErrorKind::Invalid {
+                what: format!("{what} {value} is above {}, the highest that can be kept", i64::MAX),
+            })
+        })
+    }
+
+    /// A number that is only ever shown or compared: the highest that can be kept stands for all
+    /// above.
+    pub(crate) fn capped(value: u64) -> Self {
+        Self::Integer(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+
+    /// A number that is only compared for equality: its 64 bits are kept as they are.
+    pub(crate) const fn bits(value: u64) -> Self {
+        Self::Integer(value.cast_signed())
+    }
+}
+
+/// A row, read from its first column on.
+pub(crate) struct Values(std::vec::IntoIter<Value>);
+
+impl Values {
+    pub(crate) fn of(row: Vec<Value>) -> Self {
+        Self(row.into_iter())
+    }
+
+    fn integer(&mut self) -> Done<i64> {
+        match self.0.next() {
+            Some(Value::Integer(value)) => Ok(value),
+            other => Err(damaged(format!("{other:?} where a number should be"))),
+        }
+    }
+
+    pub(crate) fn text(&mut self) -> Done<String> {
+        match self.0.next() {
+            Some(Value::Text(text)) => Ok(text),
+            other => Err(damaged(format!("{other:?} where a text should be"))),
+        }
+    }
+
+    pub(crate) fn number(&mut self) -> Done<u64> {
+        let value = self.integer()?;
+        u64::try_from(value).map_err(|_| damaged(format!("{value} where no sign can be")))
+    }
+
+    pub(super) fn small(&mut self) -> Done<u32> {
+        let value = self.integer()?;
+        u32::try_from(value).map_err(|_| damaged(format!("{value} where 32 bits should be")))
+    }
+
+    pub(super) fn bits(&mut self) -> Done<u64> {
+        self.integer().map(i64::cast_unsigned)
+    }
+
+    /// How many changes rows have seen: a sum, with a sign.
+    pub(crate) fn changes(&mut self) -> Done<i64> {
+        self.integer()
+    }
+
+    pub(super) fn mark(&mut self) -> Done<Mark> {
+        self.number().map(Mark::new)
+    }
+
+    pub(super) fn term(&mut self) -> Done<Term> {
+        self.number().map(Term::new)
+    }
+
+    pub(super) fn time(&mut self) -> Done<UnixMillis> {
+        self.number().map(UnixMillis::new)
+    }
+
+    pub(super) fn incarnation(&mut self) -> Done<Incarnation> {
+        parsed(&self.text()?)
+    }
+
+    pub(super) fn maybe_incarnation(&mut self) -> Done<Option<Incarnation>> {
+        match self.0.next() {
+            Some(Value::Null) => Ok(None),
+            Some(Value::Text(text)) => parsed(&text).map(Some),
+            other => Err(damaged(format!("{other:?} where a member should be"))),
+        }
+    }
+}
+
+fn parsed(text: &str) -> Done<Incarnation> {
+    text.parse().map_err(|_| damaged(format!("{text:?} where an incarnation should be")))
+}
+
+/// A statement with its values.
+pub(crate) fn bound<'q, D: Database>(
+    statement: String,
+    values: Vec<Value>,
+) -> Query<'q, D, D::Arguments>
+where
+    D::Arguments: IntoArguments<D>,
+    i64: Encode<'q, D> + Type<D>,
+    String: Encode<'q, D> + Type<D>,
+    Option<String>: Encode<'q, D> + Type<D>,
+{
+    // The text is put together from names in this crate alone; what comes from outside is bound.
+    let mut query = sqlx::query(AssertSqlSafe(statement));
+    for value in values {
+        query = match value {
+            Value::Integer(number) => query.bind(number),
+            Value::Text(text) => query.bind(text),
+            Value::Null => query.bind(None::<String>),
+        };
+    }
+    query
+}
+
+/// A row as values.
+pub(crate) fn read<R: Row>(row: &R) -> Result<Vec<Value>, sqlx::Error>
+where
+    usize: ColumnIndex<R>,
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
+{
+    let value = |index: usize| {
+        let raw = row.try_get_raw(index)?;
+        let is_integer = raw.type_info().name().contains("INT");
+        match (raw.is_null(), is_integer) {
+            (true, _) => Ok(Value::Null),
+            (false, true) => Ok(Value::Integer(row.try_get(index)?)),
+            (false, false) => Ok(Value::Text(row.try_get(index)?)),
+        }
+    };
+    row.columns().iter().map(|column| value(column.ordinal())).collect()
+}

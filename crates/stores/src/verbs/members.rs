@@ -1,0 +1,124 @@
+//! The verbs on members.
+
+use std::collections::HashSet;
+
+use async_trait::async_trait;
+use snowmint_coord::lease::given_up;
+use snowmint_coord::member::{MemberRow, check, check_presence, not_joined};
+use snowmint_coord::{Incarnation, Member, MemberInfo, Presence};
+use snowmint_core::UnixMillis;
+
+use super::{Access, Answer, Rows, Step, Verb};
+
+pub(super) struct Join<'a> {
+    pub(super) member: &'a Member,
+    pub(super) presence: Presence,
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl Verb for Join<'_> {
+    type Answer = ();
+    const OP: &'static str = "join";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        check(self.member, self.presence)?;
+        let now = rows.time(self.now);
+        let known = rows.members().await?;
+        let before = known.iter().find(|row| row.member.incarnation == self.member.incarnation);
+        let row = MemberRow {
+            member: self.member.clone(),
+            presence: self.presence,
+            joined_at: before.map_or(now, |row| row.joined_at),
+            renewed_at: now,
+        };
+        rows.put_member(&row).await?;
+        forget(rows, &known, self.member.incarnation, now).await?;
+        Ok(((), true))
+    }
+}
+
+/// Drops the records of members that are long gone and hold nothing.
+async fn forget<R: Rows>(
+    rows: &mut R,
+    known: &[MemberRow],
+    joined: Incarnation,
+    now: UnixMillis,
+) -> Answer<R, ()> {
+    let others = known.iter().filter(|row| row.member.incarnation != joined);
+    let gone: Vec<Incarnation> =
+        others.filter(|row| row.forgettable(now)).map(|row| row.member.incarnation).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let slots = rows.all_slots().await?;
+    let holders: HashSet<Incarnation> = slots.iter().filter_map(|(_, row)| row.holder).collect();
+    for member in gone.into_iter().filter(|member| !holders.contains(member)) {
+        rows.remove_member(member).await?;
+    }
+    Ok(())
+}
+
+pub(super) struct Renew {
+    pub(super) member: Incarnation,
+    pub(super) presence: Presence,
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl Verb for Renew {
+    type Answer = ();
+    const OP: &'static str = "renew";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        check_presence(self.presence)?;
+        let renewed_at = rows.time(self.now);
+        let row = rows.member(self.member).await?.ok_or_else(|| not_joined(self.member))?;
+        rows.put_member(&MemberRow { presence: self.presence, renewed_at, ..row }).await?;
+        Ok(((), true))
+    }
+}
+
+pub(super) struct Leave {
+    pub(super) member: Incarnation,
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl Verb for Leave {
+    type Answer = ();
+    const OP: &'static str = "leave";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        let now = rows.time(self.now);
+        let held = rows.held_by(self.member).await?;
+        for (pool, row) in &held {
+            rows.put_slots(pool, &[given_up(row, row.mark, now)]).await?;
+        }
+        let known = rows.remove_member(self.member).await?;
+        Ok(((), known || !held.is_empty()))
+    }
+}
+
+pub(super) struct Members {
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl Verb for Members {
+    type Answer = Vec<MemberInfo>;
+    const OP: &'static str = "members";
+    const ACCESS: Access = Access::Read;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<MemberInfo>> {
+        let now = rows.time(self.now);
+        Ok((infos(rows, now).await?, false))
+    }
+}
+
+/// All members as they stand at `now`, in the order of their incarnations.
+pub(super) async fn infos<R: Rows>(rows: &mut R, now: UnixMillis) -> Answer<R, Vec<MemberInfo>> {
+    let mut known = rows.members().await?;
+    known.sort_by_key(|row| row.member.incarnation);
+    Ok(known.iter().map(|row| row.info(now)).collect())
+}

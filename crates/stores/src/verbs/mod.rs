@@ -1,0 +1,235 @@
+//! The verbs of a store, written once over rows.
+//!
+//! A back end says how the rows of a namespace are read and written in one atomic step ([`Rows`]),
+//! and how such a step begins ([`Backend`]). What a verb reads, decides and writes is the same for
+//! all of them: [`Kept`] makes a [`Store`](snowmint_coord::Store) of any back end.
+
+mod members;
+mod slots;
+mod sources;
+mod store;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use snowmint_coord::member::MemberRow;
+use snowmint_coord::pool::Ground;
+use snowmint_coord::{
+    Capabilities, Definition, Error, ErrorKind, Incarnation, Pool, Result, SlotRow, StoreIdentity,
+};
+use snowmint_core::UnixMillis;
+
+/// Why a verb did not do what it was asked. `E` is the back end's own error.
+#[derive(Debug)]
+pub(crate) enum Failure<E> {
+    /// By a rule; the step can be ended in peace.
+    Refused(ErrorKind),
+    /// A value in the store is not what was written.
+    Damaged(String),
+    /// By the back end.
+    Backend(E),
+}
+
+impl<E> From<ErrorKind> for Failure<E> {
+    fn from(kind: ErrorKind) -> Self {
+        Self::Refused(kind)
+    }
+}
+
+/// What a verb answers inside its step, and whether it changed anything.
+pub(crate) type Step<R, T> = Result<(T, bool), Failure<<R as Rows>::Error>>;
+/// What reading or writing rows answers.
+pub(crate) type Answer<R, T> = Result<T, Failure<<R as Rows>::Error>>;
+
+/// What a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// One consistent read.
+    Read,
+    /// No other writer until it ends.
+    Write,
+    /// As `Write`, on a store that went backwards too: the operator's way out.
+    Forward,
+}
+
+/// What a namespace as a whole keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NamespaceRow {
+    /// Raised by every change of a definition.
+    pub(crate) catalog_version: u64,
+    /// What holds for slots without a row.
+    pub(crate) ground: Ground,
+}
+
+/// The rows of one namespace inside one atomic step. Dropped before its end, nothing of it has
+/// happened.
+#[async_trait]
+pub(crate) trait Rows: Send + Sized {
+    /// The back end's own error.
+    type Error: Send;
+
+    /// The store as it was when the step began.
+    fn identity(&self) -> &StoreIdentity;
+    /// The store's own clock when the step began, if it has one.
+    fn clock(&self) -> Option<UnixMillis>;
+
+    async fn members(&mut self) -> Answer<Self, Vec<MemberRow>>;
+    async fn member(&mut self, member: Incarnation) -> Answer<Self, Option<MemberRow>>;
+    async fn put_member(&mut self, row: &MemberRow) -> Answer<Self, ()>;
+    async fn remove_member(&mut self, member: Incarnation) -> Answer<Self, bool>;
+
+    async fn pool(&mut self, name: &str) -> Answer<Self, Option<(Pool, u64)>>;
+    async fn put_pool(&mut self, pool: &Pool, next: u64) -> Answer<Self, ()>;
+
+    async fn slot(&mut self, pool: &str, slot: u64) -> Answer<Self, Option<SlotRow>>;
+    async fn slots(&mut self, pool: &str) -> Answer<Self, Vec<SlotRow>>;
+    async fn all_slots(&mut self) -> Answer<Self, Vec<(String, SlotRow)>>;
+    async fn held_by(&mut self, member: Incarnation) -> Answer<Self, Vec<(String, SlotRow)>>;
+    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Answer<Self, ()>;
+    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> Answer<Self, ()>;
+
+    async fn namespace(&mut self) -> Answer<Self, NamespaceRow>;
+    async fn put_namespace(&mut self, row: NamespaceRow) -> Answer<Self, ()>;
+
+    async fn definition(&mut self, name: &str) -> Answer<Self, Option<Definition>>;
+    async fn definitions(&mut self) -> Answer<Self, Vec<Definition>>;
+    async fn put_definition(&mut self, definition: &Definition) -> Answer<Self, ()>;
+
+    /// Takes the rows as they are, however old, for the newest, in a store of this identity.
+    async fn accept(&mut self, identity: StoreIdentity) -> Answer<Self, ()>;
+
+    /// Makes all of it durable, and counts one more write. Answers the identity after it.
+    async fn commit(self) -> Answer<Self, StoreIdentity>;
+    /// Ends a step that changed nothing, or was refused.
+    async fn roll_back(self) -> Answer<Self, ()>;
+
+    /// The time that counts, when the caller's is `now`.
+    fn time(&self, now: UnixMillis) -> UnixMillis {
+        self.clock().unwrap_or(now)
+    }
+
+    /// `writes` once this step has changed something.
+    fn writes_after(&self) -> u64 {
+        self.identity().writes.saturating_add(1)
+    }
+}
+
+/// One namespace of a store, reached by one handle.
+#[async_trait]
+pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
+    /// Its steps.
+    type Rows: Rows;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+    /// The namespace.
+    fn namespace(&self) -> &str;
+    /// The store, for messages; no secrets.
+    fn label(&self) -> String;
+    /// Begins an atomic step.
+    async fn begin(
+        &self,
+        access: Access,
+    ) -> Result<Self::Rows, Failure<<Self::Rows as Rows>::Error>>;
+    /// Says the back end's own error in the words of the domain.
+    fn explain(&self, op: &'static str, error: <Self::Rows as Rows>::Error) -> Error;
+    /// Gives connections back. Later steps are refused.
+    async fn close(&self) -> Result<()>;
+}
+
+/// A verb with its arguments.
+#[async_trait]
+pub(crate) trait Verb: Sync {
+    /// What it answers.
+    type Answer: Send;
+    /// Its name in errors.
+    const OP: &'static str;
+    /// What it does to the store.
+    const ACCESS: Access = Access::Write;
+
+    /// Reads, decides and writes.
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer>;
+}
+
+/// A store that a back end keeps.
+#[derive(Debug)]
+pub(crate) struct Kept<B> {
+    backend: B,
+    /// The highest number of writes that this handle has seen.
+    writes_seen: AtomicU64,
+}
+
+impl<B: Backend> Kept<B> {
+    pub(crate) const fn new(backend: B) -> Self {
+        Self { backend, writes_seen: AtomicU64::new(0) }
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// One atomic step.
+    async fn run<V: Verb>(&self, verb: V) -> Result<V::Answer> {
+        self.step(&verb).await.map_err(|failure| match failure {
+            Failure::Refused(kind) => Error::new(V::OP, kind),
+            Failure::Damaged(found) => {
+                let what = format!("{} ({found})", self.backend.label());
+                Error::new(V::OP, ErrorKind::Corrupt { what })
+            }
+            Failure::Backend(error) => self.backend.explain(V::OP, error),
+        })
+    }
+
+    async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, V::Answer> {
+        // Read before the step begins: steps of this handle may overlap.
+        let seen = self.writes_seen.load(Ordering::SeqCst);
+        let mut rows = self.backend.begin(V::ACCESS).await?;
+        let answer = match self.check_went_back(&mut rows, V::ACCESS, seen).await {
+            Ok(()) => verb.run(&mut rows).await,
+            Err(failure) => Err(failure),
+        };
+        match answer {
+            Ok((answer, true)) => {
+                let identity = rows.commit().await?;
+                self.writes_seen.fetch_max(identity.writes, Ordering::SeqCst);
+                Ok(answer)
+            }
+            Ok((answer, false)) => {
+                let writes = rows.identity().writes;
+                rows.roll_back().await?;
+                self.writes_seen.fetch_max(writes, Ordering::SeqCst);
+                Ok(answer)
+            }
+            Err(Failure::Refused(kind)) => {
+                rows.roll_back().await?;
+                Err(Failure::Refused(kind))
+            }
+            // Dropped with its connection.
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Whoever remembers a higher number of writes knows that the store is an older copy.
+    async fn check_went_back(
+        &self,
+        rows: &mut B::Rows,
+        access: Access,
+        seen: u64,
+    ) -> Answer<B::Rows, ()> {
+        let found = rows.identity().writes;
+        if found >= seen {
+            return Ok(());
+        }
+        if access == Access::Forward {
+            let id = rows.identity().id.clone();
+            return rows.accept(StoreIdentity { id, writes: seen }).await;
+        }
+        Err(Failure::Refused(ErrorKind::StoreWentBack {
+            witness: format!("the number of changes in {}", self.backend.label()),
+            seen,
+            found,
+        }))
+    }
+}

@@ -1,0 +1,138 @@
+//! The verbs on sources: the catalog, and the numbers of segment sources.
+
+use async_trait::async_trait;
+use snowmint_coord::catalog::{self, CatalogStep, decide_alter, decide_define, decide_state};
+use snowmint_coord::segment::{SegmentRow, decide_give_back, decide_reserve};
+use snowmint_coord::{
+    Catalog, Definition, ErrorKind, GiveBack, NewDefinition, Reserve, Segment, SourceState,
+};
+
+use super::{Access, Answer, NamespaceRow, Rows, Step, Verb};
+
+pub(super) struct Reserves<'a> {
+    pub(super) reserve: &'a Reserve,
+}
+
+#[async_trait]
+impl Verb for Reserves<'_> {
+    type Answer = Segment;
+    const OP: &'static str = "reserve";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Segment> {
+        let Reserve { source, length, definition_version } = self.reserve;
+        let stored = rows.definition(source).await?;
+        let stored = catalog::usable(stored.as_ref(), source, *definition_version)?;
+        let before = stored.segment;
+        let segment = decide_reserve(source, &before, *length)?;
+        rows.put_definition(&Definition { segment, ..stored.clone() }).await?;
+        let catalog_version = rows.namespace().await?.catalog_version;
+        Ok((segment.taken(&before, catalog_version, rows.writes_after()), true))
+    }
+}
+
+pub(super) struct GivesBack<'a> {
+    pub(super) back: &'a GiveBack,
+}
+
+#[async_trait]
+impl Verb for GivesBack<'_> {
+    type Answer = u64;
+    const OP: &'static str = "give_back";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, u64> {
+        let stored = existing(rows, &self.back.source).await?;
+        let segment = decide_give_back(&stored.segment, self.back)?;
+        rows.put_definition(&Definition { segment, ..stored }).await?;
+        Ok((segment.version, true))
+    }
+}
+
+/// What is to become of a definition.
+pub(super) enum Changed<'a> {
+    Define(&'a NewDefinition),
+    Alter(&'a NewDefinition, Option<u64>),
+    State(SourceState),
+}
+
+pub(super) struct Change<'a> {
+    pub(super) name: &'a str,
+    pub(super) change: Changed<'a>,
+}
+
+impl Change<'_> {
+    fn decide(&self, stored: Option<&Definition>) -> Result<CatalogStep, ErrorKind> {
+        match self.change {
+            Changed::Define(new) => decide_define(stored, new),
+            Changed::Alter(new, if_version) => decide_alter(stored, new, if_version),
+            Changed::State(state) => decide_state(stored, self.name, state),
+        }
+    }
+}
+
+#[async_trait]
+impl Verb for Change<'_> {
+    type Answer = Definition;
+    const OP: &'static str = "change source";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Definition> {
+        let stored = rows.definition(self.name).await?;
+        match (self.decide(stored.as_ref())?, stored) {
+            (CatalogStep::Same, Some(stored)) => Ok((stored, false)),
+            (CatalogStep::Same, None) => {
+                let what = format!("source {} is the same as nothing", self.name);
+                Err(ErrorKind::Internal { what }.into())
+            }
+            (CatalogStep::Write { spec, identity, state }, stored) => {
+                let namespace = rows.namespace().await?;
+                let version = namespace.catalog_version.saturating_add(1);
+                rows.put_namespace(NamespaceRow { catalog_version: version, ..namespace }).await?;
+                let definition = Definition {
+                    name: self.name.to_owned(),
+                    spec,
+                    identity,
+                    version,
+                    state,
+                    segment: stored.map_or(SegmentRow::NEW, |stored| stored.segment),
+                };
+                rows.put_definition(&definition).await?;
+                Ok((definition, true))
+            }
+        }
+    }
+}
+
+pub(super) struct Get<'a> {
+    pub(super) name: &'a str,
+}
+
+#[async_trait]
+impl Verb for Get<'_> {
+    type Answer = Definition;
+    const OP: &'static str = "get";
+    const ACCESS: Access = Access::Read;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Definition> {
+        Ok((existing(rows, self.name).await?, false))
+    }
+}
+
+/// The definition, unless it was never made or has been deleted.
+async fn existing<R: Rows>(rows: &mut R, name: &str) -> Answer<R, Definition> {
+    let stored = rows.definition(name).await?;
+    Ok(catalog::existing(stored.as_ref(), name)?.clone())
+}
+
+pub(super) struct List;
+
+#[async_trait]
+impl Verb for List {
+    type Answer = Catalog;
+    const OP: &'static str = "list";
+    const ACCESS: Access = Access::Read;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Catalog> {
+        let mut definitions = rows.definitions().await?;
+        definitions.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok((Catalog { version: rows.namespace().await?.catalog_version, definitions }, false))
+    }
+}

@@ -1,0 +1,69 @@
+//! The PostgreSQL store keeps the contract, on a real server.
+#![cfg(feature = "postgres")]
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use snowmint_coord::{BootTimer, Store, Timer};
+use snowmint_testkit::contract::{self, Factory};
+use snowmint_testkit::servers::Postgres;
+
+struct Server(Postgres);
+
+#[async_trait]
+impl Factory for Server {
+    fn name(&self) -> String {
+        "postgres".into()
+    }
+
+    async fn open(&self, namespace: &str) -> Arc<dyn Store> {
+        snowmint_stores::open(&self.0.url(), namespace).await.unwrap()
+    }
+
+    async fn pass_ms(&self, ms: u64) {
+        BootTimer.sleep_ms(ms).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_keeps_the_contract() {
+    contract::run(Server(Postgres::start(&[]))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sixteen_first_openers_agree_on_one_store() {
+    let server = Postgres::start(&[]);
+    let openers: Vec<_> = (0..16)
+        .map(|_| {
+            let url = server.url();
+            tokio::spawn(async move {
+                let store = snowmint_stores::open(&url, "default").await.unwrap();
+                store.identity().await.unwrap().id
+            })
+        })
+        .collect();
+    let mut ids = Vec::new();
+    for opener in openers {
+        ids.push(opener.await.unwrap());
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 1, "{ids:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
+    let server = Postgres::start(&["fsync=off"]);
+    let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_in_time() {
+    let url = { Postgres::start(&[]).url() };
+    let opened =
+        tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(&url, "default"));
+    let refused = opened.await.unwrap().unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+}

@@ -1,0 +1,119 @@
+//! Throwaway servers: real databases from the system's packages, on free loopback ports, with a
+//! folder of their own that goes with them.
+//!
+//! A server that is missing fails whoever asks for it. `ci/setup` installs them.
+
+mod mysql;
+mod postgres;
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use snowmint_coord::{BootTimer, Timer, random};
+
+pub use mysql::Mysql;
+pub use postgres::Postgres;
+
+/// How long a server may take to answer: these machines are noisy.
+const READY_WITHIN_MS: u64 = 60_000;
+
+/// A folder that is removed with its contents.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    /// A new one; `user`, if any, is its owner.
+    fn new(user: Option<&str>) -> Self {
+        let name = format!("snowmint-{}", random::incarnation().unwrap());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        if let Some(user) = user {
+            done(Command::new("chown").arg(user).arg(&path));
+        }
+        Self(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running server, ended with `signal` and waited for when dropped.
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    signal: &'static str,
+}
+
+impl Running {
+    fn start(command: &mut Command, signal: &'static str, log: &Path) -> Self {
+        let log = std::fs::File::create(log).unwrap();
+        let errors = log.try_clone().unwrap();
+        let child = command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn();
+        let child = child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+        Self { child, signal }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let pid = self.child.id().to_string();
+        let _ = Command::new("kill").args(["-s", self.signal, &pid]).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until `ready` answers yes.
+fn wait_for(what: &str, log: &Path, mut ready: impl FnMut() -> bool) {
+    let begun = BootTimer.elapsed();
+    while !ready() {
+        let waited = BootTimer.elapsed().since(begun);
+        if waited > READY_WITHIN_MS {
+            let log = std::fs::read_to_string(log).unwrap_or_default();
+            panic!("{what} did not answer within {READY_WITHIN_MS} ms; it says:\n{log}");
+        }
+        pause();
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "servers are waited for outside any runtime")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Runs a command that must succeed.
+fn done(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Whether a command succeeds.
+fn succeeds(command: &mut Command) -> bool {
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Whether this process is the system's administrator, as whom databases refuse to run.
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output().unwrap();
+    output.stdout.trim_ascii() == b"0"
+}
