@@ -67,6 +67,18 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
 
 const OPEN: &str = "open store";
 
+/// The URL as it may be shown: without user, password and parameters.
+#[must_use]
+pub fn shown(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) if scheme != "sqlite" => {
+            let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+            format!("{scheme}://{}", place.split(['?', '#']).next().unwrap_or_default())
+        }
+        _ => url.to_owned(),
+    }
+}
+
 #[cfg(feature = "sqlite")]
 async fn open_sqlite(path: &str, namespace: &str) -> Result<Arc<dyn Store>> {
     // `sqlite://PATH` is what other programs write; the path begins after the slashes.
@@ -114,6 +126,15 @@ mod tests {
         }
         assert_eq!(refused("memory:x", "default").await.kind().code(), "invalid");
         assert_eq!(refused("memory:", "a/b").await.kind().code(), "invalid");
+    }
+
+    #[test]
+    fn shown_urls_have_no_secrets() {
+        let url = "mysql://root:pass@word@db:3306/ids?ssl-key=x";
+        assert_eq!(shown(url), "mysql://db:3306/ids");
+        assert_eq!(shown("postgres://db/ids"), "postgres://db/ids");
+        assert_eq!(shown("sqlite:///a@b/ids.db"), "sqlite:///a@b/ids.db");
+        assert_eq!(shown("memory:"), "memory:");
     }
 
     #[cfg(not(feature = "sqlite"))]

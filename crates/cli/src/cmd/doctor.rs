@@ -161,7 +161,8 @@ async fn the_store(config: &Config, now: UnixMillis) -> Vec<Finding> {
     match look_into(&url, config, now).await {
         Ok(findings) => findings,
         Err(Failure::Said { message, .. }) => {
-            vec![wrong("store", format!("{url} cannot be used: {message}."))]
+            let shown = snowmint_stores::shown(&url);
+            vec![wrong("store", format!("{shown} cannot be used: {message}."))]
         }
         Err(_) => Vec::new(),
     }
@@ -177,8 +178,9 @@ async fn look_into(url: &str, config: &Config, now: UnixMillis) -> Outcome<Vec<F
     let mut findings = vec![good(
         "store",
         format!(
-            "{url} answers: identity {}, {} writes. Namespace {namespace} has {} sources, and live \
+            "{} answers: identity {}, {} writes. Namespace {namespace} has {} sources, and live \
              members hold {live} of {} worker numbers that were ever taken.",
+            snowmint_stores::shown(url),
             identity.id,
             identity.writes,
             catalog.definitions.len(),

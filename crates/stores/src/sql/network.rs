@@ -20,12 +20,9 @@ pub(crate) const IDLE_MS: u64 = 5000;
 /// they are `Send`.
 pub(crate) type Boxed<'t, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 't>>;
 
-/// The store in messages: what the URL says but for the user, the password and the parameters.
+/// The store in messages.
 pub(crate) fn label(product: &str, url: &str) -> String {
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-    let place = rest.split(['?', '#']).next().unwrap_or_default();
-    format!("{product} at {place}")
+    format!("{product} at {}", crate::shown(url))
 }
 
 /// Says an error that has no code of the database's.
@@ -63,11 +60,4 @@ pub(crate) fn said(
         }
         Failure::Backend(error) => explain(op, label, error),
     }
-}
-
-#[test]
-fn labels_show_no_secrets() {
-    let shown = label("MySQL", "mysql://root:pass@word@db:3306/ids?ssl-key=x");
-    assert_eq!(shown, "MySQL at db:3306/ids");
-    assert_eq!(label("MySQL", "mysql://db/ids"), "MySQL at db/ids");
 }
