@@ -27,6 +27,9 @@ impl Mysql {
         install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
         install.arg("--skip-test-db").arg(format!("--datadir={}", data.display()));
         install.args(user.map(|user| format!("--user={user}")));
+        // Two that start at once would take each other's temporary tables away.
+        let temporary = format!("--tmpdir={}", folder.0.display());
+        install.arg(&temporary);
         done(&mut install);
         let port = free_port();
         let mut command = Command::new("mariadbd");
@@ -34,7 +37,7 @@ impl Mysql {
         command.args(user.map(|user| format!("--user={user}")));
         command.arg(format!("--socket={}", socket.display())).arg(format!("--port={port}"));
         command.args(["--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"]);
-        command.arg("--max-connections=400");
+        command.args(["--max-connections=400", &temporary]);
         command.args(settings.iter().map(|setting| format!("--{setting}")));
         let running = Running::start(&mut command, "TERM", &log);
         let client = |statement: &str| {
