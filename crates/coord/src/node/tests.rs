@@ -79,6 +79,18 @@ fn spec(json: &str) -> SourceSpec {
 }
 
 #[tokio::test]
+async fn all_who_close_at_once_get_the_same_answer() {
+    let world = World::new();
+    let node = world.open().await;
+    settle().await;
+    let (one, other, late) = tokio::join!(node.close(), node.close(), node.close());
+    one.unwrap();
+    other.unwrap();
+    late.unwrap();
+    node.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn every_kind_of_source_mints_in_real_time() {
     let store = Arc::new(MemoryStore::new("default").unwrap());
     let settings = NodeSettings { builtin: true, ..NodeSettings::default() };

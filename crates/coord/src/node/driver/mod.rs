@@ -133,8 +133,7 @@ impl Driver {
                     Some(Command::Attach { source, reply }) => self.attach(&source, reply),
                     Some(Command::Close { reply }) => {
                         let outcome = self.close().await;
-                        // Whoever asked may have stopped waiting.
-                        let _ = reply.send(outcome);
+                        self.answer_closers(reply, &outcome).await;
                         return;
                     }
                     None => {
@@ -151,6 +150,18 @@ impl Driver {
                 },
                 () = self.core.around.wake.notified() => {}
                 () = self.core.around.timer.sleep_ms(wait_ms) => {}
+            }
+        }
+    }
+
+    /// Answers everybody who asked to close, also while it was being done.
+    async fn answer_closers(&mut self, first: oneshot::Sender<Result<()>>, outcome: &Result<()>) {
+        // Whoever asked may have stopped waiting.
+        let _ = first.send(outcome.clone());
+        self.commands.close();
+        while let Some(command) = self.commands.recv().await {
+            if let Command::Close { reply } = command {
+                let _ = reply.send(outcome.clone());
             }
         }
     }
