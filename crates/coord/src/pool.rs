@@ -151,7 +151,7 @@ pub fn choose(
     next: u64,
     now: UnixMillis,
 ) -> Result<Choice, ErrorKind> {
-    check(request)?;
+    check_claim(request)?;
     if !members.iter().any(|info| info.member.incarnation == request.member) {
         return Err(not_joined(request.member));
     }
@@ -183,7 +183,11 @@ pub fn choose(
     Ok(Choice::Take { rows: taken, next, forget: view.forget() })
 }
 
-fn check(request: &ClaimRequest) -> Result<(), ErrorKind> {
+/// Checks that a claim makes sense, whatever the pool's state.
+///
+/// # Errors
+/// `Invalid`, `TooMany`.
+pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
     request.pool.check()?;
     let refused = |what: String| Err(ErrorKind::Invalid { what });
     if request.count == 0 {

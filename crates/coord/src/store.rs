@@ -15,10 +15,12 @@ use crate::segment::{GiveBack, Reserve, Segment};
 /// Which store this is, and how far it has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreIdentity {
-    /// Made at random with the store, and anew when an operator says so.
+    /// Made at random with the store (where namespaces may live on servers of their own, with the
+    /// namespace), and anew when an operator says so.
     pub id: String,
-    /// Raised by one by every durable change, in the same atomic step. Whoever remembers a higher
-    /// one knows that the store was restored from an older copy.
+    /// Raised by every durable change, in the same atomic step, and by nothing that this namespace
+    /// can do besides. Whoever remembers a higher one knows that the store was restored from an older
+    /// copy.
     pub writes: u64,
 }
 

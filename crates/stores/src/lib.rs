@@ -9,6 +9,7 @@
 //! | `sqlite:PATH` | `sqlite` (default) | one file, shared by the processes of one machine |
 //! | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | `postgres` | a PostgreSQL server, from version 12 |
 //! | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | `mysql` | a MySQL server from version 8, or MariaDB from 10.5 |
+//! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | `redis` | a Redis server from version 6.2, or a cluster |
 //! | `memory:` | always | for tests, and for IDs that need not outlive the process |
 
 use std::sync::Arc;
@@ -16,15 +17,19 @@ use std::sync::Arc;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Error, MemoryStore, Result, Store};
 
+#[cfg(feature = "redis")]
+mod keyed;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql", feature = "redis"))]
 mod verbs;
 
 /// All stores by scheme, with the feature that builds them in.
@@ -32,6 +37,7 @@ const SCHEMES: &[(&str, Option<&str>)] = &[
     ("sqlite", Some("sqlite")),
     ("postgres", Some("postgres")),
     ("mysql", Some("mysql")),
+    ("redis", Some("redis")),
     ("memory", None),
 ];
 
@@ -56,6 +62,10 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         "mysql" | "mariadb" => mysql::open(url, namespace).await,
         #[cfg(not(feature = "mysql"))]
         "mysql" | "mariadb" => Err(not_built_in("mysql")),
+        #[cfg(feature = "redis")]
+        "redis" | "rediss" | "redis-cluster" => redis::open(url, namespace).await,
+        #[cfg(not(feature = "redis"))]
+        "redis" | "rediss" | "redis-cluster" => Err(not_built_in("redis")),
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new(namespace)?)),
         "memory" => Err(Error::invalid(
             OPEN,
@@ -91,7 +101,7 @@ async fn open_sqlite(_path: &str, _namespace: &str) -> Result<Arc<dyn Store>> {
     Err(not_built_in("sqlite"))
 }
 
-#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "mysql")))]
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "mysql", feature = "redis")))]
 fn not_built_in(scheme: &str) -> Error {
     let what = format!("this program was built without feature `{scheme}`, which {scheme}: needs");
     Error::new(OPEN, snowmint_coord::ErrorKind::Unsupported { what })

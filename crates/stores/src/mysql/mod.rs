@@ -103,7 +103,9 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
     let store = MySql { pool, namespace: namespace.into(), label };
     match schema::prepare(&store.pool, &store.label).await {
         Ok(()) => Ok(Arc::new(Kept::new(store))),
-        Err(failure) => Err(network::said(OPEN, &store.label, failure, explain)),
+        Err(failure) => {
+            Err(failure.said(OPEN, &store.label, |error| explain(OPEN, &store.label, error)))
+        }
     }
 }
 

@@ -4,8 +4,6 @@ use std::pin::Pin;
 
 use snowmint_coord::{Error, ErrorKind};
 
-use crate::verbs::Failure;
-
 /// Connections of one handle: a node sends little, and rarely two things at once.
 pub(crate) const CONNECTIONS_MAX: u32 = 4;
 /// How long a verb waits for a connection.
@@ -44,20 +42,4 @@ pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Erro
         _ => ErrorKind::Internal { what: format!("{label} refused a statement") },
     };
     Error::new(op, kind).with_source(error)
-}
-
-/// Says why a store could not be opened.
-pub(crate) fn said(
-    op: &'static str,
-    label: &str,
-    failure: Failure<sqlx::Error>,
-    explain: fn(&'static str, &str, sqlx::Error) -> Error,
-) -> Error {
-    match failure {
-        Failure::Refused(kind) => Error::new(op, kind),
-        Failure::Damaged(found) => {
-            Error::new(op, ErrorKind::Corrupt { what: format!("{label} ({found})") })
-        }
-        Failure::Backend(error) => explain(op, label, error),
-    }
 }

@@ -121,7 +121,7 @@ impl<S: Session> Rows for Tx<S> {
     }
 
     async fn commit(mut self) -> Done<StoreIdentity> {
-        let writes = self.writes_after();
+        let writes = self.identity.writes.saturating_add(1);
         let identity = StoreIdentity { writes, ..self.identity.clone() };
         let values = vec![
             Value::text(&identity.id),

@@ -50,6 +50,7 @@ pub(crate) struct Live {
 
 impl File {
     pub(super) async fn open(path: &Path, namespace: &str, pages_max: Option<u32>) -> Result<Self> {
+        const OPEN: &str = "open store";
         let path = absolute(path)?;
         let new_id = random::incarnation()?.to_string();
         let begun = BootTimer.elapsed();
@@ -61,7 +62,10 @@ impl File {
                 {
                     BootTimer.sleep_ms(OPEN_RETRY_MS).await;
                 }
-                Err(failure) => return Err(said("open store", &path, failure)),
+                Err(failure) => {
+                    let label = path.display().to_string();
+                    return Err(failure.said(OPEN, &label, |error| explain(OPEN, &path, error)));
+                }
             }
         };
         let state = Arc::new(Mutex::new(State::Open(live)));
@@ -138,18 +142,6 @@ impl Backend for File {
             }
             State::Broken | State::Closed => Ok(()),
         }
-    }
-}
-
-/// Says why the file cannot be opened.
-fn said(op: &'static str, path: &Path, failure: Failure<sqlx::Error>) -> Error {
-    match failure {
-        Failure::Refused(kind) => Error::new(op, kind),
-        Failure::Damaged(found) => {
-            let what = format!("{} ({found})", path.display());
-            Error::new(op, ErrorKind::Corrupt { what })
-        }
-        Failure::Backend(error) => explain(op, path, error),
     }
 }
 

@@ -53,7 +53,8 @@ async fn forget<R: Rows>(
     }
     let slots = rows.all_slots().await?;
     let holders: HashSet<Incarnation> = slots.iter().filter_map(|(_, row)| row.holder).collect();
-    for member in gone.into_iter().filter(|member| !holders.contains(member)) {
+    let unheld = gone.into_iter().filter(|member| !holders.contains(member));
+    for member in unheld.take(R::WRITES_MAX) {
         rows.remove_member(member).await?;
     }
     Ok(())
@@ -86,17 +87,21 @@ pub(super) struct Leave {
 
 #[async_trait]
 impl Verb for Leave {
-    type Answer = ();
+    /// Whether it is still there, with slots that did not fit into this step.
+    type Answer = bool;
     const OP: &'static str = "leave";
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, bool> {
         let now = rows.time(self.now);
         let held = rows.held_by(self.member).await?;
-        for (pool, row) in &held {
+        for (pool, row) in held.iter().take(R::WRITES_MAX) {
             rows.put_slots(pool, &[given_up(row, row.mark, now)]).await?;
         }
+        if held.len() > R::WRITES_MAX {
+            return Ok((true, true));
+        }
         let known = rows.remove_member(self.member).await?;
-        Ok(((), known || !held.is_empty()))
+        Ok((false, known || !held.is_empty()))
     }
 }
 

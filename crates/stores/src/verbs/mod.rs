@@ -4,6 +4,7 @@
 //! and how such a step begins ([`Backend`]). What a verb reads, decides and writes is the same for
 //! all of them: [`Kept`] makes a [`Store`](snowmint_coord::Store) of any back end.
 
+mod forward;
 mod members;
 mod slots;
 mod sources;
@@ -16,7 +17,8 @@ use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Capabilities, Definition, Error, ErrorKind, Incarnation, Pool, Result, SlotRow, StoreIdentity,
+    BootTimer, Capabilities, Definition, Error, ErrorKind, Incarnation, Pool, Result, SlotRow,
+    StoreIdentity, Timer as _, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -27,8 +29,30 @@ pub(crate) enum Failure<E> {
     Refused(ErrorKind),
     /// A value in the store is not what was written.
     Damaged(String),
+    /// By another step that ended first; nothing was done, and another try may succeed.
+    Lost,
     /// By the back end.
     Backend(E),
+}
+
+impl<E> Failure<E> {
+    /// In the words of the domain; `explain` says the back end's own.
+    pub(crate) fn said(
+        self,
+        op: &'static str,
+        label: &str,
+        explain: impl FnOnce(E) -> Error,
+    ) -> Error {
+        let kind = match self {
+            Self::Refused(kind) => kind,
+            Self::Damaged(found) => ErrorKind::Corrupt { what: format!("{label} ({found})") },
+            Self::Lost => ErrorKind::Unavailable {
+                what: format!("{label}, where {TRIES_MAX} tries lost to other writers,"),
+            },
+            Self::Backend(error) => return explain(error),
+        };
+        Error::new(op, kind)
+    }
 }
 
 impl<E> From<ErrorKind> for Failure<E> {
@@ -62,12 +86,20 @@ pub(crate) struct NamespaceRow {
     pub(crate) ground: Ground,
 }
 
+/// How often a step is tried that other steps overtake.
+const TRIES_MAX: u32 = 64;
+/// Longest wait before another try, in milliseconds. Waits begin at one, double, and are random below
+/// that, so that those who met once do not meet again.
+const TRY_WAIT_MS_MAX: u64 = 64;
+
 /// The rows of one namespace inside one atomic step. Dropped before its end, nothing of it has
 /// happened.
 #[async_trait]
 pub(crate) trait Rows: Send + Sized {
     /// The back end's own error.
     type Error: Send;
+    /// How many slots one step may write.
+    const WRITES_MAX: usize = usize::MAX;
 
     /// The store as it was when the step began.
     fn identity(&self) -> &StoreIdentity;
@@ -78,6 +110,11 @@ pub(crate) trait Rows: Send + Sized {
     async fn member(&mut self, member: Incarnation) -> Answer<Self, Option<MemberRow>>;
     async fn put_member(&mut self, row: &MemberRow) -> Answer<Self, ()>;
     async fn remove_member(&mut self, member: Incarnation) -> Answer<Self, bool>;
+    /// Lets this step end only if the member is still there and ends no other such step meanwhile.
+    /// Where writers queue up, that is so.
+    async fn hold_member(&mut self, _member: Incarnation) -> Answer<Self, ()> {
+        Ok(())
+    }
 
     async fn pool(&mut self, name: &str) -> Answer<Self, Option<(Pool, u64)>>;
     async fn put_pool(&mut self, pool: &Pool, next: u64) -> Answer<Self, ()>;
@@ -107,11 +144,6 @@ pub(crate) trait Rows: Send + Sized {
     /// The time that counts, when the caller's is `now`.
     fn time(&self, now: UnixMillis) -> UnixMillis {
         self.clock().unwrap_or(now)
-    }
-
-    /// `writes` once this step has changed something.
-    fn writes_after(&self) -> u64 {
-        self.identity().writes.saturating_add(1)
     }
 }
 
@@ -170,19 +202,26 @@ impl<B: Backend> Kept<B> {
         &self.backend
     }
 
-    /// One atomic step.
-    async fn run<V: Verb>(&self, verb: V) -> Result<V::Answer> {
-        self.step(&verb).await.map_err(|failure| match failure {
-            Failure::Refused(kind) => Error::new(V::OP, kind),
-            Failure::Damaged(found) => {
-                let what = format!("{} ({found})", self.backend.label());
-                Error::new(V::OP, ErrorKind::Corrupt { what })
-            }
-            Failure::Backend(error) => self.backend.explain(V::OP, error),
+    /// One atomic step, and the store's `writes` after it.
+    async fn run<V: Verb>(&self, verb: V) -> Result<(V::Answer, u64)> {
+        self.tried(&verb).await.map_err(|failure| {
+            let label = self.backend.label();
+            failure.said(V::OP, &label, |error| self.backend.explain(V::OP, error))
         })
     }
 
-    async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, V::Answer> {
+    /// A step that loses to another is begun anew, a bounded number of times.
+    async fn tried<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
+        for tried in 1..TRIES_MAX {
+            match self.step(verb).await {
+                Err(Failure::Lost) => let_others_end(tried).await?,
+                ended => return ended,
+            }
+        }
+        self.step(verb).await
+    }
+
+    async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
         // Read before the step begins: steps of this handle may overlap.
         let seen = self.writes_seen.load(Ordering::SeqCst);
         let mut rows = self.backend.begin(V::ACCESS).await?;
@@ -190,25 +229,22 @@ impl<B: Backend> Kept<B> {
             Ok(()) => verb.run(&mut rows).await,
             Err(failure) => Err(failure),
         };
-        match answer {
-            Ok((answer, true)) => {
-                let identity = rows.commit().await?;
-                self.writes_seen.fetch_max(identity.writes, Ordering::SeqCst);
-                Ok(answer)
-            }
+        let (answer, writes) = match answer {
+            Ok((answer, true)) => (answer, rows.commit().await?.writes),
             Ok((answer, false)) => {
                 let writes = rows.identity().writes;
                 rows.roll_back().await?;
-                self.writes_seen.fetch_max(writes, Ordering::SeqCst);
-                Ok(answer)
+                (answer, writes)
             }
             Err(Failure::Refused(kind)) => {
                 rows.roll_back().await?;
-                Err(Failure::Refused(kind))
+                return Err(Failure::Refused(kind));
             }
             // Dropped with its connection.
-            Err(failure) => Err(failure),
-        }
+            Err(failure) => return Err(failure),
+        };
+        self.writes_seen.fetch_max(writes, Ordering::SeqCst);
+        Ok((answer, writes))
     }
 
     /// Whoever remembers a higher number of writes knows that the store is an older copy.
@@ -232,4 +268,12 @@ impl<B: Backend> Kept<B> {
             found,
         }))
     }
+}
+
+/// Waits for a random while before try `tried` + 1.
+async fn let_others_end(tried: u32) -> Result<(), ErrorKind> {
+    let bound_ms = 1_u64.checked_shl(tried).unwrap_or(TRY_WAIT_MS_MAX).min(TRY_WAIT_MS_MAX);
+    let number = random::number().map_err(|error| error.kind().clone())?;
+    BootTimer.sleep_ms(number % bound_ms).await;
+    Ok(())
 }

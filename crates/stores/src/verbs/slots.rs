@@ -3,31 +3,39 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use snowmint_coord::lease::{
-    ExtendStep, decide_extend, decide_release, forwarded, never_claimed, slot_info,
-};
-use snowmint_coord::pool::{Choice, choose, leases};
+use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release, never_claimed, slot_info};
+use snowmint_coord::pool::{Choice, check_claim, choose, leases};
 use snowmint_coord::{
-    ClaimRequest, Error, ErrorKind, Extend, Extended, FastForward, Incarnation, Lease, Mark,
-    MemberInfo, Release, Result, SlotInfo, SlotRow, StoreIdentity,
+    ClaimRequest, Error, Extend, Incarnation, Lease, Mark, MemberInfo, Release, Result, SlotInfo,
+    SlotRow,
 };
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Access, Answer, Failure, NamespaceRow, Rows, Step, Verb};
+use super::{Access, Answer, Failure, Rows, Step, Verb};
 
 pub(super) struct Claim<'a> {
     pub(super) request: &'a ClaimRequest,
+    /// How many groups an earlier step of the same request has taken.
+    pub(super) before: u32,
     pub(super) now: UnixMillis,
+}
+
+/// What one step of a claim has taken.
+pub(super) struct Claimed {
+    pub(super) leases: Vec<Lease>,
+    /// How many groups did not fit into the step.
+    pub(super) left: u32,
 }
 
 #[async_trait]
 impl Verb for Claim<'_> {
-    type Answer = Vec<Lease>;
+    type Answer = Claimed;
     const OP: &'static str = "claim";
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<Lease>> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Claimed> {
         let pool = &self.request.pool;
+        check_claim(self.request)?;
         let now = rows.time(self.now);
         let next = match rows.pool(&pool.name).await? {
             Some((stored, next)) => {
@@ -39,15 +47,40 @@ impl Verb for Claim<'_> {
         let before = rows.slots(&pool.name).await?;
         let members = infos(rows, now).await?;
         let ground = rows.namespace().await?.ground;
-        match choose(self.request, &before, &members, ground, next, now)? {
-            Choice::Repeat(taken) => Ok((leases(&pool.name, &taken), false)),
-            Choice::Take { rows: taken, next, forget } => {
+        let (request, left) = self.fitting(R::WRITES_MAX);
+        match choose(&request, &before, &members, ground, next, now)? {
+            Choice::Repeat(taken) => {
+                Ok((Claimed { leases: leases(&pool.name, &taken), left: 0 }, false))
+            }
+            Choice::Take { rows: mut taken, next, mut forget } => {
+                for row in &mut taken {
+                    row.claim_request = self.request.request;
+                }
+                forget.truncate(R::WRITES_MAX.saturating_sub(taken.len()));
+                rows.hold_member(self.request.member).await?;
                 rows.put_pool(pool, next).await?;
                 rows.remove_slots(&pool.name, &forget).await?;
                 rows.put_slots(&pool.name, &taken).await?;
-                Ok((leases(&pool.name, &taken), true))
+                Ok((Claimed { leases: leases(&pool.name, &taken), left }, true))
             }
         }
+    }
+}
+
+impl Claim<'_> {
+    /// The request for what is still wanted and fits into one step, and how many groups do not fit.
+    fn fitting(&self, writes_max: usize) -> (ClaimRequest, u32) {
+        let mut request = self.request.clone();
+        if self.before > 0 {
+            // What the steps before have taken is no repeat.
+            request.request = 0;
+        }
+        let wanted = request.count.saturating_sub(self.before);
+        let groups =
+            u64::try_from(writes_max).unwrap_or(u64::MAX) / u64::from(request.pool.group.max(1));
+        request.count = wanted.min(u32::try_from(groups.max(1)).unwrap_or(u32::MAX));
+        let left = wanted - request.count;
+        (request, left)
     }
 }
 
@@ -58,10 +91,11 @@ pub(super) struct Extends<'a> {
 
 #[async_trait]
 impl Verb for Extends<'_> {
-    type Answer = Vec<Result<Extended>>;
+    /// The marks, and the version of the catalog.
+    type Answer = (Vec<Result<Mark>>, u64);
     const OP: &'static str = "extend";
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<Result<Extended>>> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
         let now = rows.time(self.now);
         let mut any_moved = false;
         let mut marks = Vec::with_capacity(self.items.len());
@@ -76,9 +110,7 @@ impl Verb for Extends<'_> {
             });
         }
         let catalog_version = rows.namespace().await?.catalog_version;
-        let writes = if any_moved { rows.writes_after() } else { rows.identity().writes };
-        let extended = |mark| Extended { mark, catalog_version, writes };
-        Ok((marks.into_iter().map(|mark| mark.map(extended)).collect(), any_moved))
+        Ok(((marks, catalog_version), any_moved))
     }
 }
 
@@ -142,44 +174,5 @@ impl Verb for Workers {
             slot_info(pool, row, row.holder.and_then(|holder| members.get(&holder)))
         };
         Ok((slots.iter().map(info).collect(), false))
-    }
-}
-
-pub(super) struct Forward<'a> {
-    pub(super) forward: &'a FastForward,
-    /// What the store is called if it is to have a new identity.
-    pub(super) new_id: String,
-}
-
-#[async_trait]
-impl Verb for Forward<'_> {
-    type Answer = StoreIdentity;
-    const OP: &'static str = "fast_forward";
-    const ACCESS: Access = Access::Forward;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, StoreIdentity> {
-        let forward = self.forward;
-        forward.check()?;
-        for (name, mark) in &forward.segments {
-            let Some(mut stored) = rows.definition(name).await? else {
-                return Err(ErrorKind::NotFound { what: format!("source {name:?}") }.into());
-            };
-            stored.segment = stored.segment.forwarded(*mark);
-            rows.put_definition(&stored).await?;
-        }
-        for (pool, row) in rows.all_slots().await? {
-            rows.put_slots(&pool, &[forwarded(&row, forward.marks_at_least)]).await?;
-        }
-        let namespace = rows.namespace().await?;
-        let ground = namespace.ground.forwarded(forward.marks_at_least);
-        rows.put_namespace(NamespaceRow { ground, ..namespace }).await?;
-        let mut identity = rows.identity().clone();
-        identity.writes = identity.writes.max(forward.writes_at_least);
-        if forward.new_identity {
-            identity.id.clone_from(&self.new_id);
-        }
-        rows.accept(identity.clone()).await?;
-        identity.writes = rows.writes_after();
-        Ok((identity, true))
     }
 }

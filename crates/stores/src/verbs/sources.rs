@@ -15,6 +15,7 @@ pub(super) struct Reserves<'a> {
 
 #[async_trait]
 impl Verb for Reserves<'_> {
+    /// The segment, whose `writes` are yet to be counted.
     type Answer = Segment;
     const OP: &'static str = "reserve";
 
@@ -26,7 +27,7 @@ impl Verb for Reserves<'_> {
         let segment = decide_reserve(source, &before, *length)?;
         rows.put_definition(&Definition { segment, ..stored.clone() }).await?;
         let catalog_version = rows.namespace().await?.catalog_version;
-        Ok((segment.taken(&before, catalog_version, rows.writes_after()), true))
+        Ok((segment.taken(&before, catalog_version, 0), true))
     }
 }
 

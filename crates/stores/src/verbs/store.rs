@@ -2,14 +2,15 @@
 
 use async_trait::async_trait;
 use snowmint_coord::{
-    Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
-    Incarnation, Lease, Member, MemberInfo, NewDefinition, Presence, Release, Reserve, Result,
-    Segment, SlotInfo, SourceState, Store, StoreIdentity, random,
+    Capabilities, Catalog, ClaimRequest, Definition, ErrorKind, Extend, Extended, FastForward,
+    GiveBack, Incarnation, Lease, Member, MemberInfo, NewDefinition, Presence, Release, Reserve,
+    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, random,
 };
 use snowmint_core::UnixMillis;
 
+use super::forward::{Forward, Walk};
 use super::members::{Join, Leave, Members, Renew};
-use super::slots::{Claim, Extends, Forward, Releases, Workers};
+use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves};
 use super::{Access, Backend, Kept, Rows, Step, Verb};
 
@@ -39,6 +40,12 @@ impl Verb for Now {
     }
 }
 
+impl<B: Backend> Kept<B> {
+    async fn answer<V: Verb>(&self, verb: V) -> Result<V::Answer> {
+        Ok(self.run(verb).await?.0)
+    }
+}
+
 #[async_trait]
 impl<B: Backend> Store for Kept<B> {
     fn capabilities(&self) -> Capabilities {
@@ -50,75 +57,102 @@ impl<B: Backend> Store for Kept<B> {
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
-        self.run(Now).await
+        self.answer(Now).await
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
-        self.run(Identity).await
+        self.answer(Identity).await
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.run(Join { member, presence, now }).await
+        self.answer(Join { member, presence, now }).await
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.run(Renew { member, presence, now }).await
+        self.answer(Renew { member, presence, now }).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        self.run(Leave { member, now }).await
+        while self.answer(Leave { member, now }).await? {}
+        Ok(())
     }
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.run(Members { now }).await
+        self.answer(Members { now }).await
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        self.run(Claim { request, now }).await
+        let mut claimed = self.answer(Claim { request, before: 0, now }).await?;
+        let mut leases = claimed.leases;
+        while claimed.left > 0 {
+            let before = request.count - claimed.left;
+            claimed = match self.answer(Claim { request, before, now }).await {
+                Ok(claimed) => claimed,
+                // Fewer are free than were asked for.
+                Err(error) if matches!(error.kind(), ErrorKind::PoolFull(_)) => break,
+                Err(error) => return Err(error),
+            };
+            leases.append(&mut claimed.leases);
+        }
+        Ok(leases)
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        self.run(Extends { items, now }).await
+        let mut extended = Vec::with_capacity(items.len());
+        for items in items.chunks(<B::Rows as Rows>::WRITES_MAX) {
+            let ((marks, catalog_version), writes) = self.run(Extends { items, now }).await?;
+            let answer = |mark| Extended { mark, catalog_version, writes };
+            extended.extend(marks.into_iter().map(|mark| mark.map(answer)));
+        }
+        Ok(extended)
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        self.run(Releases { release, now }).await
+        self.answer(Releases { release, now }).await
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.run(Workers { now }).await
+        self.answer(Workers { now }).await
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        self.run(Reserves { reserve }).await
+        let (segment, writes) = self.run(Reserves { reserve }).await?;
+        Ok(Segment { writes, ..segment })
     }
 
     async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        self.run(GivesBack { back }).await
+        self.answer(GivesBack { back }).await
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.run(Change { name: &new.name, change: Changed::Define(new) }).await
+        self.answer(Change { name: &new.name, change: Changed::Define(new) }).await
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        self.run(Change { name: &new.name, change: Changed::Alter(new, if_version) }).await
+        self.answer(Change { name: &new.name, change: Changed::Alter(new, if_version) }).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.run(Change { name, change: Changed::State(state) }).await
+        self.answer(Change { name, change: Changed::State(state) }).await
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        self.run(Get { name }).await
+        self.answer(Get { name }).await
     }
 
     async fn list(&self) -> Result<Catalog> {
-        self.run(List).await
+        self.answer(List).await
     }
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        self.run(Forward { forward, new_id: random::incarnation()?.to_string() }).await
+        let new_id = random::incarnation()?.to_string();
+        let mut from = Walk::default();
+        loop {
+            match self.run(Forward { forward, new_id: &new_id, from }).await? {
+                (Ok(id), writes) => return Ok(StoreIdentity { id, writes }),
+                (Err(walk), _) => from = walk,
+            }
+        }
     }
 
     async fn close(&self) -> Result<()> {

@@ -5,6 +5,7 @@
 
 mod mysql;
 mod postgres;
+mod redis;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use snowmint_coord::{BootTimer, Timer, random};
 
 pub use mysql::Mysql;
 pub use postgres::Postgres;
+pub use redis::{Redis, RedisCluster};
 
 /// How long a server may take to answer: these machines are noisy.
 const READY_WITHIN_MS: u64 = 60_000;

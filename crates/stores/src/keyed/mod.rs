@@ -1,0 +1,178 @@
+//! Rows as keys with versions, for stores that have no transaction in which a program could think.
+//!
+//! A step reads keys and decides, and then sends all that it wants written as one batch. The store
+//! carries the batch out in one atomic step of its own, and only if every key that the decision
+//! rests on still has the version that was read. A batch that came too late changes nothing: the verb
+//! runs again on fresh rows. So the rules need no second form in a server's script language.
+//!
+//! | key | value, as JSON |
+//! |---|---|
+//! | `store` | which store this is |
+//! | `namespace` | version of the catalog; mark and term of the slots that have no key yet |
+//! | `member/INCARNATION` | who joined, and when it last renewed |
+//! | `pool/NAME` | a pool's shape; without reuse, also the `next` number that nobody had |
+//! | `slot/POOL/NUMBER` | a slot that was claimed: everything below `mark` is promised |
+//! | `source/NAME` | a definition; everything below its `mark` is handed out |
+
+pub(crate) mod name;
+mod record;
+mod rows;
+mod step;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::{Capabilities, Error, ErrorKind, Result, random};
+use snowmint_core::UnixMillis;
+
+use crate::verbs::{Access, Backend, Failure};
+use record::{Record as _, StoreRecord};
+use step::Step;
+
+/// A key as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) value: String,
+    /// Changes with every write of the key; never 0.
+    pub(crate) version: u64,
+}
+
+/// What every step begins with, read at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    /// How many changes the server has counted; rises with every batch.
+    pub(crate) writes: u64,
+    /// The server's own clock, if it has one.
+    pub(crate) clock: Option<UnixMillis>,
+    /// Which server this is, or which run of it, where another may lack what this one acknowledged.
+    pub(crate) server: Option<String>,
+    /// The key [`name::STORE`].
+    pub(crate) store: Option<Entry>,
+    /// The key [`name::NAMESPACE`].
+    pub(crate) namespace: Option<Entry>,
+}
+
+/// What a step wants done.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch {
+    /// Keys with the version that each must still have, 0 where there must be none.
+    pub(crate) expected: BTreeMap<String, u64>,
+    /// Keys with their new value, none to delete. All are among the expected.
+    pub(crate) changes: BTreeMap<String, Option<String>>,
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was carried out, durably as far as the store can; the server's count of changes after it.
+    Done(u64),
+    /// An expected key had another version; nothing was done.
+    Lost,
+}
+
+/// The keys of one namespace on a server.
+#[async_trait]
+pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
+    /// The server's, or its driver's.
+    type Error: Send;
+    /// Whether all reads of a step see the moment of its head.
+    const SNAPSHOT: bool;
+    /// How many keys one batch may name.
+    const BATCH_MAX: usize;
+
+    fn capabilities(&self) -> Capabilities;
+    fn namespace(&self) -> &str;
+    /// The store, for messages; no secrets.
+    fn label(&self) -> String;
+
+    async fn head(&self) -> Result<Head, Failure<Self::Error>>;
+    /// One key, at the moment of the head whose `writes` these are where reads are snapshots.
+    async fn get(&self, key: &str, at: u64) -> Result<Option<Entry>, Failure<Self::Error>>;
+    /// All keys right in a folder, in any order.
+    async fn list(&self, folder: &str, at: u64) -> Result<Vec<Entry>, Failure<Self::Error>>;
+    async fn send(&self, batch: &Batch) -> Result<Outcome, Failure<Self::Error>>;
+
+    fn explain(&self, op: &'static str, error: Self::Error) -> Error;
+    async fn close(&self) -> Result<()>;
+}
+
+/// The back end that keys make.
+#[derive(Debug)]
+pub(crate) struct Keyed<K> {
+    keys: Arc<K>,
+}
+
+impl<K: Keys> Keyed<K> {
+    /// Opens the namespace, and gives it its identity if it has none.
+    pub(crate) async fn open(keys: K) -> Result<Self> {
+        const OPEN: &str = "open store";
+        let opened = Self { keys: Arc::new(keys) };
+        match opened.identify().await {
+            Ok(()) => Ok(opened),
+            Err(failure) => Err(opened.said(OPEN, failure)),
+        }
+    }
+
+    async fn identify(&self) -> Result<(), Failure<K::Error>> {
+        let head = self.keys.head().await?;
+        if head.store.is_some() {
+            return Ok(());
+        }
+        let id = random::incarnation().map_err(|error| error.kind().clone())?.to_string();
+        let record = StoreRecord { id, writes_more: 0, server: head.server }.write()?;
+        let key = name::STORE.to_owned();
+        let batch = Batch {
+            expected: BTreeMap::from([(key.clone(), 0)]),
+            changes: BTreeMap::from([(key, Some(record))]),
+        };
+        // Lost: another opener was faster, whose identity is as good.
+        self.keys.send(&batch).await.map(|_| ())
+    }
+
+    fn said(&self, op: &'static str, failure: Failure<K::Error>) -> Error {
+        failure.said(op, &self.keys.label(), |error| self.keys.explain(op, error))
+    }
+}
+
+#[async_trait]
+impl<K: Keys> Backend for Keyed<K> {
+    type Rows = Step<K>;
+
+    fn capabilities(&self) -> Capabilities {
+        self.keys.capabilities()
+    }
+
+    fn namespace(&self) -> &str {
+        self.keys.namespace()
+    }
+
+    fn label(&self) -> String {
+        self.keys.label()
+    }
+
+    async fn begin(&self, access: Access) -> Result<Step<K>, Failure<K::Error>> {
+        Step::begin(Arc::clone(&self.keys), access).await
+    }
+
+    fn explain(&self, op: &'static str, error: K::Error) -> Error {
+        self.keys.explain(op, error)
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.keys.close().await
+    }
+}
+
+impl<E> From<record::Unreadable> for Failure<E> {
+    fn from(record::Unreadable(what): record::Unreadable) -> Self {
+        Self::Damaged(what)
+    }
+}
+
+/// The refusal of a store whose own record is gone.
+fn emptied(label: &str) -> ErrorKind {
+    ErrorKind::Corrupt { what: format!("{label} (its key {} is gone)", name::STORE) }
+}

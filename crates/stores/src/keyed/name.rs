@@ -1,0 +1,40 @@
+//! What the keys of a namespace are called, below its own prefix.
+
+use snowmint_coord::Incarnation;
+
+/// The store's identity.
+pub(crate) const STORE: &str = "store";
+/// What the namespace as a whole keeps.
+pub(crate) const NAMESPACE: &str = "namespace";
+/// The folder of members.
+pub(crate) const MEMBERS: &str = "member";
+/// The folder of pools.
+pub(super) const POOLS: &str = "pool";
+/// The folder of sources.
+pub(super) const SOURCES: &str = "source";
+
+pub(super) fn member(incarnation: Incarnation) -> String {
+    format!("{MEMBERS}/{incarnation}")
+}
+
+pub(super) fn pool(name: &str) -> String {
+    format!("{POOLS}/{name}")
+}
+
+/// The folder of a pool's slots.
+pub(super) fn slots(pool: &str) -> String {
+    format!("slot/{pool}")
+}
+
+pub(super) fn slot(pool: &str, slot: u64) -> String {
+    format!("slot/{pool}/{slot}")
+}
+
+pub(super) fn source(name: &str) -> String {
+    format!("{SOURCES}/{name}")
+}
+
+/// A key's folder, and its name there. Keys of no folder are in the nameless one.
+pub(crate) fn split(key: &str) -> (&str, &str) {
+    key.rsplit_once('/').unwrap_or(("", key))
+}

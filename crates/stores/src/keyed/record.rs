@@ -1,0 +1,289 @@
+//! What stands under a key, as JSON that a person can read.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use snowmint_coord::member::MemberRow;
+use snowmint_coord::pool::Ground;
+use snowmint_coord::segment::SegmentRow;
+use snowmint_coord::{
+    Definition, Incarnation, Mark, Member, Pool, Presence, Reuse, SlotRow, SourceState, Term,
+};
+use snowmint_core::UnixMillis;
+
+use crate::verbs::NamespaceRow;
+
+/// What was found is not what was written.
+pub(super) struct Unreadable(pub(super) String);
+
+/// A row in its stored form.
+pub(super) trait Record: Sized {
+    /// The stored form.
+    type Form: Serialize + DeserializeOwned;
+    fn to_form(&self) -> Self::Form;
+    fn from_form(form: Self::Form) -> Option<Self>;
+
+    fn write(&self) -> Result<String, Unreadable> {
+        serde_json::to_string(&self.to_form()).map_err(|error| Unreadable(error.to_string()))
+    }
+
+    fn read(key: &str, text: &str) -> Result<Self, Unreadable> {
+        let form = serde_json::from_str(text)
+            .map_err(|error| Unreadable(format!("the value of key {key}: {error}")))?;
+        Self::from_form(form)
+            .ok_or_else(|| Unreadable(format!("the value of key {key}: no such incarnation")))
+    }
+}
+
+/// A form that is the row.
+macro_rules! plain {
+    ($record:ty) => {
+        impl Record for $record {
+            type Form = Self;
+            fn to_form(&self) -> Self {
+                self.clone()
+            }
+            fn from_form(form: Self) -> Option<Self> {
+                Some(form)
+            }
+        }
+    };
+}
+
+/// Which store this is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoreRecord {
+    pub(super) id: String,
+    /// What is added to the server's own count of changes.
+    pub(super) writes_more: u64,
+    /// The server that was last taken for the one with the newest marks.
+    pub(super) server: Option<String>,
+}
+plain!(StoreRecord);
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct NamespaceForm {
+    catalog_version: u64,
+    mark: u64,
+    term: u64,
+}
+
+impl Record for NamespaceRow {
+    type Form = NamespaceForm;
+
+    fn to_form(&self) -> NamespaceForm {
+        NamespaceForm {
+            catalog_version: self.catalog_version,
+            mark: self.ground.mark.get(),
+            term: self.ground.term.get(),
+        }
+    }
+
+    fn from_form(form: NamespaceForm) -> Option<Self> {
+        let ground = Ground { mark: Mark::new(form.mark), term: Term::new(form.term) };
+        Some(Self { catalog_version: form.catalog_version, ground })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct MemberForm {
+    incarnation: String,
+    owner: String,
+    host: String,
+    process: u32,
+    sample_ms: u64,
+    renewals: u64,
+    ttl_ms: u64,
+    joined_at_ms: u64,
+    renewed_at_ms: u64,
+}
+
+impl Record for MemberRow {
+    type Form = MemberForm;
+
+    fn to_form(&self) -> MemberForm {
+        MemberForm {
+            incarnation: self.member.incarnation.to_string(),
+            owner: self.member.owner.clone(),
+            host: self.member.host.clone(),
+            process: self.member.process,
+            sample_ms: self.presence.sample.get(),
+            renewals: self.presence.renewals,
+            ttl_ms: self.presence.ttl_ms,
+            joined_at_ms: self.joined_at.get(),
+            renewed_at_ms: self.renewed_at.get(),
+        }
+    }
+
+    fn from_form(form: MemberForm) -> Option<Self> {
+        Some(Self {
+            member: Member {
+                incarnation: incarnation(&form.incarnation)?,
+                owner: form.owner,
+                host: form.host,
+                process: form.process,
+            },
+            presence: Presence {
+                sample: UnixMillis::new(form.sample_ms),
+                renewals: form.renewals,
+                ttl_ms: form.ttl_ms,
+            },
+            joined_at: UnixMillis::new(form.joined_at_ms),
+            renewed_at: UnixMillis::new(form.renewed_at_ms),
+        })
+    }
+}
+
+fn incarnation(text: &str) -> Option<Incarnation> {
+    text.parse().ok()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ReuseForm {
+    Recycle,
+    Never,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct PoolForm {
+    name: String,
+    slots: u64,
+    group: u32,
+    reuse: ReuseForm,
+    next: u64,
+}
+
+impl Record for (Pool, u64) {
+    type Form = PoolForm;
+
+    fn to_form(&self) -> PoolForm {
+        let (pool, next) = self;
+        PoolForm {
+            name: pool.name.clone(),
+            slots: pool.slots,
+            group: pool.group,
+            reuse: match pool.reuse {
+                Reuse::Recycle => ReuseForm::Recycle,
+                Reuse::Never => ReuseForm::Never,
+            },
+            next: *next,
+        }
+    }
+
+    fn from_form(form: PoolForm) -> Option<Self> {
+        let reuse = match form.reuse {
+            ReuseForm::Recycle => Reuse::Recycle,
+            ReuseForm::Never => Reuse::Never,
+        };
+        let PoolForm { name, slots, group, next, .. } = form;
+        Some((Pool { name, slots, group, reuse }, next))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct SlotForm {
+    slot: u64,
+    term: u64,
+    floor: u64,
+    mark: u64,
+    holder: Option<String>,
+    owner: String,
+    claim_request: u64,
+    extend_request: u64,
+    held_since_ms: u64,
+    given_up_at_ms: u64,
+}
+
+impl Record for SlotRow {
+    type Form = SlotForm;
+
+    fn to_form(&self) -> SlotForm {
+        SlotForm {
+            slot: self.slot,
+            term: self.term.get(),
+            floor: self.floor.get(),
+            mark: self.mark.get(),
+            holder: self.holder.map(|holder| holder.to_string()),
+            owner: self.owner.clone(),
+            claim_request: self.claim_request,
+            extend_request: self.extend_request,
+            held_since_ms: self.held_since.get(),
+            given_up_at_ms: self.given_up_at.get(),
+        }
+    }
+
+    fn from_form(form: SlotForm) -> Option<Self> {
+        let holder = match form.holder {
+            Some(text) => Some(incarnation(&text)?),
+            None => None,
+        };
+        Some(Self {
+            slot: form.slot,
+            term: Term::new(form.term),
+            floor: Mark::new(form.floor),
+            mark: Mark::new(form.mark),
+            holder,
+            owner: form.owner,
+            claim_request: form.claim_request,
+            extend_request: form.extend_request,
+            held_since: UnixMillis::new(form.held_since_ms),
+            given_up_at: UnixMillis::new(form.given_up_at_ms),
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StateForm {
+    Enabled,
+    Disabled,
+    Deleted,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct DefinitionForm {
+    name: String,
+    spec: String,
+    identity: String,
+    version: u64,
+    state: StateForm,
+    mark: u64,
+    floor: u64,
+    segment_version: u64,
+}
+
+impl Record for Definition {
+    type Form = DefinitionForm;
+
+    fn to_form(&self) -> DefinitionForm {
+        DefinitionForm {
+            name: self.name.clone(),
+            spec: self.spec.clone(),
+            identity: self.identity.clone(),
+            version: self.version,
+            state: match self.state {
+                SourceState::Enabled => StateForm::Enabled,
+                SourceState::Disabled => StateForm::Disabled,
+                SourceState::Deleted => StateForm::Deleted,
+            },
+            mark: self.segment.mark.get(),
+            floor: self.segment.floor.get(),
+            segment_version: self.segment.version,
+        }
+    }
+
+    fn from_form(form: DefinitionForm) -> Option<Self> {
+        let state = match form.state {
+            StateForm::Enabled => SourceState::Enabled,
+            StateForm::Disabled => SourceState::Disabled,
+            StateForm::Deleted => SourceState::Deleted,
+        };
+        let segment = SegmentRow {
+            mark: Mark::new(form.mark),
+            floor: Mark::new(form.floor),
+            version: form.segment_version,
+        };
+        let DefinitionForm { name, spec, identity, version, .. } = form;
+        Some(Self { name, spec, identity, version, state, segment })
+    }
+}

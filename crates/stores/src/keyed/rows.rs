@@ -1,0 +1,127 @@
+//! The rows of a namespace under keys.
+
+use async_trait::async_trait;
+use snowmint_coord::member::MemberRow;
+use snowmint_coord::{Definition, Incarnation, Pool, SlotRow, StoreIdentity};
+use snowmint_core::UnixMillis;
+
+use super::step::Step;
+use super::{Keys, name};
+use crate::verbs::{Answer, NamespaceRow, Rows};
+
+#[async_trait]
+impl<K: Keys> Rows for Step<K> {
+    type Error = K::Error;
+    const WRITES_MAX: usize = K::BATCH_MAX - SPARE;
+
+    fn identity(&self) -> &StoreIdentity {
+        &self.identity
+    }
+
+    fn clock(&self) -> Option<UnixMillis> {
+        self.head.clock
+    }
+
+    async fn members(&mut self) -> Answer<Self, Vec<MemberRow>> {
+        self.list(name::MEMBERS).await
+    }
+
+    async fn member(&mut self, member: Incarnation) -> Answer<Self, Option<MemberRow>> {
+        self.get(&name::member(member)).await
+    }
+
+    async fn put_member(&mut self, row: &MemberRow) -> Answer<Self, ()> {
+        self.put(name::member(row.member.incarnation), row).await
+    }
+
+    async fn remove_member(&mut self, member: Incarnation) -> Answer<Self, bool> {
+        self.remove(name::member(member)).await
+    }
+
+    async fn hold_member(&mut self, member: Incarnation) -> Answer<Self, ()> {
+        self.touch(name::member(member)).await
+    }
+
+    async fn pool(&mut self, pool: &str) -> Answer<Self, Option<(Pool, u64)>> {
+        self.get(&name::pool(pool)).await
+    }
+
+    async fn put_pool(&mut self, pool: &Pool, next: u64) -> Answer<Self, ()> {
+        self.put(name::pool(&pool.name), &(pool.clone(), next)).await
+    }
+
+    async fn slot(&mut self, pool: &str, slot: u64) -> Answer<Self, Option<SlotRow>> {
+        self.get(&name::slot(pool, slot)).await
+    }
+
+    async fn slots(&mut self, pool: &str) -> Answer<Self, Vec<SlotRow>> {
+        let mut rows: Vec<SlotRow> = self.list(&name::slots(pool)).await?;
+        rows.sort_by_key(|row| row.slot);
+        Ok(rows)
+    }
+
+    async fn all_slots(&mut self) -> Answer<Self, Vec<(String, SlotRow)>> {
+        let pools: Vec<(Pool, u64)> = self.list(name::POOLS).await?;
+        let mut all = Vec::new();
+        for (pool, _) in pools {
+            let rows = self.slots(&pool.name).await?;
+            all.extend(rows.into_iter().map(|row| (pool.name.clone(), row)));
+        }
+        Ok(all)
+    }
+
+    async fn held_by(&mut self, member: Incarnation) -> Answer<Self, Vec<(String, SlotRow)>> {
+        let mut all = self.all_slots().await?;
+        all.retain(|(_, row)| row.holder == Some(member));
+        Ok(all)
+    }
+
+    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Answer<Self, ()> {
+        for row in rows {
+            self.put(name::slot(pool, row.slot), row).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> Answer<Self, ()> {
+        for slot in slots {
+            self.remove(name::slot(pool, *slot)).await?;
+        }
+        Ok(())
+    }
+
+    async fn namespace(&mut self) -> Answer<Self, NamespaceRow> {
+        Ok(self.namespace)
+    }
+
+    async fn put_namespace(&mut self, row: NamespaceRow) -> Answer<Self, ()> {
+        Self::put_namespace(self, row).await
+    }
+
+    async fn definition(&mut self, name: &str) -> Answer<Self, Option<Definition>> {
+        self.get(&name::source(name)).await
+    }
+
+    async fn definitions(&mut self) -> Answer<Self, Vec<Definition>> {
+        self.list(name::SOURCES).await
+    }
+
+    async fn put_definition(&mut self, definition: &Definition) -> Answer<Self, ()> {
+        self.put(name::source(&definition.name), definition).await
+    }
+
+    async fn accept(&mut self, identity: StoreIdentity) -> Answer<Self, ()> {
+        Self::accept(self, identity)
+    }
+
+    async fn commit(self) -> Answer<Self, StoreIdentity> {
+        Self::commit(self).await
+    }
+
+    async fn roll_back(self) -> Answer<Self, ()> {
+        Self::roll_back(self).await
+    }
+}
+
+/// Keys of a batch that are no slots: store, namespace, member, pool.
+const SPARE: usize = 8;

@@ -1,0 +1,203 @@
+//! One atomic step: what was read, and what is to be written.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use snowmint_coord::{ErrorKind, StoreIdentity};
+
+use super::record::{Record, StoreRecord};
+use super::{Batch, Entry, Head, Keys, Outcome, emptied, name};
+use crate::verbs::{Access, Failure, NamespaceRow};
+
+type Done<K, T> = Result<T, Failure<<K as Keys>::Error>>;
+
+/// One atomic step on the keys of one namespace.
+pub(crate) struct Step<K> {
+    keys: Arc<K>,
+    access: Access,
+    pub(super) head: Head,
+    store: StoreRecord,
+    pub(super) namespace: NamespaceRow,
+    pub(super) identity: StoreIdentity,
+    /// Keys that were read one by one, or found in a folder.
+    read: HashMap<String, Entry>,
+    /// Keys that were looked for and not there.
+    missing: HashSet<String>,
+    folders: HashSet<String>,
+    /// How many requests have read something.
+    reads: u32,
+    batch: Batch,
+}
+
+impl<K: Keys> Step<K> {
+    pub(super) async fn begin(keys: Arc<K>, access: Access) -> Done<K, Self> {
+        let head = keys.head().await?;
+        let Some(entry) = &head.store else {
+            return Err(Failure::Refused(emptied(&keys.label())));
+        };
+        let store = StoreRecord::read(name::STORE, &entry.value)?;
+        if access == Access::Write {
+            check_server(&keys.label(), &store, &head)?;
+        }
+        let namespace = match &head.namespace {
+            Some(entry) => NamespaceRow::read(name::NAMESPACE, &entry.value)?,
+            None => NamespaceRow::default(),
+        };
+        let writes = head.writes.saturating_add(store.writes_more);
+        let identity = StoreIdentity { id: store.id.clone(), writes };
+        let mut batch = Batch::default();
+        let version = |entry: &Option<Entry>| entry.as_ref().map_or(0, |entry| entry.version);
+        batch.expected.insert(name::STORE.into(), version(&head.store));
+        batch.expected.insert(name::NAMESPACE.into(), version(&head.namespace));
+        Ok(Self {
+            keys,
+            access,
+            head,
+            store,
+            namespace,
+            identity,
+            read: HashMap::new(),
+            missing: HashSet::new(),
+            folders: HashSet::new(),
+            reads: 1,
+            batch,
+        })
+    }
+
+    /// One row, on which the step then rests.
+    pub(super) async fn get<R: Record>(&mut self, key: &str) -> Done<K, Option<R>> {
+        if let Some(change) = self.batch.changes.get(key) {
+            return match change {
+                Some(value) => Ok(Some(R::read(key, value)?)),
+                None => Ok(None),
+            };
+        }
+        let version = self.look_up(key).await?;
+        self.batch.expected.insert(key.to_owned(), version);
+        match self.read.get(key) {
+            Some(entry) => Ok(Some(R::read(key, &entry.value)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The version of a key that was read before, or is read now.
+    async fn look_up(&mut self, key: &str) -> Done<K, u64> {
+        if let Some(entry) = self.read.get(key) {
+            return Ok(entry.version);
+        }
+        if self.missing.contains(key) || self.folders.contains(name::split(key).0) {
+            return Ok(0);
+        }
+        self.reads += 1;
+        let Some(entry) = self.keys.get(key, self.head.writes).await? else {
+            self.missing.insert(key.to_owned());
+            return Ok(0);
+        };
+        let version = entry.version;
+        self.read.insert(key.to_owned(), entry);
+        Ok(version)
+    }
+
+    /// All rows in a folder, as they were before this step. The step rests only on those of them
+    /// that it writes.
+    pub(super) async fn list<R: Record>(&mut self, folder: &str) -> Done<K, Vec<R>> {
+        self.reads += 1;
+        let entries = self.keys.list(folder, self.head.writes).await?;
+        self.folders.insert(folder.to_owned());
+        let mut rows = Vec::with_capacity(entries.len());
+        for entry in entries {
+            rows.push(R::read(&entry.key, &entry.value)?);
+            self.read.insert(entry.key.clone(), entry);
+        }
+        Ok(rows)
+    }
+
+    /// Writes a row, unless it stands there already.
+    pub(super) async fn put<R: Record + Sync>(&mut self, key: String, row: &R) -> Done<K, ()> {
+        let value = row.write()?;
+        let version = self.look_up(&key).await?;
+        self.batch.expected.insert(key.clone(), version);
+        let stands = self.read.get(&key).is_some_and(|entry| entry.value == value);
+        if stands {
+            self.batch.changes.remove(&key);
+        } else {
+            self.batch.changes.insert(key, Some(value));
+        }
+        Ok(())
+    }
+
+    /// Writes a key as it stands, so that no other step that rests on it can end as well.
+    pub(super) async fn touch(&mut self, key: String) -> Done<K, ()> {
+        let version = self.look_up(&key).await?;
+        self.batch.expected.insert(key.clone(), version);
+        if let Some(entry) = self.read.get(&key) {
+            self.batch.changes.insert(key, Some(entry.value.clone()));
+        }
+        Ok(())
+    }
+
+    /// Removes a row, and says whether there was one.
+    pub(super) async fn remove(&mut self, key: String) -> Done<K, bool> {
+        let version = self.look_up(&key).await?;
+        if version == 0 {
+            return Ok(false);
+        }
+        self.batch.expected.insert(key.clone(), version);
+        self.batch.changes.insert(key, None);
+        Ok(true)
+    }
+
+    pub(super) async fn put_namespace(&mut self, row: NamespaceRow) -> Done<K, ()> {
+        self.namespace = row;
+        self.batch.changes.insert(name::NAMESPACE.into(), Some(row.write()?));
+        Ok(())
+    }
+
+    pub(super) fn accept(&mut self, identity: StoreIdentity) -> Done<K, ()> {
+        let more = identity.writes.saturating_sub(self.head.writes).max(self.store.writes_more);
+        let server = self.head.server.clone();
+        self.store = StoreRecord { id: identity.id.clone(), writes_more: more, server };
+        self.batch.changes.insert(name::STORE.into(), Some(self.store.write()?));
+        self.identity = identity;
+        Ok(())
+    }
+
+    pub(super) async fn commit(self) -> Done<K, StoreIdentity> {
+        match self.keys.send(&self.batch).await? {
+            Outcome::Done(writes) => Ok(StoreIdentity {
+                id: self.store.id,
+                writes: writes.saturating_add(self.store.writes_more),
+            }),
+            Outcome::Lost => Err(Failure::Lost),
+        }
+    }
+
+    /// Ends a step that changes nothing. What several requests have read counts only if it all
+    /// stood there at one moment.
+    pub(super) async fn roll_back(self) -> Done<K, ()> {
+        if self.access != Access::Read || self.reads <= 1 || K::SNAPSHOT {
+            return Ok(());
+        }
+        let batch = Batch { expected: self.batch.expected, ..Batch::default() };
+        match self.keys.send(&batch).await? {
+            Outcome::Done(_) => Ok(()),
+            Outcome::Lost => Err(Failure::Lost),
+        }
+    }
+}
+
+/// Refuses marks that another server, which may have had newer ones, has left behind.
+fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Result<(), ErrorKind> {
+    if store.server == head.server {
+        return Ok(());
+    }
+    let said = |server: &Option<String>| match server {
+        Some(server) => format!("server {server}"),
+        None => "a server that keeps what it acknowledged".into(),
+    };
+    Err(ErrorKind::OtherStore {
+        witness: format!("what {label} keeps"),
+        expected: said(&store.server),
+        found: said(&head.server),
+    })
+}

@@ -1,0 +1,98 @@
+//! The connection: one server, or a cluster.
+
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+use redis::{Client, Cmd, Pipeline, RedisFuture, RedisResult, Value, from_redis_value};
+
+/// How long a server may take to take a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a lost connection is made anew before a call fails, with a wait that grows to
+/// [`RETRY_WAIT_MAX`].
+const RETRIES: usize = 3;
+const RETRY_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// The scheme of a cluster's URL, whose servers are parted by commas.
+const CLUSTER: &str = "redis-cluster://";
+
+/// A connection that is made anew when it breaks. Clones share it.
+#[derive(Clone)]
+pub(super) enum Link {
+    One(ConnectionManager),
+    Cluster(ClusterConnection),
+}
+
+impl Link {
+    pub(super) async fn open(url: &str) -> RedisResult<Self> {
+        let Some(servers) = url.strip_prefix(CLUSTER) else {
+            let config = ConnectionManagerConfig::new()
+                .set_connection_timeout(Some(CONNECT_TIMEOUT))
+                .set_response_timeout(Some(ANSWER_TIMEOUT))
+                .set_number_of_retries(RETRIES)
+                .set_max_delay(RETRY_WAIT_MAX);
+            let client = Client::open(url)?;
+            return Ok(Self::One(client.get_connection_manager_with_config(config).await?));
+        };
+        let (user, servers) = match servers.rsplit_once('@') {
+            Some((user, servers)) => (format!("{user}@"), servers),
+            None => (String::new(), servers),
+        };
+        let client = ClusterClient::builder(
+            servers.split(',').map(|server| format!("redis://{user}{server}")),
+        )
+        .connection_timeout(CONNECT_TIMEOUT)
+        .response_timeout(ANSWER_TIMEOUT)
+        .retries(u32::try_from(RETRIES).unwrap_or(u32::MAX))
+        .build()?;
+        Ok(Self::Cluster(client.get_async_connection().await?))
+    }
+
+    /// Sends a command that names no key to the server that has `key`.
+    pub(super) async fn ask_server_of(&mut self, key: &str, command: Cmd) -> RedisResult<Value> {
+        match self {
+            Self::One(one) => one.req_packed_command(&command).await,
+            Self::Cluster(cluster) => {
+                let mut question = redis::cmd("CLUSTER");
+                question.arg("KEYSLOT").arg(key);
+                let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
+                let slot = from_redis_value(cluster.route_command(question, any).await?)?;
+                let route = Route::new(slot, SlotAddr::Master);
+                let there = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
+                cluster.route_command(command, there).await
+            }
+        }
+    }
+}
+
+impl ConnectionLike for Link {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        match self {
+            Self::One(one) => one.req_packed_command(cmd),
+            Self::Cluster(cluster) => cluster.req_packed_command(cmd),
+        }
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        match self {
+            Self::One(one) => one.req_packed_commands(pipeline, offset, count),
+            Self::Cluster(cluster) => cluster.req_packed_commands(pipeline, offset, count),
+        }
+    }
+
+    fn get_db(&self) -> i64 {
+        match self {
+            Self::One(one) => one.get_db(),
+            Self::Cluster(cluster) => cluster.get_db(),
+        }
+    }
+}

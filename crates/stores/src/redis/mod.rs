@@ -1,0 +1,292 @@
+//! Redis, from version 6.2: one server, or a cluster.
+//!
+//! | capability | |
+//! |---|---|
+//! | whose clock | the store's |
+//! | durable on reply | yes |
+//! | safe over failover | no |
+//! | presence by | a record that is renewed |
+//!
+//! **Atomic step.** A verb reads what it needs, decides, and sends one Lua script, which writes only
+//! if nothing that the decision rests on has changed since. All keys of a namespace share a hash tag
+//! (`snowmint:{NAMESPACE}…`), so a cluster keeps them on one server.
+//!
+//! **Durability.** A server that can lose what it acknowledged is refused when the store is opened:
+//! it must have `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`. With
+//! `?persistence=any` in the URL it is taken as it is. Each restart and each failover then counts as
+//! another store: nothing is granted until `snowmint worker fast-forward` has moved it forward.
+//!
+//! **Failover.** Replicas lag, so a promoted one may lack what was acknowledged. Where one can be
+//! promoted (Sentinel, Cluster), use `?persistence=any`, which notices it.
+//!
+//! **Rights.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
+//! `HINCRBY`, `TIME`, `INFO` and `CONFIG|GET` on keys `snowmint:*`.
+//!
+//! **URL.** `redis://USER:PASSWORD@HOST:PORT/DATABASE`, `rediss://…` for TLS, and
+//! `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` for a cluster.
+//!
+//! **A lost reply.** Whether a script whose answer was lost has run is not known; the verbs say how
+//! each may be repeated. Lost connections are made anew, with growing waits.
+
+mod link;
+mod persistence;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use redis::{ErrorKind as Kind, RedisError, Script, ServerErrorKind};
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
+use snowmint_core::UnixMillis;
+
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::verbs::{Failure, Kept};
+use link::Link;
+
+/// What Redis can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    clock: ClockOf::Store,
+    durable_on_reply: true,
+    safe_over_failover: false,
+    presence: PresenceBy::Record,
+};
+
+/// One namespace in a server or cluster.
+struct Redis {
+    link: Link,
+    head: Script,
+    send: Script,
+    namespace: String,
+    /// Of the hash with the store and the namespace; the others' names begin with it.
+    root: String,
+    label: String,
+    /// Whether each run of the server is another store.
+    by_run: bool,
+    closed: AtomicBool,
+}
+
+impl std::fmt::Debug for Redis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redis")
+            .field("label", &self.label)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens the store in the server at `url` for one namespace.
+///
+/// # Errors
+/// `Invalid` for an impossible URL or namespace, or a wrong password; `Unsupported` when the server
+/// is set to lose or evict what it acknowledged; `Unavailable` when it does not answer.
+pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+    const OPEN: &str = "open store";
+    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+    let label = format!("Redis at {}", crate::shown(url));
+    let (url, by_run) = match url.split_once('?') {
+        None => (url, false),
+        Some((url, persistence::PARAMETER)) => (url, true),
+        Some(_) => {
+            let what =
+                format!("{label}: the one parameter of the URL is {}", persistence::PARAMETER);
+            return Err(Error::invalid(OPEN, what));
+        }
+    };
+    let mut link = Link::open(url).await.map_err(|error| explain(OPEN, &label, error))?;
+    let root = format!("snowmint:{{{namespace}}}");
+    if !by_run {
+        let checked = persistence::check(&mut link, &root, &label).await;
+        checked
+            .map_err(|failure| failure.said(OPEN, &label, |error| explain(OPEN, &label, error)))?;
+    }
+    let keys = Redis {
+        link,
+        head: Script::new(include_str!("head.lua")),
+        send: Script::new(include_str!("send.lua")),
+        namespace: namespace.into(),
+        root,
+        label,
+        by_run,
+        closed: AtomicBool::new(false),
+    };
+    Ok(Arc::new(Kept::new(Keyed::open(keys).await?)))
+}
+
+type Answer<T> = Result<T, Failure<RedisError>>;
+
+impl Redis {
+    fn link(&self) -> Answer<Link> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Failure::Refused(ErrorKind::Closed { what: self.label.clone() }));
+        }
+        Ok(self.link.clone())
+    }
+
+    /// The hash that has a folder's keys as fields.
+    fn hash(&self, folder: &str) -> String {
+        if folder.is_empty() { self.root.clone() } else { format!("{}:{folder}", self.root) }
+    }
+}
+
+/// The key of a field, which holds its version, a blank, and the value.
+fn entry(key: &str, stored: &str) -> Answer<Entry> {
+    let parts = stored.split_once(' ').and_then(|(version, value)| {
+        Some(Entry { version: version.parse().ok()?, value: value.into(), key: key.into() })
+    });
+    parts.ok_or_else(|| Failure::Damaged(format!("the value of key {key} has no version")))
+}
+
+fn found(key: &str, stored: Option<&str>) -> Answer<Option<Entry>> {
+    stored.map(|stored| entry(key, stored)).transpose()
+}
+
+#[async_trait]
+impl Keys for Redis {
+    type Error = RedisError;
+    const SNAPSHOT: bool = false;
+    const BATCH_MAX: usize = 2000;
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn label(&self) -> String {
+        self.label.clone()
+    }
+
+    async fn head(&self) -> Answer<Head> {
+        let mut invocation = self.head.key(&self.root);
+        invocation.arg(if self.by_run { "run" } else { "" });
+        let answer = invocation.invoke_async(&mut self.link()?).await;
+        let (writes, store, namespace, seconds, micros, run): (
+            u64,
+            String,
+            String,
+            u64,
+            u64,
+            String,
+        ) = answer.map_err(Failure::Backend)?;
+        let there = |text: String| (!text.is_empty()).then_some(text);
+        Ok(Head {
+            writes,
+            clock: Some(UnixMillis::new(seconds.saturating_mul(1000) + micros / 1000)),
+            server: there(run),
+            store: found(name::STORE, there(store).as_deref())?,
+            namespace: found(name::NAMESPACE, there(namespace).as_deref())?,
+        })
+    }
+
+    async fn get(&self, key: &str, _at: u64) -> Answer<Option<Entry>> {
+        let (folder, field) = name::split(key);
+        let mut command = redis::cmd("HGET");
+        command.arg(self.hash(folder)).arg(field);
+        let stored: Option<String> =
+            command.query_async(&mut self.link()?).await.map_err(Failure::Backend)?;
+        found(key, stored.as_deref())
+    }
+
+    async fn list(&self, folder: &str, _at: u64) -> Answer<Vec<Entry>> {
+        let mut command = redis::cmd("HGETALL");
+        command.arg(self.hash(folder));
+        let fields: Vec<(String, String)> =
+            command.query_async(&mut self.link()?).await.map_err(Failure::Backend)?;
+        fields.iter().map(|(field, value)| entry(&format!("{folder}/{field}"), value)).collect()
+    }
+
+    async fn send(&self, batch: &Batch) -> Answer<Outcome> {
+        let mut hashes = vec![""];
+        let mut number_of = |key| {
+            let folder = name::split(key).0;
+            let at = hashes.iter().position(|known| *known == folder);
+            at.unwrap_or_else(|| {
+                hashes.push(folder);
+                hashes.len() - 1
+            }) + 1
+        };
+        let mut arguments = self.send.prepare_invoke();
+        arguments.arg(batch.expected.len());
+        for (key, version) in &batch.expected {
+            arguments.arg(number_of(key)).arg(name::split(key).1).arg(version);
+        }
+        for (key, value) in &batch.changes {
+            arguments.arg(number_of(key)).arg(name::split(key).1);
+            match value {
+                Some(value) => arguments.arg("=").arg(value),
+                None => arguments.arg("-").arg(""),
+            };
+        }
+        for folder in hashes {
+            arguments.key(self.hash(folder));
+        }
+        let answer: i64 =
+            arguments.invoke_async(&mut self.link()?).await.map_err(Failure::Backend)?;
+        Ok(u64::try_from(answer).map_or(Outcome::Lost, Outcome::Done))
+    }
+
+    fn explain(&self, op: &'static str, error: RedisError) -> Error {
+        explain(op, &self.label, error)
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// Says Redis's error in the words of the domain, by its code:
+/// <https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors>.
+fn explain(op: &'static str, label: &str, error: RedisError) -> Error {
+    let what = label.to_owned();
+    let kind = match (error.kind(), error.code().unwrap_or_default()) {
+        (_, "OOM" | "MISCONF") => ErrorKind::StorageFull { what },
+        (Kind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::NoPerm), _) => {
+            ErrorKind::Unwritable { what }
+        }
+        (Kind::AuthenticationFailed, _) | (_, "NOAUTH" | "WRONGPASS") => {
+            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
+        }
+        (Kind::InvalidClientConfig, _) => ErrorKind::Invalid {
+            what: format!("{label}: no URL of the form redis://USER@HOST:PORT/DATABASE"),
+        },
+        (Kind::Parse | Kind::UnexpectedReturnType, _) => ErrorKind::Corrupt { what },
+        (Kind::Io | Kind::ClusterConnectionNotFound, _)
+        | (
+            Kind::Server(
+                ServerErrorKind::BusyLoading
+                | ServerErrorKind::TryAgain
+                | ServerErrorKind::ClusterDown
+                | ServerErrorKind::MasterDown
+                | ServerErrorKind::Moved
+                | ServerErrorKind::Ask,
+            ),
+            _,
+        )
+        | (_, "BUSY" | "NOREPLICAS") => ErrorKind::Unavailable { what },
+        _ => ErrorKind::Internal { what: format!("{label} refused a command") },
+    };
+    Error::new(op, kind).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_docs_show_the_capabilities() {
+        assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+
+    #[tokio::test]
+    async fn a_bad_url_shows_no_password() {
+        for url in ["redis://root:secret@[bad/1", "redis://root:secret@host/?tls=on"] {
+            let refused = open(url, "default").await.unwrap_err();
+            assert_eq!(refused.kind().code(), "invalid", "{url}");
+            assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+        }
+    }
+}

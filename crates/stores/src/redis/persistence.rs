@@ -1,0 +1,64 @@
+//! What a server must be set to, so that it keeps what it acknowledged.
+
+use std::collections::HashMap;
+
+use redis::{RedisResult, from_redis_value};
+use snowmint_coord::ErrorKind;
+
+use super::link::Link;
+use crate::verbs::Failure;
+
+/// The parameter of the URL by which an operator takes a server as it is.
+pub(super) const PARAMETER: &str = "persistence=any";
+
+/// Refuses a server that can lose or evict what it acknowledged.
+pub(super) async fn check(
+    link: &mut Link,
+    key: &str,
+    label: &str,
+) -> Result<(), Failure<redis::RedisError>> {
+    let found = settings(link, key).await.map_err(Failure::Backend)?;
+    let refused = |what: String| {
+        let what = format!(
+            "{label} {what}; or add ?{PARAMETER} to its URL, after which each restart of the \
+             server is taken for another store, which an operator must move forward"
+        );
+        Err(Failure::Refused(ErrorKind::Unsupported { what }))
+    };
+    for (name, right) in
+        [("appendonly", "yes"), ("appendfsync", "always"), ("maxmemory-policy", "noeviction")]
+    {
+        match found.get(name) {
+            Some(value) if value == right => {}
+            Some(value) => {
+                return refused(format!(
+                    "has {name} {value}, with which it can lose what it acknowledged, and numbers \
+                     would come again; set it to {right}"
+                ));
+            }
+            None => {
+                return refused(format!(
+                    "does not say what {name} is, which must be {right}; let this user ask for it \
+                     (CONFIG GET)"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The settings that the server tells.
+async fn settings(link: &mut Link, key: &str) -> RedisResult<HashMap<String, String>> {
+    let mut found = HashMap::new();
+    for name in ["append*", "maxmemory-policy"] {
+        let mut question = redis::cmd("CONFIG");
+        question.arg("GET").arg(name);
+        match link.ask_server_of(key, question).await {
+            Ok(answer) => found.extend(from_redis_value::<HashMap<String, String>>(answer)?),
+            // Not allowed, or unknown to a server that is none of Redis's own.
+            Err(error) if error.code().is_some() && !error.is_io_error() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}

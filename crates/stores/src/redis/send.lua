@@ -1,0 +1,24 @@
+-- Carries a batch out: KEYS[1] has the count of changes; ARGV[1] says how many fields are expected.
+-- Each of these is three arguments: number of its key, field, version ('0': no such field).
+-- Then come the changes, four arguments each: number of its key, field, '=' or '-', value.
+-- Answers the count of changes, or -1 when a field has another version.
+local at = 2
+for _ = 1, tonumber(ARGV[1]) do
+  local value = redis.call('HGET', KEYS[tonumber(ARGV[at])], ARGV[at + 1])
+  local version = value and string.match(value, '^%d+') or '0'
+  if version ~= ARGV[at + 2] then return -1 end
+  at = at + 3
+end
+if at > #ARGV then return tonumber(redis.call('HGET', KEYS[1], 'writes') or '0') end
+local writes = redis.call('HINCRBY', KEYS[1], 'writes', 1)
+local version = string.format('%.0f ', writes)
+while at <= #ARGV do
+  local key, field = KEYS[tonumber(ARGV[at])], ARGV[at + 1]
+  if ARGV[at + 2] == '=' then
+    redis.call('HSET', key, field, version .. ARGV[at + 3])
+  else
+    redis.call('HDEL', key, field)
+  end
+  at = at + 4
+end
+return writes

@@ -1,0 +1,94 @@
+//! The operator's way out.
+
+use async_trait::async_trait;
+use snowmint_coord::lease::forwarded;
+use snowmint_coord::{ErrorKind, FastForward, SlotRow};
+
+use super::{Access, Answer, NamespaceRow, Rows, Step, Verb};
+
+/// Where a walk over everything that has a mark stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Walk {
+    /// How many sources are done.
+    sources: usize,
+    /// The last slot that is done, by pool and number.
+    slot: Option<(String, u64)>,
+}
+
+/// One step of it: as much as fits. The first also moves what has no row yet, so that nothing low is
+/// made behind the walk; the last gives the store its new identity.
+pub(super) struct Forward<'a> {
+    pub(super) forward: &'a FastForward,
+    /// What the store is called if it is to have a new identity.
+    pub(super) new_id: &'a str,
+    pub(super) from: Walk,
+}
+
+#[async_trait]
+impl Verb for Forward<'_> {
+    /// The store's identity if all is done, else where the walk stands.
+    type Answer = Result<String, Walk>;
+    const OP: &'static str = "fast_forward";
+    const ACCESS: Access = Access::Forward;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
+        self.forward.check()?;
+        let mut walk = self.from.clone();
+        if walk.sources == 0 && walk.slot.is_none() {
+            let namespace = rows.namespace().await?;
+            let ground = namespace.ground.forwarded(self.forward.marks_at_least);
+            rows.put_namespace(NamespaceRow { ground, ..namespace }).await?;
+        }
+        let room = self.forward_sources(rows, &mut walk, R::WRITES_MAX).await?;
+        if walk.sources < self.forward.segments.len() {
+            return Ok((Err(walk), true));
+        }
+        let slots = Self::slots_after(rows, &walk).await?;
+        for (pool, row) in slots.iter().take(room) {
+            rows.put_slots(pool, &[forwarded(row, self.forward.marks_at_least)]).await?;
+            walk.slot = Some((pool.clone(), row.slot));
+        }
+        if slots.len() > room {
+            return Ok((Err(walk), true));
+        }
+        let mut identity = rows.identity().clone();
+        identity.writes = identity.writes.max(self.forward.writes_at_least);
+        if self.forward.new_identity {
+            self.new_id.clone_into(&mut identity.id);
+        }
+        let id = identity.id.clone();
+        rows.accept(identity).await?;
+        Ok((Ok(id), true))
+    }
+}
+
+impl Forward<'_> {
+    /// Moves up to `room` sources, and says how much room is left.
+    async fn forward_sources<R: Rows>(
+        &self,
+        rows: &mut R,
+        walk: &mut Walk,
+        room: usize,
+    ) -> Answer<R, usize> {
+        let mut room = room;
+        for (name, mark) in self.forward.segments.iter().skip(walk.sources).take(room) {
+            let Some(mut stored) = rows.definition(name).await? else {
+                return Err(ErrorKind::NotFound { what: format!("source {name:?}") }.into());
+            };
+            stored.segment = stored.segment.forwarded(*mark);
+            rows.put_definition(&stored).await?;
+            walk.sources += 1;
+            room -= 1;
+        }
+        Ok(room)
+    }
+
+    async fn slots_after<R: Rows>(rows: &mut R, walk: &Walk) -> Answer<R, Vec<(String, SlotRow)>> {
+        let mut slots = rows.all_slots().await?;
+        slots.retain(|(pool, row)| {
+            walk.slot.as_ref().is_none_or(|(last, number)| (pool, row.slot) > (last, *number))
+        });
+        slots.sort_by(|(pool, row), (other, than)| (pool, row.slot).cmp(&(other, than.slot)));
+        Ok(slots)
+    }
+}
