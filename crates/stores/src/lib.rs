@@ -10,6 +10,7 @@
 //! | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | `postgres` | a PostgreSQL server, from version 12 |
 //! | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | `mysql` | a MySQL server from version 8, or MariaDB from 10.5 |
 //! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | `redis` | a Redis server from version 6.2, or a cluster |
+//! | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT` | `etcd` | an etcd cluster from version 3.4 |
 //! | `memory:` | always | for tests, and for IDs that need not outlive the process |
 
 use std::sync::Arc;
@@ -17,7 +18,9 @@ use std::sync::Arc;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Error, MemoryStore, Result, Store};
 
-#[cfg(feature = "redis")]
+#[cfg(feature = "etcd")]
+pub mod etcd;
+#[cfg(any(feature = "redis", feature = "etcd"))]
 mod keyed;
 #[cfg(feature = "mysql")]
 pub mod mysql;
@@ -29,7 +32,13 @@ pub mod redis;
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql", feature = "redis"))]
+#[cfg(any(
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "redis",
+    feature = "etcd"
+))]
 mod verbs;
 
 /// All stores by scheme, with the feature that builds them in.
@@ -38,6 +47,7 @@ const SCHEMES: &[(&str, Option<&str>)] = &[
     ("postgres", Some("postgres")),
     ("mysql", Some("mysql")),
     ("redis", Some("redis")),
+    ("etcd", Some("etcd")),
     ("memory", None),
 ];
 
@@ -66,6 +76,10 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         "redis" | "rediss" | "redis-cluster" => redis::open(url, namespace).await,
         #[cfg(not(feature = "redis"))]
         "redis" | "rediss" | "redis-cluster" => Err(not_built_in("redis")),
+        #[cfg(feature = "etcd")]
+        "etcd" | "etcds" => etcd::open(url, namespace).await,
+        #[cfg(not(feature = "etcd"))]
+        "etcd" | "etcds" => Err(not_built_in("etcd")),
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new(namespace)?)),
         "memory" => Err(Error::invalid(
             OPEN,

@@ -3,6 +3,7 @@
 //!
 //! A server that is missing fails whoever asks for it. `ci/setup` installs them.
 
+mod etcd;
 mod mysql;
 mod postgres;
 mod redis;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use snowmint_coord::{BootTimer, Timer, random};
 
+pub use etcd::Etcd;
 pub use mysql::Mysql;
 pub use postgres::Postgres;
 pub use redis::{Redis, RedisCluster};

@@ -1,0 +1,142 @@
+//! Calls of etcd's API over gRPC.
+
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use snowmint_coord::ErrorKind;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Code, Request, Status};
+use tonic_prost::ProstCodec;
+
+use super::message::{
+    AuthenticateRequest, AuthenticateResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
+};
+use super::url::Place;
+
+/// How long a server may take to take a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// A silent connection is asked this often whether it lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// Longest answer: some hundred thousand slots.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A connection to each server, made when first needed and anew when it breaks.
+pub(super) struct Client {
+    channel: Channel,
+    user: Option<(String, String)>,
+    /// What the user was given at the last log-in.
+    token: RwLock<Option<MetadataValue<Ascii>>>,
+}
+
+impl Client {
+    pub(super) fn new(place: Place) -> Result<Self, ErrorKind> {
+        let tls = if place.tls { Some(tls(&place)?) } else { None };
+        let scheme = if place.tls { "https" } else { "http" };
+        let mut endpoints = Vec::with_capacity(place.servers.len());
+        for server in &place.servers {
+            let invalid = |error: &dyn std::fmt::Display| ErrorKind::Invalid {
+                what: format!("etcd at {server} cannot be reached as the URL says: {error}"),
+            };
+            let endpoint = Endpoint::from_shared(format!("{scheme}://{server}"))
+                .map_err(|error| invalid(&error))?
+                .connect_timeout(CONNECT_TIMEOUT)
+                .timeout(ANSWER_TIMEOUT)
+                .http2_keep_alive_interval(KEEP_ALIVE)
+                .keep_alive_while_idle(true)
+                .tcp_nodelay(true);
+            endpoints.push(match &tls {
+                Some(tls) => endpoint.tls_config(tls.clone()).map_err(|error| invalid(&error))?,
+                None => endpoint,
+            });
+        }
+        let channel = match &endpoints[..] {
+            [one] => one.connect_lazy(),
+            _ => Channel::balance_list(endpoints.into_iter()),
+        };
+        Ok(Self { channel, user: place.user, token: RwLock::new(None) })
+    }
+
+    pub(super) async fn range(&self, request: &RangeRequest) -> Result<RangeResponse, Status> {
+        self.known("/etcdserverpb.KV/Range", request).await
+    }
+
+    pub(super) async fn transact(&self, request: &TxnRequest) -> Result<TxnResponse, Status> {
+        self.known("/etcdserverpb.KV/Txn", request).await
+    }
+
+    /// A call as the URL's user. The server forgets log-ins after a while, and when it restarts.
+    async fn known<Q, A>(&self, path: &'static str, request: &Q) -> Result<A, Status>
+    where
+        Q: prost::Message + Clone + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        if self.user.is_none() {
+            return self.call(path, request.clone()).await;
+        }
+        if self.token().is_none() {
+            self.log_in().await?;
+        }
+        match self.call(path, request.clone()).await {
+            Err(status) if status.code() == Code::Unauthenticated => {
+                self.log_in().await?;
+                self.call(path, request.clone()).await
+            }
+            answered => answered,
+        }
+    }
+
+    async fn log_in(&self) -> Result<(), Status> {
+        let Some((name, password)) = self.user.clone() else { return Ok(()) };
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let request = AuthenticateRequest { name, password };
+        let answer: AuthenticateResponse =
+            self.call("/etcdserverpb.Auth/Authenticate", request).await?;
+        let token = answer.token.parse().map_err(|_| Status::internal("a token of no use"))?;
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
+        Ok(())
+    }
+
+    fn token(&self) -> Option<MetadataValue<Ascii>> {
+        self.token.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn call<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Status>
+    where
+        Q: prost::Message + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        let mut request = Request::new(request);
+        if let Some(token) = self.token() {
+            request.metadata_mut().insert("token", token);
+        }
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
+        grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let path = PathAndQuery::from_static(path);
+        let codec: ProstCodec<Q, A> = ProstCodec::default();
+        Ok(grpc.unary(request, path, codec).await?.into_inner())
+    }
+}
+
+fn tls(place: &Place) -> Result<ClientTlsConfig, ErrorKind> {
+    let mut tls = ClientTlsConfig::new();
+    tls = match &place.ca {
+        Some(ca) => tls.ca_certificate(Certificate::from_pem(read(ca)?)),
+        None => tls.with_native_roots(),
+    };
+    if let (Some(certificate), Some(key)) = (&place.certificate, &place.key) {
+        tls = tls.identity(Identity::from_pem(read(certificate)?, read(key)?));
+    }
+    Ok(tls)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ErrorKind> {
+    std::fs::read(path).map_err(|error| ErrorKind::Invalid {
+        what: format!("the file {} of etcd's URL cannot be read: {error}", path.display()),
+    })
+}

@@ -1,0 +1,136 @@
+//! The messages of etcd's API, version 3, as far as this store speaks them. Numbers are those of
+//! <https://github.com/etcd-io/etcd/blob/main/api/etcdserverpb/rpc.proto>. Written by hand, so that
+//! no compiler of protocol buffers is needed to build.
+
+use prost::{Enumeration, Message, Oneof};
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct ResponseHeader {
+    #[prost(uint64, tag = "1")]
+    pub(super) cluster_id: u64,
+    #[prost(int64, tag = "3")]
+    pub(super) revision: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct KeyValue {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) key: Vec<u8>,
+    #[prost(int64, tag = "3")]
+    pub(super) mod_revision: i64,
+    #[prost(bytes = "vec", tag = "5")]
+    pub(super) value: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct RangeRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) key: Vec<u8>,
+    /// The first key that is not meant; empty for one key.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) range_end: Vec<u8>,
+    /// As of which revision; 0 is the newest.
+    #[prost(int64, tag = "4")]
+    pub(super) revision: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct RangeResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub(super) kvs: Vec<KeyValue>,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct PutRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) value: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct DeleteRangeRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) key: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
+pub(super) enum CompareTarget {
+    Version = 0,
+    Create = 1,
+    Mod = 2,
+}
+
+/// That a key has this revision; compares by "equal", which is number 0 and so never sent.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Compare {
+    #[prost(enumeration = "CompareTarget", tag = "2")]
+    pub(super) target: i32,
+    #[prost(bytes = "vec", tag = "3")]
+    pub(super) key: Vec<u8>,
+    /// In a choice of one field, so that zero is sent too.
+    #[prost(oneof = "ModRevision", tags = "6")]
+    pub(super) mod_revision: Option<ModRevision>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Oneof)]
+pub(super) enum ModRevision {
+    #[prost(int64, tag = "6")]
+    Is(i64),
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct RequestOp {
+    #[prost(oneof = "Request", tags = "1, 2, 3")]
+    pub(super) request: Option<Request>,
+}
+
+#[derive(Clone, PartialEq, Eq, Oneof)]
+pub(super) enum Request {
+    #[prost(message, tag = "1")]
+    Range(RangeRequest),
+    #[prost(message, tag = "2")]
+    Put(PutRequest),
+    #[prost(message, tag = "3")]
+    Delete(DeleteRangeRequest),
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct ResponseOp {
+    #[prost(message, optional, tag = "1")]
+    pub(super) range: Option<RangeResponse>,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct TxnRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) compare: Vec<Compare>,
+    /// Done if all compare equal; nothing is done otherwise.
+    #[prost(message, repeated, tag = "2")]
+    pub(super) success: Vec<RequestOp>,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct TxnResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) header: Option<ResponseHeader>,
+    #[prost(bool, tag = "2")]
+    pub(super) succeeded: bool,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) responses: Vec<ResponseOp>,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct AuthenticateRequest {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) password: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct AuthenticateResponse {
+    #[prost(string, tag = "2")]
+    pub(super) token: String,
+}

@@ -1,0 +1,270 @@
+//! etcd, from version 3.4: a cluster that agrees on every write.
+//!
+//! | capability | |
+//! |---|---|
+//! | whose clock | the caller's |
+//! | durable on reply | yes |
+//! | safe over failover | yes |
+//! | presence by | a record that is renewed |
+//!
+//! **Atomic step.** A verb reads what it needs at one revision, decides, and sends one transaction,
+//! which writes only if nothing that the decision rests on has a newer revision. A transaction may
+//! name 128 keys (`--max-txn-ops`), so claims, extends and give-ups of more slots come in parts.
+//!
+//! **Durability.** A majority has written to disk what is answered. Reads are linearizable.
+//!
+//! **Identity.** The number of the cluster stands beside the marks: restored into another cluster,
+//! the store grants nothing until an operator has moved it forward (`snowmint worker fast-forward`).
+//! Revisions, which a restored snapshot turns back, are the store's count of changes.
+//!
+//! **Rights.** Reading and writing of the keys from `/snowmint/`.
+//!
+//! **URL.** `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT`, with TLS
+//! `etcds://HOST:PORT?ca=FILE&cert=FILE&key=FILE`; without `ca`, the system's authorities are
+//! trusted.
+//!
+//! **A lost reply.** Whether a transaction whose answer was lost has happened is not known; the verbs
+//! say how each may be repeated. Lost connections are made anew by the next call.
+
+mod client;
+mod message;
+mod url;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
+use tonic::{Code, Status};
+
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::verbs::{Failure, Kept};
+use client::Client;
+use message::{
+    Compare, CompareTarget, DeleteRangeRequest, KeyValue, ModRevision, PutRequest, RangeRequest,
+    Request, RequestOp, TxnRequest, TxnResponse,
+};
+use url::Place;
+
+/// What etcd can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    clock: ClockOf::Caller,
+    durable_on_reply: true,
+    safe_over_failover: true,
+    presence: PresenceBy::Record,
+};
+
+/// One namespace in a cluster.
+struct Etcd {
+    client: Client,
+    namespace: String,
+    /// What all its keys begin with.
+    prefix: String,
+    label: String,
+    closed: AtomicBool,
+}
+
+impl std::fmt::Debug for Etcd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Etcd")
+            .field("label", &self.label)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens the store in the cluster at `url` for one namespace.
+///
+/// # Errors
+/// `Invalid` for an impossible URL or namespace, or a wrong password; `Unavailable` when no server
+/// answers.
+pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+    const OPEN: &str = "open store";
+    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+    let label = format!("etcd at {}", crate::shown(url));
+    let client = Place::parse(url, &label).and_then(Client::new);
+    let keys = Etcd {
+        client: client.map_err(|kind| Error::new(OPEN, kind))?,
+        namespace: namespace.into(),
+        prefix: format!("/snowmint/{namespace}/"),
+        label,
+        closed: AtomicBool::new(false),
+    };
+    Ok(Arc::new(Kept::new(Keyed::open(keys).await?)))
+}
+
+type Answer<T> = Result<T, Failure<Status>>;
+
+impl Etcd {
+    fn check_open(&self) -> Answer<()> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Failure::Refused(ErrorKind::Closed { what: self.label.clone() }));
+        }
+        Ok(())
+    }
+
+    fn full(&self, key: &str) -> Vec<u8> {
+        format!("{}{key}", self.prefix).into_bytes()
+    }
+
+    fn entry(&self, stored: KeyValue) -> Answer<Entry> {
+        let text = |bytes| {
+            String::from_utf8(bytes).map_err(|_| Failure::Damaged("a key that is no text".into()))
+        };
+        let key = text(stored.key)?;
+        let key = key.strip_prefix(&self.prefix).unwrap_or(&key).to_owned();
+        Ok(Entry { key, value: text(stored.value)?, version: number(stored.mod_revision)? })
+    }
+
+    async fn range(&self, range: RangeRequest) -> Answer<Vec<Entry>> {
+        self.check_open()?;
+        match self.client.range(&range).await {
+            Ok(answer) => answer.kvs.into_iter().map(|stored| self.entry(stored)).collect(),
+            // Compacted since the step began.
+            Err(status) if status.code() == Code::OutOfRange => Err(Failure::Lost),
+            Err(status) => Err(Failure::Backend(status)),
+        }
+    }
+
+    async fn transact(&self, request: &TxnRequest) -> Answer<(TxnResponse, u64, u64)> {
+        self.check_open()?;
+        let answer = self.client.transact(request).await.map_err(Failure::Backend)?;
+        let header = answer.header.ok_or_else(|| Failure::Damaged("a reply of no state".into()))?;
+        Ok((answer, number(header.revision)?, header.cluster_id))
+    }
+}
+
+fn number(revision: i64) -> Answer<u64> {
+    u64::try_from(revision).map_err(|_| Failure::Damaged(format!("the revision {revision}")))
+}
+
+fn revision(number: u64) -> i64 {
+    // Each came from one.
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn operation(request: Request) -> RequestOp {
+    RequestOp { request: Some(request) }
+}
+
+#[async_trait]
+impl Keys for Etcd {
+    type Error = Status;
+    const SNAPSHOT: bool = true;
+    const BATCH_MAX: usize = 128;
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn label(&self) -> String {
+        self.label.clone()
+    }
+
+    async fn head(&self) -> Answer<Head> {
+        let read = |key| {
+            let key = self.full(key);
+            operation(Request::Range(RangeRequest { key, ..RangeRequest::default() }))
+        };
+        let request = TxnRequest {
+            success: vec![read(name::STORE), read(name::NAMESPACE)],
+            ..TxnRequest::default()
+        };
+        let (answer, writes, cluster) = self.transact(&request).await?;
+        let mut found = Vec::with_capacity(2);
+        for response in answer.responses {
+            let first = response.range.and_then(|range| range.kvs.into_iter().next());
+            found.push(first.map(|stored| self.entry(stored)).transpose()?);
+        }
+        let [store, namespace] = <[Option<Entry>; 2]>::try_from(found)
+            .map_err(|_| Failure::Damaged("a reply of another length".into()))?;
+        let server = Some(format!("cluster {cluster:x}"));
+        Ok(Head { writes, clock: None, server, store, namespace })
+    }
+
+    async fn get(&self, key: &str, at: u64) -> Answer<Option<Entry>> {
+        let range =
+            RangeRequest { key: self.full(key), revision: revision(at), range_end: Vec::new() };
+        Ok(self.range(range).await?.pop())
+    }
+
+    async fn list(&self, folder: &str, at: u64) -> Answer<Vec<Entry>> {
+        let key = self.full(&format!("{folder}/"));
+        // '0' is the character after '/'.
+        let range_end = self.full(&format!("{folder}0"));
+        self.range(RangeRequest { key, range_end, revision: revision(at) }).await
+    }
+
+    async fn send(&self, batch: &Batch) -> Answer<Outcome> {
+        let compare = |(key, version): (&String, &u64)| Compare {
+            target: CompareTarget::Mod.into(),
+            key: self.full(key),
+            mod_revision: Some(ModRevision::Is(revision(*version))),
+        };
+        let change = |(key, value): (&String, &Option<String>)| {
+            let key = self.full(key);
+            operation(match value {
+                Some(value) => Request::Put(PutRequest { key, value: value.clone().into_bytes() }),
+                None => Request::Delete(DeleteRangeRequest { key }),
+            })
+        };
+        let request = TxnRequest {
+            compare: batch.expected.iter().map(compare).collect(),
+            success: batch.changes.iter().map(change).collect(),
+        };
+        let (answer, writes, _) = self.transact(&request).await?;
+        Ok(if answer.succeeded { Outcome::Done(writes) } else { Outcome::Lost })
+    }
+
+    fn explain(&self, op: &'static str, error: Status) -> Error {
+        explain(op, &self.label, error)
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// Says etcd's error in the words of the domain, by its code:
+/// <https://github.com/etcd-io/etcd/blob/main/api/v3rpc/rpctypes/error.go>.
+fn explain(op: &'static str, label: &str, status: Status) -> Error {
+    let what = label.to_owned();
+    let kind = match status.code() {
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
+            ErrorKind::Unavailable { what }
+        }
+        Code::ResourceExhausted if status.message().contains("database space") => {
+            ErrorKind::StorageFull { what }
+        }
+        Code::ResourceExhausted => ErrorKind::Unavailable { what },
+        Code::PermissionDenied => ErrorKind::Unwritable { what },
+        Code::Unauthenticated => {
+            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
+        }
+        Code::InvalidArgument if status.message().contains("authentication failed") => {
+            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
+        }
+        Code::InvalidArgument if status.message().contains("user name is empty") => {
+            ErrorKind::Invalid { what: format!("{label} asks for a user and a password") }
+        }
+        Code::DataLoss => ErrorKind::Corrupt { what },
+        _ => ErrorKind::Internal { what: format!("{label} refused a request") },
+    };
+    Error::new(op, kind).with_source(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_docs_show_the_capabilities() {
+        assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+}

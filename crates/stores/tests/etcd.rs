@@ -1,0 +1,87 @@
+//! The etcd store keeps the contract, on a real server.
+#![cfg(feature = "etcd")]
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use snowmint_coord::Store;
+use snowmint_testkit::contract::{self, Factory};
+use snowmint_testkit::servers::Etcd;
+
+struct Server(Etcd);
+
+#[async_trait]
+impl Factory for Server {
+    fn name(&self) -> String {
+        "etcd".into()
+    }
+
+    async fn open(&self, namespace: &str) -> Arc<dyn Store> {
+        snowmint_stores::open(&self.0.url(), namespace).await.unwrap()
+    }
+
+    async fn pass_ms(&self, _ms: u64) {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn etcd_keeps_the_contract() {
+    contract::run(Server(Etcd::start())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sixteen_first_openers_agree_on_one_store() {
+    let server = Etcd::start();
+    let openers: Vec<_> = (0..16)
+        .map(|_| {
+            let url = server.url();
+            tokio::spawn(async move {
+                let store = snowmint_stores::open(&url, "default").await.unwrap();
+                store.identity().await.unwrap().id
+            })
+        })
+        .collect();
+    let mut ids = Vec::new();
+    for opener in openers {
+        ids.push(opener.await.unwrap());
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 1, "{ids:?}");
+}
+
+#[tokio::test]
+async fn users_log_in_and_others_are_refused() {
+    let server = Etcd::start();
+    for command in [
+        &["user", "add", "root:secret"][..],
+        &["user", "grant-role", "root", "root"],
+        &["user", "add", "ids:p@ss"],
+        &["role", "add", "ids"],
+        &["role", "grant-permission", "ids", "readwrite", "--prefix=true", "/snowmint/"],
+        &["user", "grant-role", "ids", "ids"],
+        &["user", "add", "other:other"],
+        &["auth", "enable"],
+    ] {
+        let output = server.client().args(command).output().unwrap();
+        assert!(output.status.success(), "{command:?}: {output:?}");
+    }
+    let url = |user: &str| server.url().replace("://", &format!("://{user}"));
+    let store = snowmint_stores::open(&url("ids:p@ss@"), "default").await.unwrap();
+    assert!(store.identity().await.is_ok());
+    for (user, code) in [("", "invalid"), ("ids:wrong@", "invalid"), ("other:other@", "unwritable")]
+    {
+        let refused = snowmint_stores::open(&url(user), "default").await.unwrap_err();
+        assert_eq!(refused.kind().code(), code, "{user}: {refused:?}");
+        assert!(!format!("{refused:?}").contains("wrong"), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_in_time() {
+    let url = { Etcd::start().url() };
+    let opened =
+        tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(&url, "default"));
+    let refused = opened.await.unwrap().unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+}
