@@ -11,7 +11,19 @@
 //! | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | `mysql` | a MySQL server from version 8, or MariaDB from 10.5 |
 //! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | `redis` | a Redis server from version 6.2, or a cluster |
 //! | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT` | `etcd` | an etcd cluster from version 3.4 |
+//! | `zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH` | `zookeeper` | a ZooKeeper ensemble from version 3.6 |
 //! | `memory:` | always | for tests, and for IDs that need not outlive the process |
+#![cfg_attr(
+    not(all(
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "mysql",
+        feature = "redis",
+        feature = "etcd",
+        feature = "zookeeper"
+    )),
+    allow(dead_code, reason = "what stores have in common, some of them use in part")
+)]
 
 use std::sync::Arc;
 
@@ -20,26 +32,24 @@ use snowmint_coord::{Error, MemoryStore, Result, Store};
 
 #[cfg(feature = "etcd")]
 pub mod etcd;
-#[cfg(any(feature = "redis", feature = "etcd"))]
+#[cfg(feature = "keyed")]
 mod keyed;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+mod place;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "sql")]
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(
-    feature = "sqlite",
-    feature = "postgres",
-    feature = "mysql",
-    feature = "redis",
-    feature = "etcd"
-))]
+#[cfg(any(feature = "sql", feature = "keyed"))]
 mod verbs;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
 
 /// All stores by scheme, with the feature that builds them in.
 const SCHEMES: &[(&str, Option<&str>)] = &[
@@ -48,6 +58,7 @@ const SCHEMES: &[(&str, Option<&str>)] = &[
     ("mysql", Some("mysql")),
     ("redis", Some("redis")),
     ("etcd", Some("etcd")),
+    ("zookeeper", Some("zookeeper")),
     ("memory", None),
 ];
 
@@ -80,6 +91,10 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         "etcd" | "etcds" => etcd::open(url, namespace).await,
         #[cfg(not(feature = "etcd"))]
         "etcd" | "etcds" => Err(not_built_in("etcd")),
+        #[cfg(feature = "zookeeper")]
+        "zookeeper" => zookeeper::open(url, namespace).await,
+        #[cfg(not(feature = "zookeeper"))]
+        "zookeeper" => Err(not_built_in("zookeeper")),
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new(namespace)?)),
         "memory" => Err(Error::invalid(
             OPEN,

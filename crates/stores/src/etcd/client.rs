@@ -1,5 +1,6 @@
 //! Calls of etcd's API over gRPC.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -12,10 +13,11 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
+use crate::place::Place;
+
 use super::message::{
     AuthenticateRequest, AuthenticateResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
 };
-use super::url::Place;
 
 /// How long a server may take to take a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,8 +38,11 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(place: Place) -> Result<Self, ErrorKind> {
-        let tls = if place.tls { Some(tls(&place)?) } else { None };
-        let scheme = if place.tls { "https" } else { "http" };
+        let tls = if place.scheme == "etcds" { Some(tls(&place)?) } else { None };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        if tls.is_none() && !place.parameters.is_empty() {
+            return Err(ErrorKind::Invalid { what: "files are for etcds:, which is TLS".into() });
+        }
         let mut endpoints = Vec::with_capacity(place.servers.len());
         for server in &place.servers {
             let invalid = |error: &dyn std::fmt::Display| ErrorKind::Invalid {
@@ -124,15 +129,25 @@ impl Client {
 }
 
 fn tls(place: &Place) -> Result<ClientTlsConfig, ErrorKind> {
-    let mut tls = ClientTlsConfig::new();
-    tls = match &place.ca {
-        Some(ca) => tls.ca_certificate(Certificate::from_pem(read(ca)?)),
-        None => tls.with_native_roots(),
-    };
-    if let (Some(certificate), Some(key)) = (&place.certificate, &place.key) {
-        tls = tls.identity(Identity::from_pem(read(certificate)?, read(key)?));
+    let mut files = BTreeMap::new();
+    for (name, file) in &place.parameters {
+        if !["ca", "cert", "key"].contains(&name.as_str()) {
+            let what = format!("etcds: knows the parameters ca, cert and key, not {name}");
+            return Err(ErrorKind::Invalid { what });
+        }
+        files.insert(name.as_str(), read(Path::new(file))?);
     }
-    Ok(tls)
+    let tls = match files.get("ca") {
+        Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca)),
+        None => ClientTlsConfig::new().with_native_roots(),
+    };
+    match (files.get("cert"), files.get("key")) {
+        (Some(certificate), Some(key)) => Ok(tls.identity(Identity::from_pem(certificate, key))),
+        (None, None) => Ok(tls),
+        _ => Err(ErrorKind::Invalid {
+            what: "of cert and key of etcds:, each needs the other".into(),
+        }),
+    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ErrorKind> {

@@ -28,7 +28,6 @@
 
 mod client;
 mod message;
-mod url;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,13 +38,13 @@ use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result
 use tonic::{Code, Status};
 
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::place::Place;
 use crate::verbs::{Failure, Kept};
 use client::Client;
 use message::{
     Compare, CompareTarget, DeleteRangeRequest, KeyValue, ModRevision, PutRequest, RangeRequest,
     Request, RequestOp, TxnRequest, TxnResponse,
 };
-use url::Place;
 
 /// What etcd can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -54,6 +53,10 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     safe_over_failover: true,
     presence: PresenceBy::Record,
 };
+
+/// The port that etcd listens on unless told otherwise.
+const PORT: u16 = 2379;
+const FORM: &str = "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT, with TLS etcds://HOST:PORT?ca=FILE&cert=FILE&key=FILE";
 
 /// One namespace in a cluster.
 struct Etcd {
@@ -83,7 +86,7 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = format!("etcd at {}", crate::shown(url));
-    let client = Place::parse(url, &label).and_then(Client::new);
+    let client = Place::parse(url, PORT, &label, FORM).and_then(Client::new);
     let keys = Etcd {
         client: client.map_err(|kind| Error::new(OPEN, kind))?,
         namespace: namespace.into(),

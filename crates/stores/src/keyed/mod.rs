@@ -19,7 +19,7 @@ mod record;
 mod rows;
 mod step;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use async_trait::async_trait;
 use snowmint_coord::{Capabilities, Error, ErrorKind, Result, random};
 use snowmint_core::UnixMillis;
 
-use crate::verbs::{Access, Backend, Failure};
+use crate::verbs::{Access, Backend, Failure, NamespaceRow};
 use record::{Record as _, StoreRecord};
 use step::Step;
 
@@ -93,6 +93,10 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     async fn get(&self, key: &str, at: u64) -> Result<Option<Entry>, Failure<Self::Error>>;
     /// All keys right in a folder, in any order.
     async fn list(&self, folder: &str, at: u64) -> Result<Vec<Entry>, Failure<Self::Error>>;
+    /// The members whose sessions the store still sees, where it sees sessions.
+    async fn sessions(&self) -> Result<Option<HashSet<String>>, Failure<Self::Error>> {
+        Ok(None)
+    }
     async fn send(&self, batch: &Batch) -> Result<Outcome, Failure<Self::Error>>;
 
     fn explain(&self, op: &'static str, error: Self::Error) -> Error;
@@ -123,10 +127,11 @@ impl<K: Keys> Keyed<K> {
         }
         let id = random::incarnation().map_err(|error| error.kind().clone())?.to_string();
         let record = StoreRecord { id, writes_more: 0, server: head.server }.write()?;
-        let key = name::STORE.to_owned();
+        let namespace = NamespaceRow::default().write()?;
+        let new = [(name::STORE, record), (name::NAMESPACE, namespace)];
         let batch = Batch {
-            expected: BTreeMap::from([(key.clone(), 0)]),
-            changes: BTreeMap::from([(key, Some(record))]),
+            expected: new.iter().map(|(key, _)| ((*key).to_owned(), 0)).collect(),
+            changes: new.map(|(key, value)| (key.to_owned(), Some(value))).into(),
         };
         // Lost: another opener was faster, whose identity is as good.
         self.keys.send(&batch).await.map(|_| ())

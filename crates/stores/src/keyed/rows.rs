@@ -23,7 +23,17 @@ impl<K: Keys> Rows for Step<K> {
     }
 
     async fn members(&mut self) -> Answer<Self, Vec<MemberRow>> {
-        self.list(name::MEMBERS).await
+        let mut rows: Vec<MemberRow> = self.list(name::MEMBERS).await?;
+        if let Some(sessions) = self.sessions().await? {
+            let ended =
+                |row: &&mut MemberRow| !sessions.contains(&row.member.incarnation.to_string());
+            for row in rows.iter_mut().filter(ended) {
+                // As if it had not renewed for its whole time.
+                let renewed_ms = row.renewed_at.get().saturating_sub(row.presence.ttl_ms);
+                row.renewed_at = UnixMillis::new(renewed_ms);
+            }
+        }
+        Ok(rows)
     }
 
     async fn member(&mut self, member: Incarnation) -> Answer<Self, Option<MemberRow>> {

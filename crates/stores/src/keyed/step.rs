@@ -112,6 +112,10 @@ impl<K: Keys> Step<K> {
         Ok(rows)
     }
 
+    pub(super) async fn sessions(&mut self) -> Done<K, Option<HashSet<String>>> {
+        self.keys.sessions().await
+    }
+
     /// Writes a row, unless it stands there already.
     pub(super) async fn put<R: Record + Sync>(&mut self, key: String, row: &R) -> Done<K, ()> {
         let value = row.write()?;

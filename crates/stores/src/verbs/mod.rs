@@ -197,7 +197,7 @@ impl<B: Backend> Kept<B> {
         Self { backend, writes_seen: AtomicU64::new(0) }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, feature = "sqlite"))]
     pub(crate) const fn backend(&self) -> &B {
         &self.backend
     }

@@ -164,7 +164,8 @@ impl Case {
         self.store.identity().await.unwrap().writes
     }
 
-    /// Runs `work` in [`TASKS`] tasks at once, each on a handle of its own.
+    /// Runs `work` in [`TASKS`] tasks at once, each on a handle of its own. The handles stay open until
+    /// all are done: a handle's end may be the end of its members' presence.
     pub(super) async fn contend<T, F, Work>(&self, work: Work) -> Vec<T>
     where
         T: Send + 'static,
@@ -172,9 +173,11 @@ impl Case {
         Work: Fn(Self, u64) -> F,
     {
         let start = Arc::new(tokio::sync::Barrier::new(usize::try_from(TASKS).unwrap()));
-        let mut tasks = Vec::new();
+        let (mut handles, mut tasks) = (Vec::new(), Vec::new());
         for number in 0..TASKS {
-            let work = work(self.another().await, number);
+            let case = self.another().await;
+            handles.push(case.clone());
+            let work = work(case, number);
             let start = Arc::clone(&start);
             tasks.push(tokio::spawn(async move {
                 start.wait().await;
@@ -185,6 +188,7 @@ impl Case {
         for task in tasks {
             results.push(task.await.unwrap());
         }
+        drop(handles);
         results
     }
 }

@@ -65,6 +65,8 @@ pub async fn run(factory: impl Factory) {
     let mut passed = 0;
     for (name, case_fn) in rooms.into_iter().flatten() {
         let namespace = format!("{run:016x}-{}", passed + failed.len());
+        // Shown with a failure, or when one hangs.
+        eprintln!("{name}");
         let case = Case::open(Arc::clone(&factory), namespace).await;
         match tokio::spawn(case_fn(case)).await {
             Ok(()) => passed += 1,

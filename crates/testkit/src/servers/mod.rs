@@ -7,6 +7,7 @@ mod etcd;
 mod mysql;
 mod postgres;
 mod redis;
+mod zookeeper;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub use etcd::Etcd;
 pub use mysql::Mysql;
 pub use postgres::Postgres;
 pub use redis::{Redis, RedisCluster};
+pub use zookeeper::Zookeeper;
 
 /// How long a server may take to answer: these machines are noisy.
 const READY_WITHIN_MS: u64 = 60_000;

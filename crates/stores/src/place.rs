@@ -1,0 +1,94 @@
+//! What the URL of a store with several servers says.
+
+use snowmint_coord::ErrorKind;
+
+/// Where servers are, and as whom to speak to them. Its `Debug` would show a password: there is none.
+#[derive(Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) scheme: String,
+    /// `host:port` of each.
+    pub(crate) servers: Vec<String>,
+    /// User and password.
+    pub(crate) user: Option<(String, String)>,
+    /// What stands between the servers and a question mark: empty, or from a slash on, without one
+    /// at the end.
+    pub(crate) path: String,
+    pub(crate) parameters: Vec<(String, String)>,
+}
+
+impl Place {
+    /// Reads `SCHEME://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH?NAME=VALUE&…`.
+    ///
+    /// # Errors
+    /// `Invalid`, with the `form` that is right, and without what may be a password.
+    pub(crate) fn parse(url: &str, port: u16, label: &str, form: &str) -> Result<Self, ErrorKind> {
+        let refused =
+            |what: &str| ErrorKind::Invalid { what: format!("{label}: {what}; a URL is {form}") };
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| refused("no ://"))?;
+        let mut place = Self { scheme: scheme.into(), ..Self::default() };
+        let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let (user, rest) = match rest.rsplit_once('@') {
+            Some((user, rest)) => (Some(user), rest),
+            None => (None, rest),
+        };
+        if let Some(user) = user {
+            let (name, password) =
+                user.split_once(':').ok_or_else(|| refused("a user without a password"))?;
+            place.user = Some((name.into(), password.into()));
+        }
+        let servers = match rest.split_once('/') {
+            Some((servers, path)) => {
+                let path = path.trim_end_matches('/');
+                place.path = if path.is_empty() { String::new() } else { format!("/{path}") };
+                servers
+            }
+            None => rest,
+        };
+        for server in servers.split(',') {
+            if server.is_empty() || server.contains(' ') {
+                return Err(refused("a server without a name"));
+            }
+            let has_port = server.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+            let server = if has_port { server.into() } else { format!("{server}:{port}") };
+            place.servers.push(server);
+        }
+        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (name, value) =
+                parameter.split_once('=').ok_or_else(|| refused("a parameter without a value"))?;
+            place.parameters.push((name.into(), value.into()));
+        }
+        Ok(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Result<Place, ErrorKind> {
+        Place::parse(url, 2379, "the store", "x://HOST")
+    }
+
+    #[test]
+    fn urls_say_servers_user_path_and_parameters() {
+        let Ok(place) = parse("x://root:p@ss:word@one:1,two,[::1]:3,[::1]/a/b/?c=d&e=") else {
+            panic!("refused");
+        };
+        assert_eq!(place.scheme, "x");
+        assert_eq!(place.servers, ["one:1", "two:2379", "[::1]:3", "[::1]:2379"]);
+        assert!(place.user == Some(("root".into(), "p@ss:word".into())));
+        assert_eq!(place.path, "/a/b");
+        assert_eq!(place.parameters, [("c".into(), "d".into()), ("e".into(), String::new())]);
+        assert!(parse("x://one/").is_ok_and(|place| place.path.is_empty()));
+    }
+
+    #[test]
+    fn bad_urls_are_refused_without_their_password() {
+        for url in
+            ["x:one", "x://", "x://u:secret@one,,two", "x://secret@one", "x://u:secret@one?x"]
+        {
+            let Err(error) = parse(url) else { panic!("{url} is taken") };
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! ZooKeeper, from version 3.6: an ensemble that agrees on every write.
+//!
+//! | capability | |
+//! |---|---|
+//! | whose clock | the caller's |
+//! | durable on reply | yes |
+//! | safe over failover | yes |
+//! | presence by | a session |
+//!
+//! **Atomic step.** A verb reads what it needs, decides, and sends one multi-operation, which happens
+//! only if no node that the decision rests on has another version. A claim that loses the race for
+//! its number reads again and takes another.
+//!
+//! **Presence.** Each member has an ephemeral node, made before its record is: who has no session is
+//! not live, however fresh its record. A session that ended while its process was away is made anew
+//! with the next renewal.
+//!
+//! **Durability.** A majority has written to disk what is answered.
+//!
+//! **Identity.** ZooKeeper does not say which ensemble it is; its transaction numbers, which an older
+//! copy turns back, are the store's count of changes.
+//!
+//! **Rights.** Everything below `/snowmint`, in the path that the URL names. With a user in the URL
+//! (digest authentication), all nodes are that user's alone.
+//!
+//! **URL.** `zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH`. TLS is not spoken in this version.
+//!
+//! **A lost reply.** Whether an operation whose answer was lost has happened is not known; the verbs
+//! say how each may be repeated. Lost connections are made anew, and so are sessions.
+
+mod link;
+mod path;
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::{
+    Capabilities, ClockOf, Error as CoordError, ErrorKind, PresenceBy, Result, Store,
+};
+use zookeeper_client::{
+    Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, MultiWriteError,
+    MultiWriteResult, Stat,
+};
+
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::place::Place;
+use crate::verbs::{Failure, Kept};
+use link::{Link, within};
+use path::path;
+
+/// What ZooKeeper can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    clock: ClockOf::Caller,
+    durable_on_reply: true,
+    safe_over_failover: true,
+    presence: PresenceBy::Session,
+};
+
+/// The port that ZooKeeper listens on unless told otherwise.
+const PORT: u16 = 2181;
+const FORM: &str = "zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH";
+/// The node whose last transaction is the namespace's.
+const WRITES: &str = "writes";
+/// The folder of ephemeral nodes, one for each member with a session.
+const SESSIONS: &str = "session";
+/// The folders that there always are.
+const FOLDERS: [&str; 5] = ["member", "pool", "slot", "source", SESSIONS];
+/// How many nodes are read at once: an answer has at most a mebibyte.
+const READ_MAX: usize = 500;
+
+/// One namespace in an ensemble.
+struct Zookeeper {
+    link: Link,
+    namespace: String,
+    /// The path of the namespace.
+    base: String,
+    label: String,
+    closed: AtomicBool,
+    /// Folders that were seen or made.
+    folders: Mutex<HashSet<String>>,
+}
+
+impl std::fmt::Debug for Zookeeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Zookeeper")
+            .field("label", &self.label)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens the store in the ensemble at `url` for one namespace.
+///
+/// # Errors
+/// `Invalid` for an impossible URL or namespace, or a wrong password; `Unwritable` without the
+/// rights; `Unavailable` when no server answers.
+pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+    const OPEN: &str = "open store";
+    check_name("namespace", namespace).map_err(|kind| CoordError::new(OPEN, kind))?;
+    let label = format!("ZooKeeper at {}", crate::shown(url));
+    let place = Place::parse(url, PORT, &label, FORM).and_then(|place| {
+        if place.parameters.is_empty() {
+            return Ok(place);
+        }
+        Err(ErrorKind::Invalid {
+            what: format!("{label}: no parameters are known; a URL is {FORM}"),
+        })
+    });
+    let place = place.map_err(|kind| CoordError::new(OPEN, kind))?;
+    let keys = Zookeeper {
+        link: Link::new(&place),
+        namespace: namespace.into(),
+        base: path(&format!("{}/snowmint", place.path), namespace),
+        label,
+        closed: AtomicBool::new(false),
+        folders: Mutex::default(),
+    };
+    let prepared = keys.prepare().await;
+    prepared.map_err(|failure| {
+        failure.said(OPEN, &keys.label, |error| explain(OPEN, &keys.label, error))
+    })?;
+    Ok(Arc::new(Kept::new(Keyed::open(keys).await?)))
+}
+
+type Answer<T> = Result<T, Failure<Error>>;
+
+impl From<Error> for Failure<Error> {
+    fn from(error: Error) -> Self {
+        Self::Backend(error)
+    }
+}
+
+impl Zookeeper {
+    async fn client(&self) -> Answer<Client> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Failure::Refused(ErrorKind::Closed { what: self.label.clone() }));
+        }
+        Ok(self.link.client().await?)
+    }
+
+    fn options(&self, mode: CreateMode) -> CreateOptions<'static> {
+        let acls = if self.link.has_user() { Acls::creator_all() } else { Acls::anyone_all() };
+        mode.with_acls(acls)
+    }
+
+    /// Makes what there always is.
+    async fn prepare(&self) -> Answer<()> {
+        let client = self.client().await?;
+        for folder in FOLDERS {
+            self.make_folder(&client, folder).await?;
+        }
+        let options = self.options(CreateMode::Persistent);
+        match within(client.create(&path(&self.base, WRITES), b"", &options)).await {
+            Ok(_) | Err(Error::NodeExists) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn make_folder(&self, client: &Client, folder: &str) -> Answer<()> {
+        let known = || self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if known().contains(folder) {
+            return Ok(());
+        }
+        let options = self.options(CreateMode::Persistent);
+        within(client.mkdir(&path(&self.base, folder), &options)).await?;
+        known().insert(folder.into());
+        Ok(())
+    }
+
+    /// Gives a member the node that says that its session lives.
+    async fn show_session(&self, client: &Client, member: &str) -> Answer<()> {
+        let path = path(&self.base, &format!("{SESSIONS}/{member}"));
+        if let Some(stat) = within(client.check_stat(&path)).await? {
+            if stat.ephemeral_owner == client.session_id().0 {
+                return Ok(());
+            }
+            // Of a session before this one, which would take the node along when it ends.
+            gone(within(client.delete(&path, None)).await)?;
+        }
+        match within(client.create(&path, b"", &self.options(CreateMode::Ephemeral))).await {
+            Ok(_) => Ok(()),
+            // Another handle of the same member was faster.
+            Err(Error::NodeExists) => Err(Failure::Lost),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What has to stand before a batch, and is no part of it.
+    async fn make_ready(&self, client: &Client, batch: &Batch) -> Answer<()> {
+        for (key, value) in &batch.changes {
+            let (folder, node) = name::split(key);
+            if value.is_some() && folder == name::MEMBERS {
+                self.show_session(client, node).await?;
+            }
+            if value.is_some() && !folder.is_empty() {
+                self.make_folder(client, folder).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nodes that are gone by now are left out.
+    async fn read(&self, client: &Client, keys: &[String]) -> Answer<Vec<(Entry, Stat)>> {
+        let mut reader = client.new_multi_reader();
+        for key in keys {
+            reader.add_get_data(&path(&self.base, key))?;
+        }
+        let results = within(reader.commit()).await?;
+        let mut entries = Vec::with_capacity(results.len());
+        for (key, result) in keys.iter().zip(results) {
+            match result {
+                MultiReadResult::Data { data, stat } => {
+                    entries.push((entry(key, data, stat)?, stat));
+                }
+                MultiReadResult::Error { err: Error::NoNode } => {}
+                MultiReadResult::Error { err } => return Err(err.into()),
+                _ => return Err(Failure::Damaged("a reply of another kind".into())),
+            }
+        }
+        Ok(entries)
+    }
+}
+
+fn entry(key: &str, data: Vec<u8>, stat: Stat) -> Answer<Entry> {
+    let value = String::from_utf8(data)
+        .map_err(|_| Failure::Damaged(format!("the value of key {key} is no text")))?;
+    // Versions begin at 0, which means "none" here.
+    let version = u64::try_from(i64::from(stat.version) + 1)
+        .map_err(|_| Failure::Damaged(format!("the version of key {key}: {}", stat.version)))?;
+    Ok(Entry { key: key.into(), value, version })
+}
+
+/// The version of a node that an entry was made of.
+fn version(of_entry: u64) -> i32 {
+    i32::try_from(of_entry.saturating_sub(1)).unwrap_or(i32::MAX)
+}
+
+fn number(zxid: i64) -> Answer<u64> {
+    u64::try_from(zxid).map_err(|_| Failure::Damaged(format!("the transaction {zxid}")))
+}
+
+/// What is to be deleted may be gone already.
+fn gone(deleted: Result<(), Error>) -> Answer<()> {
+    match deleted {
+        Ok(()) | Err(Error::NoNode) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[async_trait]
+impl Keys for Zookeeper {
+    type Error = Error;
+    const SNAPSHOT: bool = false;
+    const BATCH_MAX: usize = 1000;
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn label(&self) -> String {
+        self.label.clone()
+    }
+
+    async fn head(&self) -> Answer<Head> {
+        let keys = [name::STORE, name::NAMESPACE, WRITES].map(String::from);
+        let mut head = Head { writes: 0, clock: None, server: None, store: None, namespace: None };
+        for (entry, stat) in self.read(&self.client().await?, &keys).await? {
+            match entry.key.as_str() {
+                name::STORE => head.store = Some(entry),
+                name::NAMESPACE => head.namespace = Some(entry),
+                _ => head.writes = number(stat.mzxid)?,
+            }
+        }
+        Ok(head)
+    }
+
+    async fn get(&self, key: &str, _at: u64) -> Answer<Option<Entry>> {
+        let client = self.client().await?;
+        match within(client.get_data(&path(&self.base, key))).await {
+            Ok((data, stat)) => Ok(Some(entry(key, data, stat)?)),
+            Err(Error::NoNode) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn list(&self, folder: &str, _at: u64) -> Answer<Vec<Entry>> {
+        let client = self.client().await?;
+        let nodes = match within(client.list_children(&path(&self.base, folder))).await {
+            Ok(nodes) => nodes,
+            Err(Error::NoNode) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let keys: Vec<String> =
+            nodes.iter().map(|node| format!("{folder}/{}", path::name(node))).collect();
+        let mut entries = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(READ_MAX) {
+            let read = self.read(&client, keys).await?;
+            entries.extend(read.into_iter().map(|(entry, _)| entry));
+        }
+        Ok(entries)
+    }
+
+    async fn sessions(&self) -> Answer<Option<HashSet<String>>> {
+        let client = self.client().await?;
+        let nodes = within(client.list_children(&path(&self.base, SESSIONS))).await?;
+        Ok(Some(nodes.into_iter().collect()))
+    }
+
+    async fn send(&self, batch: &Batch) -> Answer<Outcome> {
+        let client = self.client().await?;
+        self.make_ready(&client, batch).await?;
+        let options = self.options(CreateMode::Persistent);
+        let mut writer = client.new_multi_writer();
+        for (key, expected) in &batch.expected {
+            let path = path(&self.base, key);
+            match (batch.changes.get(key), *expected) {
+                // There is no check that a node is missing. Where that matters, it is created.
+                (None, 0) => {}
+                (None, expected) => writer.add_check_version(&path, version(expected))?,
+                (Some(Some(value)), 0) => writer.add_create(&path, value.as_bytes(), &options)?,
+                (Some(Some(value)), expected) => {
+                    writer.add_set_data(&path, value.as_bytes(), Some(version(expected)))?;
+                }
+                (Some(None), expected) => writer.add_delete(&path, Some(version(expected)))?,
+            }
+        }
+        if !batch.changes.is_empty() {
+            writer.add_set_data(&path(&self.base, WRITES), b"", None)?;
+        }
+        let results = match within(writer.commit()).await {
+            Ok(results) => results,
+            Err(MultiWriteError::OperationFailed {
+                source: Error::BadVersion | Error::NoNode | Error::NodeExists,
+                ..
+            }) => return Ok(Outcome::Lost),
+            Err(error) => return Err(Error::from(error).into()),
+        };
+        for key in batch.changes.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| key) {
+            if let (name::MEMBERS, member) = name::split(key) {
+                let path = path(&self.base, &format!("{SESSIONS}/{member}"));
+                gone(within(client.delete(&path, None)).await)?;
+            }
+        }
+        match results.last() {
+            Some(MultiWriteResult::SetData { stat }) => Ok(Outcome::Done(number(stat.mzxid)?)),
+            _ => Ok(Outcome::Done(0)),
+        }
+    }
+
+    fn explain(&self, op: &'static str, error: Error) -> CoordError {
+        explain(op, &self.label, error)
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
+        self.link.close().await;
+        Ok(())
+    }
+}
+
+/// Says ZooKeeper's error in the words of the domain.
+fn explain(op: &'static str, label: &str, error: Error) -> CoordError {
+    let what = label.to_owned();
+    let kind = match &error {
+        Error::NoHosts
+        | Error::Timeout
+        | Error::ConnectionLoss
+        | Error::SessionExpired
+        | Error::SessionMoved
+        | Error::ClientClosed
+        | Error::Throttled
+        | Error::NotReadOnly => ErrorKind::Unavailable { what },
+        Error::NoAuth => ErrorKind::Unwritable { what },
+        Error::AuthFailed => {
+            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
+        }
+        Error::QuotaExceeded => ErrorKind::StorageFull { what },
+        Error::BadArguments(why) => ErrorKind::Invalid { what: format!("{label}: {why}") },
+        Error::NoNode => {
+            ErrorKind::Corrupt { what: format!("{label} (a node that is always there is gone)") }
+        }
+        _ => ErrorKind::Internal { what: format!("{label} refused a request") },
+    };
+    CoordError::new(op, kind).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_docs_show_the_capabilities() {
+        assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+}

@@ -1,0 +1,158 @@
+//! The ZooKeeper store keeps the contract, on a real server.
+#![cfg(feature = "zookeeper")]
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use snowmint_coord::{
+    BootTimer, ClaimRequest, Error, Lease, Mark, Member, Pool, Presence, Reuse, Store, Timer as _,
+    Wish, random,
+};
+use snowmint_core::UnixMillis;
+use snowmint_testkit::contract::{self, Factory};
+use snowmint_testkit::servers::Zookeeper;
+
+struct Server(Zookeeper);
+
+#[async_trait]
+impl Factory for Server {
+    fn name(&self) -> String {
+        "zookeeper".into()
+    }
+
+    async fn open(&self, namespace: &str) -> Arc<dyn Store> {
+        snowmint_stores::open(&self.0.url(), namespace).await.unwrap()
+    }
+
+    async fn pass_ms(&self, _ms: u64) {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn zookeeper_keeps_the_contract() {
+    contract::run(Server(Zookeeper::start())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sixteen_first_openers_agree_on_one_store() {
+    let server = Zookeeper::start();
+    let openers: Vec<_> = (0..16)
+        .map(|_| {
+            let url = server.url();
+            tokio::spawn(async move {
+                let store = snowmint_stores::open(&url, "default").await.unwrap();
+                store.identity().await.unwrap().id
+            })
+        })
+        .collect();
+    let mut ids = Vec::new();
+    for opener in openers {
+        ids.push(opener.await.unwrap());
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 1, "{ids:?}");
+}
+
+#[tokio::test]
+async fn users_have_nodes_of_their_own() {
+    let server = Zookeeper::start();
+    let url = |user: &str| server.url().replace("://", &format!("://{user}")) + "/deep/down";
+    let store = snowmint_stores::open(&url("ids:p@ss@"), "default").await.unwrap();
+    assert!(store.identity().await.is_ok());
+    for user in ["", "ids:wrong@"] {
+        let refused = snowmint_stores::open(&url(user), "default").await.unwrap_err();
+        assert_eq!(refused.kind().code(), "unwritable", "{user}: {refused:?}");
+        assert!(!format!("{refused:?}").contains("wrong"), "{refused:?}");
+    }
+}
+
+const NOW: UnixMillis = UnixMillis::new(1_800_000_000_000);
+
+async fn joined(store: &Arc<dyn Store>) -> Member {
+    let member = Member {
+        incarnation: random::incarnation().unwrap(),
+        owner: String::new(),
+        host: "host".into(),
+        process: 1,
+    };
+    store.join(&member, presence(0), NOW).await.unwrap();
+    member
+}
+
+fn presence(renewals: u64) -> Presence {
+    Presence { sample: NOW, renewals, ttl_ms: 600_000 }
+}
+
+async fn claim(store: &Arc<dyn Store>, member: &Member) -> Result<Vec<Lease>, Error> {
+    let request = ClaimRequest {
+        pool: Pool { name: "only".into(), slots: 1, group: 1, reuse: Reuse::Recycle },
+        member: member.incarnation,
+        owner: String::new(),
+        count: 1,
+        wish: Wish::Any,
+        supersedes: None,
+        mark_at_most: Mark::from(NOW),
+        request: random::request().unwrap(),
+    };
+    store.claim(&request, NOW).await
+}
+
+#[tokio::test]
+async fn a_member_is_live_no_longer_than_its_session() {
+    let server = Zookeeper::start();
+    let open = async || snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let (one, other) = (open().await, open().await);
+    let (first, second) = (joined(&one).await, joined(&other).await);
+    claim(&one, &first).await.unwrap();
+    let refused = claim(&other, &second).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "pool_full", "{refused:?}");
+    one.close().await.unwrap();
+    drop(one);
+
+    let mut claimed = claim(&other, &second).await;
+    for _ in 0..100 {
+        if claimed.is_ok() {
+            break;
+        }
+        BootTimer.sleep_ms(200).await;
+        claimed = claim(&other, &second).await;
+    }
+    let lease = claimed.unwrap().remove(0);
+    assert_eq!((lease.slot, lease.term.get()), (0, 2));
+}
+
+#[tokio::test]
+async fn a_session_that_ended_is_made_anew() {
+    let server = Zookeeper::start();
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let member = joined(&store).await;
+    server.freeze(true);
+    // Longer than the session: the client itself takes it for ended.
+    BootTimer.sleep_ms(15_000).await;
+    server.freeze(false);
+    let mut renewed = store.renew(member.incarnation, presence(1), NOW).await;
+    for _ in 0..100 {
+        if renewed.is_ok() {
+            break;
+        }
+        BootTimer.sleep_ms(200).await;
+        renewed = store.renew(member.incarnation, presence(1), NOW).await;
+    }
+    renewed.unwrap();
+    // The server ends the old session, and with it the old node, at about this time.
+    for _ in 0..20 {
+        store.renew(member.incarnation, presence(2), NOW).await.unwrap();
+        assert!(store.members(NOW).await.unwrap()[0].live);
+        BootTimer.sleep_ms(200).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_in_time() {
+    let url = { Zookeeper::start().url() };
+    let opened =
+        tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(&url, "default"));
+    let refused = opened.await.unwrap().unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+}
