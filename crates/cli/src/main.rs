@@ -4,6 +4,7 @@ mod client;
 mod clock;
 mod cmd;
 mod config;
+mod descriptors;
 mod exit;
 mod id;
 mod input;

@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Chosen, Config, Given};
+use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::output::Output;
@@ -82,6 +83,11 @@ impl Serve {
             .with_writer(std::io::stderr)
             .with_ansi(std::io::stderr().is_terminal())
             .init();
+        let files = descriptors::raise_limit();
+        let (http_max, resp_max) = (config.http.connections_max, config.resp.connections_max);
+        if let Some(shortage) = descriptors::shortage(files, http_max, resp_max) {
+            tracing::warn!("{shortage}");
+        }
         let journal = if forgets { Journal::Without } else { Journal::Locked };
         let runtime = Runtime::new()
             .map_err(|error| Failure::unavailable(format!("no runtime can be started: {error}")))?;

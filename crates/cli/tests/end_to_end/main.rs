@@ -6,6 +6,7 @@
 
 mod by_hand;
 mod clients;
+mod connections;
 mod crashes;
 mod data;
 mod server;

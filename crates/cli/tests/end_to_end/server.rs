@@ -5,13 +5,22 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Generous: these machines are noisy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The binary under test.
+pub(crate) const SNOWMINT: &str = env!("CARGO_BIN_EXE_snowmint");
+
 pub(crate) fn snowmint() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_snowmint"));
+    clean(SNOWMINT)
+}
+
+/// A command that inherits none of Snowmint's variables.
+pub(crate) fn clean(program: &str) -> Command {
+    let mut command = Command::new(program);
     // What the person who runs the tests has set must not matter.
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SNOWMINT_")) {
         command.env_remove(name);
@@ -48,6 +57,7 @@ impl Drop for Folder {
 /// A running server, killed when it is dropped.
 pub(crate) struct Server {
     child: Child,
+    said: Arc<Mutex<String>>,
     pub(crate) http: String,
     pub(crate) resp: String,
 }
@@ -70,8 +80,14 @@ impl Server {
         environment: &[(&str, &str)],
     ) -> Result<Self, Output> {
         let mut command = snowmint();
+        command.envs(environment.iter().copied());
+        Self::run(command, arguments)
+    }
+
+    /// Runs `serve` with these arguments by a command that ends in the program's name.
+    pub(crate) fn run(mut command: Command, arguments: &[&str]) -> Result<Self, Output> {
         command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]).args(arguments);
-        command.envs(environment.iter().copied()).stdin(Stdio::null());
+        command.stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -80,17 +96,36 @@ impl Server {
             return Err(child.wait_with_output().unwrap());
         };
         // What it logs must not fill the pipe.
-        let mut stderr = child.stderr.take().unwrap();
-        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        let said = Arc::new(Mutex::new(String::new()));
+        let (stderr, log) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&said));
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let mut log = log.lock().unwrap();
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
         let port = |name: &str| {
             let mut words = ports.split(' ');
             words.find_map(|word| word.strip_prefix(name)).unwrap().to_owned()
         };
-        Ok(Self { child, http: port("http="), resp: port("resp=") })
+        Ok(Self { child, said, http: port("http="), resp: port("resp=") })
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.http)
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// The memory that it occupies now.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
     }
 
     pub(crate) fn resp_port(&self) -> &str {

@@ -1,0 +1,188 @@
+//! Very many connections at once, and too many.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::server::{Folder, SNOWMINT, Server, clean};
+
+/// How many connections rest, half of them HTTP and half RESP.
+const CONNECTIONS: usize = 10_000;
+/// What else this process may have open meanwhile, for the tests beside this one.
+const OTHER_FILES: u64 = 1_000;
+/// The most memory that a resting connection may cost the server.
+const KIB_EACH_MAX: u64 = 16;
+/// The most that the server may grow while it mints beside them, for allocators that keep things.
+const GROWTH_KIB_MAX: u64 = 8 * 1024;
+
+/// `serve` under limits of open files that the shell sets, by `ulimit` and these arguments.
+fn limited(ulimit: &str) -> Command {
+    let mut command = clean("sh");
+    command.args(["-c", &format!("ulimit {ulimit} && exec \"$0\" \"$@\""), SNOWMINT]);
+    command
+}
+
+/// Each connection needs a descriptor here, too.
+fn raise_own_limit() {
+    let needed = CONNECTIONS as u64 + OTHER_FILES;
+    let hard = getrlimit(Resource::Nofile).maximum;
+    assert!(
+        hard.is_none_or(|hard| hard >= needed),
+        "this test opens {CONNECTIONS} connections and needs a hard limit of {needed} open files, \
+         which is {hard:?} here: raise it (ulimit -H -n, or --ulimit nofile= of the container)"
+    );
+    setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard }).unwrap();
+}
+
+#[derive(Clone, Copy)]
+enum Door {
+    Http,
+    Resp,
+}
+
+/// A connection that can ask for one ID at a time, and keeps nothing of its own.
+struct Client {
+    door: Door,
+    stream: TcpStream,
+}
+
+impl Client {
+    fn connect(server: &Server, door: Door) -> Self {
+        let address = match door {
+            Door::Http => &server.http,
+            Door::Resp => &server.resp,
+        };
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Self { door, stream }
+    }
+
+    /// One ID; what went wrong, when it did.
+    fn try_mint(&mut self) -> std::io::Result<u64> {
+        let request: &[u8] = match self.door {
+            Door::Http => {
+                b"GET /v1/ids/default HTTP/1.1\r\nhost: test\r\naccept: text/plain\r\n\r\n"
+            }
+            Door::Resp => b"INCR default\r\n",
+        };
+        self.stream.write_all(request)?;
+        let mut answer = Vec::new();
+        let mut part = [0; 1024];
+        loop {
+            let count = self.stream.read(&mut part)?;
+            if count == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            answer.extend_from_slice(&part[..count]);
+            let text = std::str::from_utf8(&answer).unwrap();
+            let number = match self.door {
+                Door::Http => text.split_once("\r\n\r\n").map(|(head, body)| {
+                    assert!(head.starts_with("HTTP/1.1 200 "), "{text}");
+                    body
+                }),
+                Door::Resp => Some(text.strip_prefix(':').unwrap_or_else(|| panic!("{text}"))),
+            };
+            if let Some(number) = number.filter(|number| number.ends_with('\n')) {
+                return Ok(number.trim().parse().unwrap());
+            }
+        }
+    }
+
+    fn mint(&mut self) -> u64 {
+        self.try_mint().unwrap()
+    }
+}
+
+/// The server starts with a soft limit of 256 open files, as many systems have it, and raises it.
+#[test]
+fn ten_thousand_resting_connections_are_held_and_cost_little() {
+    raise_own_limit();
+    let folder = Folder::new("connections");
+    // HTTP connections may rest for 75 s, which a busy machine could need for all of this.
+    let mut command = limited("-S -n 256");
+    command.env("SNOWMINT_HTTP__IDLE_MAX", "30m");
+    let server = Server::run(command, &["--data-dir", folder.path().to_str().unwrap()]).unwrap();
+    server.ready();
+    let before_kib = server.resident_kib();
+
+    let mut last = 0;
+    let mut resting: Vec<Client> = (0..CONNECTIONS)
+        .map(|index| {
+            let door = if index % 2 == 0 { Door::Http } else { Door::Resp };
+            // Each is served once, so that whatever a connection keeps is there.
+            let mut client = Client::connect(&server, door);
+            let id = client.mint();
+            assert!(id > last, "{id} after {last}");
+            last = id;
+            client
+        })
+        .collect();
+    let held_kib = server.resident_kib();
+    let bound_kib = before_kib + CONNECTIONS as u64 * KIB_EACH_MAX;
+    println!("{before_kib} KiB alone, {held_kib} KiB with {CONNECTIONS} connections");
+    assert!(held_kib < bound_kib, "{before_kib} KiB became {held_kib}, at most {bound_kib}");
+
+    // Others are served meanwhile: correctly, at once, and out of the same memory.
+    let mut times = Vec::new();
+    for door in [Door::Http, Door::Resp].into_iter().cycle().take(2_000) {
+        let begun = Instant::now();
+        let id = Client::connect(&server, door).mint();
+        times.push(begun.elapsed());
+        assert!(id > last, "{id} after {last}");
+        last = id;
+    }
+    times.sort_unstable();
+    let median = times[times.len() / 2];
+    println!("median {median:?}, longest {:?}", times.last().unwrap());
+    assert!(median < Duration::from_millis(50), "{median:?} for one ID");
+    let served_kib = server.resident_kib();
+    assert!(
+        served_kib < held_kib + GROWTH_KIB_MAX,
+        "{held_kib} KiB became {served_kib} while others were served"
+    );
+
+    // And all of them are still there.
+    for client in &mut resting {
+        let id = client.mint();
+        assert!(id > last, "{id} after {last}");
+        last = id;
+    }
+    let again_kib = server.resident_kib();
+    assert!(again_kib < bound_kib, "{before_kib} KiB became {again_kib}, at most {bound_kib}");
+    drop(resting);
+    assert_eq!(server.stop(), 0);
+}
+
+/// A hard limit below what the configuration allows is told with its value and a way out; and a
+/// server that has run out of descriptors serves those who are there, and others once they leave.
+#[test]
+fn too_few_descriptors_are_told_and_survived() {
+    let folder = Folder::new("descriptors");
+    let arguments = ["--data-dir", folder.path().to_str().unwrap()];
+    let server = Server::run(limited("-n 100"), &arguments).unwrap();
+    server.ready();
+    let said = server.said();
+    for part in ["at most 100 files may be open", "allow 20000", "20064", "LimitNOFILE"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let mut first = Client::connect(&server, Door::Http);
+    let mut last = first.mint();
+    // The system takes these in; the server cannot.
+    let beyond: Vec<_> = (0..150).map(|_| Client::connect(&server, Door::Resp)).collect();
+    for _ in 0..100 {
+        let id = first.mint();
+        assert!(id > last, "{id} after {last}");
+        last = id;
+    }
+    let until = Instant::now() + Duration::from_secs(60);
+    while !server.said().contains("no connection can be accepted") {
+        assert!(Instant::now() < until, "{}", server.said());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(beyond);
+    assert!(Client::connect(&server, Door::Resp).mint() > last);
+    assert_eq!(server.stop(), 0);
+}
