@@ -79,7 +79,24 @@ fn sources_are_managed_from_the_command_line() {
     assert_eq!(source(&["define", "orders", "--layout", "twitter"]).code, 2);
     assert_eq!(server.mint(&["nothing"]).code, 1);
     let workers = run(&["worker", "list", "--server", &server.http, "--json"]).ok();
-    assert!(workers.lines().map(json).any(|worker| worker["live"] == true), "{workers}");
+    assert!(workers.lines().count() > 0, "{workers}");
+    for worker in workers.lines().map(json).filter(|worker| worker["live"] == true) {
+        assert_eq!(worker["own"], true, "{workers}");
+    }
+    let table = run(&["worker", "list", "--server", &server.http]).ok();
+    let own = |line: &str| line.split_whitespace().nth(2) == Some("own");
+    assert!(table.lines().skip(1).any(own), "{table}");
+
+    // The same store, seen from beside: the first server's numbers are somebody's, not its own.
+    let store = format!("sqlite:{}", directory.path().join("snowmint.db").display());
+    let beside_dir = tempfile::tempdir().unwrap();
+    let beside = Server::start(serve(beside_dir.path(), &["--store", &store]));
+    beside.mint(&["default"]).ok();
+    let table = run(&["worker", "list", "--server", &beside.http]).ok();
+    let state = |state: &str| {
+        table.lines().skip(1).any(|line| line.split_whitespace().nth(2) == Some(state))
+    };
+    assert!(state("own") && state("live"), "{table}");
 }
 
 #[test]

@@ -32,6 +32,7 @@ use crate::catalog::{Definition, SourceState, check_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::DataDir;
 use crate::lease::{Mark, SlotInfo};
+use crate::member::Incarnation;
 use crate::sources::{Back, Source, SourceInner, Surroundings};
 use crate::spec::{Kind, SourceSpec};
 use crate::store::Store;
@@ -71,6 +72,8 @@ struct Core {
     sources: Mutex<BTreeMap<String, Arc<SourceInner>>>,
     segments_seen: BTreeMap<String, Mark>,
     readiness: Mutex<Readiness>,
+    /// Which member the node is now; none while it is out of the store.
+    member: Mutex<Option<Incarnation>>,
 }
 
 /// Dropping the last one ends the driver.
@@ -147,6 +150,7 @@ impl Node {
                 ready: false,
                 reasons: vec!["the store is not joined yet".into()],
             }),
+            member: Mutex::new(None),
         });
         let (commands, received) = mpsc::channel(64);
         let driver = Driver::new(Arc::clone(&core), received, keeper, witness);
@@ -313,6 +317,13 @@ impl Node {
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.core().readiness.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Which member of the store this node is now; none while it has not joined, or is joining anew.
+    /// Slots with this holder are its own.
+    #[must_use]
+    pub fn incarnation(&self) -> Option<Incarnation> {
+        *self.core().member.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The store.

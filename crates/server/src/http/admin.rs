@@ -95,6 +95,7 @@ pub(super) async fn delete(State(door): State<Arc<Door>>, name: Part) -> Result<
 
 pub(super) async fn workers(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
     let slots = door.service.workers().await?;
-    let workers = slots.iter().map(worker_body).collect();
+    let own = door.service.incarnation();
+    let workers = slots.iter().map(|slot| worker_body(slot, own)).collect();
     Ok(answer::json(&WorkersBody { workers }))
 }

@@ -1,6 +1,6 @@
 //! Domain values as the bodies that HTTP shows.
 
-use snowmint_coord::{Decoded, SlotInfo, SourceInfo};
+use snowmint_coord::{Decoded, Incarnation, SlotInfo, SourceInfo};
 use snowmint_core::layout::{Field, PRESETS, Preset};
 use snowmint_core::{Layout, Rfc3339, UnixMillis};
 use snowmint_wire::http::{BitsBody, DecodedBody, LayoutBody, LayoutsBody, SourceBody, WorkerBody};
@@ -47,9 +47,9 @@ pub fn source_body(source: &SourceInfo) -> SourceBody {
     SourceBody { name: source.name.clone(), version: source.version, keys: source.spec.to_json() }
 }
 
-/// A slot.
+/// A slot, as the member `own` shows it.
 #[must_use]
-pub fn worker_body(slot: &SlotInfo) -> WorkerBody {
+pub fn worker_body(slot: &SlotInfo, own: Option<Incarnation>) -> WorkerBody {
     WorkerBody {
         pool: slot.pool.clone(),
         number: slot.slot,
@@ -61,6 +61,7 @@ pub fn worker_body(slot: &SlotInfo) -> WorkerBody {
         held_since: slot.holder.is_some().then(|| time(slot.held_since)),
         last_renewed: slot.renewed_at.map(time),
         live: slot.live,
+        own: own.is_some() && slot.holder == own,
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{
-    Decoded, ErrorKind, Node, Readiness, Row, SlotInfo, Source, SourceInfo, Values,
+    Decoded, ErrorKind, Incarnation, Node, Readiness, Row, SlotInfo, Source, SourceInfo, Values,
 };
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
@@ -251,6 +251,12 @@ impl Service {
     /// When the store does not answer.
     pub async fn workers(&self) -> Result<Vec<SlotInfo>, Error> {
         Ok(self.node.workers().await?)
+    }
+
+    /// Which member of the store this server is now: slots with this holder are its own.
+    #[must_use]
+    pub fn incarnation(&self) -> Option<Incarnation> {
+        self.node.incarnation()
     }
 
     /// Whether IDs can be minted, with margin; and if not, why.

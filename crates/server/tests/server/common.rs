@@ -25,10 +25,15 @@ pub(crate) async fn server() -> Server {
 pub(crate) async fn server_with(change: impl FnOnce(&mut Settings)) -> Server {
     let mut settings = Settings::default();
     change(&mut settings);
+    server_of(node().await, settings).await
+}
+
+/// A server over this node.
+pub(crate) async fn server_of(node: Node, settings: Settings) -> Server {
     let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let resp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let parts = Parts {
-        node: node().await,
+        node,
         timer: Arc::new(BootTimer),
         http: Some(http),
         resp: Some(resp),
@@ -40,7 +45,11 @@ pub(crate) async fn server_with(change: impl FnOnce(&mut Settings)) -> Server {
 
 /// A node on a store of its own in memory.
 pub(crate) async fn node() -> Node {
-    let store = MemoryStore::new("test").unwrap();
+    node_on(MemoryStore::new("test").unwrap()).await
+}
+
+/// A node on this store.
+pub(crate) async fn node_on(store: MemoryStore) -> Node {
     let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
     Node::open(Arc::new(store), settings, snowmint_coord::Parts::system()).await.unwrap()
 }

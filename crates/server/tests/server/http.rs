@@ -1,6 +1,9 @@
 //! HTTP, over real sockets.
 
-use super::common::{Answer, Client, server, soon};
+use snowmint_coord::MemoryStore;
+use snowmint_server::Settings;
+
+use super::common::{Answer, Client, node_on, server, server_of, soon};
 
 #[tokio::test]
 async fn ids_as_json_and_as_text() {
@@ -155,6 +158,36 @@ async fn health_says_what_it_knows() {
     assert_eq!((ready.status, &ready.json()["ready"]), (200, &true.into()));
     assert_eq!(server.get("/").await.json()["name"], "snowmint");
     assert_eq!(server.get("/v1/workers").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_server_marks_its_own_worker_numbers() {
+    let store = MemoryStore::new("test").unwrap();
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let node = node_on(store.handle("test").unwrap()).await;
+        let server = server_of(node.clone(), Settings::default()).await;
+        server.get("/v1/ids/default").await.ids();
+        servers.push((server, node));
+    }
+    // A number that was given back is nobody's, whoever had it.
+    servers.pop().unwrap().1.close().await.unwrap();
+
+    let mut owned = Vec::new();
+    for (server, _) in &servers {
+        let decoded = server.get("/v1/ids/default").await.ids()[0];
+        let decoded = server.get(&format!("/v1/decode/{decoded}?source=default")).await.json();
+        let workers = server.get("/v1/workers").await.json()["workers"].clone();
+        let workers = workers.as_array().unwrap();
+        assert_eq!(workers.len(), 3);
+        let own: Vec<_> = workers.iter().filter(|worker| worker["own"] == true).collect();
+        assert_eq!(own.len(), 1, "{workers:?}");
+        assert!(workers.iter().all(|worker| worker["own"].is_boolean()), "{workers:?}");
+        assert_eq!(own[0]["number"], decoded["worker"], "the one that it mints with");
+        assert_eq!(own[0]["live"], true);
+        owned.push(own[0]["number"].clone());
+    }
+    assert_ne!(owned[0], owned[1]);
 }
 
 /// What one door does to the catalog, the other sees.

@@ -144,6 +144,9 @@ pub struct WorkerBody {
     pub last_renewed: Option<String>,
     /// Whether the holder is there.
     pub live: bool,
+    /// Whether the server that answers is the holder.
+    #[serde(default)]
+    pub own: bool,
 }
 
 /// The body of `GET /v1/workers`.

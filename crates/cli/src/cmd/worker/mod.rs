@@ -22,7 +22,8 @@ pub(crate) struct Worker {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// All worker numbers that were ever held.
+    /// All worker numbers that were ever held: by the server that is asked (own), by others (live), or
+    /// by nobody who is there (free).
     List(List),
     FastForward(fast_forward::FastForward),
 }
@@ -65,7 +66,11 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
         "POOL", "NUMBER", "STATE", "OWNER", "HOST", "PROCESS", "TERM"
     ))?;
     for worker in workers {
-        let state = if worker.live { "live" } else { "free" };
+        let state = match worker {
+            WorkerBody { live: true, own: true, .. } => "own",
+            WorkerBody { live: true, .. } => "live",
+            _ => "free",
+        };
         let process = worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string());
         out.line(format_args!(
             "{:<24}{:>7}  {state:<8}{:<21}{:<16}{process:>7}{:>6}  {}",

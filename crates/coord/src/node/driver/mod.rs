@@ -340,12 +340,14 @@ impl Driver {
     /// Answers who waits, and says how the node is.
     fn report(&mut self, now: Now) {
         let mut reasons = Vec::new();
+        let mut incarnation = None;
         match &self.stage {
             Stage::Out { error: Some(error), .. } => reasons.push(error.to_string()),
             Stage::Out { .. } | Stage::Entering { .. } => {
                 reasons.push("the store is not joined yet".into());
             }
-            Stage::In { presence, .. } => {
+            Stage::In { member, presence } => {
+                incarnation = Some(member.incarnation);
                 if !presence.is_live(now) {
                     reasons.push("our presence in the store has lapsed".into());
                 }
@@ -366,6 +368,7 @@ impl Driver {
         }
         let readiness = Readiness { ready: reasons.is_empty(), reasons };
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) = readiness;
+        *self.core.member.lock().unwrap_or_else(PoisonError::into_inner) = incarnation;
     }
 
     /// In this order: generators, journal, store.
