@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -57,22 +58,32 @@ fn no_round_of_kills_and_clock_steps_repeats_an_id() {
     }
 }
 
-/// Mints from two sources until the server is killed under it. Answers what arrived.
+/// Mints from two sources until the server is killed under it, a moment after the first snowflake IDs
+/// have arrived. Answers what arrived.
 fn under_load(server: Server) -> Vec<(&'static str, u64)> {
     let address = server.resp.clone();
+    let (first, arrived) = mpsc::channel();
     let clients: Vec<_> = ["tweets", "numbers", "tweets"]
         .into_iter()
         .map(|source| {
-            let address = address.clone();
+            let (address, first) = (address.clone(), first.clone());
             thread::spawn(move || {
                 let mut ids = Vec::new();
                 if let Ok(mut connection) = Resp::connect(&address) {
-                    while connection.incr(source, 50, &mut ids).is_ok() {}
+                    while connection.incr(source, 50, &mut ids).is_ok() {
+                        if source == "tweets" && !ids.is_empty() {
+                            // Nobody listens after the first.
+                            let _ = first.send(());
+                        }
+                    }
                 }
                 ids.into_iter().map(|id| (source, id)).collect::<Vec<_>>()
             })
         })
         .collect();
+    drop(first);
+    // When it never comes, the caller says so.
+    let _ = arrived.recv_timeout(Duration::from_secs(60));
     thread::sleep(Duration::from_millis(60));
     server.kill();
     clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
