@@ -47,6 +47,10 @@ impl Failure {
         Self::Said { exit: Exit::Usage, message: message.into() }
     }
 
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::Said { exit: Exit::Unsafe, message: message.into() }
+    }
+
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::Said { exit: Exit::Unavailable, message: message.into() }
     }

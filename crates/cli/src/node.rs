@@ -32,16 +32,7 @@ pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
     if journal != Journal::Without || in_data_dir {
         make_dir(data_dir)?;
     }
-    let mut settings = NodeSettings {
-        builtin: config.sources.builtin,
-        keyrings: keyrings(&config.disguise.keys)?,
-        data_dir: (journal != Journal::Without).then(|| data_dir.clone()),
-        ..NodeSettings::default()
-    };
-    settings.owner = match config.server.owner.as_str() {
-        "" => settings.host.clone(),
-        owner => owner.to_owned(),
-    };
+    let settings = settings(config, journal)?;
     let parts = || Ok::<_, Failure>(Parts { clock: clock::clock()?, ..Parts::system() });
     let store = store::open(&url, &config.store.namespace).await?;
     let opened = Node::open(Arc::clone(&store), settings.clone(), parts()?).await;
@@ -63,6 +54,25 @@ pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
         })?;
     }
     Ok(node)
+}
+
+/// What the configuration tells a node.
+fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
+    let mut settings = NodeSettings {
+        builtin: config.sources.builtin,
+        keyrings: keyrings(&config.disguise.keys)?,
+        data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
+        after_crash: config.worker.after_crash(),
+        window_ms: config.worker.window.ms(),
+        clock_skew_max_ms: config.clock.skew_max.ms(),
+        clock_jump_max_ms: config.clock.jump_max.ms(),
+        ..NodeSettings::default()
+    };
+    settings.owner = match config.server.owner.as_str() {
+        "" => settings.host.clone(),
+        owner => owner.to_owned(),
+    };
+    Ok(settings)
 }
 
 fn make_dir(dir: &Path) -> Outcome {
@@ -99,7 +109,42 @@ pub(crate) fn keyrings(keys: &BTreeMap<String, String>) -> Outcome<Keyrings> {
 
 #[cfg(test)]
 mod tests {
+    use snowmint_coord::AfterCrash;
+
     use super::*;
+    use crate::config::Given;
+
+    fn told(keys: &[(&'static str, &str)]) -> NodeSettings {
+        let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
+        settings(&Config::load(None, given).unwrap(), Journal::Without).unwrap()
+    }
+
+    #[test]
+    fn a_node_is_told_what_the_configuration_says() {
+        let (told_nothing, default) = (told(&[]), NodeSettings::default());
+        assert_eq!(told_nothing.after_crash, default.after_crash);
+        let times = |settings: &NodeSettings| {
+            [settings.window_ms, settings.clock_skew_max_ms, settings.clock_jump_max_ms]
+        };
+        assert_eq!(times(&told_nothing), times(&default));
+        let changed = told(&[
+            ("worker.window", "5m"),
+            ("clock.skew_max", "250ms"),
+            ("clock.jump_max", "2h"),
+            ("worker.lead_max", "7s"),
+        ]);
+        assert_eq!(times(&changed), [300_000, 250, 7_200_000]);
+        for (text, meant) in [
+            ("other-slot", AfterCrash::AnotherSlot),
+            ("wait", AfterCrash::Wait),
+            ("lead", AfterCrash::Lead { max_ms: 7_000 }),
+            ("refuse", AfterCrash::Refuse),
+        ] {
+            let keys = [("worker.after_crash", text), ("worker.lead_max", "7s")];
+            assert_eq!(told(&keys).after_crash, meant, "{text}");
+        }
+        assert_eq!(told(&[("server.owner", "me")]).owner, "me");
+    }
 
     fn refusal(place: &str) -> String {
         match keyrings(&[("1".to_owned(), place.to_owned())].into()) {

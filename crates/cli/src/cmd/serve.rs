@@ -5,14 +5,14 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
-use snowmint_coord::{BootTimer, Node};
+use snowmint_coord::{BootTimer, ErrorKind, Node};
 use snowmint_server::{Handle, Settings};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{Chosen, Config, Given};
+use crate::config::{Chosen, Config, Given, Then};
 use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
@@ -111,7 +111,10 @@ async fn serve(config: &Config, journal: Journal) -> Outcome {
     let http = listen(&config.server.http, "server.http").await?;
     let resp = listen(&config.server.resp, "server.resp").await?;
     let node = node::open(config, journal).await?;
-    let served = serve_on(config, &node, http, resp, &mut signals).await;
+    let served = match refuse_after_crash(config, &node).await {
+        Ok(()) => serve_on(config, &node, http, resp, &mut signals).await,
+        refused => refused,
+    };
     // The generators end for good before the store is told, and the store is closed last.
     let closed = tokio::select! {
         closed = node.close() => closed.map_err(Failure::from),
@@ -122,6 +125,27 @@ async fn serve(config: &Config, journal: Journal) -> Outcome {
     let store = node.store().close().await.map_err(Failure::from);
     tracing::info!("stopped");
     served.and(closed).and(store)
+}
+
+/// With `worker.after_crash = "refuse"`: nobody is served when a worker number that this owner had is
+/// reserved beyond what the clock says.
+async fn refuse_after_crash(config: &Config, node: &Node) -> Outcome {
+    if config.worker.after_crash != Then::Refuse {
+        return Ok(());
+    }
+    for source in node.sources().await?.iter().filter(|source| source.spec.is_enabled()) {
+        if let Err(error) = node.source(&source.name).await
+            && matches!(error.kind(), ErrorKind::ClockBehind { .. })
+        {
+            let message = format!(
+                "source {}: {error}; set the clock right, wait, or choose another \
+                 worker.after_crash",
+                source.name
+            );
+            return Err(Failure::refused(message));
+        }
+    }
+    Ok(())
 }
 
 async fn serve_on(

@@ -33,6 +33,38 @@ pub(super) const SECTIONS: &[Section] = &[
         ],
     ),
     (
+        "worker",
+        "How worker numbers are held.",
+        &[
+            (
+                "window",
+                "How far ahead of the clock a worker number is reserved in the store: for so long minting goes on while the store is away. From 1s to 1d; at least three ticks of the layout.",
+            ),
+            (
+                "after_crash",
+                "When a crash left the number of this owner reserved beyond what the clock says now, and no journal knows better: other-slot (take another number, at once), wait (take it, and wait for the clock), lead (take it, with IDs ahead of the clock by up to lead_max), refuse (do not start: exit code 3).",
+            ),
+            (
+                "lead_max",
+                "How far IDs may be ahead of the clock with after_crash = \"lead\"; a number reserved further ahead is left for another. From 1s to 1d.",
+            ),
+        ],
+    ),
+    (
+        "clock",
+        "Which clocks are believed.",
+        &[
+            (
+                "skew_max",
+                "The largest distance of this machine's clock from the store's that is no reason to refuse; sqlite and memory have no clock. From 100ms to 1d.",
+            ),
+            (
+                "jump_max",
+                "The largest jump ahead of this machine's clock, against the time that has passed, that is believed while nobody confirms it. From 1s to 30d.",
+            ),
+        ],
+    ),
+    (
         "limits",
         "What one request may ask for.",
         &[

@@ -7,6 +7,7 @@
 mod chosen;
 mod docs;
 mod layers;
+mod minting;
 mod sources;
 mod template;
 
@@ -19,6 +20,7 @@ use snowmint_server::{HttpSettings, Limits, RespSettings};
 
 pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
+pub(crate) use minting::{ClockSection, Then, WorkerSection};
 pub(crate) use template::template;
 
 use crate::exit::{Failure, Outcome};
@@ -29,6 +31,8 @@ use crate::exit::{Failure, Outcome};
 pub(crate) struct Config {
     pub(crate) server: ServerSection,
     pub(crate) store: StoreSection,
+    pub(crate) worker: WorkerSection,
+    pub(crate) clock: ClockSection,
     pub(crate) limits: Limits,
     pub(crate) http: HttpSettings,
     pub(crate) resp: RespSettings,

@@ -49,6 +49,40 @@ fn the_printed_example_can_be_taken_as_it_is() {
 }
 
 #[test]
+fn lengths_of_time_have_limits_which_are_told() {
+    for (key, min, below, max, above, limits) in [
+        ("worker.window", "1s", "999ms", "1d", "86400001ms", "1s at least and 1d at most"),
+        ("worker.lead_max", "1s", "0s", "24h", "2d", "1s at least and 1d at most"),
+        ("clock.skew_max", "100ms", "99ms", "1d", "86401s", "100ms at least and 1d at most"),
+        ("clock.jump_max", "1s", "999ms", "30d", "31d", "1s at least and 30d at most"),
+    ] {
+        let (section, name) = key.split_once('.').unwrap();
+        let file = |value: &str| format!("[{section}]\n{name} = \"{value}\"\n");
+        for value in [min, max] {
+            load(&file(value), &[], Vec::new()).unwrap();
+        }
+        for value in [below, above] {
+            let message = format!("{key}: \"{value}\" is not possible: it takes {limits}");
+            assert_eq!(
+                load(&file(value), &[], Vec::new()),
+                Err(format!("snowmint.toml, line 2: {message}"))
+            );
+            let variable = format!("SNOWMINT_{}__{}", section.to_uppercase(), name.to_uppercase());
+            assert_eq!(
+                load("", &[(&variable, value)], Vec::new()),
+                Err(format!("environment variable {variable}: {message}"))
+            );
+        }
+        // A number without a unit is none.
+        assert!(load(&file("5"), &[], Vec::new()).unwrap_err().contains("250ms or 5s"));
+    }
+    let message = load("[worker]\nafter_crash = \"hope\"", &[], Vec::new()).unwrap_err();
+    for part in ["line 2: worker.after_crash: \"hope\" is not possible", "other-slot", "refuse"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}
+
+#[test]
 fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     let file = "[server]\nhttp = \"h:1\"\nresp = \"h:2\"\nowner = \"file\"\n";
     let environment = [("SNOWMINT_SERVER__RESP", "h:3"), ("SNOWMINT_SERVER__OWNER", "environment")];

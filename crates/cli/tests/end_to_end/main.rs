@@ -9,4 +9,5 @@ mod clients;
 mod connections;
 mod crashes;
 mod data;
+mod minting;
 mod server;

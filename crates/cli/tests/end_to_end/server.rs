@@ -8,6 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 /// Generous: these machines are noisy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -138,6 +140,28 @@ impl Server {
         while curl(&["-o", "/dev/null", "-w", "%{http_code}", &self.url("/readyz")]) != "200" {
             assert!(Instant::now() < until, "never ready");
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// An answer's status and JSON body.
+    pub(crate) fn get(&self, path: &str) -> (String, Value) {
+        let answer = curl(&["-w", "\n%{http_code}", &self.url(path)]);
+        let (body, status) = answer.rsplit_once('\n').unwrap();
+        let body = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
+        (status.to_owned(), body)
+    }
+
+    /// Waits until it gives a reason for not being ready that has all these parts.
+    pub(crate) fn not_ready(&self, parts: &[&str]) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let (status, body) = self.get("/readyz");
+            let reasons = body["reasons"].to_string();
+            if status == "503" && parts.iter().all(|part| reasons.contains(part)) {
+                return;
+            }
+            assert!(Instant::now() < until, "{status} {body}");
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 

@@ -1,0 +1,172 @@
+//! `[worker]` and `[clock]`: that what is configured reaches the node.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use snowmint_testkit::servers::Postgres;
+
+use super::server::{Folder, Server};
+
+const HOUR_MS: i64 = 3_600_000;
+const CLOCK: &str = "SNOWMINT_TEST_CLOCK_OFFSET_MS";
+
+fn serve(folder: &Folder, environment: &[(&str, &str)]) -> Server {
+    Server::start(&["--data-dir", folder.path().to_str().unwrap()], environment)
+}
+
+/// One ID, with what it says.
+fn mint(server: &Server) -> Minted {
+    let (status, body) = server.get("/v1/ids/default");
+    assert_eq!(status, "200", "{body}");
+    let id = body["ids"][0].as_str().unwrap();
+    let (_, decoded) = server.get(&format!("/v1/decode/{id}?source=default"));
+    Minted {
+        id: id.parse().unwrap(),
+        worker: decoded["worker"].as_u64().unwrap(),
+        ahead_ms: ahead_ms(&decoded["time"]),
+    }
+}
+
+struct Minted {
+    id: u64,
+    worker: u64,
+    /// How far its time is ahead of the system's clock.
+    ahead_ms: i64,
+}
+
+/// How far a time of an answer lies ahead of the system's clock.
+fn ahead_ms(time: &Value) -> i64 {
+    let time: jiff::Timestamp = time.as_str().unwrap().parse().unwrap();
+    time.as_millisecond() - jiff::Timestamp::now().as_millisecond()
+}
+
+/// The slots that a server holds.
+fn own(server: &Server) -> Vec<Value> {
+    let (_, body) = server.get("/v1/workers");
+    let workers = body["workers"].as_array().unwrap();
+    workers.iter().filter(|worker| worker["own"] == true).cloned().collect()
+}
+
+/// A server whose clock is an hour ahead mints, and is killed.
+fn crash_an_hour_ahead(folder: &Folder) -> Minted {
+    let server = serve(folder, &[(CLOCK, &HOUR_MS.to_string())]);
+    server.ready();
+    let minted = mint(&server);
+    assert!(minted.ahead_ms > HOUR_MS / 2, "{}", minted.ahead_ms);
+    server.kill();
+    minted
+}
+
+#[test]
+fn after_a_crash_another_number_is_taken_unless_configured() {
+    let folder = Folder::new("other-slot");
+    let before = crash_an_hour_ahead(&folder);
+    let server = serve(&folder, &[]);
+    server.ready();
+    let after = mint(&server);
+    assert_ne!(after.worker, before.worker);
+    assert!(after.ahead_ms < 60_000, "{}", after.ahead_ms);
+}
+
+#[test]
+fn after_a_crash_the_number_is_waited_for_where_configured() {
+    let folder = Folder::new("wait");
+    let before = crash_an_hour_ahead(&folder);
+    let wait = ("SNOWMINT_WORKER__AFTER_CRASH", "wait");
+    let server = serve(&folder, &[wait]);
+    let until = Instant::now() + Duration::from_secs(60);
+    let held = loop {
+        if let [held] = own(&server).as_slice() {
+            break held.clone();
+        }
+        assert!(Instant::now() < until, "no number is held: {}", server.said());
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(held["number"], before.worker);
+    assert_eq!(server.get("/v1/ids/default").0, "503");
+    assert_eq!(server.get("/readyz").0, "503");
+    server.kill();
+    // The time has come.
+    let server = serve(&folder, &[wait, (CLOCK, &(2 * HOUR_MS).to_string())]);
+    server.ready();
+    let after = mint(&server);
+    assert_eq!(after.worker, before.worker);
+    assert!(after.id > before.id);
+}
+
+#[test]
+fn after_a_crash_ids_lead_the_clock_where_configured() {
+    let folder = Folder::new("lead");
+    let before = crash_an_hour_ahead(&folder);
+    let lead = ("SNOWMINT_WORKER__AFTER_CRASH", "lead");
+    let server = serve(&folder, &[lead, ("SNOWMINT_WORKER__LEAD_MAX", "2h")]);
+    server.ready();
+    let after = mint(&server);
+    assert_eq!(after.worker, before.worker);
+    assert!(after.id > before.id);
+    assert!(after.ahead_ms > HOUR_MS / 2, "{}", after.ahead_ms);
+    server.kill();
+    // An hour is too much of a lead for the default.
+    let server = serve(&folder, &[lead]);
+    server.ready();
+    let after = mint(&server);
+    assert_ne!(after.worker, before.worker);
+    assert!(after.ahead_ms < 60_000, "{}", after.ahead_ms);
+}
+
+#[test]
+fn after_a_crash_a_server_does_not_start_where_configured() {
+    let folder = Folder::new("refuse");
+    let before = crash_an_hour_ahead(&folder);
+    let refuse = ("SNOWMINT_WORKER__AFTER_CRASH", "refuse");
+    let arguments = ["--data-dir", folder.path().to_str().unwrap()];
+    for _ in 0..2 {
+        let Err(output) = Server::try_start(&arguments, &[refuse]) else { panic!("it starts") };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        for part in ["after_crash", "source default", "behind"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    // With the clock right again it does.
+    let server = serve(&folder, &[refuse, (CLOCK, &(2 * HOUR_MS).to_string())]);
+    server.ready();
+    assert!(mint(&server).id > before.id);
+}
+
+#[test]
+fn the_window_is_as_long_as_configured() {
+    for (window, at_least_ms, at_most_ms) in [("30s", 0, 45_000), ("20m", 600_000, 1_500_000)] {
+        let folder = Folder::new(&format!("window-{window}"));
+        let server = serve(&folder, &[("SNOWMINT_WORKER__WINDOW", window)]);
+        server.ready();
+        mint(&server);
+        let ahead_ms = ahead_ms(&own(&server)[0]["mark"]);
+        assert!((at_least_ms..at_most_ms).contains(&ahead_ms), "{window}: {ahead_ms} ms ahead");
+    }
+}
+
+/// PostgreSQL has a clock of its own, which every server's is held against.
+#[test]
+fn a_clock_that_disagrees_with_the_stores_is_refused_beyond_the_configured_limit() {
+    let postgres = Postgres::start(&[]);
+    let start = |name: &str, environment: &[(&str, &str)]| {
+        let folder = Folder::new(name);
+        let (dir, url) = (folder.path().to_str().unwrap(), postgres.url());
+        (Server::start(&["--data-dir", dir, "--store", &url], environment), folder)
+    };
+    for (offset_ms, side) in [("60000", "ahead"), ("-60000", "behind")] {
+        let name = format!("skew-{side}");
+        let (wrong, _folder) = start(&name, &[(CLOCK, offset_ms)]);
+        wrong.not_ready(&[side, "the store's clock", "10000 ms are allowed"]);
+        assert_eq!(wrong.get("/v1/ids/default").0, "503");
+        wrong.kill();
+        let allowed = ("SNOWMINT_CLOCK__SKEW_MAX", "5m");
+        let (tolerant, _folder) = start(&name, &[(CLOCK, offset_ms), allowed]);
+        tolerant.ready();
+        let off_ms = mint(&tolerant).ahead_ms - offset_ms.parse::<i64>().unwrap();
+        assert!((-30_000..30_000).contains(&off_ms), "{off_ms} ms from the clock, which is {side}");
+        assert_eq!(tolerant.stop(), 0);
+    }
+}
