@@ -1,8 +1,8 @@
 //! The clock that this process mints by: the system's, or for tests one that is off by a stated amount.
 
-use snowmint_coord::sources::NodeClock;
+use snowmint_coord::sources::{NodeClock, NodeObserver};
 use snowmint_core::clock::Reading;
-use snowmint_core::{Clock, Pause, SystemClock, UnixMillis};
+use snowmint_core::{Clock, ClockStep, Observer, Pause, SystemClock, UnixMillis};
 use std::sync::Arc;
 
 use crate::exit::{Failure, Outcome};
@@ -18,6 +18,20 @@ pub(crate) fn clock() -> Outcome<NodeClock> {
     })?;
     tracing::warn!(offset_ms, "the clock is moved, which is for tests only");
     Ok(Arc::new(MovedClock { offset_ms }))
+}
+
+/// Who is told of clock steps: the log.
+pub(crate) fn observer() -> NodeObserver {
+    Arc::new(Log)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Log;
+
+impl Observer for Log {
+    fn clock_step(&self, step: &ClockStep) {
+        tracing::warn!("{step}");
+    }
 }
 
 /// A clock that is off by the same amount at all times.

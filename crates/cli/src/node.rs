@@ -33,7 +33,10 @@ pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
         make_dir(data_dir)?;
     }
     let settings = settings(config, journal)?;
-    let parts = || Ok::<_, Failure>(Parts { clock: clock::clock()?, ..Parts::system() });
+    let parts = || {
+        let (clock, observer) = (clock::clock()?, clock::observer());
+        Ok::<_, Failure>(Parts { clock, observer, ..Parts::system() })
+    };
     let store = store::open(&url, &config.store.namespace).await?;
     let opened = Node::open(Arc::clone(&store), settings.clone(), parts()?).await;
     let node = match opened {

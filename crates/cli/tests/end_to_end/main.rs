@@ -9,5 +9,6 @@ mod clients;
 mod connections;
 mod crashes;
 mod data;
+mod faketime;
 mod minting;
 mod server;

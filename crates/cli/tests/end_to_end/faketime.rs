@@ -1,0 +1,197 @@
+//! The system's clock steps while the server runs, by libfaketime.
+//!
+//! What is faked: wall time (`CLOCK_REALTIME`), which the standard library asks of the C library, where
+//! libfaketime answers in its place; the IDs' own times prove it below. What is not: elapsed time. The
+//! server reads `CLOCK_BOOTTIME` without the C library, past libfaketime; and `CLOCK_MONOTONIC`, which it
+//! paces held clocks and tells steps by, is left alone by `FAKETIME_DONT_FAKE_MONOTONIC`. That is what a
+//! step of a real clock is: wall time moves, elapsed time does not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::server::{Folder, Server, snowmint};
+
+/// Where Debian's package `libfaketime` has the library, which depends on the machine's kind.
+fn library() -> PathBuf {
+    let found = fs::read_dir("/usr/lib").unwrap().filter_map(|entry| {
+        let library = entry.ok()?.path().join("faketime/libfaketimeMT.so.1");
+        library.exists().then_some(library)
+    });
+    found.into_iter().next().expect("libfaketime is missing; ci/setup installs it (faketime)")
+}
+
+/// A clock that is off by what a file says.
+struct FakeClock(PathBuf);
+
+impl FakeClock {
+    fn new(folder: &Folder) -> Self {
+        let clock = Self(folder.join("clock"));
+        clock.set(0);
+        clock
+    }
+
+    /// The clock is off by `seconds` from now on. The file is replaced at once, so that nobody reads
+    /// half of it.
+    fn set(&self, seconds: i64) {
+        let next = self.0.with_extension("next");
+        fs::write(&next, format!("{seconds:+}\n")).unwrap();
+        fs::rename(&next, &self.0).unwrap();
+    }
+
+    /// `serve` by this clock.
+    fn serve(&self, data_dir: &Path, environment: &[(&str, &str)]) -> Server {
+        let mut command: Command = snowmint();
+        command
+            .env("LD_PRELOAD", library())
+            .env("FAKETIME_TIMESTAMP_FILE", &self.0)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            .env("NO_FAKE_STAT", "1")
+            .env_remove("FAKETIME")
+            .envs(environment.iter().copied());
+        Server::run(command, &["--data-dir", data_dir.to_str().unwrap()]).unwrap_or_else(|output| {
+            panic!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))
+        })
+    }
+}
+
+/// What one call for 100 IDs came to.
+enum Answer {
+    Ids(Vec<u64>),
+    Refused(String),
+}
+
+fn mint(server: &Server) -> Answer {
+    let (status, body) = server.get("/v1/ids/default?count=100");
+    if status != "200" {
+        assert_eq!(status, "503", "{body}");
+        return Answer::Refused(body["error"]["code"].as_str().unwrap().to_owned());
+    }
+    let ids = body["ids"].as_array().unwrap();
+    assert_eq!(ids.len(), 100);
+    Answer::Ids(ids.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect())
+}
+
+/// Everything that was minted, and that it is increasing.
+#[derive(Default)]
+struct Seen(Vec<u64>);
+
+impl Seen {
+    fn take(&mut self, ids: &[u64]) {
+        for &id in ids {
+            assert!(self.0.last().is_none_or(|&last| last < id), "{id} after {:?}", self.0.last());
+            self.0.push(id);
+        }
+    }
+
+    /// Mints ten times, each of which must succeed.
+    fn mint(&mut self, server: &Server, when: &str) {
+        for _ in 0..10 {
+            match mint(server) {
+                Answer::Ids(ids) => self.take(&ids),
+                Answer::Refused(code) => panic!("{when}: {code}"),
+            }
+        }
+    }
+
+    /// Mints until it succeeds: a window may have to be moved first.
+    fn mint_soon(&mut self, server: &Server, when: &str) {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            match mint(server) {
+                Answer::Ids(ids) => return self.take(&ids),
+                Answer::Refused(code) => {
+                    assert!(Instant::now() < until, "{when}: {code}: {}", server.said());
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+        }
+    }
+
+    /// How far the last ID's time lies ahead of the system's own clock.
+    fn ahead_seconds(&self, server: &Server) -> i64 {
+        let id = self.0.last().unwrap();
+        let (_, decoded) = server.get(&format!("/v1/decode/{id}?source=default"));
+        let time: jiff::Timestamp = decoded["time"].as_str().unwrap().parse().unwrap();
+        time.as_second() - jiff::Timestamp::now().as_second()
+    }
+}
+
+/// The default policy: no ID twice, and each greater than the one before, whatever the clock does.
+#[test]
+fn ids_increase_while_the_clock_steps() {
+    let folder = Folder::new("faketime");
+    let (data_dir, clock) = (folder.join("data"), FakeClock::new(&folder));
+    let server = clock.serve(&data_dir, &[]);
+    server.ready();
+    let mut seen = Seen::default();
+    seen.mint(&server, "at the start");
+    assert!(seen.ahead_seconds(&server).abs() < 30);
+
+    // Ahead, within what is believed: the IDs follow, which shows that the clock is faked at all.
+    clock.set(300);
+    seen.mint_soon(&server, "five minutes ahead");
+    let ahead = seen.ahead_seconds(&server);
+    assert!((240..=330).contains(&ahead), "{ahead} s ahead");
+
+    // Back by no more than the default lead: nobody notices.
+    for offset in [299, 298, 297] {
+        clock.set(offset);
+        seen.mint(&server, "a second back");
+    }
+    // Back by much more: an error that says so, never an ID out of order; and ready again by itself.
+    for offset in [0, -3_600, -86_400, -300_000_000] {
+        clock.set(offset);
+        for _ in 0..10 {
+            match mint(&server) {
+                Answer::Ids(ids) => panic!("{ids:?} with the clock {offset} s off"),
+                Answer::Refused(code) => assert_eq!(code, "clock_behind", "{offset}"),
+            }
+        }
+        clock.set(300);
+        seen.mint_soon(&server, "the clock is right again");
+    }
+    let said = server.said();
+    for part in ["the clock went ahead by", "the clock went back by", "hold"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+
+    // And over a crash with the clock an hour back: other IDs, though smaller ones.
+    server.kill();
+    clock.set(-3_300);
+    let server = clock.serve(&data_dir, &[]);
+    server.ready();
+    let mut after = Seen::default();
+    after.mint(&server, "after the crash");
+    assert!(after.0.iter().all(|id| !seen.0.contains(id)));
+    assert_eq!(server.stop(), 0);
+}
+
+/// Nobody confirms SQLite's only server: `clock.jump_max` says how far its clock may jump ahead.
+#[test]
+fn a_jump_ahead_is_believed_as_far_as_configured() {
+    let folder = Folder::new("faketime-jump");
+    let (data_dir, clock) = (folder.join("data"), FakeClock::new(&folder));
+    let server = clock.serve(&data_dir, &[]);
+    server.ready();
+    let mut seen = Seen::default();
+    seen.mint(&server, "at the start");
+    clock.set(3_600);
+    server.not_ready(&["ahead of the time that has passed", "600000 ms are allowed"]);
+    assert!(matches!(mint(&server), Answer::Refused(_)));
+    clock.set(0);
+    server.ready();
+    seen.mint_soon(&server, "the clock is right again");
+    assert!(seen.ahead_seconds(&server).abs() < 30);
+    server.kill();
+
+    let server = clock.serve(&data_dir, &[("SNOWMINT_CLOCK__JUMP_MAX", "2h")]);
+    server.ready();
+    seen.mint_soon(&server, "after the restart");
+    clock.set(3_600);
+    seen.mint_soon(&server, "an hour ahead");
+    assert!(seen.ahead_seconds(&server) > 3_000);
+    server.ready();
+}
