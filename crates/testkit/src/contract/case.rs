@@ -1,7 +1,7 @@
 //! What the cases share: one namespace, a clock, and short ways to say the usual things.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use snowmint_coord::{
     ClaimRequest, ClockOf, Definition, Error, Extend, Extended, Lease, Mark, Member, NewDefinition,
@@ -28,6 +28,8 @@ pub struct Case {
     caller_ms: Arc<AtomicU64>,
     /// A handle on the namespace.
     pub store: Arc<dyn Store>,
+    /// All handles, open while the case runs: a handle's end may be the end of its members' presence.
+    handles: Arc<Mutex<Vec<Arc<dyn Store>>>>,
 }
 
 impl std::fmt::Debug for Case {
@@ -40,12 +42,13 @@ impl Case {
     pub(super) async fn open(factory: Arc<dyn Factory>, namespace: String) -> Self {
         let store = factory.open(&namespace).await;
         let caller_ms = Arc::new(AtomicU64::new(START_MS));
-        Self { factory, namespace, caller_ms, store }
+        Self { factory, namespace, caller_ms, store, handles: Arc::default() }
     }
 
     /// Another handle on the same namespace.
     pub(super) async fn another(&self) -> Self {
         let store = self.factory.open(&self.namespace).await;
+        self.handles.lock().unwrap().push(Arc::clone(&store));
         Self { store, ..self.clone() }
     }
 
@@ -164,8 +167,7 @@ impl Case {
         self.store.identity().await.unwrap().writes
     }
 
-    /// Runs `work` in [`TASKS`] tasks at once, each on a handle of its own. The handles stay open until
-    /// all are done: a handle's end may be the end of its members' presence.
+    /// Runs `work` in [`TASKS`] tasks at once, each on a handle of its own.
     pub(super) async fn contend<T, F, Work>(&self, work: Work) -> Vec<T>
     where
         T: Send + 'static,
@@ -173,11 +175,9 @@ impl Case {
         Work: Fn(Self, u64) -> F,
     {
         let start = Arc::new(tokio::sync::Barrier::new(usize::try_from(TASKS).unwrap()));
-        let (mut handles, mut tasks) = (Vec::new(), Vec::new());
+        let mut tasks = Vec::new();
         for number in 0..TASKS {
-            let case = self.another().await;
-            handles.push(case.clone());
-            let work = work(case, number);
+            let work = work(self.another().await, number);
             let start = Arc::clone(&start);
             tasks.push(tokio::spawn(async move {
                 start.wait().await;
@@ -188,7 +188,6 @@ impl Case {
         for task in tasks {
             results.push(task.await.unwrap());
         }
-        drop(handles);
         results
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 use super::{Folder, Running, done, free_port, wait_for};
 
@@ -60,7 +61,9 @@ impl Zookeeper {
 fn is_well(port: u16) -> bool {
     let Ok(mut connection) = TcpStream::connect(("127.0.0.1", port)) else { return false };
     let mut answer = String::new();
-    connection.write_all(b"srvr").is_ok()
+    // A question that comes while the server starts may stay without an answer.
+    connection.set_read_timeout(Some(Duration::from_secs(1))).is_ok()
+        && connection.write_all(b"srvr").is_ok()
         && connection.read_to_string(&mut answer).is_ok()
         && answer.contains("Mode: ")
 }
