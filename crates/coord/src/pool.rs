@@ -139,6 +139,8 @@ pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
 /// A group is usable if no live member other than the superseded one holds any of its slots, and at
 /// least one of its slots has a mark that the request allows. Of the usable: the one that this
 /// owner had last, if wished; else the smallest that was never used; else the one longest given up.
+/// A claim that was overtaken by others passes over up to `pass` of these, so that those who met
+/// once do not all meet again at the next; the first try of a claim passes none (0).
 ///
 /// # Errors
 /// `PoolFull` with limit, holders and the earliest usable time; `Exhausted` for a pool without
@@ -150,6 +152,7 @@ pub fn choose(
     ground: Ground,
     next: u64,
     now: UnixMillis,
+    pass: usize,
 ) -> Result<Choice, ErrorKind> {
     check_claim(request)?;
     if !members.iter().any(|info| info.member.incarnation == request.member) {
@@ -167,7 +170,7 @@ pub fn choose(
     let view = View::new(request, rows, members, ground, now);
     let groups = match request.pool.reuse {
         Reuse::Never => view.fresh(next)?,
-        Reuse::Recycle => view.recycled()?,
+        Reuse::Recycle => view.recycled(pass)?,
     };
     let group = u64::from(request.pool.group);
     let by_slot: HashMap<u64, &SlotRow> = rows.iter().map(|row| (row.slot, row)).collect();
@@ -305,7 +308,7 @@ impl<'a> View<'a> {
         group.holder.is_none() && self.mark_allowed(group.mark)
     }
 
-    fn recycled(&self) -> Result<Vec<u64>, ErrorKind> {
+    fn recycled(&self, pass: usize) -> Result<Vec<u64>, ErrorKind> {
         let count = usize::try_from(self.request.count).unwrap_or(usize::MAX);
         let usable = || self.used.iter().filter(|(_, group)| self.usable(group));
         let unused = (0..self.request.pool.groups()).filter(|number| {
@@ -326,13 +329,17 @@ impl<'a> View<'a> {
                     .sort_by_key(|(number, group)| (std::cmp::Reverse(group.free_since), **number));
                 chosen.extend(owned.into_iter().map(|(number, _)| *number).take(count));
             }
-            chosen.extend(unused.take(count - chosen.len()));
+            let left = count - chosen.len();
+            chosen.extend(passing(unused.take(left.saturating_add(pass)).collect(), left, pass));
             if chosen.len() < count {
-                let mut oldest: Vec<_> =
-                    usable().filter(|(number, _)| !chosen.contains(*number)).collect();
-                oldest.sort_by_key(|(number, group)| (group.free_since, **number));
+                let mut oldest: Vec<_> = usable()
+                    .filter(|(number, _)| !chosen.contains(*number))
+                    .map(|(number, group)| (group.free_since, *number))
+                    .collect();
+                oldest.sort_unstable();
                 let left = count - chosen.len();
-                chosen.extend(oldest.into_iter().map(|(number, _)| *number).take(left));
+                let oldest = oldest.into_iter().map(|(_, number)| number).collect();
+                chosen.extend(passing(oldest, left, pass));
             }
         }
         if chosen.is_empty() { Err(self.full()) } else { Ok(chosen.into_iter().collect()) }
@@ -411,6 +418,12 @@ impl<'a> View<'a> {
             usable_in_ms: usable_at.map(|at| at.since(self.now)),
         })
     }
+}
+
+/// The first `left` of the candidates after some that are passed over; all are enough if there are few.
+fn passing(candidates: Vec<u64>, left: usize, pass: usize) -> impl Iterator<Item = u64> {
+    let spare = candidates.len().saturating_sub(left);
+    candidates.into_iter().skip(pass % (spare + 1)).take(left)
 }
 
 /// The live holder of a slot, and since when it is free if there is none.

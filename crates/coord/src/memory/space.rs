@@ -79,7 +79,7 @@ impl Space {
         let rows: Vec<SlotRow> =
             stored.map_or_else(Vec::new, |pool| pool.rows.values().cloned().collect());
         let next = stored.map_or(0, |pool| pool.next);
-        match choose(request, &rows, &self.members(now), self.ground, next, now)? {
+        match choose(request, &rows, &self.members(now), self.ground, next, now, 0)? {
             Choice::Repeat(rows) => unchanged(leases(name, &rows)),
             Choice::Take { rows, next, forget } => {
                 let pool = self.pools.entry(name.clone()).or_insert_with(|| PoolRows {

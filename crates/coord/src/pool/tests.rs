@@ -56,7 +56,7 @@ fn choose_with(
 ) -> Result<Vec<SlotRow>, ErrorKind> {
     let mut members = members.to_vec();
     members.push(member(ME, true));
-    match choose(request, rows, &members, Ground::default(), 0, NOW)? {
+    match choose(request, rows, &members, Ground::default(), 0, NOW, 0)? {
         Choice::Take { rows, .. } => Ok(rows),
         Choice::Repeat(_) => panic!("no repeat was set up"),
     }
@@ -135,6 +135,29 @@ fn a_lapsed_or_superseded_holder_does_not_count() {
 }
 
 #[test]
+fn a_claim_that_was_overtaken_passes_numbers_over() {
+    let members = [member(ME, true)];
+    let taken = |request: &ClaimRequest, rows: &[SlotRow], pass| {
+        let choice = choose(request, rows, &members, Ground::default(), 0, NOW, pass).unwrap();
+        let Choice::Take { rows, .. } = choice else { panic!("no repeat") };
+        slots(&rows)
+    };
+    let mut wish = request(5, Wish::Any);
+    // None, some, and beyond the last: begun anew.
+    for (pass, slot) in [(0, 0), (1, 1), (4, 4), (5, 0)] {
+        assert_eq!(taken(&wish, &[], pass), [slot]);
+    }
+    wish.count = 4;
+    assert_eq!(taken(&wish, &[], 1), [1, 2, 3, 4]);
+    assert_eq!(taken(&wish, &[], 2), [0, 1, 2, 3], "never fewer than there are");
+    let given_up: Vec<_> = (0..5).map(|slot| row(slot, None, 10, 500 - slot)).collect();
+    wish.count = 1;
+    assert_eq!(taken(&wish, &given_up, 0), [4], "the longest given up");
+    assert_eq!(taken(&wish, &given_up, 1), [3]);
+    assert_eq!(taken(&request(5, Wish::Exactly(2)), &[], 3), [2]);
+}
+
+#[test]
 fn a_mark_is_allowed_up_to_the_limit_itself() {
     let limit = NOW.get();
     let wish = request(1, Wish::Any);
@@ -184,17 +207,17 @@ fn a_repeat_answers_the_first_claim_again() {
     rows[1].claim_request = 77;
     let members = [member(ME, true)];
     let wish = request(9, Wish::Any);
-    let choice = choose(&wish, &rows, &members, Ground::default(), 0, NOW).unwrap();
+    let choice = choose(&wish, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
     assert_eq!(choice, Choice::Repeat(vec![rows[1].clone()]));
     rows[1].holder = None;
-    let choice = choose(&wish, &rows, &members, Ground::default(), 0, NOW).unwrap();
+    let choice = choose(&wish, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
     assert!(matches!(choice, Choice::Take { .. }), "released since");
 }
 
 #[test]
 fn only_members_claim_and_only_sensible_numbers() {
     let wish = request(9, Wish::Any);
-    let refused = choose(&wish, &[], &[], Ground::default(), 0, NOW).unwrap_err();
+    let refused = choose(&wish, &[], &[], Ground::default(), 0, NOW, 0).unwrap_err();
     assert_eq!(refused.code(), "not_found");
     for (count, code) in [(0, "invalid"), (CLAIM_COUNT_MAX + 1, "too_many")] {
         let bad = ClaimRequest { count, ..wish.clone() };
@@ -207,12 +230,12 @@ fn the_ground_holds_for_slots_without_a_row() {
     let ground = Ground { mark: Mark::new(NOW.get() - 5), term: Term::new(1 << 32) };
     let members = [member(ME, true)];
     let mut wish = request(2, Wish::Any);
-    let Ok(Choice::Take { rows, .. }) = choose(&wish, &[], &members, ground, 0, NOW) else {
+    let Ok(Choice::Take { rows, .. }) = choose(&wish, &[], &members, ground, 0, NOW, 0) else {
         panic!("the ground's mark is allowed")
     };
     assert_eq!((rows[0].floor, rows[0].term), (ground.mark, ground.term.next()));
     wish.mark_at_most = Mark::new(NOW.get() - 6);
-    let refused = full(choose(&wish, &[], &members, ground, 0, NOW).unwrap_err());
+    let refused = full(choose(&wish, &[], &members, ground, 0, NOW, 0).unwrap_err());
     assert_eq!((refused.marked_ahead, refused.usable_in_ms), (2, Some(1)));
 }
 
@@ -225,7 +248,7 @@ fn a_pool_without_reuse_counts_on_forgets_and_ends() {
     let mut next = 0;
     for expected in 0..300 {
         wish.request = expected + 1;
-        let choice = choose(&wish, &rows, &members, Ground::default(), next, NOW).unwrap();
+        let choice = choose(&wish, &rows, &members, Ground::default(), next, NOW, 0).unwrap();
         let Choice::Take { rows: taken, next: after, forget } = choice else { panic!("no repeat") };
         assert_eq!(slots(&taken), [expected]);
         next = after;
@@ -234,10 +257,10 @@ fn a_pool_without_reuse_counts_on_forgets_and_ends() {
         assert!(rows.len() <= NEVER_ROWS_KEPT + 1);
     }
     wish.request = 1000;
-    let spent = choose(&wish, &rows, &members, Ground::default(), next, NOW).unwrap_err();
+    let spent = choose(&wish, &rows, &members, Ground::default(), next, NOW, 0).unwrap_err();
     assert!(matches!(spent, ErrorKind::Exhausted { limit: 300, .. }));
     wish.wish = Wish::Exactly(3);
-    assert!(choose(&wish, &rows, &members, Ground::default(), next, NOW).is_err());
+    assert!(choose(&wish, &rows, &members, Ground::default(), next, NOW, 0).is_err());
 }
 
 prop_compose! {

@@ -21,6 +21,7 @@ use snowmint_coord::{
     StoreIdentity, Timer as _, random,
 };
 use snowmint_core::UnixMillis;
+use tokio::sync::Mutex;
 
 /// Why a verb did not do what it was asked. `E` is the back end's own error.
 #[derive(Debug)]
@@ -190,11 +191,13 @@ pub(crate) struct Kept<B> {
     backend: B,
     /// The highest number of writes that this handle has seen.
     writes_seen: AtomicU64,
+    /// One claim at a time.
+    claims: Mutex<()>,
 }
 
 impl<B: Backend> Kept<B> {
     pub(crate) const fn new(backend: B) -> Self {
-        Self { backend, writes_seen: AtomicU64::new(0) }
+        Self { backend, writes_seen: AtomicU64::new(0), claims: Mutex::const_new(()) }
     }
 
     #[cfg(all(test, feature = "sqlite"))]

@@ -1,13 +1,14 @@
 //! The verbs on slots.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release, never_claimed, slot_info};
 use snowmint_coord::pool::{Choice, check_claim, choose, leases};
 use snowmint_coord::{
-    ClaimRequest, Error, Extend, Incarnation, Lease, Mark, MemberInfo, Release, Result, SlotInfo,
-    SlotRow,
+    ClaimRequest, Error, ErrorKind, Extend, Incarnation, Lease, Mark, MemberInfo, Release, Result,
+    SlotInfo, SlotRow, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -15,11 +16,18 @@ use super::members::infos;
 use super::{Access, Answer, Failure, Rows, Step, Verb};
 
 pub(super) struct Claim<'a> {
-    pub(super) request: &'a ClaimRequest,
+    request: &'a ClaimRequest,
     /// How many groups an earlier step of the same request has taken.
-    pub(super) before: u32,
-    pub(super) now: UnixMillis,
+    before: u32,
+    now: UnixMillis,
+    /// How often it was tried.
+    tries: AtomicU32,
 }
+
+/// How many numbers a claim that was overtaken chooses among, after one lost try and at most. It grows
+/// fourfold with each.
+const PASS_FIRST: u32 = 4;
+const PASS_MAX: u32 = 1024;
 
 /// What one step of a claim has taken.
 pub(super) struct Claimed {
@@ -48,7 +56,7 @@ impl Verb for Claim<'_> {
         let members = infos(rows, now).await?;
         let ground = rows.namespace().await?.ground;
         let (request, left) = self.fitting(R::WRITES_MAX);
-        match choose(&request, &before, &members, ground, next, now)? {
+        match choose(&request, &before, &members, ground, next, now, self.pass()?)? {
             Choice::Repeat(taken) => {
                 Ok((Claimed { leases: leases(&pool.name, &taken), left: 0 }, false))
             }
@@ -67,7 +75,21 @@ impl Verb for Claim<'_> {
     }
 }
 
-impl Claim<'_> {
+impl<'a> Claim<'a> {
+    pub(super) const fn new(request: &'a ClaimRequest, before: u32, now: UnixMillis) -> Self {
+        Self { request, before, now, tries: AtomicU32::new(0) }
+    }
+
+    /// How many numbers to pass over in this try: those who lost to each other take different ones.
+    fn pass(&self) -> Result<usize, ErrorKind> {
+        let Some(lost) = self.tries.fetch_add(1, Ordering::Relaxed).checked_sub(1) else {
+            return Ok(0);
+        };
+        let among = PASS_FIRST.saturating_mul(4_u32.saturating_pow(lost)).min(PASS_MAX);
+        let number = random::number().map_err(|error| error.kind().clone())?;
+        Ok(usize::try_from(number % u64::from(among)).unwrap_or(0))
+    }
+
     /// The request for what is still wanted and fits into one step, and how many groups do not fit.
     fn fitting(&self, writes_max: usize) -> (ClaimRequest, u32) {
         let mut request = self.request.clone();

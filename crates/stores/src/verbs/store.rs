@@ -82,11 +82,13 @@ impl<B: Backend> Store for Kept<B> {
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        let mut claimed = self.answer(Claim { request, before: 0, now }).await?;
+        // Those of one handle would only overtake each other.
+        let _turn = self.claims.lock().await;
+        let mut claimed = self.answer(Claim::new(request, 0, now)).await?;
         let mut leases = claimed.leases;
         while claimed.left > 0 {
             let before = request.count - claimed.left;
-            claimed = match self.answer(Claim { request, before, now }).await {
+            claimed = match self.answer(Claim::new(request, before, now)).await {
                 Ok(claimed) => claimed,
                 // Fewer are free than were asked for.
                 Err(error) if matches!(error.kind(), ErrorKind::PoolFull(_)) => break,

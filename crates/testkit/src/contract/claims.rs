@@ -12,6 +12,7 @@ cases![
     a_released_slot_goes_to_the_next_with_its_mark_as_floor,
     every_change_of_hands_raises_the_term_by_one,
     the_owner_gets_its_last_number_back,
+    two_lives_of_one_owner_have_two_numbers,
     exactly_one_number_or_a_refusal,
     a_full_pool_says_limit_holders_and_time,
     a_mark_ahead_is_passed_over,
@@ -25,7 +26,9 @@ cases![
     a_pool_keeps_its_shape,
     bad_claims_are_refused,
     listings_show_who_holds_what,
+    requests_that_come_after_their_sender_has_gone_change_nothing,
     sixteen_claimers_get_sixteen_numbers,
+    a_thousand_claims_at_once_get_a_thousand_numbers,
     sixteen_claimers_of_one_number_get_it_once,
     sixteen_fresh_numbers_are_distinct,
 ];
@@ -107,6 +110,15 @@ async fn the_owner_gets_its_last_number_back(case: Case) {
     let again = case.member("orders").await;
     let back = case.try_claim(&again, &pool(8), Wish::LastOfOwner).await.unwrap();
     assert_eq!(back.slot, held.slot);
+}
+
+async fn two_lives_of_one_owner_have_two_numbers(case: Case) {
+    let (one, two) = (case.member("orders").await, case.member("orders").await);
+    let first = case.try_claim(&one, &pool(8), Wish::LastOfOwner).await.unwrap();
+    let second = case.another().await.try_claim(&two, &pool(8), Wish::LastOfOwner).await.unwrap();
+    assert_ne!(first.slot, second.slot);
+    case.extend(&first, first.mark, Mark::new(7)).await.unwrap();
+    case.extend(&second, second.mark, Mark::new(7)).await.unwrap();
 }
 
 async fn exactly_one_number_or_a_refusal(case: Case) {
@@ -313,6 +325,24 @@ async fn listings_show_who_holds_what(case: Case) {
     assert!(!lapsed[0].live && lapsed[0].holder.is_some());
 }
 
+async fn requests_that_come_after_their_sender_has_gone_change_nothing(case: Case) {
+    let member = case.member("orders").await;
+    let claim = case.wanting(&member, &pool(8), Wish::Any).await;
+    let lease = case.send(&claim).await.unwrap().remove(0);
+    case.extend(&lease, lease.mark, Mark::new(7)).await.unwrap();
+    case.store.leave(member.incarnation, case.now().await).await.unwrap();
+    let left = case.store.workers(case.now().await).await.unwrap();
+
+    let late = case.another().await;
+    let presence = late.presence(9, TTL_SHORT_MS).await;
+    let now = late.now().await;
+    assert_eq!(code(late.store.renew(member.incarnation, presence, now).await), "not_found");
+    assert_eq!(code(late.send(&claim).await), "not_found");
+    assert_eq!(code(late.extend(&lease, Mark::new(7), Mark::new(9)).await), "fenced");
+    assert_eq!(code(late.release(&lease, Mark::new(3)).await), "fenced");
+    assert_eq!(late.store.workers(late.now().await).await.unwrap(), left);
+}
+
 async fn sixteen_claimers_get_sixteen_numbers(case: Case) {
     let leases = case
         .contend(|case, number| async move {
@@ -324,6 +354,31 @@ async fn sixteen_claimers_get_sixteen_numbers(case: Case) {
     assert_eq!(slots, (0..TASKS).collect());
     let late = case.member("late").await;
     assert_eq!(code(case.try_claim(&late, &pool(TASKS), Wish::Any).await), "pool_full");
+}
+
+async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {
+    const CLAIMS: u64 = 1024;
+    let slots = case
+        .contend(|case, number| async move {
+            let claims: Vec<_> = (0..CLAIMS / TASKS)
+                .map(|claim| {
+                    let case = case.clone();
+                    tokio::spawn(async move {
+                        let member = case.member(&format!("owner-{number}-{claim}")).await;
+                        case.claim(&member, &pool(CLAIMS)).await.slot
+                    })
+                })
+                .collect();
+            let mut slots = Vec::new();
+            for claim in claims {
+                slots.push(claim.await.unwrap());
+            }
+            slots
+        })
+        .await;
+    let mut slots: Vec<u64> = slots.into_iter().flatten().collect();
+    slots.sort_unstable();
+    assert_eq!(slots, (0..CLAIMS).collect::<Vec<_>>());
 }
 
 async fn sixteen_claimers_of_one_number_get_it_once(case: Case) {

@@ -15,7 +15,7 @@ cases![
     only_an_end_goes_back,
     numbers_end_with_an_error,
     a_length_of_zero_is_refused,
-    sixteen_reservers_get_distinct_numbers_without_gaps,
+    thirty_two_reservers_get_distinct_numbers_without_gaps,
     giving_back_and_reserving_at_once_repeat_nothing,
 ];
 
@@ -131,16 +131,21 @@ async fn a_length_of_zero_is_refused(case: Case) {
     assert_eq!(code(case.reserve(&source, 0).await), "invalid");
 }
 
-async fn sixteen_reservers_get_distinct_numbers_without_gaps(case: Case) {
+async fn thirty_two_reservers_get_distinct_numbers_without_gaps(case: Case) {
     let source = case.define("orders").await;
     let segments = case
         .contend(|case, number| {
             let source = source.clone();
             async move {
-                let mut segments = Vec::new();
-                for _ in 0..10 {
-                    segments.push(case.reserve(&source, 1 + number).await.unwrap());
-                }
+                let ten = async || {
+                    let mut segments = Vec::new();
+                    for _ in 0..10 {
+                        segments.push(case.reserve(&source, 1 + number).await.unwrap());
+                    }
+                    segments
+                };
+                let (mut segments, more) = tokio::join!(ten(), ten());
+                segments.extend(more);
                 segments
             }
         })
@@ -152,7 +157,7 @@ async fn sixteen_reservers_get_distinct_numbers_without_gaps(case: Case) {
         assert_eq!(segment.first, expected);
         expected = segment.last + 1;
     }
-    assert_eq!(expected - 1, 10 * (1..=TASKS).sum::<u64>());
+    assert_eq!(expected - 1, 2 * 10 * (1..=TASKS).sum::<u64>());
 }
 
 async fn giving_back_and_reserving_at_once_repeat_nothing(case: Case) {
