@@ -38,7 +38,7 @@ pub use lease::{
     ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, Term, Wish,
 };
 pub use member::{Incarnation, Member, MemberInfo, Presence};
-pub use memory::{MemoryClock, MemoryStore};
+pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{AfterCrash, Node, NodeSettings, Parts, Readiness, SourceInfo};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};

@@ -1,6 +1,6 @@
 //! One copy of the journal's content as bytes, with everything needed to tell whether it is whole.
 
-use std::fmt;
+use super::disk::FileTime;
 
 /// What every copy begins with: the name and the version of the format.
 const MAGIC: [u8; 8] = *b"SNOWJNL1";
@@ -10,19 +10,6 @@ pub(super) const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 4 + 4;
 pub(super) const COPY_BYTES_MAX: usize = 1 << 20;
 /// The longest content.
 pub(super) const CONTENT_BYTES_MAX: usize = COPY_BYTES_MAX - HEADER_BYTES;
-
-/// A file time, as the kernel of the file's machine keeps it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct FileTime {
-    pub(super) seconds: i64,
-    pub(super) nanoseconds: u32,
-}
-
-impl fmt::Display for FileTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:09} s", self.seconds, self.nanoseconds)
-    }
-}
 
 /// One copy, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,19 +17,20 @@
 //! store had seen, so that a store restored from an old backup is recognised.
 
 mod binding;
+pub(crate) mod disk;
 mod frame;
 mod lock;
 mod record;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use binding::{Binding, Status};
-use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, FileTime, Frame};
+use binding::Binding;
+pub use disk::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work};
+use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, Frame};
 pub use lock::DataDir;
 use record::Content;
 pub use record::{JournalLease, Past, Record};
@@ -50,9 +51,9 @@ const STAMP_LATE_SECONDS: i64 = 3;
 /// An open journal. Its calls block on the disk.
 #[derive(Debug)]
 pub struct Journal {
-    dir: DataDir,
+    dir: Box<dyn Directory>,
     path: PathBuf,
-    file: File,
+    file: Box<dyn JournalFile>,
     binding: Binding,
     sequence: u64,
     /// Which copy to write first: the one that does not hold the newest whole state.
@@ -60,58 +61,56 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the directory's journal, or makes one, and answers what an earlier process left in it.
+    /// Opens the journal of a directory of this machine, or makes one, and answers what an earlier
+    /// process left in it.
+    ///
+    /// # Errors
+    /// As [`Journal::open_in`].
+    pub fn open(dir: DataDir) -> Result<(Self, Option<Past>)> {
+        Self::open_in(Box::new(dir), &LocalDisk.machine())
+    }
+
+    /// Opens the journal of a directory of the machine with this identity, or makes one, and answers
+    /// what an earlier process left in it.
     ///
     /// # Errors
     /// [`ErrorKind::JournalRefused`] when the file is damaged, a copy, or an older state put back;
     /// [`ErrorKind::Unwritable`], [`ErrorKind::StorageFull`] and [`ErrorKind::Unavailable`] as the
     /// system says.
-    pub fn open(dir: DataDir) -> Result<(Self, Option<Past>)> {
-        Self::open_on(dir, &binding::machine())
-    }
-
-    fn open_on(dir: DataDir, machine: &str) -> Result<(Self, Option<Past>)> {
+    pub fn open_in(dir: Box<dyn Directory>, machine: &str) -> Result<(Self, Option<Past>)> {
         let path = dir.path().join(JOURNAL_FILE);
-        match OpenOptions::new().read(true).write(true).open(&path) {
-            Ok(file) => Self::take_up(dir, path, file, machine),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok((Self::create(dir, path, machine)?, None))
-            }
+        match dir.open(JOURNAL_FILE) {
+            Ok(Some(file)) => Self::take_up(dir, path, file, machine),
+            Ok(None) => Ok((Self::create(dir, path, machine)?, None)),
             Err(error) => Err(Error::io("open journal", &path, error)),
         }
     }
 
-    fn create(dir: DataDir, path: PathBuf, machine: &str) -> Result<Self> {
+    fn create(dir: Box<dyn Directory>, path: PathBuf, machine: &str) -> Result<Self> {
         let op = "make journal";
         let new_path = dir.path().join(JOURNAL_FILE_NEW);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .read(true)
-            .write(true)
-            .open(&new_path)
-            .map_err(|error| Error::io(op, &new_path, error))?;
-        let status = binding::status(&file).map_err(|error| Error::io(op, &new_path, error))?;
+        let failed = |error| Error::io(op, &new_path, error);
+        let file = dir.create(JOURNAL_FILE_NEW).map_err(failed)?;
+        let status = file.status().map_err(failed)?;
         let binding = Binding::new(machine, dir.path(), &status);
         let mut journal = Self { dir, path, file, binding, sequence: 0, first: 0 };
         journal.write(&Record::default())?;
         // The name appears only once the content is whole, so that a file under it is never empty.
-        std::fs::rename(&new_path, &journal.path)
-            .and_then(|()| File::open(journal.dir.path())?.sync_all())
-            .map_err(|error| Error::io(op, &journal.path, error))?;
+        let renamed = journal.dir.rename(JOURNAL_FILE_NEW, JOURNAL_FILE);
+        renamed.map_err(|error| Error::io(op, &journal.path, error))?;
         Ok(journal)
     }
 
     fn take_up(
-        dir: DataDir,
+        dir: Box<dyn Directory>,
         path: PathBuf,
-        file: File,
+        file: Box<dyn JournalFile>,
         machine: &str,
     ) -> Result<(Self, Option<Past>)> {
         let op = "read journal";
-        let status = binding::status(&file).map_err(|error| Error::io(op, &path, error))?;
+        let status = file.status().map_err(|error| Error::io(op, &path, error))?;
         let refused = |reason: String| refused(op, &path, dir.path(), reason);
-        let (copy, frame) = newest(&file)
+        let (copy, frame) = newest(&*file)
             .map_err(|error| Error::io(op, &path, error))?
             .ok_or_else(|| refused("both of its copies are damaged".into()))?;
         let content: Content = serde_json::from_slice(&frame.content)
@@ -152,7 +151,7 @@ impl Journal {
         let mut frame = Frame { sequence, written_at: FileTime::default(), content };
         for copy in [self.first, 1 - self.first] {
             frame.written_at =
-                binding::file_now(&self.file).map_err(|error| Error::io(op, &self.path, error))?;
+                self.file.touch().map_err(|error| Error::io(op, &self.path, error))?;
             let Some(bytes) = frame.encode() else {
                 let limit = u64::try_from(CONTENT_BYTES_MAX).unwrap_or(u64::MAX);
                 let wanted = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -239,7 +238,7 @@ fn offset(copy: usize) -> u64 {
 }
 
 /// The newest whole copy and its number.
-fn newest(file: &File) -> io::Result<Option<(usize, Frame)>> {
+fn newest(file: &dyn JournalFile) -> io::Result<Option<(usize, Frame)>> {
     let mut best: Option<(usize, Frame)> = None;
     for copy in [0, 1] {
         let bytes = read_copy(file, offset(copy))?;
@@ -253,7 +252,7 @@ fn newest(file: &File) -> io::Result<Option<(usize, Frame)>> {
 }
 
 /// What there is of one copy.
-fn read_copy(file: &File, offset: u64) -> io::Result<Vec<u8>> {
+fn read_copy(file: &dyn JournalFile, offset: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; COPY_BYTES_MAX];
     let mut filled = 0;
     while filled < bytes.len() {
@@ -278,7 +277,7 @@ enum Stamp {
     Rewritten,
 }
 
-fn stamp(status: &Status, written_at: FileTime) -> Stamp {
+fn stamp(status: &FileStatus, written_at: FileTime) -> Stamp {
     let late = |time: FileTime| {
         let seconds = time.seconds.saturating_sub(written_at.seconds);
         !(-STAMP_LATE_SECONDS..=STAMP_LATE_SECONDS).contains(&seconds)

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -266,7 +267,7 @@ fn an_older_state_written_into_the_file_later_is_refused() {
 #[test]
 fn stamps_tell_the_journals_own_writes_from_others() {
     let at = |seconds| FileTime { seconds, nanoseconds: 0 };
-    let status = |modified, changed| Status {
+    let status = |modified, changed| FileStatus {
         device: None,
         inode: 1,
         born: None,
@@ -289,11 +290,12 @@ fn stamps_tell_the_journals_own_writes_from_others() {
 #[test]
 fn another_machine_is_refused_and_an_unknown_one_is_not() {
     let scratch = Scratch::new("machine");
-    let (mut journal, _) = Journal::open_on(scratch.lock(), "m1").unwrap();
+    let (mut journal, _) = Journal::open_in(Box::new(scratch.lock()), "m1").unwrap();
     journal.write(&record(5)).unwrap();
     drop(journal);
-    let open =
-        |machine| Journal::open_on(scratch.lock(), machine).map(|(_, past)| past.unwrap().record);
+    let open = |machine| {
+        Journal::open_in(Box::new(scratch.lock()), machine).map(|(_, past)| past.unwrap().record)
+    };
     assert!(is_refused(&open("m2")));
     assert_eq!(open("m1").unwrap(), record(5));
     assert_eq!(open("").unwrap(), record(5));
@@ -338,6 +340,6 @@ fn file_time_is_the_time_of_the_machine() {
     let scratch = Scratch::with("time", &[record(5)]);
     let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
     file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    let now = binding::file_now(&file).unwrap();
+    let now = JournalFile::touch(&file).unwrap();
     assert!(now.seconds > 1_700_000_000, "{now}");
 }

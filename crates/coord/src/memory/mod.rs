@@ -12,7 +12,7 @@
 
 mod space;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ use crate::catalog::{
     decide_state, existing,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::lease::{ClaimRequest, Extend, Extended, Lease, Release, SlotInfo};
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Release, SlotInfo, SlotRow};
 use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
 use crate::random;
 use crate::segment::{GiveBack, Reserve, Segment};
@@ -64,10 +64,15 @@ pub struct MemoryStore {
     closed: AtomicBool,
 }
 
+#[derive(Clone)]
 struct World {
     identity: StoreIdentity,
-    spaces: HashMap<String, Space>,
+    spaces: BTreeMap<String, Space>,
 }
+
+/// Everything that a store in memory held at one moment.
+#[derive(Clone)]
+pub struct MemoryBackup(World);
 
 /// What a verb answers inside the atomic step, and whether it changed anything.
 type Step<T> = Result<(T, bool), ErrorKind>;
@@ -100,7 +105,7 @@ impl MemoryStore {
     fn open(namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
         check_name("namespace", namespace).map_err(|kind| Error::new("open", kind))?;
         let identity = StoreIdentity { id: random::incarnation()?.to_string(), writes: 0 };
-        let world = World { identity, spaces: HashMap::new() };
+        let world = World { identity, spaces: BTreeMap::new() };
         Ok(Self {
             world: Arc::new(Mutex::new(world)),
             namespace: namespace.into(),
@@ -121,6 +126,18 @@ impl MemoryStore {
             clock: self.clock.clone(),
             closed: AtomicBool::new(false),
         })
+    }
+
+    /// A copy of all that the store holds, in all its namespaces.
+    #[must_use]
+    pub fn backup(&self) -> MemoryBackup {
+        MemoryBackup(self.world.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Puts a copy in the place of all that the store holds, in all its namespaces: what tests do to
+    /// see what a store that went backwards leads to.
+    pub fn restore(&self, backup: MemoryBackup) {
+        *self.world.lock().unwrap_or_else(PoisonError::into_inner) = backup.0;
     }
 
     /// The time that counts, when the caller's is `now`.
@@ -152,6 +169,19 @@ impl MemoryStore {
             identity.writes += 1;
         }
         Ok(answer)
+    }
+}
+
+impl MemoryBackup {
+    /// The slots of a namespace and their pools' names.
+    pub fn slots_mut(&mut self, namespace: &str) -> impl Iterator<Item = (&str, &mut SlotRow)> {
+        self.0.spaces.get_mut(namespace).into_iter().flat_map(Space::slots_mut)
+    }
+}
+
+impl fmt::Debug for MemoryBackup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBackup").field("identity", &self.0.identity).finish_non_exhaustive()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::pool::{Choice, Ground, Pool, choose, leases};
 use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back, decide_reserve};
 use crate::store::FastForward;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Space {
     members: BTreeMap<Incarnation, MemberRow>,
     pools: BTreeMap<String, PoolRows>,
@@ -25,6 +25,7 @@ pub(super) struct Space {
     pub(super) definitions: BTreeMap<String, Definition>,
 }
 
+#[derive(Clone)]
 struct PoolRows {
     pool: Pool,
     /// In a pool without reuse, the first number that nobody had.
@@ -64,6 +65,12 @@ impl Space {
             }
         }
         self.members.remove(&member).is_some()
+    }
+
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = (&str, &mut SlotRow)> {
+        self.pools
+            .iter_mut()
+            .flat_map(|(name, pool)| pool.rows.values_mut().map(move |row| (name.as_str(), row)))
     }
 
     pub(super) fn members(&self, now: UnixMillis) -> Vec<MemberInfo> {

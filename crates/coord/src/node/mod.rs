@@ -30,7 +30,7 @@ pub use settings::{AfterCrash, NodeSettings, Parts};
 
 use crate::catalog::{Definition, SourceState, check_name};
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::DataDir;
+use crate::journal::disk;
 use crate::lease::{Mark, SlotInfo};
 use crate::member::Incarnation;
 use crate::sources::{Back, Source, SourceInner, Surroundings};
@@ -115,18 +115,15 @@ impl Node {
             let what = "a node needs a Tokio runtime to run on".into();
             Error::new("open node", ErrorKind::Unsupported { what }).with_source(error)
         })?;
+        let Parts { timer, clock, observer, disk } = parts;
         let keeper = match settings.data_dir.clone() {
             None => Keeper::none(),
             Some(path) => {
-                let namespace = store.namespace().to_owned();
-                let open = move || Keeper::open(DataDir::lock(&path)?, &namespace);
-                match tokio::task::spawn_blocking(open).await {
-                    Ok(keeper) => keeper?,
-                    Err(error) => return Err(Error::internal("open journal", error.to_string())),
-                }
+                let (on, namespace) = (Arc::clone(&disk), store.namespace().to_owned());
+                let open = move || Keeper::open(on.lock(&path)?, &on.machine(), &namespace);
+                disk::on(&*disk, "open journal", open).await??
             }
         };
-        let Parts { timer, clock, observer } = parts;
         let call_ms = settings.store_call_ms;
         let around = Surroundings::new(
             store,
@@ -153,7 +150,7 @@ impl Node {
             member: Mutex::new(None),
         });
         let (commands, received) = mpsc::channel(64);
-        let driver = Driver::new(Arc::clone(&core), received, keeper, witness);
+        let driver = Driver::new(Arc::clone(&core), received, keeper, disk, witness);
         runtime.spawn(driver.run());
         let node = Self { alive: Arc::new(Alive { core, commands }) };
         if node.core().settings.builtin {

@@ -6,7 +6,7 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
-use crate::journal::{DataDir, Journal, JournalLease, Past, Record};
+use crate::journal::{Directory, Disk, Journal, JournalLease, Past, Record, disk};
 use crate::lease::{Mark, Term};
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
@@ -76,8 +76,8 @@ impl Keeper {
     }
 
     /// Opens the journal of a locked data directory, for one namespace of one store.
-    pub(super) fn open(dir: DataDir, namespace: &str) -> Result<Self> {
-        let (journal, past) = Journal::open(dir)?;
+    pub(super) fn open(dir: Box<dyn Directory>, machine: &str, namespace: &str) -> Result<Self> {
+        let (journal, past) = Journal::open_in(dir, machine)?;
         let mut record = past.as_ref().map(|past| past.record.clone()).unwrap_or_default();
         if record.namespace.is_empty() {
             record.namespace = namespace.into();
@@ -251,19 +251,14 @@ impl Keeper {
     }
 
     /// Writes that all slots were given up, and waits for the disk.
-    pub(super) async fn released(&mut self, past: &[JournalLease]) -> Result<()> {
+    pub(super) async fn released(&mut self, disk: &dyn Disk, past: &[JournalLease]) -> Result<()> {
         let Some(kept) = self.kept.as_mut() else { return Ok(()) };
         let Some(journal) = kept.journal.take() else { return Ok(()) };
         kept.record.leases = past.to_vec();
         let (record, marks) = (kept.record.clone(), Vec::new());
         let write = Write { journal, record, marks, told: Vec::new() };
-        let done = tokio::task::spawn_blocking(move || write.run()).await;
-        match done {
-            Ok(written) => {
-                kept.journal = Some(written.journal);
-                written.outcome
-            }
-            Err(error) => Err(Error::internal("write journal", error.to_string())),
-        }
+        let written = disk::on(disk, "write journal", move || write.run()).await?;
+        kept.journal = Some(written.journal);
+        written.outcome
     }
 }

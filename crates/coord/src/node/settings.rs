@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use snowmint_core::SystemClock;
 
+use crate::journal::{Disk, LocalDisk};
 use crate::pool::Reuse;
 use crate::sources::{Keyrings, NodeClock, NodeObserver};
 use crate::timer::{BootTimer, Timer};
@@ -84,7 +85,7 @@ impl Default for NodeSettings {
     }
 }
 
-/// What a node takes its time from, and who is told of clock steps.
+/// What a node takes its time from, where its journal lies, and who is told of clock steps.
 #[derive(Clone)]
 pub struct Parts {
     /// Elapsed time and waiting.
@@ -93,13 +94,20 @@ pub struct Parts {
     pub clock: NodeClock,
     /// Who is told of clock steps.
     pub observer: NodeObserver,
+    /// Where the data directory is; not used without one.
+    pub disk: Arc<dyn Disk>,
 }
 
 impl Parts {
-    /// The operating system's clocks, and nobody.
+    /// The operating system's clocks and files, and nobody.
     #[must_use]
     pub fn system() -> Self {
-        Self { timer: Arc::new(BootTimer), clock: Arc::new(SystemClock), observer: Arc::new(()) }
+        Self {
+            timer: Arc::new(BootTimer),
+            clock: Arc::new(SystemClock),
+            observer: Arc::new(()),
+            disk: Arc::new(LocalDisk),
+        }
     }
 }
 

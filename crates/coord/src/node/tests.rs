@@ -35,6 +35,7 @@ impl World {
             timer: Arc::new(self.timer.clone()) as Arc<dyn Timer>,
             clock: Arc::clone(&self.clock) as _,
             observer: Arc::new(()) as Arc<dyn Observer + Send + Sync>,
+            ..Parts::system()
         }
     }
 

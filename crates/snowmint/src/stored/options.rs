@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use snowmint_coord::{BootTimer, Node, NodeSettings, Parts};
+use snowmint_coord::{Node, NodeSettings, Parts};
 use snowmint_core::{Observer, Pause};
 
 use super::{Mint, STORE_WAIT_MS, Shared};
@@ -105,9 +105,9 @@ impl Options {
         let clock = Arc::new(HandleClock::new(self.clock, self.given_clock)?);
         let name = self.namespace;
         let parts = Parts {
-            timer: Arc::new(BootTimer),
             clock: Arc::clone(&clock) as _,
             observer: Arc::new(Tell { name, observer: self.observer }),
+            ..Parts::system()
         };
         let node = Node::open(store, self.settings, parts).await?;
         let shared = Shared { clock, wait_max_ms: self.wait_max_ms, _keep: None };

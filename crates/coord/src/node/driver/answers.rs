@@ -58,6 +58,7 @@ impl Driver {
                     tracing::warn!(%error, "a worker number stays held until this node ends");
                 }
             }
+            Done::Failed(error) => tracing::error!(%error, "a task of the node failed"),
             Done::Catalog(answer) => {
                 self.catalog_busy = false;
                 if let Err(error) = answer {

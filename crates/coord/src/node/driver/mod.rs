@@ -17,7 +17,7 @@ use super::record::{Keeper, Written};
 use super::settings::NodeSettings;
 use super::{Core, Readiness};
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::JournalLease;
+use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended};
 use crate::machine::{
     ClockGuard, Granted, LeaseAction, LeaseEvent, Now, PresenceAction, PresenceMachine,
@@ -45,11 +45,22 @@ enum Done {
     Entered(Result<Entered>),
     Renewed(Incarnation, Result<()>),
     ClockChecked(Result<Compared>),
-    Claimed { key: LeaseKey, member: Incarnation, request: u64, answer: Result<Vec<Granted>> },
-    Extended { member: Incarnation, items: Vec<(LeaseKey, Extend)>, answers: Vec<Result<Extended>> },
+    Claimed {
+        key: LeaseKey,
+        member: Incarnation,
+        request: u64,
+        answer: Result<Vec<Granted>>,
+    },
+    Extended {
+        member: Incarnation,
+        items: Vec<(LeaseKey, Extend)>,
+        answers: Vec<Result<Extended>>,
+    },
     Journal(Written),
     Catalog(Result<()>),
     Released(Result<()>),
+    /// A task ended as none can, unless it panics.
+    Failed(Error),
 }
 
 /// Where the node stands with the store.
@@ -84,6 +95,7 @@ pub(super) struct Driver {
     /// The member before this one, which surely mints no more.
     before: Option<Incarnation>,
     keeper: Keeper,
+    disk: Arc<dyn Disk>,
     catalog_busy: bool,
     catalog_read_at_ms: u64,
 }
@@ -93,6 +105,7 @@ impl Driver {
         core: Arc<Core>,
         commands: mpsc::Receiver<Command>,
         keeper: Keeper,
+        disk: Arc<dyn Disk>,
         witness: Witness,
     ) -> Self {
         let past = keeper.past_leases();
@@ -110,6 +123,7 @@ impl Driver {
             past,
             before,
             keeper,
+            disk,
             catalog_busy: false,
             catalog_read_at_ms: 0,
         }
@@ -316,7 +330,13 @@ impl Driver {
         self.keeper.saw_writes(self.core.around.writes_seen());
         let held = self.leases.values().flat_map(|held| held.machine.windows());
         if let Some(write) = self.keeper.begin(now, held, &self.past) {
-            self.tasks.spawn_blocking(move || Done::Journal(write.run()));
+            let disk = Arc::clone(&self.disk);
+            self.tasks.spawn(async move {
+                match disk::on(&*disk, "write journal", move || write.run()).await {
+                    Ok(written) => Done::Journal(written),
+                    Err(error) => Done::Failed(error),
+                }
+            });
         }
     }
 
@@ -386,7 +406,7 @@ impl Driver {
         for back in &backs {
             self.keeper.gives_back(&back.source, back.first);
         }
-        let mut outcome = self.keeper.released(&self.past).await;
+        let mut outcome = self.keeper.released(&*self.disk, &self.past).await;
         let around = &self.core.around;
         let wall = around.clock.unix_ms();
         for back in backs {
