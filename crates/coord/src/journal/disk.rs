@@ -54,6 +54,12 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// # Errors
     /// As the system says.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// The time by the clock that stamps the directory's files.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn now(&self) -> io::Result<FileTime>;
 }
 
 /// An open file.
@@ -81,13 +87,6 @@ pub trait JournalFile: Send + Sync + fmt::Debug {
     /// # Errors
     /// As the system says.
     fn status(&self) -> io::Result<FileStatus>;
-
-    /// Sets the time of the last change to "now", and answers it: the time by the clock that stamps
-    /// this file.
-    ///
-    /// # Errors
-    /// As the system says.
-    fn touch(&self) -> io::Result<FileTime>;
 }
 
 /// A file time, as the kernel of the file's machine keeps it.
@@ -182,6 +181,17 @@ impl Directory for DataDir {
         std::fs::rename(path.join(from), path.join(to))?;
         File::open(path)?.sync_all()
     }
+
+    /// What the lock file's modification time becomes when it is set to "now".
+    fn now(&self) -> io::Result<FileTime> {
+        use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+        let times = Timestamps {
+            last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+            last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        };
+        futimens(self.file(), &times)?;
+        Ok(JournalFile::status(self.file())?.modified)
+    }
 }
 
 impl JournalFile for File {
@@ -233,15 +243,5 @@ impl JournalFile for File {
             modified: time(stat.mtime(), stat.mtime_nsec()),
             changed: time(stat.ctime(), stat.ctime_nsec()),
         })
-    }
-
-    fn touch(&self) -> io::Result<FileTime> {
-        use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
-        let times = Timestamps {
-            last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-            last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
-        };
-        futimens(self, &times)?;
-        Ok(JournalFile::status(self)?.modified)
     }
 }

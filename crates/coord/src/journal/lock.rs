@@ -13,7 +13,7 @@ const LOCK_FILE: &str = "lock";
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl DataDir {
@@ -35,12 +35,16 @@ impl DataDir {
             .open(&lock_path)
             .map_err(|error| Error::io(op, &lock_path, error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path, _lock: lock }),
+            Ok(()) => Ok(Self { path, lock }),
             Err(TryLockError::WouldBlock) => {
                 Err(Error::new(op, ErrorKind::Locked { what: path.display().to_string() }))
             }
             Err(TryLockError::Error(error)) => Err(Error::io(op, &lock_path, error)),
         }
+    }
+
+    pub(super) const fn file(&self) -> &File {
+        &self.lock
     }
 
     /// The canonical path.

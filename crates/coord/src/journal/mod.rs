@@ -110,7 +110,7 @@ impl Journal {
         let op = "read journal";
         let status = file.status().map_err(|error| Error::io(op, &path, error))?;
         let refused = |reason: String| refused(op, &path, dir.path(), reason);
-        let (copy, frame) = newest(&*file)
+        let Newest { copy, frame, both_whole } = newest(&*file)
             .map_err(|error| Error::io(op, &path, error))?
             .ok_or_else(|| refused("both of its copies are damaged".into()))?;
         let content: Content = serde_json::from_slice(&frame.content)
@@ -122,6 +122,8 @@ impl Journal {
         let marks_are_sure = match stamp(&status, frame.written_at) {
             Stamp::AsLeft => true,
             Stamp::Touched => false,
+            // A write that was torn off also came after the copy that it left whole.
+            Stamp::Rewritten if !both_whole => false,
             Stamp::Rewritten => {
                 return Err(refused(format!(
                     "it was last written at {}, but its content is from {}: an older state was put \
@@ -150,8 +152,8 @@ impl Journal {
         let sequence = self.sequence.saturating_add(1);
         let mut frame = Frame { sequence, written_at: FileTime::default(), content };
         for copy in [self.first, 1 - self.first] {
-            frame.written_at =
-                self.file.touch().map_err(|error| Error::io(op, &self.path, error))?;
+            // Not by the file's own stamp: a process that dies right here must leave the file as it was.
+            frame.written_at = self.dir.now().map_err(|error| Error::io(op, &self.path, error))?;
             let Some(bytes) = frame.encode() else {
                 let limit = u64::try_from(CONTENT_BYTES_MAX).unwrap_or(u64::MAX);
                 let wanted = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -190,7 +192,7 @@ pub fn inspect(dir: &DataDir) -> Result<Record> {
         }
         _ => Error::io(op, &path, error),
     })?;
-    let (_, frame) = newest(&file)
+    let Newest { frame, .. } = newest(&file)
         .map_err(|error| Error::io(op, &path, error))?
         .ok_or_else(|| refused(op, &path, dir.path(), "both of its copies are damaged".into()))?;
     serde_json::from_slice::<Content>(&frame.content)
@@ -237,18 +239,24 @@ fn offset(copy: usize) -> u64 {
     if copy == 0 { 0 } else { COPY_BYTES_MAX as u64 }
 }
 
-/// The newest whole copy and its number.
-fn newest(file: &dyn JournalFile) -> io::Result<Option<(usize, Frame)>> {
-    let mut best: Option<(usize, Frame)> = None;
-    for copy in [0, 1] {
-        let bytes = read_copy(file, offset(copy))?;
-        if let Some(frame) = Frame::decode(&bytes)
-            && best.as_ref().is_none_or(|(_, newest)| frame.sequence > newest.sequence)
-        {
-            best = Some((copy, frame));
-        }
-    }
-    Ok(best)
+/// The newest whole copy.
+struct Newest {
+    copy: usize,
+    frame: Frame,
+    /// Whether the other one is whole too.
+    both_whole: bool,
+}
+
+fn newest(file: &dyn JournalFile) -> io::Result<Option<Newest>> {
+    let read = |copy| read_copy(file, offset(copy)).map(|bytes| Frame::decode(&bytes));
+    let found = match (read(0)?, read(1)?) {
+        (Some(first), Some(second)) if first.sequence < second.sequence => (1, second, true),
+        (Some(first), second) => (0, first, second.is_some()),
+        (None, Some(second)) => (1, second, false),
+        (None, None) => return Ok(None),
+    };
+    let (copy, frame, both_whole) = found;
+    Ok(Some(Newest { copy, frame, both_whole }))
 }
 
 /// What there is of one copy.

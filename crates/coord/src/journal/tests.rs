@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -337,9 +339,27 @@ fn a_half_made_journal_is_no_journal() {
 
 #[test]
 fn file_time_is_the_time_of_the_machine() {
-    let scratch = Scratch::with("time", &[record(5)]);
-    let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
-    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    let now = JournalFile::touch(&file).unwrap();
+    let scratch = Scratch::new("time");
+    let now = scratch.lock().now().unwrap();
     assert!(now.seconds > 1_700_000_000, "{now}");
+}
+
+/// A process that starts after a long time and dies in its first write leaves a copy torn, the other
+/// whole and old, and a file that was changed just now.
+#[test]
+fn a_first_write_that_was_torn_is_no_older_state() {
+    let scratch = Scratch::with("torn-late", &[record(5)]);
+    let file = OpenOptions::new().read(true).write(true).open(scratch.file()).unwrap();
+    for copy in [0, 1] {
+        let mut frame = Frame::decode(&read_copy(&file, offset(copy)).unwrap()).unwrap();
+        frame.written_at.seconds -= 100;
+        FileExt::write_all_at(&file, &frame.encode().unwrap(), offset(copy)).unwrap();
+    }
+    let error = Journal::open(scratch.lock()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::JournalRefused { .. }), "both whole: {error}");
+    FileExt::write_all_at(&file, b"torn", offset(1) + CONTENT_STARTS).unwrap();
+    let (_, past) = Journal::open(scratch.lock()).unwrap();
+    let past = past.unwrap();
+    assert_eq!(past.record, record(5));
+    assert!(!past.marks_are_sure, "it could be an older state that was put back damaged");
 }
