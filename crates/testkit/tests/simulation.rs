@@ -1,40 +1,93 @@
-//! The simulated world, for a few seeds at each run, or for one that is to be replayed.
+//! The simulated world, for some seeds at each run, or for one that is to be replayed.
+//! `docs/proof.md` says how to run more.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use std::collections::BTreeMap;
 
 use snowmint_testkit::sim::{Profile, SEED_VARIABLE, run};
 
-/// How many seeds a run tries, unless told otherwise.
-const SEEDS: u64 = 40;
-const STEPS: u32 = 600;
+/// How many seeds a run tries with each profile, unless told otherwise.
+const SEEDS: u64 = 250;
+const STEPS: u32 = 400;
 
-fn seeds() -> Vec<u64> {
-    let number = |variable: &str| {
-        std::env::var(variable).ok().map(|text| text.parse::<u64>().expect("a number"))
-    };
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
+}
+
+fn seeds() -> std::ops::Range<u64> {
     match number(SEED_VARIABLE) {
-        Some(seed) => vec![seed],
-        None => (0..number("SNOWMINT_SIM_SEEDS").unwrap_or(SEEDS)).collect(),
+        Some(seed) => seed..seed + 1,
+        None => {
+            let first = number("SNOWMINT_SIM_FIRST").unwrap_or(0);
+            first..first + number("SNOWMINT_SIM_SEEDS").unwrap_or(SEEDS)
+        }
+    }
+}
+
+/// Runs all seeds, and sees to it that everything that can happen did.
+fn all_seeds(profile: Profile, must_happen: &[&str]) {
+    let (mut minted, mut happened) = (0, BTreeMap::new());
+    for seed in seeds() {
+        let outcome = run(seed, profile, STEPS);
+        minted += outcome.minted;
+        for (what, times) in outcome.happened {
+            *happened.entry(what).or_insert(0) += times;
+        }
+    }
+    println!("{profile:?}: {minted} IDs in {} seeds; {happened:?}", seeds().count());
+    if number(SEED_VARIABLE).is_none() {
+        let common = [
+            "start",
+            "kill",
+            "close",
+            "freeze",
+            "freeze in a call",
+            "the store dies",
+            "a partition",
+            "a clock steps",
+            "a clock drifts",
+        ];
+        for what in common.iter().chain(must_happen) {
+            assert!(happened.contains_key(what), "{what} never happened: nothing was tried");
+        }
+        assert!(minted > 100 * seeds().count(), "only {minted} IDs: nothing was tried");
     }
 }
 
 #[test]
 fn no_id_comes_twice_over_a_failing_network_and_everybody_recovers() {
-    let minted: usize =
-        seeds().into_iter().map(|seed| run(seed, Profile::Network, STEPS).minted).sum();
-    assert!(minted > 1_000, "only {minted} IDs: nothing was tried");
+    all_seeds(Profile::Network, &["altered under partition"]);
 }
 
 #[test]
 fn no_id_comes_twice_whatever_the_clocks_do() {
-    let minted: usize =
-        seeds().into_iter().map(|seed| run(seed, Profile::Clocks, STEPS).minted).sum();
-    assert!(minted > 1_000, "only {minted} IDs: nothing was tried");
+    all_seeds(Profile::Clocks, &["a clock freezes", "a clock oscillates"]);
+}
+
+#[test]
+fn no_id_comes_twice_when_stores_and_directories_are_put_back_or_copied() {
+    all_seeds(
+        Profile::Restores,
+        &[
+            "restored",
+            "restored under running nodes",
+            "a store that went back is refused",
+            "a directory put back",
+            "a directory put back, hidden",
+            "a directory copied",
+        ],
+    );
+}
+
+#[test]
+fn minting_resumes_when_every_mark_was_poisoned() {
+    all_seeds(Profile::Poisoned, &["every slot poisoned"]);
 }
 
 #[test]
 fn a_seed_is_a_whole_run() {
-    for profile in [Profile::Network, Profile::Clocks] {
-        for seed in [1, 2, 3] {
+    for profile in Profile::ALL {
+        for seed in 0..5 {
             assert_eq!(run(seed, profile, 300), run(seed, profile, 300), "{seed} {profile:?}");
         }
     }

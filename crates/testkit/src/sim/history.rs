@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use snowmint_core::Layout;
-use snowmint_core::layout::Field;
+use super::truth::Violation;
 
 /// Who minted an ID: which node, in which of its lives, when in true time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +19,9 @@ impl fmt::Display for Mint {
     }
 }
 
-/// All IDs of a run. Panics, with the replay, at the first one that breaks a promise.
-#[derive(Debug)]
+/// All IDs of a run.
+#[derive(Debug, Default)]
 pub(super) struct History {
-    replay: String,
     minted: HashMap<(usize, u64), Mint>,
     /// The last ID of each source, node, life and worker.
     last: HashMap<(usize, usize, u32, u64), u64>,
@@ -32,25 +30,29 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn new(replay: String) -> Self {
-        Self { replay, minted: HashMap::new(), last: HashMap::new(), digest: 0 }
-    }
-
-    /// An ID of a source. `layout` is given where the IDs of one worker must increase.
-    pub(super) fn add(&mut self, source: usize, id: u64, by: Mint, layout: Option<&Layout>) {
-        if let Some(before) = self.minted.insert((source, id), by) {
-            panic!("source {source}: {id} was minted by {before}, and by {by}\n{}", self.replay);
-        }
-        if let Some(layout) = layout {
-            let worker = (id >> layout.shift(Field::Worker)) & layout.worker_max();
-            let last = self.last.insert((source, by.node, by.life, worker), id);
-            if let Some(last) = last.filter(|last| *last > id) {
-                panic!("source {source}: {id} by {by} came after {last}\n{}", self.replay);
-            }
-        }
+    /// An ID of a source. `worker` is given where the IDs of one worker must increase.
+    pub(super) fn add(
+        &mut self,
+        source: usize,
+        id: u64,
+        by: Mint,
+        worker: Option<u64>,
+    ) -> Result<(), Violation> {
         for word in [source as u64, id, by.node as u64, u64::from(by.life), by.at_ms] {
             self.digest = (self.digest ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
         }
+        if let Some(before) = self.minted.insert((source, id), by) {
+            let what = format!("source {source}: {id} was minted by {before}, and by {by}");
+            return Err(Violation(what));
+        }
+        if let Some(worker) = worker {
+            let last = self.last.insert((source, by.node, by.life, worker), id);
+            if let Some(last) = last.filter(|last| *last > id) {
+                let what = format!("source {source}: {id} by {by} came after {last}");
+                return Err(Violation(what));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn len(&self) -> usize {

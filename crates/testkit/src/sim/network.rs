@@ -1,4 +1,5 @@
-//! A store as a network shows it: late, deaf, mute, and sometimes told the same thing twice.
+//! A store as a network shows it: late, deaf, mute, and sometimes told the same thing twice, much later,
+//! when whoever said it is long gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,12 +8,12 @@ use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
     FastForward, GiveBack, Incarnation, Lease, Member, MemberInfo, NewDefinition, Presence,
-    Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Timer,
+    Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 
 use super::random::Chance;
-use super::time::TrueTime;
+use super::time::{Gate, TrueTime};
 
 /// How a network misbehaves, for everybody who goes through it.
 #[derive(Debug, Default)]
@@ -23,13 +24,42 @@ pub(super) struct Weather {
     pub(super) away: AtomicBool,
 }
 
+/// The store's own end of the network, the same for everybody.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) up: AtomicBool,
+    /// How many times all connections were cut. What was on its way then never arrives.
+    cuts: AtomicU64,
+}
+
+impl Line {
+    pub(super) fn new() -> Self {
+        Self { up: AtomicBool::new(true), cuts: AtomicU64::new(0) }
+    }
+
+    pub(super) fn cut(&self) {
+        self.cuts.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn cuts(&self) -> u64 {
+        self.cuts.load(Ordering::SeqCst)
+    }
+
+    /// Whether what was sent after so many cuts arrives now.
+    fn carries(&self, cuts: u64) -> bool {
+        self.up.load(Ordering::SeqCst) && self.cuts() == cuts
+    }
+}
+
 /// One node's way to the store.
 #[derive(Debug)]
 pub(super) struct Faulty {
     inner: Arc<dyn Store>,
     weather: Arc<Weather>,
+    line: Arc<Line>,
     chance: Chance,
     time: TrueTime,
+    gate: Gate,
 }
 
 enum Fate {
@@ -44,14 +74,25 @@ impl Faulty {
     pub(super) fn new(
         inner: Arc<dyn Store>,
         weather: Arc<Weather>,
+        line: Arc<Line>,
         chance: Chance,
         time: TrueTime,
+        gate: Gate,
     ) -> Self {
-        Self { inner, weather, chance, time }
+        Self { inner, weather, line, chance, time, gate }
+    }
+
+    /// How much later a message arrives: sometimes later than its sender lives.
+    fn late_ms(&self) -> u64 {
+        match self.chance.below(10) {
+            0..=6 => self.chance.between(1, 4_000),
+            7..=8 => self.chance.between(4_000, 40_000),
+            _ => self.chance.between(40_000, 150_000),
+        }
     }
 
     fn fate(&self) -> Fate {
-        if self.weather.away.load(Ordering::SeqCst) {
+        if self.weather.away.load(Ordering::SeqCst) || !self.line.up.load(Ordering::SeqCst) {
             return Fate::QuestionLost;
         }
         if !self.chance.percent(self.weather.trouble_percent.load(Ordering::SeqCst)) {
@@ -60,12 +101,9 @@ impl Faulty {
         match self.chance.below(5) {
             0 => Fate::QuestionLost,
             1 => Fate::AnswerLost,
-            2 => Fate::Twice { later_ms: self.chance.between(1, 5_000) },
+            2 => Fate::Twice { later_ms: self.late_ms() },
             // Sometimes later than anybody waits for.
-            _ => Fate::Late {
-                there_ms: self.chance.between(1, 4_000),
-                back_ms: self.chance.between(1, 4_000),
-            },
+            _ => Fate::Late { there_ms: self.late_ms(), back_ms: self.chance.between(1, 4_000) },
         }
     }
 }
@@ -78,16 +116,20 @@ fn away<T>(op: &'static str) -> Result<T> {
 /// twice, arrives as it was.
 macro_rules! through {
     ($self:ident, $op:literal, |$store:ident| $call:expr) => {{
-        match $self.fate() {
+        let answer = match $self.fate() {
             Fate::Fine => {
                 let $store = &$self.inner;
                 $call.await
             }
             Fate::Late { there_ms, back_ms } => {
-                let ($store, time) = (Arc::clone(&$self.inner), $self.time.clone());
+                let ($store, line) = (Arc::clone(&$self.inner), Arc::clone(&$self.line));
+                let (time, cuts) = ($self.time.clone(), line.cuts());
                 // Its own task: the message arrives although nobody waits for the answer any more.
                 let sent = tokio::spawn(async move {
                     time.sleep_ms(there_ms).await;
+                    if !line.carries(cuts) {
+                        return away($op);
+                    }
                     let answer = $call.await;
                     time.sleep_ms(back_ms).await;
                     answer
@@ -105,14 +147,20 @@ macro_rules! through {
                     let $store = &$self.inner;
                     $call.await
                 };
-                let ($store, time) = (Arc::clone(&$self.inner), $self.time.clone());
+                let ($store, line) = (Arc::clone(&$self.inner), Arc::clone(&$self.line));
+                let (time, cuts) = ($self.time.clone(), line.cuts());
                 tokio::spawn(async move {
                     time.sleep_ms(later_ms).await;
-                    let _ = $call.await;
+                    if line.carries(cuts) {
+                        let _ = $call.await;
+                    }
                 });
                 answer
             }
-        }
+        };
+        // A process that is frozen hears nothing until it goes on.
+        $self.gate.pass().await;
+        answer
     }};
 }
 
@@ -199,19 +247,35 @@ impl Store for Faulty {
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.inner.define(new).await
+        let new = new.clone();
+        through!(self, "define", |store| {
+            let new = new.clone();
+            async move { store.define(&new).await }
+        })
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        self.inner.alter(new, if_version).await
+        let new = new.clone();
+        through!(self, "alter", |store| {
+            let new = new.clone();
+            async move { store.alter(&new, if_version).await }
+        })
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.inner.set_state(name, state).await
+        let name = name.to_owned();
+        through!(self, "set_state", |store| {
+            let name = name.clone();
+            async move { store.set_state(&name, state).await }
+        })
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        self.inner.get(name).await
+        let name = name.to_owned();
+        through!(self, "get", |store| {
+            let name = name.clone();
+            async move { store.get(&name).await }
+        })
     }
 
     async fn list(&self) -> Result<Catalog> {

@@ -1,4 +1,5 @@
-//! Elapsed time that moves when the simulation says so, and wakes sleepers in a fixed order.
+//! Elapsed time that moves when the simulation says so, wakes sleepers in a fixed order, and lets a
+//! process be frozen.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,15 +48,8 @@ impl TrueTime {
         }
         now_ms
     }
-}
 
-#[async_trait]
-impl Timer for TrueTime {
-    fn elapsed(&self) -> ElapsedMillis {
-        ElapsedMillis::new(self.now_ms())
-    }
-
-    async fn sleep_ms(&self, ms: u64) {
+    pub(super) async fn sleep_ms(&self, ms: u64) {
         if ms == 0 {
             return tokio::task::yield_now().await;
         }
@@ -68,5 +62,61 @@ impl Timer for TrueTime {
         }
         // The sender is only dropped with the simulation.
         let _ = receiver.await;
+    }
+}
+
+/// What everything that a process waits for comes through: shut while it is frozen (SIGSTOP, a
+/// suspended machine, a long pause). Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gate {
+    /// Who waits, in order; none while the gate is open.
+    shut: Arc<Mutex<Option<Vec<oneshot::Sender<()>>>>>,
+}
+
+impl Gate {
+    pub(super) fn is_shut(&self) -> bool {
+        self.shut.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    pub(super) fn shut(&self) {
+        self.shut.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+    }
+
+    pub(super) fn open(&self) {
+        let waiting = self.shut.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for waiter in waiting.into_iter().flatten() {
+            let _ = waiter.send(());
+        }
+    }
+
+    /// Goes on at once, or when the process goes on.
+    pub(super) async fn pass(&self) {
+        loop {
+            let (sender, receiver) = oneshot::channel();
+            match &mut *self.shut.lock().unwrap_or_else(PoisonError::into_inner) {
+                None => return,
+                Some(waiting) => waiting.push(sender),
+            }
+            let _ = receiver.await;
+        }
+    }
+}
+
+/// One process's timer: it shows true time, suspend included, and wakes nobody while it is frozen.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessTimer {
+    pub(super) time: TrueTime,
+    pub(super) gate: Gate,
+}
+
+#[async_trait]
+impl Timer for ProcessTimer {
+    fn elapsed(&self) -> ElapsedMillis {
+        ElapsedMillis::new(self.time.now_ms())
+    }
+
+    async fn sleep_ms(&self, ms: u64) {
+        self.time.sleep_ms(ms).await;
+        self.gate.pass().await;
     }
 }

@@ -1,0 +1,355 @@
+//! Disks whose machine can die between any two steps of a write, and whose directories can be copied
+//! and put back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use snowmint_coord::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, Work};
+use snowmint_coord::{Error, ErrorKind};
+
+use super::START_MS;
+use super::random::Chance;
+use super::time::{Gate, TrueTime};
+
+/// How much later a disk that lies has on it what it said it had.
+const LIE_MS: u64 = 2_000;
+
+/// One machine's disk.
+#[derive(Clone, Debug)]
+pub(super) struct SimDisk {
+    machine: usize,
+    /// Planted: it answers before anything is on it.
+    lies: bool,
+    state: Arc<Mutex<State>>,
+    chance: Chance,
+    time: TrueTime,
+    gate: Gate,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    files: Files,
+    locked: BTreeSet<PathBuf>,
+    inodes: u64,
+    /// What the work going on has done, and what there was before; none between two works.
+    going_on: Option<(Files, Vec<Step>)>,
+    /// What a disk that lies has really on it, oldest first.
+    behind: Vec<(u64, Files)>,
+}
+
+pub(super) type Files = BTreeMap<PathBuf, Content>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    inode: u64,
+    born_ms: u64,
+    modified_ms: u64,
+    changed_ms: u64,
+    /// What was written, by where it begins: a journal writes its copies whole.
+    parts: BTreeMap<u64, Vec<u8>>,
+}
+
+/// One step of a work, to be done again up to the moment at which the machine died.
+#[derive(Clone, Debug)]
+enum Step {
+    Create { path: PathBuf, content: Content },
+    Write { path: PathBuf, offset: u64, bytes: Vec<u8>, at_ms: u64 },
+    Rename { from: PathBuf, to: PathBuf },
+}
+
+impl Step {
+    fn apply(self, files: &mut Files) {
+        match self {
+            Self::Create { path, content } => drop(files.insert(path, content)),
+            Self::Write { path, offset, bytes, at_ms } => {
+                if let Some(file) = files.get_mut(&path) {
+                    let part = file.parts.entry(offset).or_default();
+                    let kept = part.len().min(bytes.len());
+                    part.splice(..kept, bytes);
+                    (file.modified_ms, file.changed_ms) = (at_ms, at_ms);
+                }
+            }
+            Self::Rename { from, to } => {
+                if let Some(file) = files.remove(&from) {
+                    files.insert(to, file);
+                }
+            }
+        }
+    }
+}
+
+impl SimDisk {
+    pub(super) fn new(
+        machine: usize,
+        lies: bool,
+        chance: Chance,
+        time: TrueTime,
+        gate: Gate,
+    ) -> Self {
+        Self { machine, lies, state: Arc::default(), chance, time, gate }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> u64 {
+        START_MS + self.time.now_ms()
+    }
+
+    /// The process is dead. A disk that lies shows what it really had.
+    pub(super) fn crash(&self) {
+        let sure_ms = self.time.now_ms().saturating_sub(LIE_MS);
+        let mut state = self.state();
+        if self.lies
+            && let Some((_, files)) =
+                state.behind.iter().rev().find(|(at_ms, _)| *at_ms <= sure_ms).cloned()
+        {
+            state.files = files;
+        }
+        state.behind.clear();
+    }
+
+    /// A copy of everything, for a backup.
+    pub(super) fn backup(&self) -> Files {
+        self.state().files.clone()
+    }
+
+    /// Puts a directory's files, as they once were, in the place of those that are there. The kernel
+    /// sees the change; whoever does it may hide it from the time of the last write.
+    pub(super) fn put_back(&self, files: Files, hide: bool) {
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        state.files = files;
+        for file in state.files.values_mut() {
+            file.changed_ms = now_ms;
+            if !hide {
+                file.modified_ms = now_ms;
+            }
+        }
+    }
+
+    /// Puts copies of another machine's files here, under the names that they have there.
+    pub(super) fn copy_from(&self, files: Files) {
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        state.files.clear();
+        for (path, file) in files {
+            state.inodes += 1;
+            let content = Content { inode: state.inodes, born_ms: now_ms, ..file };
+            state.files.insert(path, content);
+        }
+    }
+
+    /// Another disk is plugged in, with these files as they are.
+    pub(super) fn swap(&self, files: Files) {
+        self.state().files = files;
+    }
+
+    /// All files are gone, as after an operator set them aside.
+    pub(super) fn set_aside(&self) {
+        self.state().files.clear();
+    }
+
+    fn step(&self, step: Step) {
+        let mut state = self.state();
+        if let Some((_, steps)) = &mut state.going_on {
+            steps.push(step.clone());
+        }
+        step.apply(&mut state.files);
+    }
+
+    /// The machine died while the work went on: some of its first steps were done, and of the next a
+    /// part.
+    fn die(&self) {
+        let mut state = self.state();
+        let Some((mut files, steps)) = state.going_on.take() else { return };
+        let done = usize::try_from(self.chance.below(steps.len() as u64 + 1)).unwrap_or(0);
+        let torn = steps.get(done).cloned();
+        for step in steps.into_iter().take(done) {
+            step.apply(&mut files);
+        }
+        if let Some(Step::Write { path, offset, mut bytes, at_ms }) = torn {
+            let kept = self.chance.below(bytes.len() as u64);
+            bytes.truncate(usize::try_from(kept).unwrap_or(0));
+            Step::Write { path, offset, bytes, at_ms }.apply(&mut files);
+        }
+        state.files = files;
+    }
+}
+
+/// Ends the work that goes on: well, or because nobody waits for it any more.
+struct GoingOn<'a>(&'a SimDisk);
+
+impl Drop for GoingOn<'_> {
+    fn drop(&mut self) {
+        self.0.die();
+    }
+}
+
+#[async_trait]
+impl Disk for SimDisk {
+    fn machine(&self) -> String {
+        format!("machine-{}", self.machine)
+    }
+
+    fn lock(&self, path: &Path) -> snowmint_coord::Result<Box<dyn Directory>> {
+        if !self.state().locked.insert(path.to_owned()) {
+            let what = path.display().to_string();
+            return Err(Error::new("lock data directory", ErrorKind::Locked { what }));
+        }
+        Ok(Box::new(SimDirectory { disk: self.clone(), path: path.to_owned() }))
+    }
+
+    async fn run(&self, work: Work) {
+        if self.chance.percent(30) {
+            self.time.sleep_ms(self.chance.between(1, 40)).await;
+            self.gate.pass().await;
+        }
+        {
+            let mut state = self.state();
+            if self.lies {
+                let (now_ms, files) = (self.time.now_ms(), state.files.clone());
+                state.behind.push((now_ms, files));
+                if state.behind.len() > 200 {
+                    state.behind.remove(0);
+                }
+            }
+            state.going_on = Some((state.files.clone(), Vec::new()));
+        }
+        let going_on = GoingOn(self);
+        work();
+        if self.chance.percent(50) {
+            self.time.sleep_ms(self.chance.between(1, 100)).await;
+            self.gate.pass().await;
+        }
+        self.state().going_on = None;
+        drop(going_on);
+    }
+}
+
+#[derive(Debug)]
+struct SimDirectory {
+    disk: SimDisk,
+    path: PathBuf,
+}
+
+impl SimDirectory {
+    fn file(&self, path: PathBuf) -> Box<dyn JournalFile> {
+        Box::new(SimFile { disk: self.disk.clone(), inode: self.inode(&path).unwrap_or(0) })
+    }
+
+    fn inode(&self, path: &Path) -> Option<u64> {
+        self.disk.state().files.get(path).map(|file| file.inode)
+    }
+}
+
+impl Drop for SimDirectory {
+    fn drop(&mut self) {
+        self.disk.state().locked.remove(&self.path);
+    }
+}
+
+impl Directory for SimDirectory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self, name: &str) -> io::Result<Option<Box<dyn JournalFile>>> {
+        let path = self.path.join(name);
+        Ok(self.inode(&path).is_some().then(|| self.file(path)))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>> {
+        let (path, now_ms) = (self.path.join(name), self.disk.now_ms());
+        let inode = {
+            let mut state = self.disk.state();
+            state.inodes += 1;
+            state.inodes
+        };
+        let content = Content {
+            inode,
+            born_ms: now_ms,
+            modified_ms: now_ms,
+            changed_ms: now_ms,
+            parts: BTreeMap::new(),
+        };
+        self.disk.step(Step::Create { path: path.clone(), content });
+        Ok(self.file(path))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, to) = (self.path.join(from), self.path.join(to));
+        self.disk.step(Step::Rename { from, to });
+        Ok(())
+    }
+
+    fn now(&self) -> io::Result<FileTime> {
+        Ok(file_time(self.disk.now_ms()))
+    }
+}
+
+/// An open file goes by its number: its name may change.
+#[derive(Debug)]
+struct SimFile {
+    disk: SimDisk,
+    inode: u64,
+}
+
+impl SimFile {
+    fn path(&self) -> io::Result<PathBuf> {
+        let state = self.disk.state();
+        let found = state.files.iter().find(|(_, file)| file.inode == self.inode);
+        found.map(|(path, _)| path.clone()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn content<T>(&self, read: impl FnOnce(&Content) -> T) -> io::Result<T> {
+        let path = self.path()?;
+        self.disk.state().files.get(&path).map(read).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn file_time(ms: u64) -> FileTime {
+    let seconds = i64::try_from(ms / 1_000).unwrap_or(i64::MAX);
+    FileTime { seconds, nanoseconds: u32::try_from(ms % 1_000).unwrap_or(0) * 1_000_000 }
+}
+
+impl JournalFile for SimFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.content(|content| {
+            let Some((start, part)) = content.parts.range(..=offset).next_back() else { return 0 };
+            let skip = usize::try_from(offset - start).unwrap_or(usize::MAX);
+            let rest = part.get(skip..).unwrap_or_default();
+            let count = rest.len().min(bytes.len());
+            bytes[..count].copy_from_slice(&rest[..count]);
+            count
+        })
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let (path, at_ms) = (self.path()?, self.disk.now_ms());
+        self.disk.step(Step::Write { path, offset, bytes: bytes.to_vec(), at_ms });
+        Ok(())
+    }
+
+    /// What is not synced is lost with the machine's death only, which [`SimDisk::die`] sees to.
+    fn sync_data(&self) -> io::Result<()> {
+        self.path().map(drop)
+    }
+
+    fn status(&self) -> io::Result<FileStatus> {
+        self.content(|content| {
+            let born = file_time(content.born_ms);
+            FileStatus {
+                device: Some((8, 1)),
+                inode: content.inode,
+                born: Some((born.seconds, born.nanoseconds)),
+                modified: file_time(content.modified_ms),
+                changed: file_time(content.changed_ms),
+            }
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! The store's door: what comes through it is done, by the store or by one with a planted bug, and
+//! written down.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::{
+    Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
+    Incarnation, Lease, Member, MemberInfo, MemoryStore, NewDefinition, Presence, Release, Reserve,
+    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity,
+};
+use snowmint_core::UnixMillis;
+
+use super::planted::{self, Bug};
+use super::truth::{Party, Right, Truth};
+
+/// The store as one party enters it.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) truth: Truth,
+    pub(super) party: Party,
+    pub(super) bug: Option<Bug>,
+}
+
+fn slot(pool: &str, slot: u64) -> Right {
+    Right::Slot(pool.to_owned(), slot)
+}
+
+#[async_trait]
+impl Store for Door {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    fn namespace(&self) -> &str {
+        self.store.namespace()
+    }
+
+    async fn now(&self) -> Result<Option<UnixMillis>> {
+        self.store.now().await
+    }
+
+    async fn identity(&self) -> Result<StoreIdentity> {
+        self.store.identity().await
+    }
+
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store.join(member, presence, now).await
+    }
+
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store.renew(member, presence, now).await
+    }
+
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        self.store.leave(member, now).await
+    }
+
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        self.store.members(now).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        let leases = planted::claim(&self.store, self.bug, request, now).await?;
+        for lease in &leases {
+            self.truth.moved(&slot(&lease.pool, lease.slot)).await;
+        }
+        Ok(leases)
+    }
+
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        let mut answers = match self.bug {
+            None => self.store.extend(items, now).await?,
+            Some(_) => {
+                let mut answers = Vec::new();
+                for item in items {
+                    answers.push(planted::extend(&self.store, self.bug, item, now).await);
+                }
+                answers
+            }
+        };
+        for (item, answer) in items.iter().zip(&mut answers) {
+            if let Ok(extended) = answer {
+                let right = slot(&item.pool, item.slot);
+                self.truth.moved(&right).await;
+                let to = extended.mark.get();
+                self.truth.granted(right, item.from.get(), to, self.party).await;
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        planted::release(&self.store, self.bug, release, now).await?;
+        self.truth.moved(&slot(&release.pool, release.slot)).await;
+        Ok(())
+    }
+
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        self.store.workers(now).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        let segment = self.store.reserve(reserve).await?;
+        let right = Right::Numbers(reserve.source.clone());
+        self.truth.granted(right, segment.first, segment.last + 1, self.party).await;
+        Ok(segment)
+    }
+
+    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        let version = self.store.give_back(back).await?;
+        self.truth.moved(&Right::Numbers(back.source.clone())).await;
+        Ok(version)
+    }
+
+    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        self.store.define(new).await
+    }
+
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        self.store.alter(new, if_version).await
+    }
+
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.store.set_state(name, state).await
+    }
+
+    async fn get(&self, name: &str) -> Result<Definition> {
+        self.store.get(name).await
+    }
+
+    async fn list(&self) -> Result<Catalog> {
+        self.store.list().await
+    }
+
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        self.store.fast_forward(forward).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+}

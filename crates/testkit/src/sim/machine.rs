@@ -1,0 +1,133 @@
+//! A machine: its clock, its disk and its network stay while processes come and go.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use snowmint_coord::journal::{Disk, Journal};
+use snowmint_coord::{AfterCrash, Error, Node, NodeSettings, Parts, Result, Source};
+use snowmint_core::{ManualClock, UnixMillis};
+use tokio::task::JoinHandle;
+
+use super::START_MS;
+use super::disk::{Files, SimDisk};
+use super::network::Weather;
+use super::planted::Bug;
+use super::random::Chance;
+use super::time::{Gate, ProcessTimer, TrueTime};
+use super::truth::Party;
+use super::wall::Wall;
+
+const DATA_DIR: &str = "/data";
+
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) wall: Wall,
+    pub(super) weather: Arc<Weather>,
+    pub(super) gate: Gate,
+    pub(super) disk: SimDisk,
+    pub(super) journalled: bool,
+    pub(super) owner: String,
+    pub(super) after_crash: AfterCrash,
+    /// What the disk held at some earlier time.
+    pub(super) backup: Option<(u64, Files)>,
+    /// An operator has moved the store on: the next process begins without a journal.
+    pub(super) set_aside: bool,
+    /// When freezing ends.
+    pub(super) thaws: Arc<AtomicU64>,
+    pub(super) life: u32,
+    pub(super) process: Process,
+    /// Why the last process did not start.
+    pub(super) refused: Option<Error>,
+}
+
+#[derive(Debug)]
+pub(super) enum Process {
+    Stopped,
+    Starting(JoinHandle<Result<(Node, Vec<Option<Source>>)>>),
+    Running(Node, Vec<Option<Source>>),
+}
+
+impl Machine {
+    pub(super) fn new(index: usize, bug: Option<Bug>, chance: &Chance, time: &TrueTime) -> Self {
+        let gate = Gate::default();
+        let lies = bug == Some(Bug::JournalAfterMinting);
+        let after_crash = match chance.below(10) {
+            0..=6 => AfterCrash::AnotherSlot,
+            7..=8 => AfterCrash::Wait,
+            _ => AfterCrash::Lead { max_ms: 40_000 },
+        };
+        Self {
+            clock: Arc::new(ManualClock::new(UnixMillis::new(START_MS))),
+            wall: Wall::new(),
+            weather: Arc::default(),
+            disk: SimDisk::new(index, lies, chance.clone(), time.clone(), gate.clone()),
+            gate,
+            journalled: chance.percent(50),
+            // Some keep their name over restarts, some have none, and some have the same.
+            owner: match index {
+                0 => String::new(),
+                1 => "machine-1".into(),
+                _ => "machine-2".into(),
+            },
+            after_crash,
+            backup: None,
+            set_aside: false,
+            thaws: Arc::default(),
+            life: 0,
+            process: Process::Stopped,
+            refused: None,
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.process, Process::Stopped)
+    }
+
+    /// The node, if it runs and is not frozen.
+    pub(super) fn awake(&self) -> Option<(&Node, &[Option<Source>])> {
+        match &self.process {
+            Process::Running(node, sources) if !self.gate.is_shut() => Some((node, sources)),
+            _ => None,
+        }
+    }
+
+    /// Whose windows this process may mint from: with a journal, those of its earlier lives too.
+    pub(super) fn party(&self, index: usize) -> Party {
+        Party { machine: index, life: if self.journalled { 0 } else { self.life } }
+    }
+
+    pub(super) fn settings(&self) -> NodeSettings {
+        NodeSettings {
+            owner: self.owner.clone(),
+            host: "sim".into(),
+            data_dir: self.journalled.then(|| PathBuf::from(DATA_DIR)),
+            after_crash: self.after_crash,
+            ..NodeSettings::default()
+        }
+    }
+
+    pub(super) fn parts(&self, time: &TrueTime) -> Parts {
+        Parts {
+            timer: Arc::new(ProcessTimer { time: time.clone(), gate: self.gate.clone() }),
+            clock: Arc::clone(&self.clock) as _,
+            observer: Arc::new(()),
+            disk: Arc::new(self.disk.clone()),
+        }
+    }
+
+    /// How many writes of the store the journal has seen, if there is one that can be read.
+    pub(super) fn writes_seen(&self) -> Option<u64> {
+        if !self.journalled || !self.is_stopped() {
+            return None;
+        }
+        let files = self.disk.backup();
+        if files.is_empty() {
+            return None;
+        }
+        let dir = self.disk.lock(DATA_DIR.as_ref()).ok()?;
+        let past = Journal::open_in(dir, &self.disk.machine()).ok()?.1?;
+        Some(past.record.writes)
+    }
+}

@@ -1,0 +1,204 @@
+//! What happens seldom, and to data that was thought safe: stores and directories that are copied or
+//! put back, and marks that are pushed ahead.
+
+use std::sync::atomic::Ordering;
+
+use snowmint_coord::{
+    ClaimRequest, Extend, FastForward, Incarnation, Mark, Member, Pool, Presence, Reuse, Store,
+    Wish,
+};
+use snowmint_core::UnixMillis;
+
+use super::Profile;
+use super::truth::{Party, Right, Violation};
+use super::world::{Checked, World, settle};
+
+/// How far marks are pushed ahead.
+pub(super) const POISON_MS: u64 = 300_000;
+/// Longer than any window reaches ahead of the store's clock: two windows, the longest lead, the
+/// clocks' skew, and a bit.
+const AHEAD_MS: u64 = 60_000 + 40_000 + 10_000 + 10_000;
+/// The times of a file tell writes apart that lie further from each other than this.
+const TOLD_APART_MS: u64 = 4_000;
+
+impl World {
+    pub(super) async fn ordeal(&mut self, index: usize) -> Checked {
+        match self.profile {
+            Profile::Network | Profile::Clocks => {}
+            Profile::Poisoned => {
+                if self.chance.percent(10) {
+                    self.poison().await;
+                }
+            }
+            Profile::Restores => match self.chance.below(6) {
+                0 => self.backup = Some(self.store.backup()),
+                1 => self.restore().await?,
+                2 => {
+                    let files = self.machines[index].disk.backup();
+                    self.machines[index].backup = Some((self.time.now_ms(), files));
+                }
+                3 => self.put_back(index).await,
+                _ => self.copy(index).await?,
+            },
+        }
+        Ok(())
+    }
+
+    /// The store comes back in an older state. An operator moves it past all that may have been
+    /// promised since, and tells everybody by a new identity.
+    async fn restore(&mut self) -> Checked {
+        let Some(backup) = self.backup.clone() else { return Ok(()) };
+        let writes_before = self.store.identity().await.unwrap().writes;
+        let stop_all = self.chance.percent(70);
+        if stop_all {
+            for index in 0..self.machines.len() {
+                self.kill(index).await;
+            }
+        }
+        self.store.restore(backup);
+        if stop_all {
+            // A server that is put back has none of its old connections.
+            self.line.cut();
+            self.start_on_a_store_that_went_back().await?;
+        }
+        let (marks_max, numbers_max) = self.truth.marks_max();
+        let ahead = Mark::new(self.true_ms() + AHEAD_MS);
+        // Without a clock of its own, the store cannot bound what was promised: the operator asks.
+        let known = if self.store_clock.is_some() { Mark::ZERO } else { Mark::new(marks_max) };
+        let forward = FastForward {
+            marks_at_least: ahead.max(known),
+            segments: numbers_max.into_iter().map(|(name, end)| (name, Mark::new(end))).collect(),
+            writes_at_least: writes_before,
+            new_identity: true,
+        };
+        self.store.fast_forward(&forward).await.unwrap();
+        for machine in &mut self.machines {
+            machine.set_aside = true;
+        }
+        self.count(if stop_all { "restored" } else { "restored under running nodes" });
+        Ok(())
+    }
+
+    /// Whoever has a journal that has seen more must refuse the store.
+    async fn start_on_a_store_that_went_back(&mut self) -> Checked {
+        let writes = self.store.identity().await.unwrap().writes;
+        self.truth.set_went_back(true);
+        for index in 0..self.machines.len() {
+            let machine = &self.machines[index];
+            let knows_better = machine.writes_seen().is_some_and(|seen| seen > writes);
+            if !knows_better || machine.set_aside {
+                continue;
+            }
+            machine.weather.trouble_percent.store(0, Ordering::SeqCst);
+            machine.weather.away.store(false, Ordering::SeqCst);
+            let up = self.line.up.swap(true, Ordering::SeqCst);
+            self.start(index);
+            // Time for its disk.
+            self.pass(200).await;
+            self.look(index).await;
+            let refused = self.machines[index].is_stopped();
+            self.kill(index).await;
+            self.line.up.store(up, Ordering::SeqCst);
+            if !refused {
+                let what = format!("machine {index} started on a store that went back");
+                return Err(Violation(what));
+            }
+            self.count("a store that went back is refused");
+        }
+        self.truth.set_went_back(false);
+        Ok(())
+    }
+
+    /// A data directory is put back to what it was, by somebody who may hide it.
+    async fn put_back(&mut self, index: usize) {
+        let Some((at_ms, files)) = self.machines[index].backup.clone() else { return };
+        if !self.machines[index].journalled || self.time.now_ms() < at_ms + TOLD_APART_MS {
+            return;
+        }
+        self.kill(index).await;
+        let hide = self.chance.percent(50);
+        self.machines[index].disk.put_back(files, hide);
+        self.start(index);
+        self.pass(200).await;
+        self.look(index).await;
+        if self.machines[index].is_stopped() {
+            // Refused: the operator's way out.
+            self.machines[index].set_aside = true;
+        }
+        self.count(if hide { "a directory put back, hidden" } else { "a directory put back" });
+    }
+
+    /// A data directory is copied, to another machine or in its own place, and must be refused there.
+    async fn copy(&mut self, index: usize) -> Checked {
+        let from = usize::try_from(self.chance.below(self.machines.len() as u64)).unwrap();
+        let files = self.machines[from].disk.backup();
+        let machine = &self.machines[index];
+        if !machine.journalled || !machine.is_stopped() || machine.set_aside || files.is_empty() {
+            return Ok(());
+        }
+        let own = machine.disk.backup();
+        machine.disk.copy_from(files);
+        self.start(index);
+        self.pass(200).await;
+        self.look(index).await;
+        let refused = self.machines[index].is_stopped();
+        self.kill(index).await;
+        settle().await;
+        self.machines[index].disk.swap(own);
+        self.count("a directory copied");
+        if refused {
+            Ok(())
+        } else {
+            Err(Violation(format!("machine {index} started on a copy of machine {from}'s data")))
+        }
+    }
+
+    /// Every slot's mark is pushed ahead, by somebody who then leaves.
+    async fn poison(&mut self) {
+        for index in 0..self.machines.len() {
+            self.kill(index).await;
+        }
+        // Their presence lapses.
+        self.pass(40_000).await;
+        let now = UnixMillis::new(self.true_ms());
+        let member = Member {
+            incarnation: Incarnation::new(u128::from(self.chance.number())),
+            owner: String::new(),
+            host: "poison".into(),
+            process: 0,
+        };
+        let presence = Presence { sample: now, renewals: 0, ttl_ms: 1_000 };
+        self.store.join(&member, presence, now).await.unwrap();
+        let party = Party { machine: usize::MAX, life: u32::try_from(self.time.now_ms()).unwrap() };
+        for (name, slots, group) in [("workers-4", 16, 1), ("workers-3-clock-3", 64, 8)] {
+            let pool = Pool { name: name.into(), slots, group, reuse: Reuse::Recycle };
+            let request = ClaimRequest {
+                pool,
+                member: member.incarnation,
+                owner: String::new(),
+                count: 16,
+                wish: Wish::Any,
+                supersedes: None,
+                mark_at_most: Mark::MAX,
+                request: self.chance.number() >> 1,
+            };
+            // Whoever is late may hold some, or all of them.
+            for lease in self.store.claim(&request, now).await.unwrap_or_default() {
+                let extend = Extend {
+                    pool: lease.pool.clone(),
+                    slot: lease.slot,
+                    term: lease.term,
+                    from: lease.mark,
+                    to: Mark::new((self.true_ms() + POISON_MS).max(lease.mark.get() + 1)),
+                    request: 1,
+                    ahead_max_ms: None,
+                };
+                self.store.extend(std::slice::from_ref(&extend), now).await.unwrap();
+                let right = Right::Slot(extend.pool, extend.slot);
+                self.truth.granted(right, extend.from.get(), extend.to.get(), party).await;
+            }
+        }
+        self.store.leave(member.incarnation, now).await.unwrap();
+        self.count("every slot poisoned");
+    }
+}

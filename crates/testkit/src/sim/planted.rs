@@ -1,0 +1,170 @@
+//! Bugs that are planted to see whether the simulation finds them: a store that decides wrongly in
+//! exactly one way. (The journal's is in [`disk`](super::disk), where it belongs.)
+
+use snowmint_coord::{
+    ClaimRequest, Extend, Extended, Lease, Mark, MemoryStore, Release, Result, SlotRow, Store, Wish,
+};
+use snowmint_core::UnixMillis;
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// Extends and releases are done for any term.
+    SkipTheTermCheck,
+    /// An extend is done wherever the mark is.
+    ExtendWithoutComparingFrom,
+    /// Who has the owner's name shares the owner's lease.
+    SameOwnerSharesALease,
+    /// A release names the last tick taken, not the one after.
+    ReleaseWithTheLastTick,
+    /// The journal says that it is on disk before it is.
+    JournalAfterMinting,
+    /// A claim begins at the claimer's wall clock, not at the mark.
+    TakeOverByTheRequestersClock,
+    /// The next generator of an owner's slot begins at the floor of the window before.
+    RebuiltAtTheWindowsFloor,
+    /// Marks are kept in whole seconds.
+    MarkInACoarserUnit,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::SkipTheTermCheck,
+        Self::ExtendWithoutComparingFrom,
+        Self::SameOwnerSharesALease,
+        Self::ReleaseWithTheLastTick,
+        Self::JournalAfterMinting,
+        Self::TakeOverByTheRequestersClock,
+        Self::RebuiltAtTheWindowsFloor,
+        Self::MarkInACoarserUnit,
+    ];
+}
+
+const NAMESPACE: &str = "default";
+const COARSE_MS: u64 = 1_000;
+
+fn coarse(mark: Mark) -> Mark {
+    Mark::new(mark.get() / COARSE_MS * COARSE_MS)
+}
+
+fn rows(store: &MemoryStore, pool: &str) -> Vec<SlotRow> {
+    let mut backup = store.backup();
+    let found = backup.slots_mut(NAMESPACE).filter(|(name, _)| *name == pool);
+    found.map(|(_, row)| row.clone()).collect()
+}
+
+fn row(store: &MemoryStore, pool: &str, slot: u64) -> Option<SlotRow> {
+    rows(store, pool).into_iter().find(|row| row.slot == slot)
+}
+
+fn edit(store: &MemoryStore, pool: &str, slot: u64, change: impl FnOnce(&mut SlotRow)) {
+    let mut backup = store.backup();
+    if let Some((_, row)) =
+        backup.slots_mut(NAMESPACE).find(|(name, row)| *name == pool && row.slot == slot)
+    {
+        change(row);
+    }
+    store.restore(backup);
+}
+
+/// An extend of one item by a store with this bug.
+pub(super) async fn extend(
+    store: &MemoryStore,
+    bug: Option<Bug>,
+    item: &Extend,
+    now: UnixMillis,
+) -> Result<Extended> {
+    let mut item = item.clone();
+    let before = row(store, &item.pool, item.slot);
+    match (bug, &before) {
+        (Some(Bug::SkipTheTermCheck), Some(row)) => item.term = row.term,
+        (Some(Bug::ExtendWithoutComparingFrom), Some(row))
+            if row.term == item.term && row.extend_request != item.request =>
+        {
+            edit(store, &item.pool, item.slot, |row| {
+                (row.mark, row.extend_request) = (item.to, item.request);
+            });
+            let writes = store.identity().await?.writes;
+            return Ok(Extended { mark: item.to, catalog_version: 0, writes });
+        }
+        (Some(Bug::MarkInACoarserUnit), Some(row)) if coarse(item.from) == coarse(row.mark) => {
+            item.from = row.mark;
+        }
+        _ => {}
+    }
+    let answer = store.extend(std::slice::from_ref(&item), now).await?.remove(0)?;
+    if bug == Some(Bug::MarkInACoarserUnit) {
+        edit(store, &item.pool, item.slot, |row| row.mark = coarse(row.mark).max(row.floor));
+    }
+    Ok(answer)
+}
+
+/// A release by a store with this bug.
+pub(super) async fn release(
+    store: &MemoryStore,
+    bug: Option<Bug>,
+    release: &Release,
+    now: UnixMillis,
+) -> Result<()> {
+    let mut release = release.clone();
+    if let Some(row) = row(store, &release.pool, release.slot) {
+        let mark = match bug {
+            Some(Bug::SkipTheTermCheck) => {
+                release.term = row.term;
+                release.mark
+            }
+            Some(Bug::ReleaseWithTheLastTick) => Mark::new(release.mark.get().saturating_sub(1)),
+            Some(Bug::MarkInACoarserUnit) => coarse(release.mark),
+            _ => release.mark,
+        };
+        release.mark = mark.max(row.floor.min(release.mark));
+    }
+    store.release(&release, now).await
+}
+
+/// A claim on a store with this bug.
+pub(super) async fn claim(
+    store: &MemoryStore,
+    bug: Option<Bug>,
+    request: &ClaimRequest,
+    now: UnixMillis,
+) -> Result<Vec<Lease>> {
+    let pool = &request.pool.name;
+    let before = rows(store, pool);
+    let owned = |row: &&SlotRow| !request.owner.is_empty() && row.owner == request.owner;
+    match bug {
+        Some(Bug::SameOwnerSharesALease) if request.wish == Wish::LastOfOwner => {
+            let held = |row: &&SlotRow| row.holder.is_some_and(|holder| holder != request.member);
+            let shared: Vec<_> = before.iter().filter(owned).filter(held).cloned().collect();
+            let group = usize::try_from(request.pool.group).unwrap();
+            if !shared.is_empty() && shared.len().is_multiple_of(group) {
+                return Ok(snowmint_coord::pool::leases(pool, &shared[..group]));
+            }
+            store.claim(request, now).await
+        }
+        Some(Bug::TakeOverByTheRequestersClock) => {
+            let request = ClaimRequest { mark_at_most: Mark::MAX, ..request.clone() };
+            let mut leases = store.claim(&request, now).await?;
+            for lease in leases.iter_mut().filter(|lease| lease.mark > Mark::from(now)) {
+                (lease.floor, lease.mark) = (Mark::from(now), Mark::from(now));
+                edit(store, pool, lease.slot, |row| {
+                    (row.floor, row.mark) = (lease.floor, lease.mark);
+                });
+            }
+            Ok(leases)
+        }
+        Some(Bug::RebuiltAtTheWindowsFloor) => {
+            let mut leases = store.claim(request, now).await?;
+            for lease in &mut leases {
+                let last = before.iter().filter(owned).find(|row| row.slot == lease.slot);
+                if let Some(last) = last.filter(|last| last.floor < lease.floor) {
+                    lease.floor = last.floor;
+                    edit(store, pool, lease.slot, |row| row.floor = last.floor);
+                }
+            }
+            Ok(leases)
+        }
+        _ => store.claim(request, now).await,
+    }
+}

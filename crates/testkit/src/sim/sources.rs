@@ -1,0 +1,85 @@
+//! The sources of every run, and what their IDs say.
+
+use snowmint_coord::SourceSpec;
+use snowmint_coord::spec::Plan;
+use snowmint_core::Layout;
+use snowmint_core::layout::Field;
+
+use super::truth::Right;
+
+/// A source of the run.
+#[derive(Clone, Debug)]
+pub(super) struct SimSource {
+    pub(super) name: &'static str,
+    pub(super) spec: SourceSpec,
+    /// Whether the IDs of one worker increase.
+    pub(super) increases: bool,
+    /// Whether its IDs may lead the clock as far as they are allowed.
+    pub(super) leads: bool,
+    layout: Option<Layout>,
+}
+
+const EPOCH: &str = "1970-01-01T00:00:00Z";
+
+/// The layout of the plain sources. With few workers, slots pass from hand to hand soon. The epoch is
+/// early, so that clocks can be decades wrong.
+pub(super) fn plain_layout(few_workers: bool) -> String {
+    let (worker, sequence) = if few_workers { (4, 6) } else { (10, 12) };
+    format!("time=41,worker={worker},sequence={sequence},epoch={EPOCH}")
+}
+
+impl SimSource {
+    pub(super) fn all(few_workers: bool) -> Vec<Self> {
+        let plain = plain_layout(few_workers);
+        let worker = if few_workers { 3 } else { 7 };
+        let values = format!("time=41,clock=3,worker={worker},sequence=12,epoch={EPOCH}");
+        let source = |name, spec: String, increases, leads| {
+            let spec = SourceSpec::from_json(&spec).unwrap();
+            let layout = match spec.check().unwrap() {
+                Plan::Snowflake(plan) => Some(plan.layout),
+                _ => None,
+            };
+            Self { name, spec, increases, leads, layout }
+        };
+        vec![
+            source("hold", format!(r#"{{"layout":"{plain}"}}"#), true, true),
+            source(
+                "fail",
+                format!(r#"{{"layout":"{plain}","on_rollback":"fail","burst":"3ms"}}"#),
+                true,
+                false,
+            ),
+            source(
+                "borrow",
+                format!(r#"{{"layout":"{plain}","on_rollback":"borrow"}}"#),
+                true,
+                true,
+            ),
+            source("ring", format!(r#"{{"layout":"{plain}","on_rollback":"ring"}}"#), false, false),
+            source("values", format!(r#"{{"layout":"{values}"}}"#), false, false),
+            source("numbers", r#"{"kind":"segment","step":{"min":5}}"#.into(), false, true),
+        ]
+    }
+
+    /// What an ID was minted from: the right, and the part of it that the ID takes.
+    pub(super) fn taken(&self, id: u64) -> (Right, u64, u64) {
+        let Some(layout) = &self.layout else {
+            return (Right::Numbers(self.name.into()), id, id + 1);
+        };
+        let parts = layout.unpack(id).unwrap();
+        let (width, clock) = (layout.bits(Field::Worker), layout.bits(Field::Clock));
+        let pool = match clock {
+            0 => format!("workers-{width}"),
+            _ => format!("workers-{width}-clock-{clock}"),
+        };
+        let slot = parts.worker * (layout.clock_max() + 1) + parts.clock;
+        let start_ms = layout.start_of(parts.tick).get();
+        (Right::Slot(pool, slot), start_ms, start_ms + u64::from(layout.unit_ms()))
+    }
+
+    /// The worker of an ID whose like increase.
+    pub(super) fn worker(&self, id: u64) -> Option<u64> {
+        let layout = self.layout.filter(|_| self.increases)?;
+        layout.unpack(id).ok().map(|parts| parts.worker)
+    }
+}

@@ -1,0 +1,452 @@
+//! The world and what happens in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use snowmint_coord::{MemoryBackup, MemoryClock, MemoryStore, Node, NodeSettings, Store, Values};
+use snowmint_core::UnixMillis;
+
+use super::door::Door;
+use super::history::{History, Mint};
+use super::machine::{Machine, Process};
+use super::network::{Faulty, Line};
+use super::planted::Bug;
+use super::random::Chance;
+use super::sources::{SimSource, plain_layout};
+use super::time::TrueTime;
+use super::truth::{Party, Truth, Violation};
+use super::wall::Mood;
+use super::{Outcome, Profile, START_MS};
+
+const YEAR_MS: u64 = 31_556_952_000;
+pub(super) type Checked = Result<(), Violation>;
+
+pub(super) struct World {
+    pub(super) profile: Profile,
+    bug: Option<Bug>,
+    pub(super) chance: Chance,
+    pub(super) time: TrueTime,
+    /// The store's own clock, where it has one: true time.
+    pub(super) store_clock: Option<MemoryClock>,
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) line: Arc<Line>,
+    pub(super) backup: Option<MemoryBackup>,
+    pub(super) truth: Truth,
+    pub(super) machines: Vec<Machine>,
+    few_workers: bool,
+    pub(super) sources: Vec<SimSource>,
+    history: History,
+    happened: BTreeMap<&'static str, u64>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, profile: Profile, bug: Option<Bug>) -> Self {
+        let chance = Chance::new(seed);
+        let start = UnixMillis::new(START_MS);
+        let store_clock = chance.percent(50).then(|| MemoryClock::new(start));
+        let store = match &store_clock {
+            Some(clock) => MemoryStore::with_clock("default", clock.clone()),
+            None => MemoryStore::new("default"),
+        };
+        let store = Arc::new(store.unwrap());
+        let few_workers = match profile {
+            // A clock that was years wrong uses up a slot for years: there must be enough.
+            Profile::Clocks => false,
+            Profile::Poisoned => true,
+            Profile::Network | Profile::Restores => chance.percent(70),
+        };
+        let time = TrueTime::default();
+        let machines = (0..usize::try_from(chance.between(2, 4)).unwrap())
+            .map(|index| Machine::new(index, bug, &chance, &time));
+        Self {
+            profile,
+            bug,
+            machines: machines.collect(),
+            time,
+            store_clock,
+            line: Arc::new(Line::new()),
+            backup: None,
+            truth: Truth::new(Arc::clone(&store)),
+            store,
+            few_workers,
+            sources: SimSource::all(few_workers),
+            history: History::default(),
+            happened: BTreeMap::new(),
+            chance,
+        }
+    }
+
+    pub(super) async fn run(mut self, steps: u32) -> Result<Outcome, Violation> {
+        self.define().await;
+        for _ in 0..steps {
+            self.happen().await?;
+            self.truth.violation().map_or(Ok(()), Err)?;
+        }
+        self.heal().await?;
+        self.truth.violation().map_or(Ok(()), Err)?;
+        Ok(Outcome {
+            minted: self.history.len(),
+            digest: self.history.digest(),
+            happened: self.happened,
+        })
+    }
+
+    async fn define(&self) {
+        let handle: Arc<dyn Store> = Arc::new(self.store.handle("default").unwrap());
+        let parts = self.machines[0].parts(&self.time);
+        let node = Node::open(handle, NodeSettings::default(), parts).await.unwrap();
+        for source in &self.sources {
+            node.define(source.name, &source.spec).await.unwrap();
+        }
+    }
+
+    pub(super) fn count(&mut self, what: &'static str) {
+        *self.happened.entry(what).or_default() += 1;
+    }
+
+    pub(super) fn true_ms(&self) -> u64 {
+        START_MS + self.time.now_ms()
+    }
+
+    /// Time passes for everybody, in jumps to the next moment at which something happens.
+    pub(super) async fn pass(&mut self, ms: u64) {
+        let end_ms = self.time.now_ms() + ms;
+        // Whatever was begun gets as far as it can first, so that its waits count.
+        settle().await;
+        while self.time.now_ms() < end_ms {
+            let before_ms = self.time.now_ms();
+            let passed_ms = self.time.pass_until(end_ms) - before_ms;
+            for machine in &mut self.machines {
+                machine.wall.pass(&machine.clock, passed_ms);
+            }
+            if let Some(clock) = &self.store_clock {
+                clock.set(clock.now().saturating_add(passed_ms));
+            }
+            settle().await;
+        }
+    }
+
+    async fn happen(&mut self) -> Checked {
+        let index = usize::try_from(self.chance.below(self.machines.len() as u64)).unwrap();
+        match self.chance.below(100) {
+            0..=34 => self.mint(index).await?,
+            35..=59 => {
+                let ms = self.chance.between(1, 50);
+                self.pass(ms).await;
+            }
+            60..=66 => {
+                let ms = self.chance.between(50, 5_000);
+                self.pass(ms).await;
+            }
+            67..=68 => {
+                let ms = self.chance.between(5_000, 60_000);
+                self.pass(ms).await;
+            }
+            69..=72 => self.step_clock(index),
+            73..=78 => self.start(index),
+            79..=80 => {
+                self.kill(index).await;
+                // Often it is started again at once.
+                if self.chance.percent(50) {
+                    self.start(index);
+                }
+            }
+            81..=82 => {
+                self.close(index).await;
+                if self.chance.percent(50) {
+                    self.start(index);
+                }
+            }
+            83..=85 => self.change_weather(index),
+            86 => self.alter(index).await,
+            87 => self.freeze(index),
+            88 => self.store_dies(),
+            89..=90 => self.open_again(index).await,
+            91..=93 => self.ordeal(index).await?,
+            _ => self.mint_waiting(index).await?,
+        }
+        self.look(index).await;
+        Ok(())
+    }
+
+    /// A process that was starting may have come up.
+    pub(super) async fn look(&mut self, index: usize) {
+        let machine = &mut self.machines[index];
+        if let Process::Starting(starting) = &mut machine.process
+            && starting.is_finished()
+        {
+            machine.process = match starting.await.unwrap() {
+                Ok((node, sources)) => Process::Running(node, sources),
+                Err(error) => {
+                    machine.refused = Some(error);
+                    Process::Stopped
+                }
+            };
+        }
+    }
+
+    pub(super) fn start(&mut self, index: usize) {
+        let machine = &mut self.machines[index];
+        if !machine.is_stopped() {
+            return;
+        }
+        if std::mem::take(&mut machine.set_aside) {
+            machine.disk.set_aside();
+        }
+        machine.life += 1;
+        let inner = Door {
+            store: Arc::new(self.store.handle("default").unwrap()),
+            truth: self.truth.clone(),
+            party: machine.party(index),
+            bug: self.bug,
+        };
+        let store = Faulty::new(
+            Arc::new(inner),
+            Arc::clone(&machine.weather),
+            Arc::clone(&self.line),
+            self.chance.clone(),
+            self.time.clone(),
+            machine.gate.clone(),
+        );
+        let (settings, parts) = (machine.settings(), machine.parts(&self.time));
+        let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+        machine.process = Process::Starting(tokio::spawn(async move {
+            let node = Node::open(Arc::new(store), settings, parts).await?;
+            let mut sources = Vec::new();
+            for name in names {
+                sources.push(node.source(name).await.ok());
+            }
+            Ok((node, sources))
+        }));
+        self.count("start");
+    }
+
+    /// The process is gone from one moment to the next.
+    pub(super) async fn kill(&mut self, index: usize) {
+        let machine = &mut self.machines[index];
+        match std::mem::replace(&mut machine.process, Process::Stopped) {
+            Process::Stopped => return,
+            Process::Starting(starting) => starting.abort(),
+            Process::Running(node, sources) => drop((node, sources)),
+        }
+        settle().await;
+        let machine = &self.machines[index];
+        machine.gate.open();
+        machine.disk.crash();
+        self.count("kill");
+    }
+
+    /// A clean end, as long as it may take.
+    async fn close(&mut self, index: usize) {
+        let Some((node, _)) = self.machines[index].awake() else { return };
+        let node = node.clone();
+        let closing = tokio::spawn(async move { node.close().await });
+        while !closing.is_finished() {
+            self.pass(500).await;
+        }
+        self.machines[index].process = Process::Stopped;
+        settle().await;
+        self.count("close");
+    }
+
+    /// The process stands still, and its machine's clocks go on: SIGSTOP, suspend, a long pause.
+    fn freeze(&mut self, index: usize) {
+        let machine = &self.machines[index];
+        if machine.awake().is_none() {
+            return;
+        }
+        machine.gate.shut();
+        // Sometimes longer than any lease.
+        let frozen_ms = self.chance.between(100, 120_000);
+        let (gate, time) = (machine.gate.clone(), self.time.clone());
+        let thaws_at = self.time.now_ms() + frozen_ms;
+        machine.thaws.store(thaws_at, Ordering::SeqCst);
+        let thaws = Arc::clone(&machine.thaws);
+        tokio::spawn(async move {
+            time.sleep_ms(frozen_ms).await;
+            // It may have been killed and frozen anew since.
+            if thaws.load(Ordering::SeqCst) == thaws_at {
+                gate.open();
+            }
+        });
+        self.count("freeze");
+    }
+
+    /// The store is gone for everybody, and comes back as it was.
+    fn store_dies(&mut self) {
+        if !self.line.up.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let down_ms = self.chance.between(100, 60_000);
+        let (line, time) = (Arc::clone(&self.line), self.time.clone());
+        tokio::spawn(async move {
+            time.sleep_ms(down_ms).await;
+            line.up.store(true, Ordering::SeqCst);
+        });
+        self.count("the store dies");
+    }
+
+    fn by(&self, index: usize) -> Mint {
+        Mint { node: index, life: self.machines[index].life, at_ms: self.time.now_ms() }
+    }
+
+    /// IDs that left a process: checked against everything that is known.
+    pub(super) async fn minted(
+        &mut self,
+        which: usize,
+        ids: &[u64],
+        by: Mint,
+        party: Party,
+    ) -> Checked {
+        let source = &self.sources[which];
+        let mut taken: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
+        for id in ids {
+            let (right, from, to) = source.taken(*id);
+            taken.entry(right).or_default().push((from, to));
+            self.history.add(which, *id, by, source.worker(*id))?;
+        }
+        for (right, parts) in taken {
+            self.truth.minted(&right, &parts, party).await;
+        }
+        self.truth.violation().map_or(Ok(()), Err)
+    }
+
+    /// Some IDs of some source, without waiting.
+    async fn mint(&mut self, index: usize) -> Checked {
+        let which = usize::try_from(self.chance.below(self.sources.len() as u64)).unwrap();
+        let count = self.chance.between(1, 40);
+        let (by, party) = (self.by(index), self.machines[index].party(index));
+        let Some((_, sources)) = self.machines[index].awake() else { return Ok(()) };
+        let Some(source) = &sources[which] else { return Ok(()) };
+        let ids: Vec<_> = (0..count).map_while(|_| source.try_mint().ok()).collect();
+        self.minted(which, &ids, by, party).await
+    }
+
+    /// A batch, waiting for it while the world goes on. Sometimes its process is frozen meanwhile.
+    async fn mint_waiting(&mut self, index: usize) -> Checked {
+        let which = usize::try_from(self.chance.below(self.sources.len() as u64)).unwrap();
+        let count = u32::try_from(self.chance.between(1, 60)).unwrap();
+        let Some((_, sources)) = self.machines[index].awake() else { return Ok(()) };
+        let Some(source) = sources[which].clone() else { return Ok(()) };
+        let batch = tokio::spawn(async move { source.mint(count, None, 2_000).await });
+        if self.chance.percent(15) {
+            self.pass(1).await;
+            self.machines[index].gate.shut();
+            let frozen_ms = self.chance.between(100, 90_000);
+            self.pass(frozen_ms).await;
+            self.machines[index].gate.open();
+            self.count("freeze in a call");
+        }
+        while !batch.is_finished() {
+            self.pass(20).await;
+        }
+        let (by, party) = (self.by(index), self.machines[index].party(index));
+        match batch.await.unwrap() {
+            Ok(Values::Numbers(ids)) if ids.len() == count as usize => {
+                self.minted(which, &ids, by, party).await
+            }
+            Ok(other) => Err(Violation(format!("{count} IDs were asked for, and got: {other:?}"))),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn step_clock(&mut self, index: usize) {
+        let true_ms = self.true_ms();
+        let (wall_ms, mood) = match self.profile {
+            Profile::Network | Profile::Restores | Profile::Poisoned => {
+                let mood = match self.chance.below(4) {
+                    0 => Mood::Fast(self.chance.between(1, 5)),
+                    1 => Mood::Slow(self.chance.between(1, 5)),
+                    _ => Mood::Steady,
+                };
+                (true_ms + self.chance.below(4_001) - 2_000, mood)
+            }
+            Profile::Clocks => {
+                let wall_ms = match self.chance.below(8) {
+                    0 => true_ms,
+                    1 => true_ms - self.chance.below(10),
+                    2 => true_ms - self.chance.below(10_000),
+                    3 => true_ms - self.chance.below(86_400_000),
+                    4 => true_ms - self.chance.below(20 * YEAR_MS),
+                    5 => true_ms + self.chance.below(10_000),
+                    6 => true_ms + self.chance.below(3_600_000),
+                    _ => true_ms + self.chance.below(10 * YEAR_MS),
+                };
+                let mood = match self.chance.below(8) {
+                    0 => Mood::Fast(self.chance.between(1, 900)),
+                    1 => Mood::Slow(self.chance.between(1, 900)),
+                    2 => Mood::Frozen,
+                    3 => Mood::Oscillating(self.chance.between(1, 20_000)),
+                    _ => Mood::Steady,
+                };
+                (wall_ms, mood)
+            }
+        };
+        let machine = &mut self.machines[index];
+        machine.wall.mood = mood;
+        machine.clock.set(UnixMillis::new(wall_ms));
+        self.count(match mood {
+            Mood::Steady => "a clock steps",
+            Mood::Fast(_) | Mood::Slow(_) => "a clock drifts",
+            Mood::Frozen => "a clock freezes",
+            Mood::Oscillating(_) => "a clock oscillates",
+        });
+    }
+
+    fn change_weather(&mut self, index: usize) {
+        let weather = &self.machines[index].weather;
+        let trouble = self.chance.pick(&[0, 0, 5, 30]).copied().unwrap();
+        weather.trouble_percent.store(trouble, Ordering::SeqCst);
+        let away = self.chance.percent(20);
+        weather.away.store(away, Ordering::SeqCst);
+        self.count(if away { "a partition" } else { "weather" });
+    }
+
+    /// Somebody changes a source's policy while everybody mints, and some do not hear of it.
+    async fn alter(&mut self, index: usize) {
+        if self.profile == Profile::Poisoned {
+            return;
+        }
+        let which = usize::try_from(self.chance.below(3)).unwrap();
+        let name = self.sources[which].name;
+        let policy = self.chance.pick(&["hold", "fail", "borrow", "wait"]).copied().unwrap();
+        let burst = self.chance.below(5);
+        let layout = plain_layout(self.few_workers);
+        let spec =
+            format!(r#"{{"layout":"{layout}","on_rollback":"{policy}","burst":"{burst}ms"}}"#);
+        let Some((node, _)) = self.machines[index].awake() else { return };
+        let node = node.clone();
+        let spec = snowmint_coord::SourceSpec::from_json(&spec).unwrap();
+        let altering = tokio::spawn(async move { drop(node.alter(name, &spec, None).await) });
+        while !altering.is_finished() {
+            self.pass(10).await;
+        }
+        let partitioned = |machine: &Machine| machine.weather.away.load(Ordering::SeqCst);
+        let some_are_away = self.machines.iter().any(partitioned);
+        self.count(if some_are_away { "altered under partition" } else { "altered" });
+    }
+
+    /// Asks again for the sources that could not be opened.
+    async fn open_again(&mut self, index: usize) {
+        let Some((node, sources)) = self.machines[index].awake() else { return };
+        let missing = sources.iter().position(Option::is_none);
+        let Some(which) = missing else { return };
+        let (node, name) = (node.clone(), self.sources[which].name);
+        let opening = tokio::spawn(async move { node.source(name).await.ok() });
+        while !opening.is_finished() {
+            self.pass(100).await;
+        }
+        let opened = opening.await.unwrap();
+        if let Process::Running(_, sources) = &mut self.machines[index].process {
+            sources[which] = opened;
+        }
+    }
+}
+
+/// Lets everything run that can run without time passing.
+pub(super) async fn settle() {
+    for _ in 0..12 {
+        tokio::task::yield_now().await;
+    }
+}
