@@ -5,7 +5,7 @@
 use snowmint_testkit::sim::{Bug, Profile, try_run};
 
 /// Each bug is found within this many seeds of one of the profiles.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 100;
 const STEPS: u32 = 400;
 const PROFILES: [Profile; 2] = [Profile::Network, Profile::Restores];
 

@@ -56,7 +56,7 @@ fn all_seeds(profile: Profile, must_happen: &[&str]) {
 
 #[test]
 fn no_id_comes_twice_over_a_failing_network_and_everybody_recovers() {
-    all_seeds(Profile::Network, &["altered under partition"]);
+    all_seeds(Profile::Network, &["altered under partition", "a slot changes hands, unanswered"]);
 }
 
 #[test]

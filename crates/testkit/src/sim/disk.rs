@@ -123,6 +123,7 @@ impl SimDisk {
     pub(super) fn put_back(&self, files: Files, hide: bool) {
         let now_ms = self.now_ms();
         let mut state = self.state();
+        state.behind.clear();
         state.files = files;
         for file in state.files.values_mut() {
             file.changed_ms = now_ms;
@@ -136,6 +137,7 @@ impl SimDisk {
     pub(super) fn copy_from(&self, files: Files) {
         let now_ms = self.now_ms();
         let mut state = self.state();
+        state.behind.clear();
         state.files.clear();
         for (path, file) in files {
             state.inodes += 1;
@@ -146,12 +148,14 @@ impl SimDisk {
 
     /// Another disk is plugged in, with these files as they are.
     pub(super) fn swap(&self, files: Files) {
-        self.state().files = files;
+        let mut state = self.state();
+        state.behind.clear();
+        state.files = files;
     }
 
     /// All files are gone, as after an operator set them aside.
     pub(super) fn set_aside(&self) {
-        self.state().files.clear();
+        self.swap(Files::new());
     }
 
     fn step(&self, step: Step) {

@@ -22,6 +22,7 @@ impl World {
         for machine in &mut self.machines {
             machine.weather.trouble_percent.store(0, Ordering::SeqCst);
             machine.weather.away.store(false, Ordering::SeqCst);
+            machine.weather.claims_unanswered.store(false, Ordering::SeqCst);
             machine.wall.mood = Mood::Steady;
             machine.clock.set(UnixMillis::new(true_ms));
             machine.gate.open();

@@ -22,6 +22,8 @@ pub(super) struct Weather {
     pub(super) trouble_percent: AtomicU64,
     /// Nothing gets through at all.
     pub(super) away: AtomicBool,
+    /// Claims get there, and their answers get lost.
+    pub(super) claims_unanswered: AtomicBool,
 }
 
 /// The store's own end of the network, the same for everybody.
@@ -204,6 +206,10 @@ impl Store for Faulty {
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         let request = request.clone();
+        if self.weather.claims_unanswered.load(Ordering::SeqCst) {
+            let _ = self.inner.claim(&request, now).await;
+            return away("claim");
+        }
         through!(self, "claim", |store| {
             let request = request.clone();
             async move { store.claim(&request, now).await }

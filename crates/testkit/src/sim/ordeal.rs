@@ -24,7 +24,11 @@ const TOLD_APART_MS: u64 = 4_000;
 impl World {
     pub(super) async fn ordeal(&mut self, index: usize) -> Checked {
         match self.profile {
-            Profile::Network | Profile::Clocks => {}
+            Profile::Network | Profile::Clocks => {
+                if self.chance.percent(30) {
+                    self.change_hands().await?;
+                }
+            }
             Profile::Poisoned => {
                 if self.chance.percent(10) {
                     self.poison().await;
@@ -41,6 +45,38 @@ impl World {
                 _ => self.copy(index).await?,
             },
         }
+        Ok(())
+    }
+
+    /// A slot passes to another process of the same owner while its holder is frozen. The claim is done,
+    /// its answer is lost, and before it is asked for again the holder goes on.
+    async fn change_hands(&mut self) -> Checked {
+        let last = self.machines.len() - 1;
+        let (from, to) = if self.chance.percent(50) { (last, last - 1) } else { (last - 1, last) };
+        if self.machines[from].awake().is_none() {
+            return Ok(());
+        }
+        self.kill(to).await;
+        self.machines[from].gate.shut();
+        // Its presence lapses, and the clock comes to its mark.
+        self.pass(65_000).await;
+        for index in [from, to] {
+            let weather = &self.machines[index].weather;
+            weather.trouble_percent.store(0, Ordering::SeqCst);
+            weather.away.store(false, Ordering::SeqCst);
+        }
+        self.machines[to].weather.claims_unanswered.store(true, Ordering::SeqCst);
+        self.start(to);
+        self.pass(3_000).await;
+        self.machines[from].gate.open();
+        self.pass(3_000).await;
+        self.machines[to].weather.claims_unanswered.store(false, Ordering::SeqCst);
+        self.pass(3_000).await;
+        for index in [from, to, from, to] {
+            self.look(index).await;
+            self.mint(index).await?;
+        }
+        self.count("a slot changes hands, unanswered");
         Ok(())
     }
 
@@ -74,6 +110,7 @@ impl World {
         self.store.fast_forward(&forward).await.unwrap();
         for machine in &mut self.machines {
             machine.set_aside = true;
+            machine.backup = None;
         }
         self.count(if stop_all { "restored" } else { "restored under running nodes" });
         Ok(())
@@ -121,10 +158,8 @@ impl World {
         self.start(index);
         self.pass(200).await;
         self.look(index).await;
-        if self.machines[index].is_stopped() {
-            // Refused: the operator's way out.
-            self.machines[index].set_aside = true;
-        }
+        // Whether it was refused or not: what it remembers may be wrong, and an operator puts it aside.
+        self.machines[index].set_aside = true;
         self.count(if hide { "a directory put back, hidden" } else { "a directory put back" });
     }
 

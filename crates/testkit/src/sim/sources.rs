@@ -21,17 +21,41 @@ pub(super) struct SimSource {
 
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
-/// The layout of the plain sources. With few workers, slots pass from hand to hand soon. The epoch is
-/// early, so that clocks can be decades wrong.
-pub(super) fn plain_layout(few_workers: bool) -> String {
-    let (worker, sequence) = if few_workers { (4, 6) } else { (10, 12) };
+/// How many worker numbers there are. The fewer, the sooner slots pass from hand to hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// More than are ever used.
+    Wide,
+    /// Twice as many as are needed.
+    Narrow,
+    /// As many as there are machines, so those sources are left out that take slots of their own.
+    Tight,
+}
+
+impl Room {
+    /// The policies that a source can be given.
+    pub(super) const fn policies(self) -> &'static [&'static str] {
+        match self {
+            Self::Wide | Self::Narrow => &["hold", "fail", "wait", "borrow"],
+            Self::Tight => &["hold", "fail", "wait"],
+        }
+    }
+}
+
+/// The layout of the plain sources. The epoch is early, so that clocks can be decades wrong.
+pub(super) fn plain_layout(room: Room) -> String {
+    let (worker, sequence) = match room {
+        Room::Wide => (10, 12),
+        Room::Narrow => (4, 6),
+        Room::Tight => (2, 6),
+    };
     format!("time=41,worker={worker},sequence={sequence},epoch={EPOCH}")
 }
 
 impl SimSource {
-    pub(super) fn all(few_workers: bool) -> Vec<Self> {
-        let plain = plain_layout(few_workers);
-        let worker = if few_workers { 3 } else { 7 };
+    pub(super) fn all(room: Room) -> Vec<Self> {
+        let plain = plain_layout(room);
+        let worker = if room == Room::Wide { 7 } else { 3 };
         let values = format!("time=41,clock=3,worker={worker},sequence=12,epoch={EPOCH}");
         let source = |name, spec: String, increases, leads| {
             let spec = SourceSpec::from_json(&spec).unwrap();
@@ -41,7 +65,7 @@ impl SimSource {
             };
             Self { name, spec, increases, leads, layout }
         };
-        vec![
+        let mut all = vec![
             source("hold", format!(r#"{{"layout":"{plain}"}}"#), true, true),
             source(
                 "fail",
@@ -58,7 +82,11 @@ impl SimSource {
             source("ring", format!(r#"{{"layout":"{plain}","on_rollback":"ring"}}"#), false, false),
             source("values", format!(r#"{{"layout":"{values}"}}"#), false, false),
             source("numbers", r#"{"kind":"segment","step":{"min":5}}"#.into(), false, true),
-        ]
+        ];
+        if room == Room::Tight {
+            all.retain(|source| !["borrow", "values"].contains(&source.name));
+        }
+        all
     }
 
     /// What an ID was minted from: the right, and the part of it that the ID takes.

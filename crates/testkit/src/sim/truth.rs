@@ -70,6 +70,10 @@ struct Known {
     minted_end: u64,
     /// The highest mark there ever was.
     mark_max: u64,
+    /// For each machine, its newest life that minted, and the end of what those before it minted.
+    lives: BTreeMap<usize, (u32, u64)>,
+    /// The end of what each machine minted.
+    minted_by: BTreeMap<usize, u64>,
 }
 
 impl Truth {
@@ -158,15 +162,29 @@ impl Truth {
     }
 
     /// These parts were minted by `party`.
-    pub(super) async fn minted(&self, right: &Right, parts: &[(u64, u64)], party: Party) {
+    pub(super) async fn minted(
+        &self,
+        right: &Right,
+        parts: &[(u64, u64)],
+        party: Party,
+        life: u32,
+    ) {
         // A slot that a restored store does not know has no mark of its own.
         let mark = self.mark(right).await.unwrap_or(u64::MAX);
         let mut state = self.state();
         let went_back = state.went_back;
         let known = state.rights.entry(right.clone()).or_default();
+        let (newest, floor) = known.lives.entry(party.machine).or_insert((life, 0));
+        if *newest < life && matches!(right, Right::Slot(..)) {
+            let earlier = known.minted_by.get(&party.machine).copied().unwrap_or(0);
+            (*newest, *floor) = (life, earlier);
+        }
+        let floor = *floor;
         let mut what = None;
         for (from, to) in parts.iter().copied() {
             known.minted_end = known.minted_end.max(to);
+            let own_end = known.minted_by.entry(party.machine).or_default();
+            *own_end = to.max(*own_end);
             let inside = known
                 .windows
                 .iter()
@@ -176,6 +194,10 @@ impl Truth {
             } else if !inside {
                 what = Some(format!(
                     "{party} minted {from} to {to} from {right}, outside every window that it had"
+                ));
+            } else if from < floor {
+                what = Some(format!(
+                    "{party} minted {from} from {right} in its life {life}, and up to {floor} before"
                 ));
             } else if to > mark {
                 what = Some(format!(

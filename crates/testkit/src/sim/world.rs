@@ -13,7 +13,7 @@ use super::machine::{Machine, Process};
 use super::network::{Faulty, Line};
 use super::planted::Bug;
 use super::random::Chance;
-use super::sources::{SimSource, plain_layout};
+use super::sources::{Room, SimSource, plain_layout};
 use super::time::TrueTime;
 use super::truth::{Party, Truth, Violation};
 use super::wall::Mood;
@@ -34,7 +34,7 @@ pub(super) struct World {
     pub(super) backup: Option<MemoryBackup>,
     pub(super) truth: Truth,
     pub(super) machines: Vec<Machine>,
-    few_workers: bool,
+    room: Room,
     pub(super) sources: Vec<SimSource>,
     history: History,
     happened: BTreeMap<&'static str, u64>,
@@ -50,11 +50,13 @@ impl World {
             None => MemoryStore::new("default"),
         };
         let store = Arc::new(store.unwrap());
-        let few_workers = match profile {
+        let room = match (profile, chance.below(10)) {
             // A clock that was years wrong uses up a slot for years: there must be enough.
-            Profile::Clocks => false,
-            Profile::Poisoned => true,
-            Profile::Network | Profile::Restores => chance.percent(70),
+            (Profile::Clocks, _) => Room::Wide,
+            (Profile::Poisoned, _) => Room::Narrow,
+            (_, 0..=1) => Room::Wide,
+            (_, 2..=4) => Room::Narrow,
+            _ => Room::Tight,
         };
         let time = TrueTime::default();
         let machines = (0..usize::try_from(chance.between(2, 4)).unwrap())
@@ -69,8 +71,8 @@ impl World {
             backup: None,
             truth: Truth::new(Arc::clone(&store)),
             store,
-            few_workers,
-            sources: SimSource::all(few_workers),
+            room,
+            sources: SimSource::all(room),
             history: History::default(),
             happened: BTreeMap::new(),
             chance,
@@ -144,11 +146,18 @@ impl World {
                 self.pass(ms).await;
             }
             69..=72 => self.step_clock(index),
-            73..=78 => self.start(index),
+            73..=78 => {
+                let stopped = self.pick(Machine::is_stopped).unwrap_or(index);
+                self.start(stopped);
+            }
             79..=80 => {
+                let index = self.pick(|machine| machine.awake().is_some()).unwrap_or(index);
                 self.kill(index).await;
-                // Often it is started again at once.
-                if self.chance.percent(50) {
+                // Often it is started again at once, sometimes with another clock.
+                if self.chance.percent(60) {
+                    if self.chance.percent(40) {
+                        self.step_clock(index);
+                    }
                     self.start(index);
                 }
             }
@@ -168,6 +177,13 @@ impl World {
         }
         self.look(index).await;
         Ok(())
+    }
+
+    /// One of the machines of which this is true.
+    fn pick(&self, is_one: impl Fn(&Machine) -> bool) -> Option<usize> {
+        let all: Vec<_> =
+            (0..self.machines.len()).filter(|index| is_one(&self.machines[*index])).collect();
+        self.chance.pick(&all).copied()
     }
 
     /// A process that was starting may have come up.
@@ -307,13 +323,13 @@ impl World {
             self.history.add(which, *id, by, source.worker(*id))?;
         }
         for (right, parts) in taken {
-            self.truth.minted(&right, &parts, party).await;
+            self.truth.minted(&right, &parts, party, by.life).await;
         }
         self.truth.violation().map_or(Ok(()), Err)
     }
 
     /// Some IDs of some source, without waiting.
-    async fn mint(&mut self, index: usize) -> Checked {
+    pub(super) async fn mint(&mut self, index: usize) -> Checked {
         let which = usize::try_from(self.chance.below(self.sources.len() as u64)).unwrap();
         let count = self.chance.between(1, 40);
         let (by, party) = (self.by(index), self.machines[index].party(index));
@@ -408,11 +424,11 @@ impl World {
         if self.profile == Profile::Poisoned {
             return;
         }
-        let which = usize::try_from(self.chance.below(3)).unwrap();
+        let which = usize::try_from(self.chance.below(2)).unwrap();
         let name = self.sources[which].name;
-        let policy = self.chance.pick(&["hold", "fail", "borrow", "wait"]).copied().unwrap();
+        let policy = self.chance.pick(self.room.policies()).copied().unwrap();
         let burst = self.chance.below(5);
-        let layout = plain_layout(self.few_workers);
+        let layout = plain_layout(self.room);
         let spec =
             format!(r#"{{"layout":"{layout}","on_rollback":"{policy}","burst":"{burst}ms"}}"#);
         let Some((node, _)) = self.machines[index].awake() else { return };

@@ -1,0 +1,436 @@
+//! Claim, extend and release of slots.
+
+use std::collections::BTreeSet;
+
+use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release};
+use snowmint_coord::machine::{Pace, WindowMachine};
+use snowmint_coord::pool::{Choice, Ground, choose};
+use snowmint_coord::{
+    ClaimRequest, Extend, Incarnation, Lease, Mark, Member, MemberInfo, Pool, Presence, Release,
+    Reuse, SlotRow, Term, Wish,
+};
+use snowmint_core::UnixMillis;
+use stateright::{Model, Property};
+
+const PROCESSES: usize = 2;
+const POOL: &str = "workers";
+
+/// The bounds.
+#[derive(Clone, Debug)]
+pub(crate) struct Leases {
+    pub(crate) slots: u64,
+    /// Marks go up to this.
+    pub(crate) ticks: u64,
+    /// How many requests are ever sent.
+    pub(crate) requests: u64,
+    /// How many lives a process has.
+    pub(crate) lives: u64,
+    /// Whether a process remembers over its death up to where it may have minted.
+    pub(crate) journal: bool,
+}
+
+/// What the store keeps of a slot that matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Row {
+    slot: u64,
+    term: Term,
+    floor: Mark,
+    mark: Mark,
+    holder: Option<Incarnation>,
+    claim_request: u64,
+    extend_request: u64,
+}
+
+impl Row {
+    fn of(row: &SlotRow) -> Self {
+        Self {
+            slot: row.slot,
+            term: row.term,
+            floor: row.floor,
+            mark: row.mark,
+            holder: row.holder,
+            claim_request: row.claim_request,
+            extend_request: row.extend_request,
+        }
+    }
+
+    fn whole(&self) -> SlotRow {
+        SlotRow {
+            slot: self.slot,
+            term: self.term,
+            floor: self.floor,
+            mark: self.mark,
+            holder: self.holder,
+            owner: String::new(),
+            claim_request: self.claim_request,
+            extend_request: self.extend_request,
+            held_since: UnixMillis::ZERO,
+            given_up_at: UnixMillis::ZERO,
+        }
+    }
+}
+
+/// A lease as its process sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Held {
+    slot: u64,
+    term: Term,
+    /// Where its generator began.
+    floor: u64,
+    lease_floor: Mark,
+    /// As the store acknowledged it.
+    mark: Mark,
+    /// The end of everything minted.
+    taken: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Process {
+    life: u64,
+    /// The request that it waits for.
+    waiting: Option<u64>,
+    held: Option<Held>,
+    /// Slot, term, and a mark that nothing was minted from on.
+    journal: Option<(u64, Term, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Message {
+    Claim { request: u64, member: Incarnation, supersedes: Option<Incarnation> },
+    Extend { request: u64, slot: u64, term: Term, from: Mark, to: Mark },
+    Release { slot: u64, term: Term, mark: Mark },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Answer {
+    Claimed {
+        request: u64,
+        slot: u64,
+        term: Term,
+        floor: Mark,
+        mark: Mark,
+    },
+    Extended {
+        request: u64,
+        mark: Mark,
+    },
+    /// The lease is over.
+    Lost {
+        request: u64,
+    },
+}
+
+impl Answer {
+    const fn request(&self) -> u64 {
+        match self {
+            Self::Claimed { request, .. }
+            | Self::Extended { request, .. }
+            | Self::Lost { request } => *request,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    rows: Vec<Row>,
+    processes: Vec<Process>,
+    sent: BTreeSet<Message>,
+    answers: BTreeSet<Answer>,
+    requests: u64,
+    /// Slot, tick and who minted it.
+    minted: BTreeSet<(u64, u64, usize)>,
+    twice: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    Claim(usize),
+    Extend {
+        process: usize,
+        by: u64,
+    },
+    Release(usize),
+    Mint {
+        process: usize,
+        tick: u64,
+    },
+    /// The process dies and begins its next life. Its journal holds this mark.
+    Die {
+        process: usize,
+        journal: u64,
+    },
+    /// A message arrives, while others look live or not.
+    Arrive {
+        message: Message,
+        others_live: bool,
+    },
+    Hear {
+        process: usize,
+        answer: Answer,
+    },
+}
+
+fn incarnation(process: usize, life: u64) -> Incarnation {
+    Incarnation::new(process as u128 * 100 + u128::from(life))
+}
+
+fn members(live: impl Fn(Incarnation) -> bool, lives: u64) -> Vec<MemberInfo> {
+    let all = (0..PROCESSES).flat_map(|process| (1..=lives).map(move |life| (process, life)));
+    let info = |(process, life)| {
+        let incarnation = incarnation(process, life);
+        MemberInfo {
+            member: Member { incarnation, owner: String::new(), host: String::new(), process: 0 },
+            presence: Presence { sample: UnixMillis::ZERO, renewals: 0, ttl_ms: 1_000 },
+            joined_at: UnixMillis::ZERO,
+            renewed_at: UnixMillis::ZERO,
+            live: live(incarnation),
+        }
+    };
+    all.map(info).collect()
+}
+
+impl Leases {
+    /// What the store does, by its real decisions.
+    fn arrive(&self, state: &mut State, message: Message, others_live: bool) {
+        match message {
+            Message::Claim { request, member, supersedes } => {
+                let claim = ClaimRequest {
+                    pool: Pool {
+                        name: POOL.into(),
+                        slots: self.slots,
+                        group: 1,
+                        reuse: Reuse::Recycle,
+                    },
+                    member,
+                    owner: String::new(),
+                    count: 1,
+                    wish: Wish::Any,
+                    supersedes,
+                    mark_at_most: Mark::MAX,
+                    request,
+                };
+                let rows: Vec<_> = state.rows.iter().map(Row::whole).collect();
+                let members = members(|other| other == member || others_live, self.lives);
+                let ground = Ground::default();
+                let chosen = choose(&claim, &rows, &members, ground, 0, UnixMillis::ZERO);
+                let taken = match chosen {
+                    Ok(Choice::Repeat(rows)) => rows,
+                    Ok(Choice::Take { rows, .. }) => {
+                        for row in &rows {
+                            state.rows.retain(|known| known.slot != row.slot);
+                            state.rows.push(Row::of(row));
+                        }
+                        state.rows.sort_by_key(|row| row.slot);
+                        rows
+                    }
+                    // Asked again later: the message is still there.
+                    Err(_) => return,
+                };
+                for row in taken {
+                    let SlotRow { slot, term, floor, mark, .. } = row;
+                    state.answers.insert(Answer::Claimed { request, slot, term, floor, mark });
+                }
+            }
+            Message::Extend { request, slot, term, from, to } => {
+                let Some(row) = state.rows.iter_mut().find(|row| row.slot == slot) else { return };
+                let pool = POOL.to_owned();
+                let item = Extend { pool, slot, term, from, to, request, ahead_max_ms: None };
+                let answer = match decide_extend(&row.whole(), &item, UnixMillis::ZERO) {
+                    Ok(step) => {
+                        if step == ExtendStep::Move {
+                            (row.mark, row.extend_request) = (to, request);
+                        }
+                        Answer::Extended { request, mark: row.mark }
+                    }
+                    Err(_) => Answer::Lost { request },
+                };
+                state.answers.insert(answer);
+            }
+            Message::Release { slot, term, mark } => {
+                let Some(row) = state.rows.iter_mut().find(|row| row.slot == slot) else { return };
+                let release = Release { pool: POOL.into(), slot, term, mark };
+                if let Ok(Some(after)) = decide_release(&row.whole(), &release, UnixMillis::ZERO) {
+                    *row = Row::of(&after);
+                }
+            }
+        }
+    }
+
+    fn hear(process: &mut Process, answer: Answer) {
+        process.waiting = None;
+        match answer {
+            Answer::Claimed { slot, term, floor, mark, .. } => {
+                // As the node does: one term after the journal's, nobody held the slot in between.
+                let finer = process
+                    .journal
+                    .filter(|(of, before, _)| *of == slot && before.next() == term)
+                    .map_or(floor.get(), |(_, _, mark)| mark.min(floor.get()));
+                let taken = finer;
+                let held = Held { slot, term, floor: finer, lease_floor: floor, mark, taken };
+                process.held = Some(held);
+            }
+            Answer::Extended { mark, .. } => {
+                if let Some(held) = &mut process.held {
+                    held.mark = mark;
+                }
+            }
+            Answer::Lost { .. } => process.held = None,
+        }
+    }
+}
+
+/// How a process gives its slot up: the real closing of a window.
+fn release(held: &Held) -> Release {
+    let lease = Lease {
+        pool: POOL.into(),
+        slot: held.slot,
+        term: held.term,
+        floor: held.lease_floor,
+        mark: held.mark,
+    };
+    let pace = Pace::new(1_000, 1, 0, 0, false);
+    let mut window = WindowMachine::new(lease, UnixMillis::new(held.floor), pace, 1);
+    window.close(UnixMillis::new(held.taken))
+}
+
+impl Model for Leases {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let process = Process { life: 1, waiting: None, held: None, journal: None };
+        vec![State {
+            rows: Vec::new(),
+            processes: vec![process; PROCESSES],
+            sent: BTreeSet::new(),
+            answers: BTreeSet::new(),
+            requests: 0,
+            minted: BTreeSet::new(),
+            twice: false,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        let may_ask = state.requests < self.requests;
+        for (index, process) in state.processes.iter().enumerate() {
+            if let Some(held) = &process.held {
+                actions.extend(
+                    (held.taken..held.mark.get()).map(|tick| Action::Mint { process: index, tick }),
+                );
+                if may_ask {
+                    if process.waiting.is_none() {
+                        for by in 1..=2 {
+                            if held.mark.get() + by <= self.ticks {
+                                actions.push(Action::Extend { process: index, by });
+                            }
+                        }
+                    }
+                    actions.push(Action::Release(index));
+                }
+            } else if process.waiting.is_none() && may_ask {
+                actions.push(Action::Claim(index));
+            }
+            if process.life < self.lives {
+                let marks = match &process.held {
+                    Some(held) if self.journal => held.taken..=held.mark.get().max(held.taken),
+                    _ => 0..=0,
+                };
+                actions.extend(marks.map(|journal| Action::Die { process: index, journal }));
+            }
+            for answer in &state.answers {
+                if process.waiting == Some(answer.request()) {
+                    actions.push(Action::Hear { process: index, answer: *answer });
+                }
+            }
+        }
+        for message in &state.sent {
+            for others_live in [false, true] {
+                if others_live && !matches!(message, Message::Claim { .. }) {
+                    continue;
+                }
+                actions.push(Action::Arrive { message: *message, others_live });
+            }
+        }
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        match action {
+            Action::Claim(index) => {
+                state.requests += 1;
+                let request = state.requests;
+                let process = &mut state.processes[index];
+                process.waiting = Some(request);
+                let member = incarnation(index, process.life);
+                // Proven dead by the lock of the data directory.
+                let before = (process.life > 1).then(|| incarnation(index, process.life - 1));
+                let supersedes = before.filter(|_| self.journal);
+                state.sent.insert(Message::Claim { request, member, supersedes });
+            }
+            Action::Extend { process, by } => {
+                state.requests += 1;
+                let request = state.requests;
+                let process = &mut state.processes[process];
+                process.waiting = Some(request);
+                let Held { slot, term, mark: from, .. } = process.held?;
+                let to = Mark::new(from.get() + by);
+                state.sent.insert(Message::Extend { request, slot, term, from, to });
+            }
+            Action::Release(index) => {
+                state.requests += 1;
+                let process = &mut state.processes[index];
+                let Release { slot, term, mark, .. } = release(&process.held.take()?);
+                process.waiting = None;
+                process.journal = None;
+                state.sent.insert(Message::Release { slot, term, mark });
+            }
+            Action::Mint { process: index, tick } => {
+                let held = state.processes[index].held.as_mut()?;
+                held.taken = tick + 1;
+                let slot = held.slot;
+                let again = (0..PROCESSES).any(|by| state.minted.contains(&(slot, tick, by)));
+                state.minted.insert((slot, tick, index));
+                state.twice |= again;
+            }
+            Action::Die { process: index, journal } => {
+                let process = &mut state.processes[index];
+                if self.journal {
+                    process.journal = process
+                        .held
+                        .map(|held| (held.slot, held.term, journal))
+                        .or(process.journal);
+                }
+                (process.held, process.waiting) = (None, None);
+                process.life += 1;
+            }
+            Action::Arrive { message, others_live } => {
+                self.arrive(&mut state, message, others_live);
+            }
+            Action::Hear { process, answer } => Self::hear(&mut state.processes[process], answer),
+        }
+        (state != *last).then_some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mark_covers = |_: &Self, state: &State| {
+            let mark = |slot| {
+                let row = state.rows.iter().find(|row: &&Row| row.slot == slot);
+                row.map_or(0, |row| row.mark.get())
+            };
+            let minted = state.minted.iter().all(|(slot, tick, _)| tick + 1 <= mark(*slot));
+            let mut held = state.processes.iter().filter_map(|process| process.held);
+            minted && held.all(|held| held.mark.get() <= mark(held.slot))
+        };
+        vec![
+            Property::always("no tick is minted twice", |_, state: &State| !state.twice),
+            Property::always("a mark never falls below anything minted or mintable", mark_covers),
+            Property::sometimes("a slot is minted from by both", |_, state: &State| {
+                let by = |who| state.minted.iter().any(|(slot, _, by)| *slot == 0 && *by == who);
+                by(0) && by(1)
+            }),
+            Property::sometimes("a released slot is minted from again", |_, state: &State| {
+                state.rows.iter().any(|row| row.term.get() >= 3) && state.minted.len() >= 2
+            }),
+        ]
+    }
+}
