@@ -179,7 +179,13 @@ impl SimDisk {
         if let Some(Step::Write { path, offset, mut bytes, at_ms }) = torn {
             let kept = self.chance.below(bytes.len() as u64);
             bytes.truncate(usize::try_from(kept).unwrap_or(0));
-            Step::Write { path, offset, bytes, at_ms }.apply(&mut files);
+            let parts = |files: &Files| files.get(&path).map(|file| file.parts.clone());
+            let (before, begun) = (files.clone(), path.clone());
+            Step::Write { path: begun, offset, bytes, at_ms }.apply(&mut files);
+            if parts(&before) == parts(&files) {
+                // Nothing of it is there, so its time is not either.
+                files = before;
+            }
         }
         state.files = files;
     }

@@ -320,7 +320,9 @@ impl World {
         for id in ids {
             let (right, from, to) = source.taken(*id);
             taken.entry(right).or_default().push((from, to));
-            self.history.add(which, *id, by, source.worker(*id))?;
+            if let Err(Violation(what)) = self.history.add(which, *id, by, source.worker(*id)) {
+                self.truth.fail(what);
+            }
         }
         for (right, parts) in taken {
             self.truth.minted(&right, &parts, party, by.life).await;
