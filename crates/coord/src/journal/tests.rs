@@ -1,8 +1,6 @@
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
-use std::os::unix::fs::FileExt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::*;
 use crate::lease::{Mark, Term};
@@ -122,7 +120,7 @@ fn a_garbled_byte_anywhere_never_changes_a_mark() {
     for start in [0, COPY_BYTES_MAX] {
         for index in start..start + used {
             file.write_all_at(&[whole[index] ^ 0x55], index as u64).unwrap();
-            let found = newest(&File::open(scratch.file()).unwrap()).unwrap().unwrap().1;
+            let found = newest(&File::open(scratch.file()).unwrap()).unwrap().unwrap().frame;
             let content: Content = serde_json::from_slice(&found.content).unwrap();
             assert_eq!(content.into_record().unwrap(), record(2_000), "byte {index}");
             file.write_all_at(&whole[index..=index], index as u64).unwrap();
@@ -158,7 +156,7 @@ fn a_file_cut_at_any_length_is_recovered_or_refused() {
         let found = newest(&File::open(scratch.file()).unwrap()).unwrap();
         // Both copies hold the same: the first one is enough, less than it is nothing.
         assert_eq!(found.is_some(), length >= used, "{length}");
-        if let Some((_, frame)) = found {
+        if let Some(Newest { frame, .. }) = found {
             let content: Content = serde_json::from_slice(&frame.content).unwrap();
             assert_eq!(content.into_record().unwrap(), record(2_000), "{length}");
         }
@@ -184,7 +182,7 @@ fn a_write_torn_at_any_byte_leaves_the_old_state_or_the_new() {
         bytes[start..Ord::min(start + COPY_BYTES_MAX, bytes.len())].to_vec()
     };
     let read = || {
-        let frame = newest(&File::open(scratch.file()).unwrap()).unwrap().unwrap().1;
+        let frame = newest(&File::open(scratch.file()).unwrap()).unwrap().unwrap().frame;
         let content: Content = serde_json::from_slice(&frame.content).unwrap();
         content.into_record().unwrap()
     };
@@ -353,11 +351,11 @@ fn a_first_write_that_was_torn_is_no_older_state() {
     for copy in [0, 1] {
         let mut frame = Frame::decode(&read_copy(&file, offset(copy)).unwrap()).unwrap();
         frame.written_at.seconds -= 100;
-        FileExt::write_all_at(&file, &frame.encode().unwrap(), offset(copy)).unwrap();
+        JournalFile::write_all_at(&file, &frame.encode().unwrap(), offset(copy)).unwrap();
     }
     let error = Journal::open(scratch.lock()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::JournalRefused { .. }), "both whole: {error}");
-    FileExt::write_all_at(&file, b"torn", offset(1) + CONTENT_STARTS).unwrap();
+    JournalFile::write_all_at(&file, b"torn", offset(1) + CONTENT_STARTS).unwrap();
     let (_, past) = Journal::open(scratch.lock()).unwrap();
     let past = past.unwrap();
     assert_eq!(past.record, record(5));

@@ -248,8 +248,8 @@ struct SimDirectory {
 }
 
 impl SimDirectory {
-    fn file(&self, path: PathBuf) -> Box<dyn JournalFile> {
-        Box::new(SimFile { disk: self.disk.clone(), inode: self.inode(&path).unwrap_or(0) })
+    fn file(&self, path: &Path) -> Box<dyn JournalFile> {
+        Box::new(SimFile { disk: self.disk.clone(), inode: self.inode(path).unwrap_or(0) })
     }
 
     fn inode(&self, path: &Path) -> Option<u64> {
@@ -270,7 +270,7 @@ impl Directory for SimDirectory {
 
     fn open(&self, name: &str) -> io::Result<Option<Box<dyn JournalFile>>> {
         let path = self.path.join(name);
-        Ok(self.inode(&path).is_some().then(|| self.file(path)))
+        Ok(self.inode(&path).is_some().then(|| self.file(&path)))
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>> {
@@ -288,7 +288,7 @@ impl Directory for SimDirectory {
             parts: BTreeMap::new(),
         };
         self.disk.step(Step::Create { path: path.clone(), content });
-        Ok(self.file(path))
+        Ok(self.file(&path))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
