@@ -12,6 +12,7 @@
 //! is possible at any time and any number of times. Clocks do not appear at all: whether a member
 //! looks live, and which tick of its window a process mints next, is open each time.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+#![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
 mod model {
     pub(super) mod leases;

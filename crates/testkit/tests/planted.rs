@@ -1,6 +1,7 @@
 //! The simulation finds bugs: each of those that are planted is found within a stated number of seeds,
 //! and the same seeds without it keep every promise.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+#![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
 use snowmint_testkit::sim::{Bug, Profile, try_run};
 
