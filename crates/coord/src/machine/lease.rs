@@ -231,8 +231,12 @@ impl LeaseMachine {
         let wait_ms = match (error.kind(), error.retry()) {
             // Not known whether it was done: the same request again.
             (ErrorKind::Unavailable { .. }, _) => backoff_ms(wanting.failures),
-            (_, retry) => {
-                wanting.request = self.requests.next();
+            (kind, retry) => {
+                // The same again to a full pool too: an earlier one that is still on its way must be
+                // no second claim when it arrives.
+                if !matches!(kind, ErrorKind::PoolFull { .. }) {
+                    wanting.request = self.requests.next();
+                }
                 match retry {
                     Retry::Never => HOPELESS_RETRY_MS,
                     Retry::Now => backoff_ms(wanting.failures),

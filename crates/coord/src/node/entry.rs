@@ -140,16 +140,30 @@ pub(super) struct Claim {
     /// left the process from its mark on.
     pub(super) past: Vec<JournalLease>,
     pub(super) request: u64,
+    /// What was given up, and the store has not said yet that it is done. Such a release may arrive at
+    /// any time, so nothing is minted from its lease, although a repeated claim may answer it again.
+    pub(super) owed: Vec<Release>,
 }
 
-/// Claims the slots of one group.
+impl Claim {
+    fn owes(&self, leases: &[Lease]) -> bool {
+        let is_of = |release: &Release, lease: &Lease| {
+            (&release.pool, release.slot, release.term) == (&lease.pool, lease.slot, lease.term)
+        };
+        leases.iter().any(|lease| self.owed.iter().any(|release| is_of(release, lease)))
+    }
+}
+
+/// Claims the slots of one group. What was claimed and is not wanted is given up; what the store has
+/// not acknowledged of that is added to what is `owed`.
 pub(super) async fn claim(
     around: &Surroundings,
     settings: &NodeSettings,
-    claim: Claim,
+    claim: &Claim,
+    owed: &mut Vec<Release>,
 ) -> Result<Vec<Granted>> {
     let wall = around.clock.unix_ms();
-    if let Some(granted) = claim_again(around, settings, &claim, wall).await? {
+    if let Some(granted) = claim_again(around, settings, claim, owed, wall).await? {
         return Ok(granted);
     }
     let owner = claim.member.owner.clone();
@@ -166,7 +180,7 @@ pub(super) async fn claim(
     // A number that was named by hand is waited for: there is no other.
     let mark_at_most = if settings.worker.is_some() { Mark::MAX } else { mark_at_most };
     let request = ClaimRequest {
-        pool: claim.pool,
+        pool: claim.pool.clone(),
         member: claim.member.incarnation,
         owner,
         count: 1,
@@ -178,13 +192,17 @@ pub(super) async fn claim(
     let leases = around.call("claim", around.store.claim(&request, wall)).await?;
     let ahead_ms = leases.iter().map(|lease| lease.mark.unix_millis().since(wall)).min();
     if settings.after_crash == AfterCrash::Refuse && ahead_ms.is_some_and(|ms| ms > 0) {
-        give_up(around, &leases, wall).await;
+        give_up(around, &leases, owed, wall).await;
         let kind = ErrorKind::ClockBehind {
             behind_ms: ahead_ms.unwrap_or(0),
             limit_ms: 0,
             compared_with: "the mark that a crash left (after_crash = refuse)".into(),
         };
         return Err(Error::new("claim", kind));
+    }
+    if claim.owes(&leases) {
+        let what = "an answer to the release of the number that was claimed".into();
+        return Err(Error::new("claim", ErrorKind::Unavailable { what }));
     }
     let grant = |lease: Lease| Granted { floor: lease.floor.unix_millis(), lease };
     Ok(leases.into_iter().map(grant).collect())
@@ -196,6 +214,7 @@ async fn claim_again(
     around: &Surroundings,
     settings: &NodeSettings,
     claim: &Claim,
+    owed: &mut Vec<Release>,
     wall: UnixMillis,
 ) -> Result<Option<Vec<Granted>>> {
     let soon = Mark::from(wall.saturating_add(JOURNAL_LEAD_MS_MAX));
@@ -239,15 +258,20 @@ async fn claim_again(
             Granted { lease: lease.clone(), floor: floor.unix_millis() }
         })
         .collect();
-    if granted.iter().any(|granted| granted.floor <= soon.unix_millis()) {
+    if granted.iter().any(|granted| granted.floor <= soon.unix_millis()) && !claim.owes(&leases) {
         return Ok(Some(granted));
     }
-    give_up(around, &leases, wall).await;
+    give_up(around, &leases, owed, wall).await;
     Ok(None)
 }
 
 /// Gives slots back as they were.
-async fn give_up(around: &Surroundings, leases: &[Lease], wall: UnixMillis) {
+async fn give_up(
+    around: &Surroundings,
+    leases: &[Lease],
+    owed: &mut Vec<Release>,
+    wall: UnixMillis,
+) {
     for lease in leases {
         let release = Release {
             pool: lease.pool.clone(),
@@ -255,8 +279,26 @@ async fn give_up(around: &Surroundings, leases: &[Lease], wall: UnixMillis) {
             term: lease.term,
             mark: lease.mark,
         };
-        if let Err(error) = around.call("release", around.store.release(&release, wall)).await {
-            tracing::warn!(pool = %lease.pool, slot = lease.slot, %error, "a slot stays held until our presence lapses");
+        if !release_once(around, &release, wall).await {
+            owed.push(release);
+        }
+    }
+}
+
+/// Whether the store has answered: the slot is free then, or was somebody else's already.
+pub(super) async fn release_once(
+    around: &Surroundings,
+    release: &Release,
+    wall: UnixMillis,
+) -> bool {
+    let answer = around.call("release", around.store.release(release, wall)).await;
+    match answer.as_ref().map_err(Error::kind) {
+        Ok(()) | Err(ErrorKind::Fenced { .. }) => true,
+        Err(ErrorKind::Unavailable { .. }) => false,
+        Err(_) => {
+            let error = answer.err().map(tracing::field::display);
+            tracing::warn!(pool = %release.pool, slot = release.slot, error, "a worker number stays held until this node ends");
+            true
         }
     }
 }

@@ -55,7 +55,8 @@ impl World {
             self.must_mint(index, only_leaders, healed_at_ms + RESUME_MS).await?;
         }
         if only_leaders {
-            self.pass(3 * POISON_MS).await;
+            // Then the clock has come to the marks, but for what those who lead it took meanwhile.
+            self.pass(POISON_MS).await;
             let end_ms = self.time.now_ms() + RESUME_MS;
             for index in 0..self.machines.len() {
                 self.must_mint(index, false, end_ms).await?;

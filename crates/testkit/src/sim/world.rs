@@ -85,6 +85,10 @@ impl World {
             self.happen().await?;
             self.truth.violation().map_or(Ok(()), Err)?;
         }
+        if self.profile == Profile::Poisoned {
+            // Whatever came before: recovery from this is what the profile is about.
+            self.poison().await;
+        }
         self.heal().await?;
         self.truth.violation().map_or(Ok(()), Err)?;
         Ok(Outcome {

@@ -6,7 +6,7 @@ use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release};
 use snowmint_coord::machine::{Pace, WindowMachine};
 use snowmint_coord::pool::{Choice, Ground, choose};
 use snowmint_coord::{
-    ClaimRequest, Extend, Incarnation, Lease, Mark, Member, MemberInfo, Pool, Presence, Release,
+    ClaimRequest, ErrorKind, Extend, Incarnation, Lease, Mark, Member, MemberInfo, Pool, Presence, Release,
     Reuse, SlotRow, Term, Wish,
 };
 use snowmint_core::UnixMillis;
@@ -15,9 +15,22 @@ use stateright::{Model, Property};
 const PROCESSES: usize = 2;
 const POOL: &str = "workers";
 
+/// A wrong decision, to see that the model finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// Extends and releases are done for any term.
+    SkipTheTermCheck,
+    /// An extend is done wherever the mark is.
+    ExtendWithoutComparingFrom,
+    /// A release names the last tick taken, not the one after.
+    ReleaseWithTheLastTick,
+}
+
 /// The bounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Leases {
+    /// None in the real world.
+    pub(crate) flaw: Option<Flaw>,
     pub(crate) slots: u64,
     /// Marks go up to this.
     pub(crate) ticks: u64,
@@ -236,8 +249,14 @@ impl Leases {
             Message::Extend { request, slot, term, from, to } => {
                 let Some(row) = state.rows.iter_mut().find(|row| row.slot == slot) else { return };
                 let pool = POOL.to_owned();
+                let term = self.term_seen(term, row);
                 let item = Extend { pool, slot, term, from, to, request, ahead_max_ms: None };
-                let answer = match decide_extend(&row.whole(), &item, UnixMillis::ZERO) {
+                let anywhere = self.flaw == Some(Flaw::ExtendWithoutComparingFrom);
+                let decided = match decide_extend(&row.whole(), &item, UnixMillis::ZERO) {
+                    Err(ErrorKind::MarkMoved { .. }) if anywhere => Ok(ExtendStep::Move),
+                    decided => decided,
+                };
+                let answer = match decided {
                     Ok(step) => {
                         if step == ExtendStep::Move {
                             (row.mark, row.extend_request) = (to, request);
@@ -250,12 +269,20 @@ impl Leases {
             }
             Message::Release { slot, term, mark } => {
                 let Some(row) = state.rows.iter_mut().find(|row| row.slot == slot) else { return };
+                let term = self.term_seen(term, row);
+                let last = self.flaw == Some(Flaw::ReleaseWithTheLastTick) && mark > row.floor;
+                let mark = if last { Mark::new(mark.get() - 1) } else { mark };
                 let release = Release { pool: POOL.into(), slot, term, mark };
                 if let Ok(Some(after)) = decide_release(&row.whole(), &release, UnixMillis::ZERO) {
                     *row = Row::of(&after);
                 }
             }
         }
+    }
+
+    /// The term of a message, as the store takes it.
+    fn term_seen(&self, term: Term, row: &Row) -> Term {
+        if self.flaw == Some(Flaw::SkipTheTermCheck) { row.term } else { term }
     }
 
     fn hear(process: &mut Process, answer: Answer) {

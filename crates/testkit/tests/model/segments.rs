@@ -12,6 +12,9 @@ const SOURCE: &str = "numbers";
 /// The bounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
+    /// A wrong decision, to see that the model finds it: numbers are taken back whatever happened
+    /// since. Never in the real world.
+    pub(crate) skip_the_version: bool,
     /// How many numbers there are.
     pub(crate) numbers: u64,
     /// How many requests are ever sent.
@@ -139,8 +142,10 @@ impl Model for Segments {
                 state.answers.insert((request, (segment.first, segment.last, segment.version)));
             }
             Action::Arrive(Message::GiveBack { first, last, version }) => {
+                let row = state.row.whole();
+                let version = if self.skip_the_version { row.version } else { version };
                 let back = GiveBack { source: SOURCE.into(), first, last, version };
-                let after = decide_give_back(&state.row.whole(), &back).ok()?;
+                let after = decide_give_back(&row, &back).ok()?;
                 state.row = Row::of(&after);
                 state.gave_back = true;
             }

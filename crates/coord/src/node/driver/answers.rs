@@ -42,7 +42,8 @@ impl Driver {
                 }
                 _ => {}
             },
-            Done::Claimed { key, member, request, answer } => {
+            Done::Claimed { key, member, request, answer, owed } => {
+                self.owed.add(owed);
                 if self.is_member(member) {
                     self.claimed(now, &key, request, answer);
                 }
@@ -53,11 +54,7 @@ impl Driver {
                 }
             }
             Done::Journal(written) => self.journal_written(now, written),
-            Done::Released(answer) => {
-                if let Err(error) = answer {
-                    tracing::warn!(%error, "a worker number stays held until this node ends");
-                }
-            }
+            Done::Released(done) => self.owed.done(&done),
             Done::Failed(error) => tracing::error!(%error, "a task of the node failed"),
             Done::Catalog(answer) => {
                 self.catalog_busy = false;

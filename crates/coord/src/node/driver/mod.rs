@@ -2,6 +2,7 @@
 //! is a task of its own, bounded in time; the loop itself only decides.
 
 mod answers;
+mod owed;
 mod supply;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use self::owed::Owed;
 use super::entry::{self, Claim, Compared, Entered, Witness};
 use super::lease::{Held, LeaseKey};
 use super::record::{Keeper, Written};
@@ -18,7 +20,7 @@ use super::settings::NodeSettings;
 use super::{Core, Readiness};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Disk, JournalLease, disk};
-use crate::lease::{Extend, Extended};
+use crate::lease::{Extend, Extended, Release};
 use crate::machine::{
     ClockGuard, Granted, LeaseAction, LeaseEvent, Now, PresenceAction, PresenceMachine,
     WindowAction,
@@ -50,6 +52,7 @@ enum Done {
         member: Incarnation,
         request: u64,
         answer: Result<Vec<Granted>>,
+        owed: Vec<Release>,
     },
     Extended {
         member: Incarnation,
@@ -58,7 +61,8 @@ enum Done {
     },
     Journal(Written),
     Catalog(Result<()>),
-    Released(Result<()>),
+    /// What of the releases owed is done.
+    Released(Vec<Release>),
     /// A task ended as none can, unless it panics.
     Failed(Error),
 }
@@ -98,6 +102,7 @@ pub(super) struct Driver {
     disk: Arc<dyn Disk>,
     catalog_busy: bool,
     catalog_read_at_ms: u64,
+    owed: Owed,
 }
 
 impl Driver {
@@ -126,6 +131,7 @@ impl Driver {
             disk,
             catalog_busy: false,
             catalog_read_at_ms: 0,
+            owed: Owed::default(),
         }
     }
 
@@ -214,6 +220,7 @@ impl Driver {
         self.look_at_leases(now);
         self.look_at_catalog(now);
         self.look_at_journal(now);
+        self.look_at_owed(now);
         self.report(now);
     }
 
@@ -263,12 +270,15 @@ impl Driver {
                             supersedes: self.before,
                             past: past.cloned().collect(),
                             request,
+                            owed: self.owed.releases.clone(),
                         };
                         let (core, key) = (Arc::clone(&self.core), key.clone());
                         let member = member.incarnation;
                         self.tasks.spawn(async move {
-                            let answer = entry::claim(&core.around, &core.settings, claim).await;
-                            Done::Claimed { key, member, request, answer }
+                            let mut owed = Vec::new();
+                            let answer =
+                                entry::claim(&core.around, &core.settings, &claim, &mut owed).await;
+                            Done::Claimed { key, member, request, answer, owed }
                         });
                     }
                     LeaseAction::Window { action: WindowAction::Extend(extend), .. } => {
@@ -353,7 +363,9 @@ impl Driver {
             .filter(|_| joined)
             .filter_map(|held| held.machine.look_in_ms(now, &held.positions()))
             .min();
-        let soonest = stage.into_iter().chain(leases).chain(self.keeper.wait_ms(now)).min();
+        let owed = self.owed.wait_ms(now);
+        let soonest =
+            stage.into_iter().chain(leases).chain(self.keeper.wait_ms(now)).chain(owed).min();
         soonest.unwrap_or(LOOK_MS_MAX).clamp(1, LOOK_MS_MAX)
     }
 
@@ -394,15 +406,21 @@ impl Driver {
     /// In this order: generators, journal, store.
     async fn close(&mut self) -> Result<()> {
         let why = closed();
-        let releases = self.shut_all(&why);
+        let mut releases = self.shut_all(&why);
         let backs = self.core.close_stocks();
         // What is on its way may still move a mark, and cannot mint any more.
         while let Some(done) = self.tasks.join_next().await {
-            if let Ok(Done::Journal(written)) = done {
-                let now = self.now();
-                self.keeper.end(now, written);
+            match done {
+                Ok(Done::Journal(written)) => {
+                    let now = self.now();
+                    self.keeper.end(now, written);
+                }
+                Ok(Done::Claimed { owed, .. }) => self.owed.add(owed),
+                Ok(Done::Released(done)) => self.owed.done(&done),
+                _ => {}
             }
         }
+        releases.append(&mut self.owed.releases);
         for back in &backs {
             self.keeper.gives_back(&back.source, back.first);
         }

@@ -2,20 +2,15 @@
 
 use std::sync::Arc;
 
-use snowmint_core::Clock;
 use tokio::sync::oneshot;
 
 use super::super::lease::{Group, GroupKey, Held, LeaseKey, group_key, place};
 use super::super::settings::AfterCrash;
-use super::{Done, Driver, closed};
-use crate::error::{Error, ErrorKind, Result};
+use super::{Driver, closed};
+use crate::error::Result;
 use crate::machine::Pace;
 use crate::sources::{Make, SourceInner};
 use crate::spec::{Plan, SnowflakePlan};
-
-/// How often a worker number is offered to a store that does not answer.
-const RELEASE_TRIES: u32 = 10;
-const RELEASE_RETRY_MS: u64 = 500;
 
 impl Driver {
     pub(super) fn attach(&mut self, source: &Arc<SourceInner>, reply: oneshot::Sender<Result<()>>) {
@@ -118,26 +113,8 @@ impl Driver {
         for key in unused {
             let Some(mut held) = self.leases.remove(&key) else { continue };
             tracing::info!(pool = %key.pool, "no source needs this worker number any more");
-            for release in self.shut(&mut held, &closed()) {
-                let core = Arc::clone(&self.core);
-                self.tasks.spawn(async move {
-                    let around = &core.around;
-                    let mut answer = Ok(());
-                    for _ in 0..RELEASE_TRIES {
-                        let given = around.store.release(&release, around.clock.unix_ms());
-                        answer = around.call("release", given).await;
-                        match answer.as_ref().map_err(Error::kind) {
-                            Err(ErrorKind::Unavailable { .. }) => {
-                                around.timer.sleep_ms(RELEASE_RETRY_MS).await;
-                            }
-                            // Somebody has it already.
-                            Err(ErrorKind::Fenced { .. }) => return Done::Released(Ok(())),
-                            _ => break,
-                        }
-                    }
-                    Done::Released(answer)
-                });
-            }
+            let releases = self.shut(&mut held, &closed());
+            self.owed.add(releases);
         }
     }
 

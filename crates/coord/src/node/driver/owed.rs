@@ -1,0 +1,66 @@
+//! Slots that nothing mints from any more, and that the store has still to be told of.
+
+use std::sync::Arc;
+
+use snowmint_core::Clock;
+
+use super::super::entry;
+use super::{Done, Driver};
+use crate::lease::Release;
+use crate::machine::Now;
+
+/// How long to wait until a store that did not answer is told again.
+const RETRY_MS: u64 = 500;
+
+/// The releases that the store has not acknowledged. They are sent until it has, or until the node
+/// ends: a slot that is not given up stays held for as long as this node lives.
+#[derive(Debug, Default)]
+pub(super) struct Owed {
+    pub(super) releases: Vec<Release>,
+    busy: bool,
+    retry_at_ms: u64,
+}
+
+impl Owed {
+    pub(super) fn add(&mut self, releases: Vec<Release>) {
+        for release in releases {
+            if !self.releases.contains(&release) {
+                self.releases.push(release);
+            }
+        }
+    }
+
+    pub(super) fn done(&mut self, done: &[Release]) {
+        self.busy = false;
+        self.releases.retain(|release| !done.contains(release));
+    }
+
+    /// In how many milliseconds to look again.
+    pub(super) fn wait_ms(&self, now: Now) -> Option<u64> {
+        let waits = !self.busy && !self.releases.is_empty();
+        waits.then(|| self.retry_at_ms.saturating_sub(now.elapsed.get()))
+    }
+}
+
+impl Driver {
+    pub(super) fn look_at_owed(&mut self, now: Now) {
+        if self.owed.wait_ms(now) != Some(0) {
+            return;
+        }
+        self.owed.busy = true;
+        self.owed.retry_at_ms = now.elapsed.get().saturating_add(RETRY_MS);
+        let (core, releases) = (Arc::clone(&self.core), self.owed.releases.clone());
+        self.tasks.spawn(async move {
+            let mut done = Vec::new();
+            for release in releases {
+                let wall = core.around.clock.unix_ms();
+                if !entry::release_once(&core.around, &release, wall).await {
+                    // The others would wait for the same store.
+                    break;
+                }
+                done.push(release);
+            }
+            Done::Released(done)
+        });
+    }
+}
