@@ -67,7 +67,8 @@ impl Pace {
 /// Where the generators of a slot are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The end of everything taken.
+    /// The end of everything taken, or the time that the next ID would say if that is later because
+    /// a clock that went back is held.
     pub taken_until: UnixMillis,
     /// Whether the slot may be needed soon: not so for the clock values that do not serve.
     pub wanted: bool,

@@ -145,6 +145,10 @@ impl Held {
                 all.taken_until = all.taken_until.max(one.taken_until);
                 all.wanted |= one.wanted;
             }
+            // A held clock runs on while nothing is minted.
+            if let (Some(first), Some(held)) = (positions.first_mut(), minter.held_at()) {
+                first.taken_until = first.taken_until.max(held);
+            }
         }
         positions
     }

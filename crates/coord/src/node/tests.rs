@@ -401,3 +401,21 @@ async fn a_worker_number_that_no_source_needs_any_more_is_given_back() {
         assert!(node.readiness().ready, "{:?}", node.readiness());
     }
 }
+
+#[tokio::test]
+async fn a_window_follows_a_held_clock_while_nothing_is_minted() {
+    let world = World::new();
+    let after_crash = AfterCrash::Lead { max_ms: 600_000 };
+    let node = world.open_with(NodeSettings { after_crash, ..NodeSettings::default() }).await;
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let source = node.source("orders").await.unwrap();
+    let mut last = source.try_mint().unwrap();
+    world.clock.step_back_ms(400_000);
+    for _ in 0..5 {
+        let id = source.try_mint().unwrap();
+        assert!(id > last);
+        last = id;
+        // The held clock, at half speed, comes to lie further ahead than a window is long.
+        world.pass(100_000).await;
+    }
+}

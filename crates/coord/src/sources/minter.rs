@@ -205,6 +205,14 @@ impl Minter {
         }
     }
 
+    /// The time that the next ID would say, while a clock that went back is held.
+    pub(crate) fn held_at(&self) -> Option<UnixMillis> {
+        match self {
+            Self::Plain(generator) => generator.held_at(),
+            Self::Values(_) | Self::Ring(_) => None,
+        }
+    }
+
     fn wall(&self) -> UnixMillis {
         match self {
             Self::Plain(generator) => generator.clock().unix_ms(),

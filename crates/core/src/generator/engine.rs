@@ -174,6 +174,11 @@ impl<O: Observer> Engine<O> {
         Sight { now: reading.wall(), held: false }
     }
 
+    pub(super) fn held_at(&self, reading: Reading) -> Option<UnixMillis> {
+        let sight = self.sight(reading);
+        sight.held.then_some(sight.now)
+    }
+
     fn lead_max_ms(&self) -> u64 {
         match self.settings.rollback {
             Rollback::Hold { lead_max_ms } | Rollback::Borrow { lead_max_ms } => lead_max_ms,

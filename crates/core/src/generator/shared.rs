@@ -195,6 +195,12 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         self.engine.taken_until(self.state(next).next)
     }
 
+    /// While a clock that went back is held: the time that the next ID would say. It runs on, at half
+    /// speed, also while nothing is minted, and a window must reach it.
+    pub fn held_at(&self) -> Option<UnixMillis> {
+        self.engine.held_at(self.clock.read())
+    }
+
     /// The layout.
     pub const fn layout(&self) -> &Layout {
         self.engine.shape.layout()

@@ -6,8 +6,8 @@ use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release};
 use snowmint_coord::machine::{Pace, WindowMachine};
 use snowmint_coord::pool::{Choice, Ground, choose};
 use snowmint_coord::{
-    ClaimRequest, ErrorKind, Extend, Incarnation, Lease, Mark, Member, MemberInfo, Pool, Presence, Release,
-    Reuse, SlotRow, Term, Wish,
+    ClaimRequest, ErrorKind, Extend, Incarnation, Lease, Mark, Member, MemberInfo, Pool, Presence,
+    Release, Reuse, SlotRow, Term, Wish,
 };
 use snowmint_core::UnixMillis;
 use stateright::{Model, Property};

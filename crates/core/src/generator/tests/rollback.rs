@@ -114,6 +114,21 @@ fn hold_runs_at_half_speed_until_the_clock_has_caught_up() {
 }
 
 #[test]
+fn a_held_clock_says_where_it_is_until_it_is_caught_up_with() {
+    let clock = clock();
+    let ids = generator(LAYOUT, Settings::DEFAULT, &clock);
+    ids.try_mint().unwrap();
+    assert_eq!(ids.held_at(), None);
+    clock.step_back_ms(100);
+    ids.try_mint().unwrap();
+    assert_eq!(ids.held_at(), Some(START));
+    clock.advance_ms(100);
+    assert_eq!(ids.held_at(), Some(START.saturating_add(50)), "although nothing is minted");
+    clock.advance_ms(100);
+    assert_eq!(ids.held_at(), None);
+}
+
+#[test]
 fn hold_goes_on_while_the_wall_clock_stands_still() {
     let clock = clock();
     let ids = generator(NARROW, Settings::DEFAULT, &clock);
