@@ -234,7 +234,7 @@ impl LeaseMachine {
             (kind, retry) => {
                 // The same again to a full pool too: an earlier one that is still on its way must be
                 // no second claim when it arrives.
-                if !matches!(kind, ErrorKind::PoolFull { .. }) {
+                if !matches!(kind, ErrorKind::PoolFull(_)) {
                     wanting.request = self.requests.next();
                 }
                 match retry {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, PoolFull, Result};
 use crate::lease::{Extend, Extended, Lease, Mark, Term};
 
 const START: u64 = 1_000_000;
@@ -213,6 +213,19 @@ fn granted(mark: u64) -> Result<Vec<Granted>> {
     Ok(vec![Granted { lease: lease(mark), floor: UnixMillis::new(mark) }])
 }
 
+fn full() -> ErrorKind {
+    ErrorKind::PoolFull(PoolFull {
+        pool: "workers".into(),
+        groups: 1,
+        only: None,
+        held: 1,
+        marked_ahead: 0,
+        holders: Vec::new(),
+        usable_at: None,
+        usable_in_ms: None,
+    })
+}
+
 fn claim_of(actions: &[LeaseAction]) -> u64 {
     match actions {
         [LeaseAction::Claim { request }] => *request,
@@ -232,16 +245,20 @@ fn a_claim_is_repeated_under_its_number_until_its_outcome_is_known() {
     assert_same!(machine.on(at(START, 50), LeaseEvent::Look(&[])), []);
     let again = claim_of(&machine.on(at(START, 51), LeaseEvent::Look(&[])));
     assert_eq!(again, first);
-    // A refusal is an outcome: the next claim is another one.
-    machine.on(at(START, 52), fail(again, ErrorKind::Invalid { what: "pool".into() }));
+    // One that is still on its way must find the outcome of this one, should it arrive after it.
+    machine.on(at(START, 52), fail(again, full()));
+    let again = claim_of(&machine.on(at(START, 5_052), LeaseEvent::Look(&[])));
+    assert_eq!(again, first);
+    // Another refusal is an outcome: the next claim is another one.
+    machine.on(at(START, 5_052), fail(again, ErrorKind::Invalid { what: "pool".into() }));
     assert!(machine.claim_error().is_some());
-    assert_same!(machine.on(at(START, 5_051), LeaseEvent::Look(&[])), []);
-    let other = claim_of(&machine.on(at(START, 5_052), LeaseEvent::Look(&[])));
+    assert_same!(machine.on(at(START, 10_051), LeaseEvent::Look(&[])), []);
+    let other = claim_of(&machine.on(at(START, 10_052), LeaseEvent::Look(&[])));
     assert_ne!(other, first);
     let late = LeaseEvent::Claimed { request: first, answer: granted(START) };
-    assert_same!(machine.on(at(START, 5_053), late), [], "an answer to a settled claim");
+    assert_same!(machine.on(at(START, 10_053), late), [], "an answer to a settled claim");
     let event = LeaseEvent::Claimed { request: other, answer: granted(START) };
-    assert_same!(machine.on(at(START, 5_054), event), [LeaseAction::Granted]);
+    assert_same!(machine.on(at(START, 10_054), event), [LeaseAction::Granted]);
     assert_eq!(machine.windows().len(), 1);
     assert!(machine.claim_error().is_none());
 }

@@ -302,3 +302,85 @@ pub(super) async fn release_once(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::tests::{START, World};
+    use super::*;
+    use crate::lease::Term;
+    use crate::pool::Reuse;
+
+    /// A claim by somebody whose journal knows slot 0, which it has claimed again, and given up at once
+    /// because its mark lay ahead. The release is still on its way, and the claim is repeated.
+    #[tokio::test]
+    async fn a_lease_whose_release_is_on_its_way_is_not_minted_from() {
+        let world = World::new();
+        let (store, parts) = (world.handle(), world.parts());
+        let around = Surroundings::new(
+            Arc::clone(&store),
+            parts.timer,
+            parts.clock,
+            parts.observer,
+            tokio::runtime::Handle::current(),
+            1_000,
+            true,
+        );
+        let owner = String::from("shop-1");
+        let settings = NodeSettings { owner: owner.clone(), ..NodeSettings::default() };
+        let incarnation = Incarnation::new(1);
+        let member = Member { incarnation, owner, host: "here".into(), process: 1 };
+        store.join(&member, PresenceMachine::joining(10_000, START), START).await.unwrap();
+        let pool = Pool { name: "workers".into(), slots: 2, group: 1, reuse: Reuse::Recycle };
+        let known = JournalLease {
+            pool: pool.name.clone(),
+            slot: 0,
+            term: Term::new(7),
+            mark: Mark::from(START),
+            released: true,
+        };
+        let mut first = Claim {
+            pool,
+            member,
+            supersedes: None,
+            past: vec![known],
+            request: 5,
+            owed: Vec::new(),
+        };
+        let mut owed = Vec::new();
+        let granted = claim(&around, &settings, &first, &mut owed).await.unwrap();
+        let again = claim(&around, &settings, &first, &mut owed).await.unwrap();
+        assert_eq!(granted, again, "the repeated claim is answered in the same way");
+        assert!(owed.is_empty());
+        let lease = &granted[0].lease;
+        assert_eq!(lease.slot, 0);
+        first.owed.push(Release {
+            pool: lease.pool.clone(),
+            slot: lease.slot,
+            term: lease.term,
+            mark: lease.mark,
+        });
+        let other = claim(&around, &settings, &first, &mut owed).await.unwrap();
+        assert!(other[0].lease.slot != lease.slot || other[0].lease.term > lease.term, "{other:?}");
+        // The store has acknowledged the release meanwhile.
+        assert!(owed.is_empty());
+
+        // Without a journal it is the claim itself that is answered again.
+        let lease = &other[0].lease;
+        first.past.clear();
+        first.owed = vec![Release {
+            pool: lease.pool.clone(),
+            slot: lease.slot,
+            term: lease.term,
+            mark: lease.mark,
+        }];
+        let error = claim(&around, &settings, &first, &mut owed).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
+        assert!(release_once(&around, &first.owed[0], START).await);
+        assert!(release_once(&around, &first.owed[0], START).await, "twice is once");
+        first.owed.clear();
+        let after = claim(&around, &settings, &first, &mut owed).await.unwrap();
+        assert!(after[0].lease.slot != lease.slot || after[0].lease.term > lease.term, "{after:?}");
+    }
+}
