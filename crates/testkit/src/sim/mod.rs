@@ -34,6 +34,7 @@ mod planted;
 mod random;
 mod sources;
 mod time;
+mod trouble;
 mod truth;
 mod wall;
 mod world;

@@ -451,7 +451,7 @@ impl Model for Leases {
                 let row = state.rows.iter().find(|row: &&Row| row.slot == slot);
                 row.map_or(0, |row| row.mark.get())
             };
-            let minted = state.minted.iter().all(|(slot, tick, _)| tick + 1 <= mark(*slot));
+            let minted = state.minted.iter().all(|(slot, tick, _)| *tick < mark(*slot));
             let mut held = state.processes.iter().filter_map(|process| process.held);
             minted && held.all(|held| held.mark.get() <= mark(held.slot))
         };

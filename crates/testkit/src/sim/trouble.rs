@@ -1,0 +1,130 @@
+//! Everyday trouble: frozen processes, a store that dies, clocks that go wrong, weather, and
+//! definitions that are altered meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use snowmint_core::UnixMillis;
+
+use super::Profile;
+use super::machine::Machine;
+use super::sources::plain_layout;
+use super::wall::Mood;
+use super::world::World;
+
+const YEAR_MS: u64 = 31_556_952_000;
+
+impl World {
+    /// The process stands still, and its machine's clocks go on: SIGSTOP, suspend, a long pause.
+    pub(super) fn freeze(&mut self, index: usize) {
+        let machine = &self.machines[index];
+        if machine.awake().is_none() {
+            return;
+        }
+        machine.gate.shut();
+        // Sometimes longer than any lease.
+        let frozen_ms = self.chance.between(100, 120_000);
+        let (gate, time) = (machine.gate.clone(), self.time.clone());
+        let thaws_at = self.time.now_ms() + frozen_ms;
+        machine.thaws.store(thaws_at, Ordering::SeqCst);
+        let thaws = Arc::clone(&machine.thaws);
+        tokio::spawn(async move {
+            time.sleep_ms(frozen_ms).await;
+            // It may have been killed and frozen anew since.
+            if thaws.load(Ordering::SeqCst) == thaws_at {
+                gate.open();
+            }
+        });
+        self.count("freeze");
+    }
+
+    /// The store is gone for everybody, and comes back as it was.
+    pub(super) fn store_dies(&mut self) {
+        if !self.line.up.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let down_ms = self.chance.between(100, 60_000);
+        let (line, time) = (Arc::clone(&self.line), self.time.clone());
+        tokio::spawn(async move {
+            time.sleep_ms(down_ms).await;
+            line.up.store(true, Ordering::SeqCst);
+        });
+        self.count("the store dies");
+    }
+
+    pub(super) fn step_clock(&mut self, index: usize) {
+        let true_ms = self.true_ms();
+        let (wall_ms, mood) = match self.profile {
+            Profile::Network | Profile::Restores | Profile::Poisoned => {
+                let mood = match self.chance.below(4) {
+                    0 => Mood::Fast(self.chance.between(1, 5)),
+                    1 => Mood::Slow(self.chance.between(1, 5)),
+                    _ => Mood::Steady,
+                };
+                (true_ms + self.chance.below(4_001) - 2_000, mood)
+            }
+            Profile::Clocks => {
+                let wall_ms = match self.chance.below(8) {
+                    0 => true_ms,
+                    1 => true_ms - self.chance.below(10),
+                    2 => true_ms - self.chance.below(10_000),
+                    3 => true_ms - self.chance.below(86_400_000),
+                    4 => true_ms - self.chance.below(20 * YEAR_MS),
+                    5 => true_ms + self.chance.below(10_000),
+                    6 => true_ms + self.chance.below(3_600_000),
+                    _ => true_ms + self.chance.below(10 * YEAR_MS),
+                };
+                let mood = match self.chance.below(8) {
+                    0 => Mood::Fast(self.chance.between(1, 900)),
+                    1 => Mood::Slow(self.chance.between(1, 900)),
+                    2 => Mood::Frozen,
+                    3 => Mood::Oscillating(self.chance.between(1, 20_000)),
+                    _ => Mood::Steady,
+                };
+                (wall_ms, mood)
+            }
+        };
+        let machine = &mut self.machines[index];
+        machine.wall.mood = mood;
+        machine.clock.set(UnixMillis::new(wall_ms));
+        self.count(match mood {
+            Mood::Steady => "a clock steps",
+            Mood::Fast(_) | Mood::Slow(_) => "a clock drifts",
+            Mood::Frozen => "a clock freezes",
+            Mood::Oscillating(_) => "a clock oscillates",
+        });
+    }
+
+    pub(super) fn change_weather(&mut self, index: usize) {
+        let weather = &self.machines[index].weather;
+        let trouble = self.chance.pick(&[0, 0, 5, 30]).copied().unwrap();
+        weather.trouble_percent.store(trouble, Ordering::SeqCst);
+        let away = self.chance.percent(20);
+        weather.away.store(away, Ordering::SeqCst);
+        self.count(if away { "a partition" } else { "weather" });
+    }
+
+    /// Somebody changes a source's policy while everybody mints, and some do not hear of it.
+    pub(super) async fn alter(&mut self, index: usize) {
+        if self.profile == Profile::Poisoned {
+            return;
+        }
+        let which = usize::try_from(self.chance.below(2)).unwrap();
+        let name = self.sources[which].name;
+        let policy = self.chance.pick(self.room.policies()).copied().unwrap();
+        let burst = self.chance.below(5);
+        let layout = plain_layout(self.room);
+        let spec =
+            format!(r#"{{"layout":"{layout}","on_rollback":"{policy}","burst":"{burst}ms"}}"#);
+        let Some((node, _)) = self.machines[index].awake() else { return };
+        let node = node.clone();
+        let spec = snowmint_coord::SourceSpec::from_json(&spec).unwrap();
+        let altering = tokio::spawn(async move { drop(node.alter(name, &spec, None).await) });
+        while !altering.is_finished() {
+            self.pass(10).await;
+        }
+        let partitioned = |machine: &Machine| machine.weather.away.load(Ordering::SeqCst);
+        let some_are_away = self.machines.iter().any(partitioned);
+        self.count(if some_are_away { "altered under partition" } else { "altered" });
+    }
+}
