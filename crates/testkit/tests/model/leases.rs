@@ -227,7 +227,7 @@ impl Leases {
                 let rows: Vec<_> = state.rows.iter().map(Row::whole).collect();
                 let members = members(|other| other == member || others_live, self.lives);
                 let ground = Ground::default();
-                let chosen = choose(&claim, &rows, &members, ground, 0, UnixMillis::ZERO);
+                let chosen = choose(&claim, &rows, &members, ground, 0, UnixMillis::ZERO, 0);
                 let taken = match chosen {
                     Ok(Choice::Repeat(rows)) => rows,
                     Ok(Choice::Take { rows, .. }) => {
