@@ -360,15 +360,15 @@ async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {
     const CLAIMS: u64 = 1024;
     let slots = case
         .contend(|case, number| async move {
-            let claims: Vec<_> = (0..CLAIMS / TASKS)
-                .map(|claim| {
-                    let case = case.clone();
-                    tokio::spawn(async move {
-                        let member = case.member(&format!("owner-{number}-{claim}")).await;
-                        case.claim(&member, &pool(CLAIMS)).await.slot
-                    })
-                })
-                .collect();
+            let mut claims = Vec::new();
+            for claim in 0..CLAIMS / TASKS {
+                let case = case.clone();
+                // One after the other: what is tried is how claims meet.
+                let member = case.member(&format!("owner-{number}-{claim}")).await;
+                claims.push(tokio::spawn(
+                    async move { case.claim(&member, &pool(CLAIMS)).await.slot },
+                ));
+            }
             let mut slots = Vec::new();
             for claim in claims {
                 slots.push(claim.await.unwrap());
