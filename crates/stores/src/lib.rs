@@ -130,7 +130,14 @@ async fn open_sqlite(_path: &str, _namespace: &str) -> Result<Arc<dyn Store>> {
     Err(not_built_in("sqlite"))
 }
 
-#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "mysql", feature = "redis")))]
+#[cfg(not(all(
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "redis",
+    feature = "etcd",
+    feature = "zookeeper"
+)))]
 fn not_built_in(scheme: &str) -> Error {
     let what = format!("this program was built without feature `{scheme}`, which {scheme}: needs");
     Error::new(OPEN, snowmint_coord::ErrorKind::Unsupported { what })
