@@ -21,7 +21,9 @@ pub async fn run(running: &Running, claims: u64) -> f64 {
     let tasks: Vec<_> = members
         .iter()
         .cloned()
-        .map(|(store, member)| tokio::spawn(async move { claim(&store, &member, claims).await.slot }))
+        .map(|(store, member)| {
+            tokio::spawn(async move { claim(&store, &member, claims).await.slot })
+        })
         .collect();
     let mut slots = Vec::new();
     for task in tasks {

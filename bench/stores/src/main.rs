@@ -32,7 +32,10 @@ async fn main() {
     } else {
         Plan { rounds: 300, claims: 1024, first: 20, frozen_s: 10 }
     };
-    println!("| store | extend, us | bare statement, us | ratio | claim to first ID, ms | {} claims at once, s |", plan.claims);
+    println!(
+        "| store | extend, us | bare statement, us | ratio | claim to first ID, ms | {} claims at once, s |",
+        plan.claims
+    );
     println!("|---|---|---|---|---|---|");
     for place in Place::all() {
         if only.is_some_and(|only| only != place.name) {
