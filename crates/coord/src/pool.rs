@@ -1,5 +1,7 @@
 //! Pools of slots, and the one rule by which a claim chooses among them.
 
+mod check;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use snowmint_core::UnixMillis;
@@ -8,6 +10,7 @@ use crate::catalog::check_name;
 use crate::error::{ErrorKind, Holder, PoolFull};
 use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, Wish};
 use crate::member::{Incarnation, MemberInfo, Presence, not_joined};
+pub use check::check_claim;
 
 /// The slots of one worker width and reuse rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,42 +187,6 @@ pub fn choose(
         Reuse::Recycle => 0,
     };
     Ok(Choice::Take { rows: taken, next, forget: view.forget() })
-}
-
-/// Checks that a claim makes sense, whatever the pool's state.
-///
-/// # Errors
-/// `Invalid`, `TooMany`.
-pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
-    request.pool.check()?;
-    let refused = |what: String| Err(ErrorKind::Invalid { what });
-    if request.count == 0 {
-        return refused("a claim asks for at least one number, not 0".into());
-    }
-    if request.count > CLAIM_COUNT_MAX {
-        return Err(ErrorKind::TooMany {
-            what: format!("numbers of pool {}", request.pool.name),
-            wanted: request.count.into(),
-            limit: CLAIM_COUNT_MAX.into(),
-        });
-    }
-    if let Wish::Exactly(number) = request.wish {
-        let groups = request.pool.groups();
-        let pool = &request.pool.name;
-        if number >= groups {
-            return refused(format!(
-                "number {number} of pool {pool} is outside 0 to {}",
-                groups - 1
-            ));
-        }
-        if request.count > 1 {
-            return refused(format!("{} numbers were asked for as exactly one", request.count));
-        }
-        if request.pool.reuse == Reuse::Never {
-            return refused(format!("pool {pool} never reuses a number, so none can be named"));
-        }
-    }
-    Ok(())
 }
 
 /// The row of a slot after the claim.

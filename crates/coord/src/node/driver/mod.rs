@@ -2,6 +2,7 @@
 //! is a task of its own, bounded in time; the loop itself only decides.
 
 mod answers;
+mod closing;
 mod owed;
 mod supply;
 
@@ -170,18 +171,6 @@ impl Driver {
                 },
                 () = self.core.around.wake.notified() => {}
                 () = self.core.around.timer.sleep_ms(wait_ms) => {}
-            }
-        }
-    }
-
-    /// Answers everybody who asked to close, also while it was being done.
-    async fn answer_closers(&mut self, first: oneshot::Sender<Result<()>>, outcome: &Result<()>) {
-        // Whoever asked may have stopped waiting.
-        let _ = first.send(outcome.clone());
-        self.commands.close();
-        while let Some(command) = self.commands.recv().await {
-            if let Command::Close { reply } = command {
-                let _ = reply.send(outcome.clone());
             }
         }
     }
@@ -401,54 +390,6 @@ impl Driver {
         let readiness = Readiness { ready: reasons.is_empty(), reasons };
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) = readiness;
         *self.core.member.lock().unwrap_or_else(PoisonError::into_inner) = incarnation;
-    }
-
-    /// In this order: generators, journal, store.
-    async fn close(&mut self) -> Result<()> {
-        let why = closed();
-        let mut releases = self.shut_all(&why);
-        let backs = self.core.close_stocks();
-        // What is on its way may still move a mark, and cannot mint any more.
-        while let Some(done) = self.tasks.join_next().await {
-            match done {
-                Ok(Done::Journal(written)) => {
-                    let now = self.now();
-                    self.keeper.end(now, written);
-                }
-                Ok(Done::Claimed { owed, .. }) => self.owed.add(owed),
-                Ok(Done::Released(done)) => self.owed.done(&done),
-                _ => {}
-            }
-        }
-        releases.append(&mut self.owed.releases);
-        for back in &backs {
-            self.keeper.gives_back(&back.source, back.first);
-        }
-        let mut outcome = self.keeper.released(&*self.disk, &self.past).await;
-        let around = &self.core.around;
-        let wall = around.clock.unix_ms();
-        for back in backs {
-            // Refused when others have reserved since: then it is a gap.
-            let _ = around.call("give back", around.store.give_back(&back)).await;
-        }
-        let Stage::In { member, .. } = &self.stage else { return outcome };
-        let mut sent = JoinSet::new();
-        for release in releases {
-            let around = Arc::clone(around);
-            sent.spawn(async move {
-                around.call("release", around.store.release(&release, wall)).await
-            });
-        }
-        while let Some(answer) = sent.join_next().await {
-            let answer =
-                answer.unwrap_or_else(|error| Err(Error::internal("release", error.to_string())));
-            match answer.as_ref().map_err(Error::kind) {
-                Ok(()) | Err(ErrorKind::Fenced { .. }) => {}
-                Err(_) => outcome = outcome.and(answer),
-            }
-        }
-        let left = around.call("leave", around.store.leave(member.incarnation, wall)).await;
-        outcome.and(left)
     }
 }
 

@@ -1,0 +1,76 @@
+//! The end of a node: what was held goes back, and whoever asked is told.
+
+use std::sync::Arc;
+
+use snowmint_core::Clock;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::{Command, Done, Driver, Stage, closed};
+use crate::error::{Error, ErrorKind, Result};
+
+impl Driver {
+    /// Answers everybody who asked to close, also while it was being done.
+    pub(super) async fn answer_closers(
+        &mut self,
+        first: oneshot::Sender<Result<()>>,
+        outcome: &Result<()>,
+    ) {
+        // Whoever asked may have stopped waiting.
+        let _ = first.send(outcome.clone());
+        self.commands.close();
+        while let Some(command) = self.commands.recv().await {
+            if let Command::Close { reply } = command {
+                let _ = reply.send(outcome.clone());
+            }
+        }
+    }
+
+    /// In this order: generators, journal, store.
+    pub(super) async fn close(&mut self) -> Result<()> {
+        let why = closed();
+        let mut releases = self.shut_all(&why);
+        let backs = self.core.close_stocks();
+        // What is on its way may still move a mark, and cannot mint any more.
+        while let Some(done) = self.tasks.join_next().await {
+            match done {
+                Ok(Done::Journal(written)) => {
+                    let now = self.now();
+                    self.keeper.end(now, written);
+                }
+                Ok(Done::Claimed { owed, .. }) => self.owed.add(owed),
+                Ok(Done::Released(done)) => self.owed.done(&done),
+                _ => {}
+            }
+        }
+        releases.append(&mut self.owed.releases);
+        for back in &backs {
+            self.keeper.gives_back(&back.source, back.first);
+        }
+        let mut outcome = self.keeper.released(&*self.disk, &self.past).await;
+        let around = &self.core.around;
+        let wall = around.clock.unix_ms();
+        for back in backs {
+            // Refused when others have reserved since: then it is a gap.
+            let _ = around.call("give back", around.store.give_back(&back)).await;
+        }
+        let Stage::In { member, .. } = &self.stage else { return outcome };
+        let mut sent = JoinSet::new();
+        for release in releases {
+            let around = Arc::clone(around);
+            sent.spawn(async move {
+                around.call("release", around.store.release(&release, wall)).await
+            });
+        }
+        while let Some(answer) = sent.join_next().await {
+            let answer =
+                answer.unwrap_or_else(|error| Err(Error::internal("release", error.to_string())));
+            match answer.as_ref().map_err(Error::kind) {
+                Ok(()) | Err(ErrorKind::Fenced { .. }) => {}
+                Err(_) => outcome = outcome.and(answer),
+            }
+        }
+        let left = around.call("leave", around.store.leave(member.incarnation, wall)).await;
+        outcome.and(left)
+    }
+}

@@ -1,0 +1,41 @@
+//! Whether a claim makes sense, before anything is looked at.
+
+use super::{CLAIM_COUNT_MAX, Reuse};
+use crate::error::ErrorKind;
+use crate::lease::{ClaimRequest, Wish};
+
+/// Checks that a claim makes sense, whatever the pool's state.
+///
+/// # Errors
+/// `Invalid`, `TooMany`.
+pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
+    request.pool.check()?;
+    let refused = |what: String| Err(ErrorKind::Invalid { what });
+    if request.count == 0 {
+        return refused("a claim asks for at least one number, not 0".into());
+    }
+    if request.count > CLAIM_COUNT_MAX {
+        return Err(ErrorKind::TooMany {
+            what: format!("numbers of pool {}", request.pool.name),
+            wanted: request.count.into(),
+            limit: CLAIM_COUNT_MAX.into(),
+        });
+    }
+    if let Wish::Exactly(number) = request.wish {
+        let groups = request.pool.groups();
+        let pool = &request.pool.name;
+        if number >= groups {
+            return refused(format!(
+                "number {number} of pool {pool} is outside 0 to {}",
+                groups - 1
+            ));
+        }
+        if request.count > 1 {
+            return refused(format!("{} numbers were asked for as exactly one", request.count));
+        }
+        if request.pool.reuse == Reuse::Never {
+            return refused(format!("pool {pool} never reuses a number, so none can be named"));
+        }
+    }
+    Ok(())
+}
