@@ -7,23 +7,22 @@ mod etcd;
 mod mysql;
 mod postgres;
 mod redis;
+mod server;
 mod zookeeper;
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use snowmint_coord::{BootTimer, Timer, random};
+use snowmint_coord::random;
 
 pub use etcd::Etcd;
 pub use mysql::Mysql;
 pub use postgres::Postgres;
 pub use redis::{Redis, RedisCluster};
+pub use server::Server;
 pub use zookeeper::Zookeeper;
-
-/// How long a server may take to answer: these machines are noisy.
-const READY_WITHIN_MS: u64 = 60_000;
 
 /// A folder that is removed with its contents.
 #[derive(Debug)]
@@ -49,44 +48,6 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A running server, ended with `signal` and waited for when dropped.
-#[derive(Debug)]
-struct Running {
-    child: Child,
-    signal: &'static str,
-}
-
-impl Running {
-    fn start(command: &mut Command, signal: &'static str, log: &Path) -> Self {
-        let log = std::fs::File::create(log).unwrap();
-        let errors = log.try_clone().unwrap();
-        let child = command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn();
-        let child = child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
-        Self { child, signal }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let pid = self.child.id().to_string();
-        let _ = Command::new("kill").args(["-s", self.signal, &pid]).status();
-        let _ = self.child.wait();
-    }
-}
-
-/// Waits until `ready` answers yes.
-fn wait_for(what: &str, log: &Path, mut ready: impl FnMut() -> bool) {
-    let begun = BootTimer.elapsed();
-    while !ready() {
-        let waited = BootTimer.elapsed().since(begun);
-        if waited > READY_WITHIN_MS {
-            let log = std::fs::read_to_string(log).unwrap_or_default();
-            panic!("{what} did not answer within {READY_WITHIN_MS} ms; it says:\n{log}");
-        }
-        pause();
     }
 }
 

@@ -3,16 +3,12 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{Folder, Running, done, free_port, is_root, succeeds, wait_for};
+use super::server::{Recipe, Server};
+use super::{Folder, done, is_root, succeeds};
 
 /// A PostgreSQL server; gone when dropped.
 #[derive(Debug)]
-pub struct Postgres {
-    // In this order: the server goes before its folder.
-    _running: Running,
-    _folder: Folder,
-    port: u16,
-}
+pub struct Postgres(Server);
 
 impl Postgres {
     /// Starts one, with `settings` such as `fsync=off`.
@@ -23,8 +19,7 @@ impl Postgres {
     pub fn start(settings: &[&str]) -> Self {
         let user = is_root().then_some("postgres");
         let folder = Folder::new(user);
-        let (data, log) = (folder.join("data"), folder.join("log"));
-        done(as_user(user, "initdb").arg("-D").arg(&data).args([
+        done(as_user(user, "initdb").arg("-D").arg(folder.join("data")).args([
             "-U",
             "postgres",
             "-A",
@@ -33,25 +28,40 @@ impl Postgres {
             "UTF8",
             "--no-locale",
         ]));
-        let port = free_port();
-        let mut command = as_user(user, "postgres");
-        command.arg("-D").arg(&data).arg("-k").arg(&folder.0);
-        command.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-c", "max_connections=400"]);
-        for setting in settings {
-            command.args(["-c", setting]);
-        }
-        let running = Running::start(&mut command, "INT", &log);
-        wait_for("PostgreSQL", &log, || {
+        let settings: Vec<_> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let command = move |folder: &Folder, port: u16| {
+            let mut command = as_user(user, "postgres");
+            command.arg("-D").arg(folder.join("data")).arg("-k").arg(folder.join(""));
+            command.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-c", "max_connections=400"]);
+            for setting in &settings {
+                command.args(["-c", setting]);
+            }
+            command
+        };
+        let answers = |port: u16| {
             let mut probe = Command::new(program("pg_isready"));
             succeeds(probe.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]))
-        });
-        Self { _running: running, _folder: folder, port }
+        };
+        let recipe = Recipe {
+            name: "PostgreSQL",
+            url: ("postgres://postgres@127.0.0.1:", "/postgres"),
+            ends_with: "INT",
+            command: Box::new(command),
+            answers,
+        };
+        Self(Server::new(recipe, folder))
     }
 
     /// The URL of its database.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+        self.0.url()
+    }
+}
+
+impl From<Postgres> for Server {
+    fn from(postgres: Postgres) -> Self {
+        postgres.0
     }
 }
 

@@ -2,17 +2,12 @@
 
 use std::process::Command;
 
-use super::{Folder, Running, done, free_port, succeeds, wait_for};
+use super::server::{Recipe, Server};
+use super::{Folder, done, free_port, pause, succeeds};
 
 /// A Redis server that keeps what it acknowledges, unless told otherwise; gone when dropped.
 #[derive(Debug)]
-pub struct Redis {
-    // In this order: the server goes before its folder.
-    running: Option<Running>,
-    folder: Folder,
-    settings: Vec<String>,
-    port: u16,
-}
+pub struct Redis(Server);
 
 impl Redis {
     /// Starts one, with settings such as `["--appendfsync", "everysec"]`.
@@ -21,33 +16,45 @@ impl Redis {
     /// When there is none on this machine, or it does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        let mut server =
-            Self { running: None, folder: Folder::new(None), settings, port: free_port() };
-        server.restart();
-        server
+        let settings: Vec<_> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let folder = Folder::new(None);
+        std::fs::create_dir(folder.join("data")).unwrap();
+        let command = move |folder: &Folder, port: u16| {
+            let mut command = Command::new("redis-server");
+            command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
+            command.arg("--dir").arg(folder.join("data"));
+            command.args(["--appendonly", "yes", "--appendfsync", "always"]).args(&settings);
+            command
+        };
+        let recipe = Recipe {
+            name: "Redis",
+            url: ("redis://127.0.0.1:", "/0"),
+            ends_with: "TERM",
+            command: Box::new(command),
+            answers: |port| succeeds(client(port).arg("PING")),
+        };
+        Self(Server::new(recipe, folder))
     }
 
-    /// Ends it in peace if it runs, and starts it on the same files.
+    /// Ends it in peace, and starts it on the same files.
     ///
     /// # Panics
     /// When it does not start.
     pub fn restart(&mut self) {
-        self.running = None;
-        let log = self.folder.join("log");
-        let port = self.port.to_string();
-        let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--dir"]);
-        command.arg(&self.folder.0);
-        command.args(["--appendonly", "yes", "--appendfsync", "always"]).args(&self.settings);
-        self.running = Some(Running::start(&mut command, "TERM", &log));
-        wait_for("Redis", &log, || succeeds(client(self.port).arg("PING")));
+        self.0.stop();
+        self.0.start();
     }
 
     /// The URL of its first database.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
+        self.0.url()
+    }
+}
+
+impl From<Redis> for Server {
+    fn from(redis: Redis) -> Self {
+        redis.0
     }
 }
 
@@ -71,16 +78,23 @@ impl RedisCluster {
                 Redis::start(&["--cluster-enabled", "yes", "--cluster-port", &bus])
             })
             .collect();
-        let places = servers.iter().map(|server| format!("127.0.0.1:{}", server.port));
+        let places = servers.iter().map(|server| format!("127.0.0.1:{}", server.0.port()));
         let mut create = Command::new("redis-cli");
         create.args(["--cluster", "create"]).args(places).arg("--cluster-yes");
         done(&mut create);
+        // Each of them says so for itself, some time after it was told.
         for server in &servers {
-            let log = server.folder.join("log");
-            wait_for("the cluster", &log, || {
-                let output = client(server.port).args(["CLUSTER", "INFO"]).output().unwrap();
+            let agrees = || {
+                let output = client(server.0.port()).args(["CLUSTER", "INFO"]).output().unwrap();
                 String::from_utf8_lossy(&output.stdout).contains("cluster_state:ok")
-            });
+            };
+            assert!(
+                (0..600).any(|_| agrees() || {
+                    pause();
+                    false
+                }),
+                "no cluster came to be"
+            );
         }
         Self { servers }
     }
@@ -89,7 +103,7 @@ impl RedisCluster {
     #[must_use]
     pub fn url(&self) -> String {
         let places: Vec<String> =
-            self.servers.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
+            self.servers.iter().map(|server| format!("127.0.0.1:{}", server.0.port())).collect();
         format!("redis-cluster://{}", places.join(","))
     }
 }

@@ -12,7 +12,8 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 
 use super::planted::{self, Bug};
-use super::truth::{Party, Right, Truth};
+use super::truth::Truth;
+use crate::history::{Party, Right};
 
 /// The store as one party enters it.
 #[derive(Debug)]

@@ -5,13 +5,12 @@ use std::sync::atomic::Ordering;
 use snowmint_coord::{AfterCrash, Values};
 use snowmint_core::UnixMillis;
 
-use super::history::Mint;
 use super::machine::Process;
 use super::ordeal::POISON_MS;
-use super::truth::Violation;
 use super::wall::Mood;
-use super::world::{Checked, World};
+use super::world::World;
 use super::{Profile, RESUME_MS};
+use crate::history::{Checked, Mint, Violation};
 
 impl World {
     /// Whoever runs must mint again, by itself where clocks and store were sane.

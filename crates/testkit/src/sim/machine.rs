@@ -15,8 +15,8 @@ use super::network::Weather;
 use super::planted::Bug;
 use super::random::Chance;
 use super::time::{Gate, ProcessTimer, TrueTime};
-use super::truth::Party;
 use super::wall::Wall;
+use crate::history::Party;
 
 const DATA_DIR: &str = "/data";
 

@@ -26,7 +26,6 @@
 mod disk;
 mod door;
 mod heal;
-mod history;
 mod machine;
 mod network;
 mod ordeal;
@@ -41,8 +40,8 @@ mod world;
 
 use std::collections::BTreeMap;
 
+pub use crate::history::Violation;
 pub use planted::Bug;
-pub use truth::Violation;
 use world::World;
 
 /// 2026-06-01T00:00:00Z.

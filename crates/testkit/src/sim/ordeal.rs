@@ -10,8 +10,8 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 
 use super::Profile;
-use super::truth::{Party, Right, Violation};
-use super::world::{Checked, World, settle};
+use super::world::{World, settle};
+use crate::history::{Checked, Party, Right, Violation};
 
 /// How far marks are pushed ahead.
 pub(super) const POISON_MS: u64 = 300_000;

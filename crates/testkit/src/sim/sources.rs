@@ -5,7 +5,7 @@ use snowmint_coord::spec::Plan;
 use snowmint_core::Layout;
 use snowmint_core::layout::Field;
 
-use super::truth::Right;
+use crate::history::Right;
 
 /// A source of the run.
 #[derive(Clone, Debug)]

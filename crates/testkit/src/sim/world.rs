@@ -7,17 +7,15 @@ use snowmint_coord::{MemoryBackup, MemoryClock, MemoryStore, Node, NodeSettings,
 use snowmint_core::UnixMillis;
 
 use super::door::Door;
-use super::history::{History, Mint};
 use super::machine::{Machine, Process};
 use super::network::{Faulty, Line};
 use super::planted::Bug;
 use super::random::Chance;
 use super::sources::{Room, SimSource};
 use super::time::TrueTime;
-use super::truth::{Party, Truth, Violation};
+use super::truth::Truth;
 use super::{Outcome, Profile, START_MS};
-
-pub(super) type Checked = Result<(), Violation>;
+use crate::history::{Checked, History, Mint, Party, Violation};
 
 pub(super) struct World {
     pub(super) profile: Profile,

@@ -1,0 +1,244 @@
+//! Who was promised what, and what they made of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{Checked, Violation};
+
+/// Who has a window: a machine, and which life of it. With a journal, one life goes on from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Party {
+    /// The machine.
+    pub machine: usize,
+    /// The life; always the same where a journal connects them.
+    pub life: u32,
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "machine {} (life {})", self.machine, self.life)
+    }
+}
+
+/// A right to mint: a slot of a pool, or the numbers of a source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Right {
+    /// The pool, and the slot.
+    Slot(String, u64),
+    /// The source.
+    Numbers(String),
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slot(pool, slot) => write!(f, "slot {slot} of pool {pool}"),
+            Self::Numbers(source) => write!(f, "the numbers of {source}"),
+        }
+    }
+}
+
+/// All promises of a run. Bounds are Unix milliseconds for slots, and numbers for segments; the upper
+/// one is excluded.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    rights: BTreeMap<Right, Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Disjoint, as long as nobody is promised what another has.
+    windows: Vec<(u64, u64, Party)>,
+    /// The end of everything minted.
+    minted_end: u64,
+    /// The highest mark there ever was.
+    mark_max: u64,
+    /// For each machine, its newest life that minted, and the end of what those before it minted.
+    lives: BTreeMap<usize, (u32, u64)>,
+    /// The end of what each machine minted.
+    minted_by: BTreeMap<usize, u64>,
+}
+
+impl Known {
+    fn overlap(&self, (from, to, party): (u64, u64, Party)) -> Option<(u64, u64, Party)> {
+        let other = |(begin, end, whose): &(u64, u64, Party)| {
+            *whose != party && from.max(*begin) < to.min(*end)
+        };
+        self.windows.iter().copied().find(other)
+    }
+}
+
+fn promised_twice(
+    right: &Right,
+    (from, to, party): (u64, u64, Party),
+    (begin, end, whose): (u64, u64, Party),
+) -> Violation {
+    Violation(format!(
+        "{right}: {from} to {to} was promised to {party}, and {begin} to {end} to {whose}"
+    ))
+}
+
+impl Ledger {
+    fn known(&mut self, right: &Right) -> &mut Known {
+        self.rights.entry(right.clone()).or_default()
+    }
+
+    /// The store acknowledged `[from, to)` to `party`.
+    ///
+    /// # Errors
+    /// Somebody else has some of it. That says nothing where promises are not written down in the
+    /// order in which they were made: ask [`disjoint`](Self::disjoint) at the end.
+    pub fn granted(&mut self, right: &Right, from: u64, to: u64, party: Party) -> Checked {
+        if from >= to {
+            return Ok(());
+        }
+        let known = self.known(right);
+        let other = known.overlap((from, to, party));
+        known.mark_max = known.mark_max.max(to);
+        let touches = |(begin, end, whose): &&mut (u64, u64, Party)| {
+            *whose == party && *begin <= to && *end >= from
+        };
+        match known.windows.iter_mut().find(touches) {
+            Some((begin, end, _)) => (*begin, *end) = ((*begin).min(from), (*end).max(to)),
+            None => known.windows.push((from, to, party)),
+        }
+        other.map_or(Ok(()), |other| Err(promised_twice(right, (from, to, party), other)))
+    }
+
+    /// A mark is there now: what lies above it is nobody's.
+    ///
+    /// # Errors
+    /// It lies below something minted.
+    pub fn mark_is(&mut self, right: &Right, mark: u64) -> Checked {
+        let known = self.known(right);
+        for window in &mut known.windows {
+            window.1 = window.1.min(mark);
+        }
+        known.windows.retain(|(begin, end, _)| begin < end);
+        known.mark_max = known.mark_max.max(mark);
+        let minted_end = known.minted_end;
+        if minted_end > mark {
+            return Err(Violation(format!(
+                "the mark of {right} fell to {mark}, below what was minted up to {minted_end}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// From now on `party` mints nothing at or above `mark`, unless it is promised to it again.
+    pub fn given_up(&mut self, right: &Right, mark: u64, party: Party) {
+        let known = self.known(right);
+        for (_, end, whose) in &mut known.windows {
+            if *whose == party {
+                *end = mark.min(*end);
+            }
+        }
+        known.windows.retain(|(begin, end, _)| begin < end);
+    }
+
+    /// `[from, to)` was minted by `party`, in its machine's life `life`.
+    ///
+    /// # Errors
+    /// It lies outside every window that the party has, or below what the machine minted from the slot
+    /// in an earlier life.
+    pub fn minted(
+        &mut self,
+        right: &Right,
+        from: u64,
+        to: u64,
+        party: Party,
+        life: u32,
+    ) -> Checked {
+        let known = self.known(right);
+        let earlier = known.minted_by.get(&party.machine).copied().unwrap_or(0);
+        let (newest, floor) = known.lives.entry(party.machine).or_insert((life, 0));
+        if *newest < life && matches!(right, Right::Slot(..)) {
+            (*newest, *floor) = (life, earlier);
+        }
+        let floor = *floor;
+        known.minted_end = known.minted_end.max(to);
+        known.minted_by.insert(party.machine, earlier.max(to));
+        let inside = known
+            .windows
+            .iter()
+            .any(|(begin, end, whose)| *whose == party && *begin <= from && to <= *end);
+        if !inside {
+            return Err(Violation(format!(
+                "{party} minted {from} to {to} from {right}, outside every window that it had"
+            )));
+        }
+        if from < floor {
+            return Err(Violation(format!(
+                "{party} minted {from} from {right} in its life {life}, and up to {floor} before"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether nobody was promised what another has.
+    ///
+    /// # Errors
+    /// Somebody was.
+    pub fn disjoint(&self) -> Checked {
+        for (right, known) in &self.rights {
+            for window in &known.windows {
+                if let Some(other) = known.overlap(*window) {
+                    return Err(promised_twice(right, *window, other));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every right that there is, with the end of what was minted from it and the highest mark that it
+    /// ever had.
+    pub fn ends(&self) -> impl Iterator<Item = (&Right, u64, u64)> {
+        self.rights.iter().map(|(right, known)| (right, known.minted_end, known.mark_max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Party = Party { machine: 0, life: 0 };
+    const B: Party = Party { machine: 1, life: 0 };
+
+    fn right() -> Right {
+        Right::Slot("workers".into(), 3)
+    }
+
+    #[test]
+    fn what_is_minted_outside_a_window_is_found() {
+        let mut ledger = Ledger::default();
+        assert!(ledger.minted(&right(), 10, 11, A, 1).is_err(), "before any window");
+        ledger.granted(&right(), 10, 20, A).unwrap();
+        ledger.granted(&right(), 20, 30, A).unwrap();
+        ledger.minted(&right(), 10, 30, A, 1).unwrap();
+        assert!(ledger.minted(&right(), 29, 31, A, 1).is_err(), "across the end");
+        assert!(ledger.minted(&right(), 12, 13, B, 1).is_err(), "another's window");
+        assert!(ledger.minted(&right(), 12, 13, A, 2).is_err(), "below an earlier life");
+        ledger.given_up(&right(), 15, A);
+        assert!(ledger.minted(&right(), 15, 16, A, 1).is_err(), "given up");
+    }
+
+    #[test]
+    fn what_is_promised_twice_is_found() {
+        let mut ledger = Ledger::default();
+        ledger.granted(&right(), 10, 20, A).unwrap();
+        assert!(ledger.granted(&right(), 19, 30, B).is_err());
+        assert!(ledger.disjoint().is_err());
+        ledger.given_up(&right(), 19, A);
+        ledger.disjoint().unwrap();
+    }
+
+    #[test]
+    fn a_mark_below_what_was_minted_is_found() {
+        let mut ledger = Ledger::default();
+        ledger.granted(&right(), 10, 20, A).unwrap();
+        ledger.minted(&right(), 10, 18, A, 1).unwrap();
+        ledger.mark_is(&right(), 18).unwrap();
+        assert_eq!(ledger.ends().collect::<Vec<_>>(), [(&right(), 18, 20)]);
+        assert!(ledger.mark_is(&right(), 17).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! What was minted, by whom, and whether that is as promised: the one checker of everything that is
+//! simulated, and of everything that is done to real processes and servers.
+
+mod ledger;
+
+use std::collections::HashMap;
+use std::fmt;
+
+pub use ledger::{Ledger, Party, Right};
+
+/// A promise that was broken. Says how, and where it can, how to replay the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Whether a promise was kept.
+pub type Checked = Result<(), Violation>;
+
+/// Who minted an ID: which node, in which of its lives, when in true time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mint {
+    /// Which node.
+    pub node: usize,
+    /// Which of its lives.
+    pub life: u32,
+    /// When, in milliseconds since the run began.
+    pub at_ms: u64,
+}
+
+impl fmt::Display for Mint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {} in life {} at {} ms", self.node, self.life, self.at_ms)
+    }
+}
+
+/// All IDs of a run.
+#[derive(Debug, Default)]
+pub struct History {
+    minted: HashMap<(usize, u64), Mint>,
+    /// The last ID of each source, node, life and worker.
+    last: HashMap<(usize, usize, u32, u64), u64>,
+    /// Of all IDs and their mints, in their order: two runs of one seed must agree.
+    digest: u64,
+}
+
+impl History {
+    /// An ID of a source. `worker` is given where the IDs of one worker must increase.
+    ///
+    /// # Errors
+    /// It was minted before, or is lower than one that was.
+    pub fn add(&mut self, source: usize, id: u64, by: Mint, worker: Option<u64>) -> Checked {
+        for word in [source as u64, id, by.node as u64, u64::from(by.life), by.at_ms] {
+            self.digest = (self.digest ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+        }
+        if let Some(before) = self.minted.insert((source, id), by) {
+            let what = format!("source {source}: {id} was minted by {before}, and by {by}");
+            return Err(Violation(what));
+        }
+        if let Some(worker) = worker {
+            let last = self.last.insert((source, by.node, by.life, worker), id);
+            if let Some(last) = last.filter(|last| *last > id) {
+                let what = format!("source {source}: {id} by {by} came after {last}");
+                return Err(Violation(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many IDs there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.minted.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.minted.is_empty()
+    }
+
+    /// Of all IDs and their mints, in their order.
+    #[must_use]
+    pub const fn digest(&self) -> u64 {
+        self.digest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_comes_twice_or_too_low_is_found() {
+        let by = |node, life| Mint { node, life, at_ms: 0 };
+        let mut history = History::default();
+        history.add(0, 5, by(0, 1), Some(1)).unwrap();
+        history.add(0, 7, by(0, 1), Some(1)).unwrap();
+        history.add(1, 7, by(1, 1), Some(1)).unwrap();
+        assert!(history.add(0, 7, by(1, 1), None).is_err(), "twice");
+        assert!(history.add(0, 6, by(0, 1), Some(1)).is_err(), "too low");
+        history.add(0, 4, by(0, 2), Some(1)).unwrap();
+        history.add(0, 3, by(0, 1), None).unwrap();
+    }
+}

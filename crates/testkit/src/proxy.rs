@@ -1,0 +1,274 @@
+//! A network that fails: a proxy on a loopback port, before a real server.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use snowmint_coord::{BootTimer, Timer as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Requests.
+    ToServer,
+    /// Answers.
+    ToClient,
+}
+
+/// What is wrong with the network now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weather {
+    to_server_held: bool,
+    to_client_held: bool,
+    delay_ms: u64,
+    refuses: bool,
+    /// How often all connections have been cut.
+    cuts: u64,
+}
+
+impl Weather {
+    const fn held(self, way: Way) -> bool {
+        match way {
+            Way::ToServer => self.to_server_held,
+            Way::ToClient => self.to_client_held,
+        }
+    }
+}
+
+/// A TCP proxy for one server; gone with its connections when dropped.
+///
+/// What is held is not lost: it arrives, late, when the network [heals](Self::heal).
+pub struct Proxy {
+    address: SocketAddr,
+    weather: watch::Sender<Weather>,
+    // Dropped last: its tasks end with it.
+    _runtime: Runtime,
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy")
+            .field("address", &self.address)
+            .field("weather", &*self.weather.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Proxy {
+    /// Starts one before the server on this loopback port.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    #[must_use]
+    pub fn start(server_port: u16) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (weather, seen) = watch::channel(Weather::default());
+        runtime.spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(connection(client, server_port, seen.clone()));
+            }
+        });
+        Self { address, weather, _runtime: runtime }
+    }
+
+    /// The loopback port that it listens on.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Closes every connection. New ones are taken.
+    pub fn cut(&self) {
+        self.weather.send_modify(|weather| weather.cuts += 1);
+    }
+
+    /// Closes every connection, and each new one at once, until it heals.
+    pub fn refuse(&self) {
+        self.weather
+            .send_modify(|weather| (weather.cuts, weather.refuses) = (weather.cuts + 1, true));
+    }
+
+    /// Holds back everything that goes this way, on every connection, until it heals.
+    pub fn hold(&self, way: Way) {
+        self.weather.send_modify(|weather| match way {
+            Way::ToServer => weather.to_server_held = true,
+            Way::ToClient => weather.to_client_held = true,
+        });
+    }
+
+    /// Everything takes so many milliseconds longer, until it heals.
+    pub fn delay(&self, ms: u64) {
+        self.weather.send_modify(|weather| weather.delay_ms = ms);
+    }
+
+    /// Nothing is wrong any more; what was held is delivered.
+    pub fn heal(&self) {
+        self.weather.send_modify(|weather| {
+            *weather = Weather { cuts: weather.cuts, ..Weather::default() };
+        });
+    }
+}
+
+async fn connection(client: TcpStream, server_port: u16, mut weather: watch::Receiver<Weather>) {
+    let begun = *weather.borrow_and_update();
+    if begun.refuses {
+        return;
+    }
+    let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)).await else { return };
+    for stream in [&client, &server] {
+        // Without it, each step would take as long as the other side's delayed acknowledgement.
+        let _ = stream.set_nodelay(true);
+    }
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let requests = pump(from_client, to_server, Way::ToServer, weather.clone());
+    let answers = pump(from_server, to_client, Way::ToClient, weather.clone());
+    tokio::select! {
+        _ = async { tokio::join!(requests, answers) } => {}
+        // An error says that the proxy is gone.
+        _ = weather.wait_for(|now| now.cuts != begun.cuts) => {}
+    }
+}
+
+/// Carries bytes one way until the sender ends or the receiver is gone.
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    way: Way,
+    mut weather: watch::Receiver<Weather>,
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let delay_ms = weather.borrow().delay_ms;
+        if delay_ms > 0 {
+            BootTimer.sleep_ms(delay_ms).await;
+        }
+        if weather.wait_for(|now| !now.held(way)).await.is_err() {
+            return;
+        }
+        if to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+    // That nothing more comes is held too.
+    if weather.wait_for(|now| !now.held(way)).await.is_ok() {
+        let _ = to.shutdown().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Read, Write};
+    use std::net;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Long enough for anything that can arrive, and short enough to wait for what cannot.
+    const SOON: Duration = Duration::from_millis(300);
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// A server that answers each byte with the next higher one.
+    fn server() -> u16 {
+        let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                std::thread::spawn(move || {
+                    let mut byte = [0];
+                    while stream.read_exact(&mut byte).is_ok() {
+                        byte[0] += 1;
+                        if stream.write_all(&byte).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        port
+    }
+
+    struct Client(net::TcpStream);
+
+    impl Client {
+        fn new(proxy: &Proxy) -> Self {
+            Self(net::TcpStream::connect(proxy.address).unwrap())
+        }
+
+        fn send(&mut self, byte: u8) {
+            self.0.write_all(&[byte]).unwrap();
+        }
+
+        /// The next byte; none when it does not come.
+        fn receive(&mut self, within: Duration) -> Option<u8> {
+            self.0.set_read_timeout(Some(within)).unwrap();
+            let mut byte = [0];
+            match self.0.read(&mut byte) {
+                Ok(1) => Some(byte[0]),
+                Ok(_) => panic!("closed"),
+                Err(error) => {
+                    assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
+                    None
+                }
+            }
+        }
+
+        fn is_closed(&mut self) -> bool {
+            self.0.set_read_timeout(Some(PATIENCE)).unwrap();
+            matches!(self.0.read(&mut [0]), Ok(0) | Err(_))
+        }
+    }
+
+    #[test]
+    fn what_is_held_arrives_when_the_network_heals() {
+        for ways in [&[Way::ToServer][..], &[Way::ToClient], &[Way::ToServer, Way::ToClient]] {
+            let proxy = Proxy::start(server());
+            let mut client = Client::new(&proxy);
+            client.send(1);
+            assert_eq!(client.receive(PATIENCE), Some(2));
+            ways.iter().for_each(|way| proxy.hold(*way));
+            client.send(3);
+            assert_eq!(client.receive(SOON), None, "{ways:?}");
+            let mut later = Client::new(&proxy);
+            later.send(5);
+            assert_eq!(later.receive(SOON), None, "{ways:?}: a new connection");
+            proxy.heal();
+            assert_eq!(client.receive(PATIENCE), Some(4), "{ways:?}");
+            assert_eq!(later.receive(PATIENCE), Some(6), "{ways:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_is_closed_and_may_come_again_unless_refused() {
+        let proxy = Proxy::start(server());
+        let mut client = Client::new(&proxy);
+        client.send(1);
+        assert_eq!(client.receive(PATIENCE), Some(2));
+        proxy.hold(Way::ToClient);
+        client.send(1);
+        proxy.cut();
+        assert!(client.is_closed(), "also what is held");
+        proxy.refuse();
+        assert!(Client::new(&proxy).is_closed());
+        proxy.heal();
+        let mut client = Client::new(&proxy);
+        client.send(7);
+        assert_eq!(client.receive(PATIENCE), Some(8));
+    }
+
+    #[test]
+    fn what_is_delayed_takes_longer() {
+        let proxy = Proxy::start(server());
+        let mut client = Client::new(&proxy);
+        proxy.delay(400);
+        let begun = BootTimer.elapsed();
+        client.send(1);
+        assert_eq!(client.receive(PATIENCE), Some(2));
+        assert!(BootTimer.elapsed().since(begun) >= 800, "there and back");
+    }
+}

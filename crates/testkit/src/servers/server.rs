@@ -1,0 +1,229 @@
+//! What all servers have in common: one process on a folder and a port of its own, that can be held
+//! still, killed, and started again on the data that there is.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use snowmint_coord::{BootTimer, Timer as _};
+
+use super::{Folder, done, free_port, pause};
+
+/// How long a server may take to answer: these machines are noisy.
+const READY_WITHIN_MS: u64 = 60_000;
+
+/// What a folder holds: `data`, where the server keeps everything, `log`, and what else it needs.
+const DATA: &str = "data";
+
+/// How a server is started on a folder and a port.
+type Start = dyn Fn(&Folder, u16) -> Command + Send + Sync;
+
+/// How one kind of server is run.
+pub(super) struct Recipe {
+    /// What it is called.
+    pub(super) name: &'static str,
+    /// What comes before and after the port in its URL.
+    pub(super) url: (&'static str, &'static str),
+    /// The signal that ends it in peace.
+    pub(super) ends_with: &'static str,
+    /// How it is started.
+    pub(super) command: Box<Start>,
+    /// Whether it answers.
+    pub(super) answers: fn(u16) -> bool,
+}
+
+/// One real server; gone with its data when dropped.
+pub struct Server {
+    // In this order: the server goes before its folder.
+    child: Option<Child>,
+    folder: Folder,
+    port: u16,
+    recipe: Recipe,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.recipe.name)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Starts one on a folder that is ready for it.
+    pub(super) fn new(recipe: Recipe, folder: Folder) -> Self {
+        let mut server = Self { child: None, folder, port: free_port(), recipe };
+        server.start();
+        server
+    }
+
+    /// What kind of server it is.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.recipe.name
+    }
+
+    /// Its loopback port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its URL.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url_by(self.port)
+    }
+
+    /// Its URL for those who come through another loopback port.
+    #[must_use]
+    pub fn url_by(&self, port: u16) -> String {
+        let (before, after) = self.recipe.url;
+        format!("{before}{port}{after}")
+    }
+
+    /// Starts it on the data that there is, and waits until it answers.
+    ///
+    /// # Panics
+    /// When it does not answer, or runs already.
+    pub fn start(&mut self) {
+        assert!(self.child.is_none(), "{} runs already", self.recipe.name);
+        let begun = BootTimer.elapsed();
+        let log = self.folder.join("log");
+        loop {
+            let child = self.child.get_or_insert_with(|| {
+                spawn(&mut (self.recipe.command)(&self.folder, self.port), &log)
+            });
+            if (self.recipe.answers)(self.port) {
+                return;
+            }
+            // Its port may have served somebody's connection for a moment while it was away.
+            if child.try_wait().unwrap().is_some() {
+                self.child = None;
+            }
+            if BootTimer.elapsed().since(begun) > READY_WITHIN_MS {
+                let name = self.recipe.name;
+                let log = fs::read_to_string(&log).unwrap_or_default();
+                panic!("{name} did not answer within {READY_WITHIN_MS} ms; it says:\n{log}");
+            }
+            pause();
+        }
+    }
+
+    /// Ends it in peace, if it runs.
+    pub fn stop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        signal(self.recipe.ends_with, &[child.id()]);
+        let _ = child.wait();
+    }
+
+    /// Ends it as a power cut does, with all its processes.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().expect("it runs");
+        // The first goes first, so that it starts no others.
+        let children = descendants(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        signal("KILL", &children);
+        // Some hold files or memory that its successor needs.
+        let begun = BootTimer.elapsed();
+        while children.iter().any(|pid| parent_of_running(*pid).is_some()) {
+            let waited_ms = BootTimer.elapsed().since(begun);
+            assert!(waited_ms < READY_WITHIN_MS, "{} does not die", self.recipe.name);
+            pause();
+        }
+    }
+
+    /// Holds all its processes still, or lets them go on.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn freeze(&self, frozen: bool) {
+        let first = self.child.as_ref().expect("it runs").id();
+        let name = if frozen { "STOP" } else { "CONT" };
+        signal(name, &[first]);
+        signal(name, &descendants(first));
+    }
+
+    /// Copies its data aside. Stop it first.
+    ///
+    /// # Panics
+    /// When it runs, or nothing can be copied.
+    pub fn back_up(&self) {
+        self.copy(DATA, "backup");
+    }
+
+    /// Puts the copy in the place of its data. Stop it first.
+    ///
+    /// # Panics
+    /// When it runs, or there is no copy.
+    pub fn restore(&self) {
+        self.copy("backup", DATA);
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        assert!(self.child.is_none(), "{} runs", self.recipe.name);
+        let to = self.folder.join(to);
+        let _ = fs::remove_dir_all(&to);
+        done(Command::new("cp").arg("-a").arg(self.folder.join(from)).arg(&to));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.child.is_some() && std::thread::panicking() {
+            // It may be held still.
+            self.freeze(false);
+        }
+        self.stop();
+    }
+}
+
+fn spawn(command: &mut Command, log: &Path) -> Child {
+    let log = File::options().create(true).append(true).open(log).unwrap();
+    let errors = log.try_clone().unwrap();
+    let child = command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn();
+    child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"))
+}
+
+/// Sends a signal. Processes that are gone are left out.
+fn signal(name: &str, pids: &[u32]) {
+    if !pids.is_empty() {
+        let pids = pids.iter().map(u32::to_string);
+        let _ = Command::new("kill").args(["-s", name]).args(pids).stderr(Stdio::null()).status();
+    }
+}
+
+/// The processes that a process has started, and those that they have.
+fn descendants(first: u32) -> Vec<u32> {
+    let running: Vec<(u32, u32)> = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| {
+            let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            Some((pid, parent_of_running(pid)?))
+        })
+        .collect();
+    let mut found = vec![first];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(running.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Who started a process; none when it has ended, whether or not somebody has asked how.
+fn parent_of_running(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the name, which may hold anything: the state, and the parent.
+    let mut words = stat.rsplit_once(')')?.1.split_whitespace();
+    if words.next()? == "Z" {
+        return None;
+    }
+    words.next()?.parse().ok()
+}

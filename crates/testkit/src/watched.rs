@@ -1,0 +1,137 @@
+//! A store whose promises are told to a witness: for processes whose IDs are checked from outside.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::{
+    Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
+    Incarnation, Lease, Member, MemberInfo, NewDefinition, Presence, Release, Reserve, Result,
+    Segment, SlotInfo, SourceState, Store, StoreIdentity,
+};
+use snowmint_core::UnixMillis;
+
+use crate::history::Right;
+
+/// Who is told.
+pub trait Witness: Send + Sync + fmt::Debug + 'static {
+    /// The store has acknowledged `[from, to)`; whoever asked does not know yet.
+    fn granted(&self, right: &Right, from: u64, to: u64);
+
+    /// Nothing at or above `mark` will be minted any more; the store does not know yet.
+    fn gives_up(&self, right: &Right, mark: u64);
+}
+
+/// A store with a witness at its door.
+#[derive(Debug)]
+pub struct Watched<W> {
+    store: Arc<dyn Store>,
+    witness: W,
+}
+
+impl<W: Witness> Watched<W> {
+    /// Lets the witness see what the store promises.
+    pub fn new(store: Arc<dyn Store>, witness: W) -> Self {
+        Self { store, witness }
+    }
+}
+
+#[async_trait]
+impl<W: Witness> Store for Watched<W> {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    fn namespace(&self) -> &str {
+        self.store.namespace()
+    }
+
+    async fn now(&self) -> Result<Option<UnixMillis>> {
+        self.store.now().await
+    }
+
+    async fn identity(&self) -> Result<StoreIdentity> {
+        self.store.identity().await
+    }
+
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store.join(member, presence, now).await
+    }
+
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store.renew(member, presence, now).await
+    }
+
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        self.store.leave(member, now).await
+    }
+
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        self.store.members(now).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        self.store.claim(request, now).await
+    }
+
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        let answers = self.store.extend(items, now).await?;
+        for (item, answer) in items.iter().zip(&answers) {
+            if let Ok(extended) = answer {
+                let right = Right::Slot(item.pool.clone(), item.slot);
+                self.witness.granted(&right, item.from.get(), extended.mark.get());
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        let right = Right::Slot(release.pool.clone(), release.slot);
+        self.witness.gives_up(&right, release.mark.get());
+        self.store.release(release, now).await
+    }
+
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        self.store.workers(now).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        let segment = self.store.reserve(reserve).await?;
+        let right = Right::Numbers(reserve.source.clone());
+        self.witness.granted(&right, segment.first, segment.last.saturating_add(1));
+        Ok(segment)
+    }
+
+    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        self.witness.gives_up(&Right::Numbers(back.source.clone()), back.first);
+        self.store.give_back(back).await
+    }
+
+    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        self.store.define(new).await
+    }
+
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        self.store.alter(new, if_version).await
+    }
+
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.store.set_state(name, state).await
+    }
+
+    async fn get(&self, name: &str) -> Result<Definition> {
+        self.store.get(name).await
+    }
+
+    async fn list(&self) -> Result<Catalog> {
+        self.store.list().await
+    }
+
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        self.store.fast_forward(forward).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+}
