@@ -376,7 +376,9 @@ fn explain(op: &'static str, label: &str, error: Error) -> CoordError {
         | Error::SessionMoved
         | Error::ClientClosed
         | Error::Throttled
-        | Error::NotReadOnly => ErrorKind::Unavailable { what },
+        | Error::NotReadOnly
+        // What the operating system says of a connection.
+        | Error::Custom(_) => ErrorKind::Unavailable { what },
         Error::NoAuth => ErrorKind::Unwritable { what },
         Error::AuthFailed => {
             ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
