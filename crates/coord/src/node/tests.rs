@@ -91,6 +91,15 @@ async fn all_who_close_at_once_get_the_same_answer() {
     node.close().await.unwrap();
 }
 
+/// As a command does that only defines a source.
+#[tokio::test]
+async fn a_node_that_is_closed_while_it_joins_leaves_nothing() {
+    let world = World::new();
+    let node = world.open().await;
+    node.close().await.unwrap();
+    assert_eq!(world.handle().members(START).await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn every_kind_of_source_mints_in_real_time() {
     let store = Arc::new(MemoryStore::new("default").unwrap());

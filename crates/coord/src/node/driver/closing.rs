@@ -31,6 +31,10 @@ impl Driver {
         let why = closed();
         let mut releases = self.shut_all(&why);
         let backs = self.core.close_stocks();
+        let mut member = match &self.stage {
+            Stage::In { member, .. } => Some(member.incarnation),
+            Stage::Out { .. } | Stage::Entering { .. } => None,
+        };
         // What is on its way may still move a mark, and cannot mint any more.
         while let Some(done) = self.tasks.join_next().await {
             match done {
@@ -38,6 +42,8 @@ impl Driver {
                     let now = self.now();
                     self.keeper.end(now, written);
                 }
+                // It had hardly begun.
+                Ok(Done::Entered(Ok(entered))) => member = Some(entered.member.incarnation),
                 Ok(Done::Claimed { owed, .. }) => self.owed.add(owed),
                 Ok(Done::Released(done)) => self.owed.done(&done),
                 _ => {}
@@ -54,7 +60,7 @@ impl Driver {
             // Refused when others have reserved since: then it is a gap.
             let _ = around.call("give back", around.store.give_back(&back)).await;
         }
-        let Stage::In { member, .. } = &self.stage else { return outcome };
+        let Some(member) = member else { return outcome };
         let mut sent = JoinSet::new();
         for release in releases {
             let around = Arc::clone(around);
@@ -70,7 +76,7 @@ impl Driver {
                 Err(_) => outcome = outcome.and(answer),
             }
         }
-        let left = around.call("leave", around.store.leave(member.incarnation, wall)).await;
+        let left = around.call("leave", around.store.leave(member, wall)).await;
         outcome.and(left)
     }
 }
