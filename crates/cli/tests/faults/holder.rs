@@ -1,0 +1,321 @@
+//! A process that holds worker numbers and mints: this test binary, started again.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use snowmint_coord::{BootTimer, Error, Node, NodeSettings, Parts, Store, Timer as _, Values};
+use snowmint_testkit::history::Right;
+use snowmint_testkit::watched::{Watched, Witness};
+
+use super::checker::{Checker, Voice};
+
+/// The snowflake source of every run.
+pub(crate) const ORDERS: &str = "orders";
+/// The segment source of every run.
+pub(crate) const NUMBERS: &str = "numbers";
+
+/// What a holder is told, as JSON; in an ordinary run of the tests there is none.
+const TOLD: &str = "SNOWMINT_TEST_HOLDER";
+/// How long anything may take that must come: these machines are noisy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How a holder is run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) url: String,
+    pub(crate) owner: String,
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) window_ms: u64,
+    pub(crate) presence_ttl_ms: u64,
+    /// How many snowflake IDs it asks for at once.
+    pub(crate) batch: u32,
+    /// How long it rests between two batches.
+    pub(crate) rest_ms: u64,
+}
+
+/// Each line is written at once, so that a kill leaves whole lines and at most one broken.
+fn say(line: &str) {
+    let _ = std::io::stdout().lock().write_all(format!("{line}\n").as_bytes());
+}
+
+fn say_refused(what: &str, error: &Error) {
+    say(&format!("! {what} {}", error.kind().code()));
+    if error.kind().code() == "internal" {
+        say(&format!("? {what}: {error:?}"));
+    }
+    eprintln!("{what}: {error}");
+}
+
+fn shown(right: &Right) -> String {
+    match right {
+        Right::Slot(pool, slot) => format!("{pool} {slot}"),
+        Right::Numbers(source) => format!("{source} -"),
+    }
+}
+
+/// Says what the store does before anybody in this process knows.
+#[derive(Debug)]
+struct Loud;
+
+impl Witness for Loud {
+    fn granted(&self, right: &Right, from: u64, to: u64) {
+        say(&format!("+ {} {from} {to}", shown(right)));
+    }
+
+    fn gives_up(&self, right: &Right, mark: u64) {
+        say(&format!("- {} {mark}", shown(right)));
+    }
+}
+
+/// The other side: mints until it is killed, or its standard input ends.
+#[test]
+fn holder() {
+    let Ok(told) = std::env::var(TOLD) else { return };
+    let told: Told = serde_json::from_str(&told).unwrap();
+    // What the test harness has written has no end of line.
+    say("");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(hold(told));
+    // Nothing of the harness is waited for.
+    std::process::exit(0);
+}
+
+async fn hold(told: Told) {
+    let store = loop {
+        match snowmint_stores::open(&told.url, "default").await {
+            Ok(store) => break store,
+            Err(error) if error.kind().code() == "unavailable" => {
+                say_refused("open", &error);
+                BootTimer.sleep_ms(100).await;
+            }
+            Err(error) => return say_refused("start", &error),
+        }
+    };
+    let store: Arc<dyn Store> = Arc::new(Watched::new(store, Loud));
+    let settings = NodeSettings {
+        owner: told.owner.clone(),
+        data_dir: told.data_dir.clone(),
+        window_ms: told.window_ms,
+        presence_ttl_ms: told.presence_ttl_ms,
+        store_call_ms: 1_000,
+        open_wait_ms: 2_000,
+        ..NodeSettings::default()
+    };
+    let node = match Node::open(store, settings, Parts::system()).await {
+        Ok(node) => node,
+        Err(error) => return say_refused("start", &error),
+    };
+    let orders = tokio::spawn(mint(node.clone(), ORDERS, told.batch, told.rest_ms));
+    let numbers = tokio::spawn(mint(node.clone(), NUMBERS, 10, told.rest_ms.max(5)));
+    let end = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    let _ = end.await;
+    match node.close().await {
+        Ok(()) => say("closed"),
+        Err(error) => say_refused("close", &error),
+    }
+    orders.abort();
+    numbers.abort();
+}
+
+async fn mint(node: Node, name: &'static str, batch: u32, rest_ms: u64) {
+    let mut opened = None;
+    loop {
+        let source = match &opened {
+            Some(source) => source,
+            None => match node.source(name).await {
+                Ok(source) => opened.insert(source),
+                Err(error) => {
+                    say_refused(name, &error);
+                    BootTimer.sleep_ms(50).await;
+                    continue;
+                }
+            },
+        };
+        match source.mint(batch, None, 100).await {
+            Ok(Values::Numbers(ids)) => {
+                let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
+                say(&format!("= {name} {}", ids.join(" ")));
+            }
+            Ok(other) => panic!("not numbers: {other:?}"),
+            Err(error) if error.kind().code() == "closed" => return,
+            Err(error) => {
+                say_refused(name, &error);
+                BootTimer.sleep_ms(20).await;
+            }
+        }
+        if rest_ms > 0 {
+            BootTimer.sleep_ms(rest_ms).await;
+        }
+    }
+}
+
+/// What is known of a holder from outside.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Snowflake IDs.
+    pub(crate) orders: usize,
+    /// Numbers.
+    pub(crate) numbers: usize,
+    /// The worker of the last snowflake ID.
+    pub(crate) worker: Option<u64>,
+    /// What was refused, and how: `orders window_spent`.
+    pub(crate) refused: BTreeSet<String>,
+    /// Whether everything was given back.
+    pub(crate) closed: bool,
+}
+
+/// A running holder; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    seen: Arc<Mutex<Seen>>,
+    /// What it has logged, for when something goes wrong.
+    log: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Holder {
+    pub(crate) fn start(told: &Told, voice: Voice, checker: &Arc<Mutex<Checker>>) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["holder::holder", "--exact", "--nocapture", "--test-threads=1"])
+            .env(TOLD, serde_json::to_string(told).unwrap())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (seen, log): (Arc<Mutex<Seen>>, Arc<Mutex<String>>) = Default::default();
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (its_seen, checker) = (Arc::clone(&seen), Arc::clone(checker));
+        let listens = std::thread::spawn(move || {
+            let (mut lines, mut line) = (BufReader::new(stdout), String::new());
+            // What a kill has cut short was not said.
+            while lines.read_line(&mut line).is_ok() && line.ends_with('\n') {
+                hear(line.trim(), voice, &its_seen, &checker);
+                line.clear();
+            }
+        });
+        let its_log = Arc::clone(&log);
+        let logs = std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let mut log = its_log.lock().unwrap();
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
+        let stdin = child.stdin.take();
+        Self { child, stdin, seen, log, readers: vec![listens, logs] }
+    }
+
+    pub(crate) fn seen<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
+        look(&mut self.seen.lock().unwrap())
+    }
+
+    /// Forgets what was refused.
+    pub(crate) fn forgive(&self) {
+        self.seen(|seen| seen.refused.clear());
+    }
+
+    /// Waits until something is so of what was seen.
+    #[track_caller]
+    pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Seen) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !self.seen(|seen| is_so(seen)) {
+            if Instant::now() > end {
+                let log = self.log.lock().unwrap();
+                let tail = &log[log.len().saturating_sub(3_000)..];
+                panic!("{what}: never; {:?}; it logs:\n{tail}", self.seen.lock().unwrap());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until it has minted from both sources from now on.
+    #[track_caller]
+    pub(crate) fn mints(&self) {
+        let (orders, numbers) = self.seen(|seen| (seen.orders, seen.numbers));
+        self.until("it mints", |seen| seen.orders > orders && seen.numbers > numbers);
+    }
+
+    /// `SIGSTOP`, or `SIGCONT`.
+    pub(crate) fn freeze(&self, frozen: bool) {
+        let name = if frozen { "-STOP" } else { "-CONT" };
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    /// `kill -9`; everything that it had said is heard.
+    pub(crate) fn kill(mut self) {
+        self.end();
+    }
+
+    /// Asks it to give everything back, and waits for its end. Answers whether it has.
+    pub(crate) fn close(mut self) -> bool {
+        self.stdin = None;
+        let end = Instant::now() + PATIENCE;
+        while self.child.try_wait().unwrap().is_none() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.end();
+        self.seen(|seen| seen.closed)
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for reader in self.readers.drain(..) {
+            reader.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn hear(line: &str, voice: Voice, seen: &Mutex<Seen>, checker: &Mutex<Checker>) {
+    if let Some(bug) = line.strip_prefix("? ") {
+        return checker.lock().unwrap().fail(format!("an internal error: {bug}"));
+    }
+    let words: Vec<_> = line.split(' ').collect();
+    let number = |word: &str| word.parse::<u64>().unwrap();
+    let right = |name: &str, slot: &str| match slot {
+        "-" => Right::Numbers(name.into()),
+        slot => Right::Slot(name.into(), number(slot)),
+    };
+    match words.as_slice() {
+        ["+", name, slot, from, to] => {
+            checker.lock().unwrap().granted(voice, &right(name, slot), number(from), number(to));
+        }
+        ["-", name, slot, mark] => {
+            checker.lock().unwrap().given_up(voice, &right(name, slot), number(mark));
+        }
+        ["=", source, ids @ ..] => {
+            let ids: Vec<_> = ids.iter().map(|id| number(id)).collect();
+            let worker = checker.lock().unwrap().minted(voice, source, &ids);
+            let mut seen = seen.lock().unwrap();
+            if *source == ORDERS {
+                seen.orders += ids.len();
+                seen.worker = worker;
+            } else {
+                seen.numbers += ids.len();
+            }
+        }
+        ["!", what, code] => {
+            seen.lock().unwrap().refused.insert(format!("{what} {code}"));
+        }
+        ["closed"] => seen.lock().unwrap().closed = true,
+        // What the test harness writes.
+        _ => {}
+    }
+}

@@ -1,0 +1,80 @@
+//! What happens to processes that hold worker numbers.
+
+use super::ground::{Ground, On, STEADY_TTL_MS, TTL_MS, below, on_each, rounds, sleep_ms};
+
+#[test]
+fn holders_are_killed_at_random_points() {
+    on_each("holder killed (`kill -9`) under load, and restarted", On::All, 5, killed);
+}
+
+fn killed(ground: &mut Ground) -> u64 {
+    let mut machines: Vec<_> = (0..3).map(|index| ground.machine(index)).collect();
+    let mut holders: Vec<_> =
+        machines.iter_mut().map(|machine| Some(ground.start(machine))).collect();
+    let rounds = rounds(20);
+    for round in 0..rounds {
+        let index = usize::try_from(round % 3).unwrap();
+        let holder = holders[index].take().unwrap();
+        // Two of three times it mints when it dies; else it may still be opening its store.
+        if below(3) > 0 {
+            holder.mints();
+        }
+        sleep_ms(below(300));
+        holder.kill();
+        ground.check();
+        holders[index] = Some(ground.start(&mut machines[index]));
+    }
+    for holder in holders.into_iter().flatten() {
+        holder.mints();
+        assert!(holder.close(), "{}: what it held was not given back", ground.name);
+    }
+    rounds
+}
+
+#[test]
+fn holders_are_frozen_until_another_has_their_number() {
+    let fault = "holder frozen (`SIGSTOP`) past its expiry, its number claimed by another, thawed";
+    on_each(fault, On::All, 1, frozen);
+}
+
+/// There are two numbers: one who goes on, and one that passes from hand to hand.
+fn frozen(ground: &mut Ground) -> u64 {
+    let mut machines: Vec<_> = (0..4).map(|index| ground.machine(index)).collect();
+    for machine in &mut machines[1..] {
+        // Without a rest, and each batch takes several milliseconds: nearly always in a call.
+        (machine.told.batch, machine.told.rest_ms) = (100, 0);
+    }
+    // However busy this machine is: its number is never the one that passes on.
+    machines[0].told.presence_ttl_ms = STEADY_TTL_MS;
+    let goes_on = ground.start(&mut machines[0]);
+    goes_on.mints();
+    let rounds = rounds(2);
+    let mut victim = ground.start(&mut machines[1]);
+    for round in 0..rounds {
+        victim.mints();
+        let number = victim.seen(|seen| seen.worker);
+        victim.freeze(true);
+        let index = usize::try_from(2 + round % 2).unwrap();
+        let claimer = ground.start(&mut machines[index]);
+        claimer.mints();
+        assert_eq!(claimer.seen(|seen| seen.worker), number, "{}", ground.name);
+        victim.forgive();
+        victim.freeze(false);
+        // It notices, and there is no number for it.
+        victim.until("it is refused", |seen| seen.refused.contains("orders pool_full"));
+        ground.check();
+        claimer.mints();
+        goes_on.mints();
+        claimer.kill();
+        // The number of a process that died comes free, without anybody being restarted.
+        victim.mints();
+        assert_eq!(victim.seen(|seen| seen.worker), number, "{}", ground.name);
+        if round + 1 < rounds {
+            victim.kill();
+            sleep_ms(TTL_MS);
+            victim = ground.start(&mut machines[1]);
+        }
+    }
+    drop((goes_on, victim));
+    rounds
+}

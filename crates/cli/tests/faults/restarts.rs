@@ -1,0 +1,101 @@
+//! Thousands of processes, one after the other, each with a name of its own.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use snowmint_coord::{Node, NodeSettings, Parts, Values};
+use snowmint_core::{Clock as _, SystemClock};
+use snowmint_testkit::history::Right;
+use snowmint_testkit::watched::{Watched, Witness};
+
+use super::checker::{Checker, Voice};
+use super::ground::{Ground, On, TTL_MS, WINDOW_MS, on_each, rounds};
+use super::holder::ORDERS;
+
+/// So many are there at the same time.
+const AT_ONCE: u64 = 8;
+/// One of so many dies instead of giving back what it holds.
+const DIES: u64 = 20;
+
+#[test]
+fn thousands_of_restarts_with_fresh_names_exhaust_nothing() {
+    let fault = "rolling restarts with fresh names on 1,024 worker numbers, one in 20 a crash";
+    on_each(fault, On::All, 10, restarted);
+}
+
+/// Tells the checker what a node is granted.
+#[derive(Debug)]
+struct Tells {
+    voice: Voice,
+    checker: Arc<Mutex<Checker>>,
+}
+
+impl Witness for Tells {
+    fn granted(&self, right: &Right, from: u64, to: u64) {
+        self.checker.lock().unwrap().granted(self.voice, right, from, to);
+    }
+
+    fn gives_up(&self, right: &Right, mark: u64) {
+        self.checker.lock().unwrap().given_up(self.voice, right, mark);
+    }
+}
+
+fn restarted(ground: &mut Ground) -> u64 {
+    // The others take several times as long for each.
+    let many = ["SQLite", "Redis"].contains(&ground.name);
+    let rounds = rounds(if many { 5_000 } else { 250 });
+    let next = AtomicU64::new(0);
+    ground.run(async {
+        // One connection for all: what is tried is the pool of numbers.
+        let store = snowmint_stores::open(&ground.url(), "default").await.unwrap();
+        let one_after_another = || async {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= rounds {
+                    return;
+                }
+                let machine = usize::try_from(number).unwrap();
+                let voice = Voice { machine, life: 1, journalled: false };
+                let checker = Arc::clone(&ground.checker);
+                let tells = Tells { voice, checker: Arc::clone(&checker) };
+                let settings = NodeSettings {
+                    owner: format!("pod-{number}"),
+                    window_ms: WINDOW_MS,
+                    presence_ttl_ms: TTL_MS,
+                    ..NodeSettings::default()
+                };
+                let watched = Arc::new(Watched::new(Arc::clone(&store), tells));
+                let node = Node::open(watched, settings, Parts::system()).await.unwrap();
+                // A number for everybody, always.
+                let orders = node.source(ORDERS).await.unwrap();
+                let Ok(Values::Numbers(ids)) = orders.mint(5, None, 10_000).await else {
+                    panic!("{}: pod-{number} mints nothing", ground.name)
+                };
+                checker.lock().unwrap().minted(voice, ORDERS, &ids);
+                if !number.is_multiple_of(DIES) {
+                    node.close().await.unwrap();
+                }
+            }
+        };
+        let rows: Vec<_> = (0..AT_ONCE).map(|_| one_after_another()).collect();
+        join_all(rows).await;
+        let now = SystemClock.unix_ms();
+        let slots = store.workers(now).await.unwrap().len();
+        assert!(slots <= 1_024, "{}: {slots} rows of worker numbers", ground.name);
+        // Who has left, leaves nothing. Who died is remembered for a day.
+        let members = u64::try_from(store.members(now).await.unwrap().len()).unwrap();
+        assert!(members <= rounds.div_ceil(DIES), "{}: {members} rows of members", ground.name);
+        store.close().await.unwrap();
+    });
+    rounds
+}
+
+/// Waits for them all, which take turns.
+async fn join_all(futures: Vec<impl Future<Output = ()>>) {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        futures.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if futures.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+}

@@ -1,0 +1,83 @@
+//! What happens to the servers that keep the marks.
+
+use super::ground::{Ground, Machine, On, below, on_each, rounds, sleep_ms};
+use super::holder::Holder;
+
+/// Windows of this length, which are extended when half of them is left.
+const LONG_WINDOW_MS: u64 = 6_000;
+
+fn start(ground: &Ground, window_ms: u64) -> Vec<Holder> {
+    let mut machines: Vec<Machine> = (0..3).map(|index| ground.machine(index)).collect();
+    machines.iter_mut().for_each(|machine| machine.told.window_ms = window_ms);
+    machines.iter_mut().map(|machine| ground.start(machine)).collect()
+}
+
+#[test]
+fn a_server_that_stands_still_costs_nothing_until_windows_are_spent() {
+    let fault = "server held still for less than its holders' windows, then for longer";
+    on_each(fault, On::Servers, 4, held_still);
+}
+
+fn held_still(ground: &mut Ground) -> u64 {
+    let holders = start(ground, LONG_WINDOW_MS);
+    let rounds = rounds(1);
+    for _ in 0..rounds {
+        holders.iter().for_each(Holder::mints);
+        holders.iter().for_each(Holder::forgive);
+        ground.server().freeze(true);
+        sleep_ms(LONG_WINDOW_MS / 3);
+        for holder in &holders {
+            // Snowflake IDs need nobody; numbers come from a stock that may run dry.
+            let before = holder.seen(|seen| seen.orders);
+            holder.until("it goes on", |seen| seen.orders > before);
+            let refused = holder.seen(|seen| seen.refused.clone());
+            assert!(
+                !refused.iter().any(|refusal| refusal.starts_with("orders")),
+                "{}: {refused:?}",
+                ground.name
+            );
+        }
+        ground.server().freeze(false);
+        holders.iter().for_each(Holder::mints);
+
+        ground.server().freeze(true);
+        for holder in &holders {
+            holder.forgive();
+            holder.until("its window is spent", |seen| {
+                let said = |code| seen.refused.contains(&format!("orders {code}"));
+                said("window_spent") || said("unavailable")
+            });
+        }
+        let spent: Vec<_> = holders.iter().map(|holder| holder.seen(|seen| seen.orders)).collect();
+        sleep_ms(500);
+        for (holder, spent) in holders.iter().zip(spent) {
+            assert_eq!(holder.seen(|seen| seen.orders), spent, "{}: minted on", ground.name);
+        }
+        ground.server().freeze(false);
+        // In the same processes.
+        holders.iter().for_each(Holder::mints);
+        ground.check();
+    }
+    rounds
+}
+
+#[test]
+fn servers_are_killed_under_load() {
+    let fault = "server killed (`kill -9`) under load, and restarted on its data";
+    on_each(fault, On::Servers, 4, killed);
+}
+
+fn killed(ground: &mut Ground) -> u64 {
+    let holders = start(ground, super::ground::WINDOW_MS);
+    let rounds = rounds(3);
+    for _ in 0..rounds {
+        holders.iter().for_each(Holder::mints);
+        sleep_ms(below(500));
+        ground.server().kill();
+        sleep_ms(below(1_500));
+        ground.server().start();
+        holders.iter().for_each(Holder::mints);
+        ground.check();
+    }
+    rounds
+}
