@@ -27,6 +27,7 @@ extern crate std;
 mod advance;
 mod civil;
 pub mod clock;
+pub mod cursor;
 pub mod disguise;
 pub mod generator;
 pub mod layout;
@@ -39,6 +40,7 @@ pub use civil::{Rfc3339, TimeError};
 pub use clock::{CachedClock, Clock, ClockStep, ManualClock, Observer, Pause};
 #[cfg(feature = "std")]
 pub use clock::{Refresher, SystemClock};
+pub use cursor::SegmentCursor;
 pub use generator::{
     ClockSequence, Generator, Lane, LocalGenerator, Refusal, Ring, Rollback, Settings, Short,
 };
