@@ -273,6 +273,13 @@ impl SegmentCursor {
         Ok(())
     }
 
+    /// How many segments wait behind the open one.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        let head = self.waiting.head.load(Ordering::Acquire);
+        self.waiting.tail.load(Ordering::Acquire).wrapping_sub(head).min(WAITING_MAX as u64)
+    }
+
     /// Ends it: nothing is handed out any more. Answers the first number that was not handed out; all
     /// pushed numbers from there on are unused. A second call answers a number above all.
     pub fn close(&self) -> u64 {
@@ -286,7 +293,7 @@ impl SegmentCursor {
         let next = self.next.0.load(Ordering::Acquire);
         let open = self.open.0.end.load(Ordering::Acquire).saturating_sub(next);
         let head = waiting.head.load(Ordering::Acquire);
-        let count = waiting.tail.load(Ordering::Acquire).wrapping_sub(head).min(WAITING_MAX as u64);
+        let count = self.waiting();
         let more = iter::successors(Some(head), |index| Some(index.wrapping_add(1)))
             .zip(0..count)
             .map(|(index, _)| self.waiting_at(place(index)));
@@ -313,7 +320,7 @@ enum Opened {
 
 #[allow(clippy::cast_possible_truncation, reason = "below WAITING_MAX")]
 const fn place(index: u64) -> usize {
-    (index % WAITING_MAX as u64) as usize
+    index.rem_euclid(WAITING_MAX as u64) as usize
 }
 
 #[cfg(all(test, snowmint_loom))]

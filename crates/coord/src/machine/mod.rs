@@ -29,7 +29,7 @@ pub struct Now {
 
 /// How long to wait before a store is asked again: longer after each failure in a row, up to 2 s, so
 /// that a store that comes back is found soon and one that struggles is left alone.
-fn backoff_ms(failures: u32) -> u64 {
+pub(crate) fn backoff_ms(failures: u32) -> u64 {
     const FIRST_MS: u64 = 50;
     const LAST_MS: u64 = 2_000;
     let doublings = failures.saturating_sub(1).min(6);

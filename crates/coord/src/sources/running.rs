@@ -226,7 +226,7 @@ impl SourceInner {
                 let minter = minter.as_ref().ok_or_else(|| (0, self.suspended(back)))?;
                 minter.try_fill(out).map_err(|short| (short.made, self.refused(short.why)))
             }
-            Back::Segment(segment) => segment.try_fill(out).map_err(|error| (0, error)),
+            Back::Segment(segment) => segment.try_fill(out),
             Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
         }
     }

@@ -3,9 +3,9 @@
     clippy::unwrap_used,
     reason = "test code: a panic is how it reports"
 )]
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering as Std};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Std};
 use std::thread;
 use std::vec::Vec;
 

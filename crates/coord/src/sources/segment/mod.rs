@@ -1,0 +1,262 @@
+//! Numbers from segments that the store reserved, fetched ahead of need.
+//!
+//! Takers share core's cursor and no lock. What is fetched, and when, follows how fast numbers go and how
+//! slow the store is ([`pace`]): a segment lasts about as long as the source wishes, and the next is
+//! asked for while the stock still lasts. Numbers of a fetch whose answer is lost are never used: a gap,
+//! not a duplicate.
+
+mod pace;
+mod refill;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use snowmint_core::SegmentCursor;
+use snowmint_core::cursor::Run;
+use tokio::sync::Notify;
+
+use super::Surroundings;
+use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::segment::{GiveBack, NUMBER_MAX};
+use crate::spec::SegmentPlan;
+use refill::Refill;
+
+/// A source of numbers.
+pub(crate) struct SegmentSource {
+    name: String,
+    around: Arc<Surroundings>,
+    cursor: SegmentCursor,
+    scheme: Scheme,
+    plan: ArcSwap<SegmentPlan>,
+    definition_version: AtomicU64,
+    refill: Mutex<Refill>,
+    /// Told when a fetch has ended, well or not.
+    news: Notify,
+}
+
+/// How numbers become IDs: a part of the source's identity, which never changes.
+#[derive(Clone, Copy, Debug)]
+struct Scheme {
+    offset: u64,
+    increment: u64,
+    /// The highest number that has an ID.
+    number_max: u64,
+}
+
+impl Scheme {
+    fn new(plan: &SegmentPlan) -> Self {
+        let (offset, increment) = (plan.offset, plan.increment.max(1));
+        let number_max = (NUMBER_MAX.saturating_sub(offset) / increment).saturating_add(1);
+        Self { offset, increment, number_max }
+    }
+
+    /// The ID of a number, which counts from 1.
+    #[inline]
+    const fn id_of(self, number: u64) -> Option<u64> {
+        if number == 0 || number > self.number_max {
+            return None;
+        }
+        // Checked by the bound.
+        Some(self.offset.wrapping_add((number - 1).wrapping_mul(self.increment)))
+    }
+}
+
+/// What is there.
+struct Stock {
+    left: u64,
+    closed: bool,
+}
+
+/// How long a waiter waits for news before it looks for itself: after a failure, the store is asked
+/// again when somebody looks.
+const LOOK_AGAIN_MS: u64 = 20;
+/// How many times a row is tried from stock: a run of numbers may end where a segment does.
+const ROW_TRIES: usize = 3;
+
+impl SegmentSource {
+    pub(crate) fn new(
+        name: &str,
+        plan: SegmentPlan,
+        definition_version: u64,
+        seen_end: u64,
+        around: Arc<Surroundings>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.into(),
+            around,
+            cursor: SegmentCursor::new(),
+            scheme: Scheme::new(&plan),
+            plan: ArcSwap::from_pointee(plan),
+            definition_version: AtomicU64::new(definition_version),
+            refill: Mutex::new(Refill::new(seen_end)),
+            news: Notify::new(),
+        })
+    }
+
+    /// The definition was changed.
+    pub(crate) fn alter(&self, plan: SegmentPlan, definition_version: u64) {
+        self.plan.store(Arc::new(plan));
+        self.definition_version.store(definition_version, Ordering::Release);
+    }
+
+    fn definition_version(&self) -> u64 {
+        self.definition_version.load(Ordering::Acquire)
+    }
+
+    fn refill(&self) -> MutexGuard<'_, Refill> {
+        self.refill.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One ID from stock.
+    #[inline]
+    pub(crate) fn try_mint(self: &Arc<Self>) -> Result<u64> {
+        match self.cursor.take(|| self.look_ahead(1)) {
+            Some(number) => self.scheme.id_of(number).ok_or_else(|| self.spent()),
+            None => Err(self.dry(1)),
+        }
+    }
+
+    /// Fills the buffer from stock: all of it, or none unless others take at the same time. Then the
+    /// error says how many stand at its start.
+    pub(crate) fn try_fill(self: &Arc<Self>, out: &mut [u64]) -> Result<(), (usize, Error)> {
+        let wanted = u64::try_from(out.len()).unwrap_or(u64::MAX);
+        let stock = self.cursor.left();
+        if stock < wanted && self.stock_now().left < wanted {
+            return Err((0, self.dry(wanted)));
+        }
+        let mut made: usize = 0;
+        while let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) {
+            let count = u64::try_from(rest.len()).unwrap_or(u64::MAX);
+            let Some(run) = self.cursor.take_run(count, || self.look_ahead(count)) else {
+                return Err((made, self.dry(count)));
+            };
+            for (number, slot) in (run.first..run.end).zip(rest) {
+                *slot = self.scheme.id_of(number).ok_or_else(|| (made, self.spent()))?;
+                made = made.saturating_add(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills the buffer, waiting for the store at most `within_ms`.
+    pub(crate) async fn fill(self: &Arc<Self>, out: &mut [u64], within_ms: u64) -> Result<()> {
+        let deadline = self.around.timer.elapsed().saturating_add(within_ms);
+        let mut made: usize = 0;
+        loop {
+            let news = self.news.notified();
+            tokio::pin!(news);
+            // Listens from here on, so that no answer is missed.
+            news.as_mut().enable();
+            let rest = out.get_mut(made..).unwrap_or_default();
+            let dry = match self.try_fill(rest) {
+                Ok(()) => return Ok(()),
+                Err((more, error)) => {
+                    made = made.saturating_add(more);
+                    error
+                }
+            };
+            let left_ms = deadline.since(self.around.timer.elapsed());
+            if left_ms == 0 || dry.retry() == Retry::Never {
+                return Err(dry);
+            }
+            tokio::select! {
+                biased;
+                () = &mut news => {}
+                () = self.around.timer.sleep_ms(left_ms.min(LOOK_AGAIN_MS)) => {}
+            }
+        }
+    }
+
+    /// A row of numbers that follow one another, for a caller to spend: from stock if there are many,
+    /// else from the store.
+    pub(crate) async fn row(self: &Arc<Self>, length: u64, within_ms: u64) -> Result<(u64, u64)> {
+        let stock = self.stock_now();
+        if stock.closed {
+            return Err(self.closed("reserve"));
+        }
+        let mut run = None;
+        if length <= stock.left / 2 {
+            run = (0..ROW_TRIES).find_map(|_| self.row_from_stock(length));
+        }
+        let (first, last) = match run {
+            Some(run) => (run.first, run.end - 1),
+            None => {
+                let segment = self.around.within(within_ms, self.reserve(length)).await?;
+                (segment.first, segment.last)
+            }
+        };
+        let id_of = |number| self.scheme.id_of(number).ok_or_else(|| self.spent());
+        Ok((id_of(first)?, id_of(last)?))
+    }
+
+    /// A row from parts of the stock that follow one another. What was taken before a gap is not used.
+    fn row_from_stock(self: &Arc<Self>, length: u64) -> Option<Run> {
+        let mut row = self.cursor.take_run(length, || self.look_ahead(length))?;
+        while row.end - row.first < length {
+            let left = length - (row.end - row.first);
+            let more = self.cursor.take_run(left, || self.look_ahead(left))?;
+            if more.first != row.end {
+                return None;
+            }
+            row.end = more.end;
+        }
+        Some(row)
+    }
+
+    #[cold]
+    fn spent(&self) -> Error {
+        let what = format!("source {}", self.name);
+        Error::new("mint", ErrorKind::Exhausted { what, limit: NUMBER_MAX })
+    }
+
+    /// Why there are not `wanted` numbers; more are on their way.
+    #[cold]
+    fn dry(self: &Arc<Self>, wanted: u64) -> Error {
+        self.look_ahead(wanted);
+        let refill = self.refill();
+        if refill.closed { self.closed("mint") } else { refill.dry() }
+    }
+
+    fn closed(&self, op: &'static str) -> Error {
+        Error::new(op, ErrorKind::Closed { what: format!("source {}", self.name) })
+    }
+
+    /// Ends the source. Answers the end of the newest segment, if it is unused: the store may have it
+    /// back.
+    pub(crate) fn close(&self) -> Option<GiveBack> {
+        let unused = {
+            let mut refill = self.refill();
+            if refill.closed {
+                return None;
+            }
+            refill.closed = true;
+            let unused = self.cursor.close();
+            refill.newest.map(|newest| (newest.first.max(unused), newest))
+        };
+        self.news.notify_waiters();
+        let (first, newest) = unused?;
+        (first <= newest.last).then(|| GiveBack {
+            source: self.name.clone(),
+            first,
+            last: newest.last,
+            version: newest.version,
+        })
+    }
+
+    /// How many numbers are in stock.
+    pub(crate) fn stock(&self) -> u64 {
+        let stock = self.stock_now();
+        if stock.closed { 0 } else { stock.left }
+    }
+}
+
+impl fmt::Debug for SegmentSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SegmentSource")
+            .field("name", &self.name)
+            .field("stock", &self.stock())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,137 @@
+//! How fast numbers go, how slow the store is, and what follows from both.
+
+use snowmint_core::ElapsedMillis;
+
+/// Shortest time over which a rate is measured, in milliseconds: below, a burst of a few numbers looks
+/// like millions a second.
+const MEASURE_MS_MIN: u64 = 1;
+/// How much longer than the slowest recent answer of the store the stock must last, in milliseconds.
+const MARGIN_MS: u64 = 20;
+/// A rate that falls is believed by a quarter at each look, a rate that rises at once.
+const FALL_SHIFT: u32 = 2;
+
+/// What is known of consumption and of the store. Numbers are counted in thousandths a millisecond, so
+/// that one number an hour is a rate too.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// Thousandths of a number, each millisecond.
+    rate: u64,
+    /// How many had been taken at the last look, and when it was.
+    looked: Option<(u64, ElapsedMillis)>,
+    /// The slowest recent answer, in milliseconds.
+    answer_ms: u64,
+}
+
+/// What a definition wants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The fewest numbers taken at once.
+    pub(super) step_min: u64,
+    /// The most.
+    pub(super) step_max: u64,
+    /// How long the numbers taken at once should last, in milliseconds.
+    pub(super) lasts_ms: u64,
+}
+
+impl Pace {
+    /// Takes in that `taken` numbers have been taken by now.
+    pub(super) fn look(&mut self, taken: u64, at: ElapsedMillis) {
+        let Some((before, looked_at)) = self.looked else {
+            self.looked = Some((taken, at));
+            return;
+        };
+        let passed_ms = at.since(looked_at);
+        if passed_ms < MEASURE_MS_MIN {
+            return;
+        }
+        let rate = taken.saturating_sub(before).saturating_mul(1000) / passed_ms;
+        let fallen = self.rate - (self.rate >> FALL_SHIFT) + (rate >> FALL_SHIFT);
+        self.rate = if rate >= self.rate { rate } else { fallen };
+        self.looked = Some((taken, at));
+    }
+
+    /// Takes in how long the store took to answer.
+    pub(super) fn answered(&mut self, took_ms: u64) {
+        let fallen = self.answer_ms - (self.answer_ms >> FALL_SHIFT) + (took_ms >> FALL_SHIFT);
+        self.answer_ms = took_ms.max(fallen);
+    }
+
+    /// How long `left` numbers last at the present rate, in milliseconds.
+    fn lasts_ms(&self, left: u64) -> u64 {
+        left.saturating_mul(1000).checked_div(self.rate).unwrap_or(u64::MAX)
+    }
+
+    /// Whether more should be fetched while `left` numbers are there: when they last for less than half
+    /// of what one step should, or hardly until the store can have answered.
+    pub(super) fn is_low(&self, left: u64, wanted: Wanted) -> bool {
+        let until_answer_ms = self.answer_ms.saturating_mul(2).saturating_add(MARGIN_MS);
+        self.lasts_ms(left) < until_answer_ms.max(wanted.lasts_ms / 2)
+    }
+
+    /// How many numbers to fetch: as many as are taken while a step should last, or while the store
+    /// answers twice, whichever is more.
+    pub(super) fn step(&self, wanted: Wanted) -> u64 {
+        let for_ms = wanted.lasts_ms.max(self.answer_ms.saturating_mul(2));
+        let step = u128::from(self.rate) * u128::from(for_ms) / 1000;
+        u64::try_from(step).unwrap_or(u64::MAX).clamp(wanted.step_min, wanted.step_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Wanted = Wanted { step_min: 100, step_max: 1_000_000, lasts_ms: 10_000 };
+
+    fn at(ms: u64) -> ElapsedMillis {
+        ElapsedMillis::new(ms)
+    }
+
+    fn pace(per_ms: u64) -> Pace {
+        let mut pace = Pace::default();
+        pace.look(0, at(0));
+        pace.look(per_ms * 1000, at(1000));
+        pace
+    }
+
+    #[test]
+    fn a_step_lasts_as_long_as_is_wanted_within_its_bounds() {
+        assert_eq!(Pace::default().step(WANTED), 100);
+        assert_eq!(pace(1).step(WANTED), 10_000);
+        assert_eq!(pace(10_000).step(WANTED), 1_000_000);
+    }
+
+    #[test]
+    fn a_burst_is_followed_at_once_and_forgotten_slowly() {
+        let mut pace = pace(1);
+        pace.look(1000 + 50_000, at(2000));
+        assert_eq!(pace.step(WANTED), 500_000);
+        for second in 3..40 {
+            pace.look(51_000, at(second * 1000));
+        }
+        assert_eq!(pace.step(WANTED), 100, "after a burst it comes down again");
+    }
+
+    #[test]
+    fn a_slow_store_is_asked_earlier_and_for_more() {
+        let wanted = Wanted { lasts_ms: 100, ..WANTED };
+        let mut pace = pace(1);
+        assert!(pace.is_low(49, wanted) && !pace.is_low(51, wanted));
+        pace.answered(500);
+        assert!(pace.is_low(1_019, wanted) && !pace.is_low(1_021, wanted));
+        assert_eq!(pace.step(wanted), 1_000);
+        for _ in 0..40 {
+            pace.answered(0);
+        }
+        assert_eq!(pace.step(wanted), 100);
+    }
+
+    #[test]
+    fn nobody_takes_then_nothing_is_low() {
+        assert!(!Pace::default().is_low(0, WANTED));
+        let mut once = Pace::default();
+        once.look(5, at(10));
+        once.look(500, at(10));
+        assert!(!once.is_low(0, WANTED), "a moment has no rate");
+    }
+}

@@ -1,0 +1,218 @@
+//! Fetching numbers ahead of need. One fetch is on its way at a time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use snowmint_core::ElapsedMillis;
+use snowmint_core::cursor::PushError;
+
+use super::pace::{Pace, Wanted};
+use super::{SegmentSource, Stock};
+use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::machine::backoff_ms;
+use crate::segment::{Reserve, Segment};
+
+/// Into how many parts a segment is opened, one after the other: the opening of each is the moment to
+/// look at the pace, so that the hot path need not.
+const PARTS: u64 = 4;
+
+/// How soon the store is asked again after the definition had changed: the node reads it meanwhile.
+const STALE_MS: u64 = 20;
+
+/// All about fetching; behind a lock that is held to change it, never over a call to the store.
+#[derive(Debug)]
+pub(super) struct Refill {
+    fetching: bool,
+    /// Why the last fetch failed.
+    error: Option<Error>,
+    /// How many failed in a row, and when the store may be asked again.
+    failures: u32,
+    again_at: Option<ElapsedMillis>,
+    pace: Pace,
+    /// Parts that the cursor has no room for yet, in order.
+    parts: VecDeque<(u64, u64)>,
+    /// How many numbers were fetched into stock.
+    fetched: u64,
+    /// The newest segment: the only one whose end the store takes back.
+    pub(super) newest: Option<Segment>,
+    /// Everything below was seen reserved: a store that hands it out again went back.
+    pub(super) seen_end: u64,
+    pub(super) closed: bool,
+}
+
+impl Refill {
+    pub(super) fn new(seen_end: u64) -> Self {
+        Self {
+            fetching: false,
+            error: None,
+            failures: 0,
+            again_at: None,
+            pace: Pace::default(),
+            parts: VecDeque::new(),
+            fetched: 0,
+            newest: None,
+            seen_end,
+            closed: false,
+        }
+    }
+
+    /// Numbers that are not in the cursor yet.
+    pub(super) fn parked(&self) -> u64 {
+        self.parts
+            .iter()
+            .fold(0, |sum, (first, end)| sum.saturating_add(end.saturating_sub(*first)))
+    }
+
+    /// Why there are no numbers: the last fetch failed, or one is on its way.
+    pub(super) fn dry(&self) -> Error {
+        match &self.error {
+            Some(error) => error.clone(),
+            None => {
+                let mark = crate::lease::Mark::new(self.seen_end);
+                Error::new("mint", ErrorKind::WindowSpent { mark }).with_retry(Retry::AfterMs(5))
+            }
+        }
+    }
+
+    /// Whether the store may be asked.
+    fn may_ask(&self, at: ElapsedMillis) -> bool {
+        let again = self.again_at.is_none_or(|again| at >= again);
+        !self.fetching && !self.closed && again
+    }
+
+    /// Cuts a segment into the parts in which it is opened.
+    fn cut(&mut self, segment: &Segment) {
+        let end = segment.last.saturating_add(1);
+        let length = end.saturating_sub(segment.first);
+        let part = length.div_ceil(PARTS).max(1);
+        let mut first = segment.first;
+        while first < end {
+            let next = first.saturating_add(part).min(end);
+            self.parts.push_back((first, next));
+            first = next;
+        }
+        self.fetched = self.fetched.saturating_add(length);
+    }
+}
+
+impl SegmentSource {
+    /// A part was opened, or numbers ran out: looks whether more must come. `wanted` are needed now.
+    pub(super) fn look_ahead(self: &Arc<Self>, wanted: u64) {
+        let length = {
+            let mut refill = self.refill();
+            self.hand_on(&mut refill);
+            let left = self.cursor.left().saturating_add(refill.parked());
+            let taken = refill.fetched.saturating_sub(left);
+            let now = self.around.timer.elapsed();
+            refill.pace.look(taken, now);
+            let bounds = self.bounds();
+            let last_part = self.cursor.waiting() == 0;
+            let need = left < wanted || last_part || refill.pace.is_low(left, bounds);
+            if !need || !refill.may_ask(now) {
+                return;
+            }
+            refill.fetching = true;
+            refill.pace.step(bounds).max(wanted.saturating_sub(left))
+        };
+        let source = Arc::clone(self);
+        self.around.runtime.spawn(async move {
+            let begun = source.around.timer.elapsed();
+            let answer = source.reserve(length).await;
+            let took_ms = source.around.timer.elapsed().since(begun);
+            source.take_in(answer, took_ms);
+        });
+    }
+
+    fn bounds(&self) -> Wanted {
+        let plan = self.plan.load();
+        Wanted { step_min: plan.step_min, step_max: plan.step_max, lasts_ms: plan.lasts_ms }
+    }
+
+    /// Gives the cursor what it has room for.
+    fn hand_on(&self, refill: &mut Refill) {
+        while let Some((first, end)) = refill.parts.front().copied() {
+            match self.cursor.push(first, end) {
+                Ok(()) => {}
+                Err(PushError::Full) => return,
+                Err(error @ PushError::NotAbove { .. }) => {
+                    // `check_forward` lets only rising segments in.
+                    tracing::error!(source = %self.name, first, end, %error, "numbers dropped");
+                }
+            }
+            refill.parts.pop_front();
+        }
+    }
+
+    /// Reserves numbers, and refuses a store that hands out what it handed out before.
+    pub(super) async fn reserve(&self, length: u64) -> Result<Segment> {
+        let reserve = Reserve {
+            source: self.name.clone(),
+            length,
+            definition_version: self.definition_version(),
+        };
+        let answer = self.around.call("reserve", self.around.store.reserve(&reserve)).await;
+        let segment = answer.inspect_err(|error| {
+            // Somebody changed the definition: the node reads the catalog again.
+            if matches!(error.kind(), ErrorKind::Conflict { .. } | ErrorKind::NotFound { .. }) {
+                self.around.catalog_stale();
+            }
+        })?;
+        self.check_forward(&segment)?;
+        self.around.remember(&self.name, &segment).await?;
+        Ok(segment)
+    }
+
+    fn check_forward(&self, segment: &Segment) -> Result<()> {
+        let mut refill = self.refill();
+        if segment.first < refill.seen_end || segment.last < segment.first {
+            let kind = ErrorKind::StoreWentBack {
+                witness: format!("the next number of source {}", self.name),
+                seen: refill.seen_end,
+                found: segment.first,
+            };
+            return Err(Error::new("reserve", kind));
+        }
+        refill.seen_end = segment.last.saturating_add(1);
+        Ok(())
+    }
+
+    fn take_in(self: &Arc<Self>, answer: Result<Segment>, took_ms: u64) {
+        let came = answer.is_ok();
+        let mut refill = self.refill();
+        refill.fetching = false;
+        refill.pace.answered(took_ms);
+        match answer {
+            // Nobody takes any more.
+            Ok(segment) if refill.closed => refill.newest = Some(segment),
+            Ok(segment) => {
+                (refill.error, refill.failures, refill.again_at) = (None, 0, None);
+                refill.cut(&segment);
+                refill.newest = Some(segment);
+                self.hand_on(&mut refill);
+            }
+            Err(error) => {
+                tracing::warn!(source = %self.name, %error, "no numbers from the store");
+                // A change of the definition was picked up meanwhile, or will be: ask again soon.
+                let stale = matches!(error.kind(), ErrorKind::Conflict { .. });
+                refill.failures = refill.failures.saturating_add(1);
+                let wait_ms = if stale { STALE_MS } else { backoff_ms(refill.failures) };
+                let later = stale || error.retry() != Retry::Never;
+                refill.again_at = Some(self.around.timer.elapsed().saturating_add(wait_ms));
+                let retry = Retry::AfterMs(wait_ms);
+                refill.error = Some(if later { error.with_retry(retry) } else { error });
+            }
+        }
+        drop(refill);
+        self.news.notify_waiters();
+        if came {
+            // A slow store is asked for the next while this one is used.
+            self.look_ahead(0);
+        }
+    }
+
+    pub(super) fn stock_now(&self) -> Stock {
+        let refill = self.refill();
+        let left = self.cursor.left().saturating_add(refill.parked());
+        Stock { left, closed: refill.closed }
+    }
+}
