@@ -43,6 +43,7 @@ fn main() {
     let mut cases = cases::floors::all();
     cases.extend(cases::ours::all(&clock));
     cases.extend(cases::rivals::all());
+    cases.extend(cases::segments::all());
     cases.extend(cases::text::all());
     if let Some(only) = &plan.only {
         cases.retain(|case| case.name.contains(only.as_str()) || case.name.starts_with("floor"));

@@ -52,7 +52,7 @@ struct Goal {
     at_most: f64,
 }
 
-const GOALS: [Goal; 12] = [
+const GOALS: [Goal; 14] = [
     Goal {
         row: "shared, cached, 1 thread / fetch_add",
         of: "shared, cached time",
@@ -136,6 +136,20 @@ const GOALS: [Goal; 12] = [
         to: "floor: writing 4096 in a loop",
         threads: 1,
         at_most: 1.5,
+    },
+    Goal {
+        row: "segment, shared, 1 thread / fetch_add",
+        of: "segment, shared",
+        to: FLOOR,
+        threads: 1,
+        at_most: 1.3,
+    },
+    Goal {
+        row: "segment, shared, 2 threads / fetch_add",
+        of: "segment, shared",
+        to: FLOOR,
+        threads: 2,
+        at_most: 1.0 / 0.9,
     },
 ];
 

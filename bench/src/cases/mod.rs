@@ -3,4 +3,5 @@
 pub mod floors;
 pub mod ours;
 pub mod rivals;
+pub mod segments;
 pub mod text;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::{Readiness, Row, SourceSpec};
+use snowmint_coord::{NumberLane, Readiness, Row, SourceSpec};
 
 use crate::runtime::Keep;
 use crate::{Options, Result, Snowflake};
@@ -103,6 +103,23 @@ impl Segment {
     /// As there.
     pub fn next(&self) -> Result<u64> {
         self.segment.try_next().or_else(|_| self.keep.block_on(self.segment.next()))
+    }
+
+    /// As [`crate::Segment::try_next`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn try_next(&self) -> Result<u64> {
+        self.segment.try_next()
+    }
+
+    /// As [`crate::Segment::lane`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn lane(&self, block: u64) -> Result<NumberLane> {
+        self.segment.lane(block)
     }
 
     /// As [`crate::Segment::take`].

@@ -22,6 +22,7 @@ pub(crate) use minter::{Make, Minter, SlotWindow};
 pub use minter::{NodeClock, NodeObserver};
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
 pub(crate) use running::{Back, Defined, SourceInner};
+pub use segment::NumberLane;
 pub(crate) use segment::SegmentSource;
 pub(crate) use surroundings::{Reserved, Surroundings};
 
@@ -249,6 +250,23 @@ impl Source {
         }
         let (first, last) = segment.row(length, within_ms).await?;
         Ok(Row { first, last, increment: plan.increment })
+    }
+
+    /// A lane of a segment source, which takes `block` numbers at a time, for one thread's hottest loop.
+    ///
+    /// # Errors
+    /// `Invalid` for other kinds, and for disguised sources.
+    pub fn lane(&self, block: u64) -> Result<NumberLane> {
+        match &self.inner.back {
+            Back::Segment(segment) if self.inner.plain => {
+                Ok(NumberLane::new(Arc::clone(segment), block, Arc::clone(&self._alive)))
+            }
+            _ => {
+                let what =
+                    format!("source {}: only undisguised segment sources have lanes", self.name());
+                Err(Error::invalid("open lane", what))
+            }
+        }
     }
 
     /// The text of an ID: in the source's own format, unless another is asked for.

@@ -63,6 +63,8 @@ pub(crate) struct SourceInner {
     pub(super) enabled: AtomicBool,
     pub(crate) around: Arc<Surroundings>,
     pub(crate) back: Back,
+    /// Whether IDs leave as they are: a part of the identity, which never changes.
+    pub(super) plain: bool,
 }
 
 impl SourceInner {
@@ -90,6 +92,7 @@ impl SourceInner {
         Ok(Self {
             name: name.into(),
             kind: defined.spec.kind(),
+            plain: defined.form.is_plain(),
             enabled: AtomicBool::new(defined.state == SourceState::Enabled),
             defined: ArcSwap::from_pointee(defined),
             around,
@@ -151,8 +154,7 @@ impl SourceInner {
 
     #[inline]
     pub(super) fn show(&self, id: u64) -> Result<u64> {
-        let defined = self.defined.load();
-        if defined.form.is_plain() { Ok(id) } else { defined.form.show(&self.name, id) }
+        if self.plain { Ok(id) } else { self.defined.load().form.show(&self.name, id) }
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! A handle for a source of plain numbers.
 
-use snowmint_coord::{Row, Source, SourceStats, Values};
+use snowmint_coord::{NumberLane, Row, Source, SourceStats, Values};
 
 use super::Shared;
 use crate::{Error, Result, Short};
@@ -66,6 +66,14 @@ impl Segment {
     /// As [`next`](Self::next); `Invalid` for a length of 0, and for a source with a disguise.
     pub async fn row(&self, length: u64) -> Result<Row> {
         self.source.row(length, self.shared.wait_max_ms).await
+    }
+
+    /// A lane for one thread's hottest loop: it takes `block` numbers at a time and counts locally.
+    ///
+    /// # Errors
+    /// `Invalid` for a source with a disguise.
+    pub fn lane(&self, block: u64) -> Result<NumberLane> {
+        self.source.lane(block)
     }
 
     /// How the source stands.

@@ -5,6 +5,7 @@
 //! asked for while the stock still lasts. Numbers of a fetch whose answer is lost are never used: a gap,
 //! not a duplicate.
 
+mod lane;
 mod pace;
 mod refill;
 
@@ -21,6 +22,7 @@ use super::Surroundings;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::segment::{GiveBack, NUMBER_MAX};
 use crate::spec::SegmentPlan;
+pub use lane::NumberLane;
 use refill::Refill;
 
 /// A source of numbers.

@@ -1,0 +1,80 @@
+//! Numbers of segments, through the library and the memory store: what is measured is the taking, the
+//! store answers at once.
+
+use snowmint::SourceSpec;
+
+use crate::measure::{Case, Worker};
+
+/// So many numbers at once that fetching them, which is the store's row, is not what is measured.
+const STEP: &str = r#"{"kind":"segment","step":{"min":1000000000,"max":1000000000}}"#;
+
+fn source(mint: &snowmint::blocking::Mint, name: &str) -> snowmint::blocking::Segment {
+    let spec: SourceSpec = serde_json::from_str(STEP).expect("keys of a source");
+    mint.define(name, &spec).expect("a source");
+    mint.segment(name).expect("a source")
+}
+
+struct Laned(snowmint::NumberLane);
+
+impl Worker for Laned {
+    #[inline(never)]
+    fn run(&mut self, n: u64) -> u64 {
+        let mut sum = 0_u64;
+        for _ in 0..n {
+            sum = sum.wrapping_add(until(|| self.0.try_next().ok()));
+        }
+        sum
+    }
+
+    fn collect(&mut self, out: &mut [u64]) {
+        for slot in out {
+            *slot = until(|| self.0.try_next().ok());
+        }
+    }
+}
+
+#[inline]
+fn until(mut take: impl FnMut() -> Option<u64>) -> u64 {
+    loop {
+        match take() {
+            Some(number) => return number,
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+pub fn all() -> Vec<Case> {
+    let mint = snowmint::open_blocking("memory:").expect("a store in memory");
+    let mint: &'static snowmint::blocking::Mint = Box::leak(Box::new(mint));
+    let shared: &'static _ = Box::leak(Box::new(source(mint, "shared")));
+    let laned: &'static snowmint::blocking::Segment = Box::leak(Box::new(source(mint, "laned")));
+    let case = |name, workers| Case {
+        name,
+        threads: &[1, 2],
+        sleeps: false,
+        workers,
+        fresh: None,
+        unique: true,
+    };
+    vec![
+        case(
+            "segment, shared",
+            Box::new(|threads| {
+                (0..threads)
+                    .map(|_| Box::new(|| until(|| shared.try_next().ok())) as Box<dyn Worker>)
+                    .collect()
+            }),
+        ),
+        case(
+            "segment, lane",
+            Box::new(|threads| {
+                (0..threads)
+                    .map(|_| {
+                        let lane = laned.lane(65_536).expect("an undisguised source");
+                        Box::new(Laned(lane)) as Box<dyn Worker>
+                    })
+                    .collect()
+            }),
+        ),
+    ]
+}
