@@ -2,6 +2,7 @@
 //! store answers at once.
 
 use snowmint::SourceSpec;
+use snowmint_core::SegmentCursor;
 
 use crate::measure::{Case, Worker};
 
@@ -56,7 +57,17 @@ pub fn all() -> Vec<Case> {
         fresh: None,
         unique: true,
     };
+    let cursor: &'static SegmentCursor = Box::leak(Box::default());
+    cursor.push(1, 1 << 62).expect("a segment above none");
     vec![
+        case(
+            "segment cursor alone, shared",
+            Box::new(move |threads| {
+                (0..threads)
+                    .map(|_| Box::new(|| cursor.take(|| {}).unwrap_or(0)) as Box<dyn Worker>)
+                    .collect()
+            }),
+        ),
         case(
             "segment, shared",
             Box::new(|threads| {

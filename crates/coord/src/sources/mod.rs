@@ -22,8 +22,8 @@ pub(crate) use minter::{Make, Minter, SlotWindow};
 pub use minter::{NodeClock, NodeObserver};
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
 pub(crate) use running::{Back, Defined, SourceInner};
-pub use segment::NumberLane;
 pub(crate) use segment::SegmentSource;
+pub use segment::{NumberLane, Numbers};
 pub(crate) use surroundings::{Reserved, Surroundings};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -252,19 +252,19 @@ impl Source {
         Ok(Row { first, last, increment: plan.increment })
     }
 
-    /// A lane of a segment source, which takes `block` numbers at a time, for one thread's hottest loop.
+    /// The way straight to the counter of a segment source.
     ///
     /// # Errors
     /// `Invalid` for other kinds, and for disguised sources.
-    pub fn lane(&self, block: u64) -> Result<NumberLane> {
+    pub fn numbers(&self) -> Result<Numbers> {
         match &self.inner.back {
             Back::Segment(segment) if self.inner.plain => {
-                Ok(NumberLane::new(Arc::clone(segment), block, Arc::clone(&self._alive)))
+                Ok(Numbers::new(Arc::clone(segment), self.clone()))
             }
             _ => {
                 let what =
-                    format!("source {}: only undisguised segment sources have lanes", self.name());
-                Err(Error::invalid("open lane", what))
+                    format!("source {} is no segment source without a disguise", self.name());
+                Err(Error::invalid("take numbers", what))
             }
         }
     }

@@ -82,7 +82,9 @@ impl SourceInner {
             }
             Plan::Segment(plan) => {
                 let (version, around) = (defined.version, Arc::clone(&around));
-                Back::Segment(SegmentSource::new(name, plan.clone(), version, seen_end, around))
+                let enabled = defined.state == SourceState::Enabled;
+                let plan = plan.clone();
+                Back::Segment(SegmentSource::new(name, plan, version, seen_end, enabled, around))
             }
             Plan::Uuid(plan) => {
                 Back::Uuid(Box::new(UuidSource::new(*plan, Arc::clone(&around.clock))?))
@@ -104,7 +106,8 @@ impl SourceInner {
     pub(crate) fn redefine(&self, defined: Defined) {
         match (&self.back, &defined.plan) {
             (Back::Segment(segment), Plan::Segment(plan)) => {
-                segment.alter(plan.clone(), defined.version);
+                let enabled = defined.state == SourceState::Enabled;
+                segment.alter(plan.clone(), defined.version, enabled);
             }
             (Back::Snowflake(back), Plan::Snowflake(plan)) => {
                 back.queue.set(plan.prefill, &back.minter, &self.around);

@@ -1,6 +1,6 @@
 //! A handle for a source of plain numbers.
 
-use snowmint_coord::{NumberLane, Row, Source, SourceStats, Values};
+use snowmint_coord::{NumberLane, Numbers, Row, Source, SourceStats, Values};
 
 use super::Shared;
 use crate::{Error, Result, Short};
@@ -11,13 +11,15 @@ use crate::{Error, Result, Short};
 /// increase; between processes they do not, and a process that ends leaves a gap unless it closes.
 #[derive(Clone, Debug)]
 pub struct Segment {
+    /// The short way, unless the source has a disguise.
+    numbers: Option<Numbers>,
     source: Source,
     shared: Shared,
 }
 
 impl Segment {
     pub(crate) fn new(source: Source, shared: Shared) -> Self {
-        Self { source, shared }
+        Self { numbers: source.numbers().ok(), source, shared }
     }
 
     /// The next number, waiting for the store at most as long as
@@ -27,7 +29,7 @@ impl Segment {
     /// `Unavailable` when the store is away and the stock is spent; `Exhausted` after the last number;
     /// `Disabled` and `Closed`.
     pub async fn next(&self) -> Result<u64> {
-        match self.source.try_mint() {
+        match self.try_next() {
             Ok(number) => Ok(number),
             Err(_) => one(self.source.mint(1, None, self.shared.wait_max_ms).await?),
         }
@@ -37,8 +39,12 @@ impl Segment {
     ///
     /// # Errors
     /// As [`next`](Self::next); `Unavailable` when the stock is spent.
+    #[inline]
     pub fn try_next(&self) -> Result<u64> {
-        self.source.try_mint()
+        match &self.numbers {
+            Some(numbers) => numbers.try_next(),
+            None => self.source.try_mint(),
+        }
     }
 
     /// Exactly `count` numbers, waiting as [`next`](Self::next) does.
@@ -73,7 +79,7 @@ impl Segment {
     /// # Errors
     /// `Invalid` for a source with a disguise.
     pub fn lane(&self, block: u64) -> Result<NumberLane> {
-        self.source.lane(block)
+        Ok(self.source.numbers()?.lane(block))
     }
 
     /// How the source stands.

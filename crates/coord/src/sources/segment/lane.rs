@@ -1,43 +1,72 @@
-//! A thread's own stretch of a source's numbers.
+//! Handles for the hottest loops.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::SegmentSource;
 use crate::error::Result;
+use crate::sources::Source;
 
-/// Takes runs of numbers from a segment source and counts locally.
-///
-/// Numbers of one lane increase; between lanes they do not. What is left of a run when the lane goes
-/// is used by nobody.
-pub struct NumberLane {
-    id: u64,
-    left: u64,
-    increment: u64,
-    block: u64,
+/// A segment source without a disguise, straight to its counter. Clones share it.
+#[derive(Clone)]
+pub struct Numbers {
     segment: Arc<SegmentSource>,
-    /// Keeps the node going.
-    _alive: Arc<dyn Send + Sync>,
+    /// What is asked when there is nothing to take, and what keeps the node going.
+    source: Source,
 }
 
-impl NumberLane {
-    pub(crate) fn new(
-        segment: Arc<SegmentSource>,
-        block: u64,
-        alive: Arc<dyn Send + Sync>,
-    ) -> Self {
-        let increment = segment.scheme.increment;
-        Self { id: 0, left: 0, increment, block: block.max(1), segment, _alive: alive }
+impl Numbers {
+    pub(crate) fn new(segment: Arc<SegmentSource>, source: Source) -> Self {
+        Self { segment, source }
     }
 
     /// The next number, if it is in stock. Never waits.
     ///
     /// # Errors
-    /// As [`Source::try_mint`](crate::Source::try_mint).
+    /// As [`Source::try_mint`].
+    #[inline]
+    pub fn try_next(&self) -> Result<u64> {
+        match self.segment.quick() {
+            Some(id) => Ok(id),
+            None => self.ask(),
+        }
+    }
+
+    #[cold]
+    fn ask(&self) -> Result<u64> {
+        self.source.try_mint()
+    }
+
+    /// A lane, which takes `block` numbers at a time and counts locally.
+    #[must_use]
+    pub fn lane(&self, block: u64) -> NumberLane {
+        let increment = self.segment.scheme.increment;
+        NumberLane { id: 0, left: 0, increment, block: block.max(1), numbers: self.clone() }
+    }
+}
+
+/// Takes runs of numbers from a segment source and counts locally.
+///
+/// Numbers of one lane increase; between lanes they do not. What is left of a run when the lane goes
+/// is used by nobody; a source that is disabled ends a lane when its run ends.
+#[derive(Debug)]
+pub struct NumberLane {
+    id: u64,
+    left: u64,
+    increment: u64,
+    block: u64,
+    numbers: Numbers,
+}
+
+impl NumberLane {
+    /// The next number, if it is in stock. Never waits.
+    ///
+    /// # Errors
+    /// As [`Source::try_mint`].
     #[inline]
     pub fn try_next(&mut self) -> Result<u64> {
         if self.left == 0 {
-            (self.id, self.left) = self.segment.block(self.block)?;
+            (self.id, self.left) = self.numbers.block(self.block)?;
         }
         let id = self.id;
         self.left -= 1;
@@ -47,24 +76,20 @@ impl NumberLane {
     }
 }
 
-impl SegmentSource {
+impl Numbers {
     /// The first ID of a run of at most `block` numbers, and how many there are.
     #[cold]
-    fn block(self: &Arc<Self>, block: u64) -> Result<(u64, u64)> {
-        let Some(run) = self.cursor.take_run(block, || self.look_ahead(1)) else {
-            return Err(self.dry(1));
-        };
-        let id = self.scheme.id_of(run.first).ok_or_else(|| self.spent())?;
-        let end = run.end.min(self.scheme.number_max.saturating_add(1));
-        Ok((id, end - run.first))
+    fn block(&self, block: u64) -> Result<(u64, u64)> {
+        self.source.inner.check_enabled()?;
+        let segment = &self.segment;
+        let run = segment.cursor.take_run(block, || segment.look_ahead(1));
+        let run = run.ok_or_else(|| segment.dry(1))?;
+        Ok((segment.scheme.id_of(run.first), run.end - run.first))
     }
 }
 
-impl fmt::Debug for NumberLane {
+impl fmt::Debug for Numbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NumberLane")
-            .field("left", &self.left)
-            .field("segment", &self.segment)
-            .finish_non_exhaustive()
+        f.debug_tuple("Numbers").field(&self.segment).finish()
     }
 }

@@ -10,7 +10,7 @@ mod pace;
 mod refill;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -22,7 +22,7 @@ use super::Surroundings;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::segment::{GiveBack, NUMBER_MAX};
 use crate::spec::SegmentPlan;
-pub use lane::NumberLane;
+pub use lane::{NumberLane, Numbers};
 use refill::Refill;
 
 /// A source of numbers.
@@ -31,6 +31,8 @@ pub(crate) struct SegmentSource {
     around: Arc<Surroundings>,
     cursor: SegmentCursor,
     scheme: Scheme,
+    /// Whether the definition allows minting.
+    enabled: AtomicBool,
     plan: ArcSwap<SegmentPlan>,
     definition_version: AtomicU64,
     refill: Mutex<Refill>,
@@ -54,14 +56,19 @@ impl Scheme {
         Self { offset, increment, number_max }
     }
 
-    /// The ID of a number, which counts from 1.
+    /// The ID of a number from 1 to `number_max`; no others get into the cursor.
     #[inline]
-    const fn id_of(self, number: u64) -> Option<u64> {
-        if number == 0 || number > self.number_max {
-            return None;
-        }
-        // Checked by the bound.
-        Some(self.offset.wrapping_add((number - 1).wrapping_mul(self.increment)))
+    const fn id_of(self, number: u64) -> u64 {
+        let before = number.wrapping_sub(1);
+        // A multiplication is as long as everything else that follows the locked instruction.
+        let distance =
+            if self.increment == 1 { before } else { before.wrapping_mul(self.increment) };
+        self.offset.wrapping_add(distance)
+    }
+
+    /// The ID of a number that the store gave.
+    fn id_of_any(self, number: u64) -> Option<u64> {
+        (1..=self.number_max).contains(&number).then(|| self.id_of(number))
     }
 }
 
@@ -83,6 +90,7 @@ impl SegmentSource {
         plan: SegmentPlan,
         definition_version: u64,
         seen_end: u64,
+        enabled: bool,
         around: Arc<Surroundings>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -90,6 +98,7 @@ impl SegmentSource {
             around,
             cursor: SegmentCursor::new(),
             scheme: Scheme::new(&plan),
+            enabled: AtomicBool::new(enabled),
             plan: ArcSwap::from_pointee(plan),
             definition_version: AtomicU64::new(definition_version),
             refill: Mutex::new(Refill::new(seen_end)),
@@ -98,7 +107,8 @@ impl SegmentSource {
     }
 
     /// The definition was changed.
-    pub(crate) fn alter(&self, plan: SegmentPlan, definition_version: u64) {
+    pub(crate) fn alter(&self, plan: SegmentPlan, definition_version: u64, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Release);
         self.plan.store(Arc::new(plan));
         self.definition_version.store(definition_version, Ordering::Release);
     }
@@ -111,13 +121,24 @@ impl SegmentSource {
         self.refill.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One ID from stock.
+    /// One ID from stock, if the definition allows it: the whole way in one piece, because an
+    /// instruction more is felt.
     #[inline]
-    pub(crate) fn try_mint(self: &Arc<Self>) -> Result<u64> {
-        match self.cursor.take(|| self.look_ahead(1)) {
-            Some(number) => self.scheme.id_of(number).ok_or_else(|| self.spent()),
-            None => Err(self.dry(1)),
+    fn quick(self: &Arc<Self>) -> Option<u64> {
+        if !self.enabled.load(Ordering::Acquire) {
+            return None;
         }
+        // Read before the number is taken: whatever is read after the locked instruction waits for it.
+        let scheme = self.scheme;
+        self.cursor.take(|| self.look_ahead(1)).map(|number| scheme.id_of(number))
+    }
+
+    /// One ID from stock.
+    pub(crate) fn try_mint(self: &Arc<Self>) -> Result<u64> {
+        self.cursor
+            .take(|| self.look_ahead(1))
+            .map(|number| self.scheme.id_of(number))
+            .ok_or_else(|| self.dry(1))
     }
 
     /// Fills the buffer from stock: all of it, or none unless others take at the same time. Then the
@@ -135,7 +156,7 @@ impl SegmentSource {
                 return Err((made, self.dry(count)));
             };
             for (number, slot) in (run.first..run.end).zip(rest) {
-                *slot = self.scheme.id_of(number).ok_or_else(|| (made, self.spent()))?;
+                *slot = self.scheme.id_of(number);
                 made = made.saturating_add(1);
             }
         }
@@ -189,7 +210,7 @@ impl SegmentSource {
                 (segment.first, segment.last)
             }
         };
-        let id_of = |number| self.scheme.id_of(number).ok_or_else(|| self.spent());
+        let id_of = |number| self.scheme.id_of_any(number).ok_or_else(|| self.spent("reserve"));
         Ok((id_of(first)?, id_of(last)?))
     }
 
@@ -207,10 +228,9 @@ impl SegmentSource {
         Some(row)
     }
 
-    #[cold]
-    fn spent(&self) -> Error {
+    fn spent(&self, op: &'static str) -> Error {
         let what = format!("source {}", self.name);
-        Error::new("mint", ErrorKind::Exhausted { what, limit: NUMBER_MAX })
+        Error::new(op, ErrorKind::Exhausted { what, limit: NUMBER_MAX })
     }
 
     /// Why there are not `wanted` numbers; more are on their way.

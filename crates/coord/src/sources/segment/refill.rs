@@ -80,9 +80,9 @@ impl Refill {
         !self.fetching && !self.closed && again
     }
 
-    /// Cuts a segment into the parts in which it is opened.
-    fn cut(&mut self, segment: &Segment) {
-        let end = segment.last.saturating_add(1);
+    /// Cuts a segment into the parts in which it is opened; numbers above `number_max` have no ID.
+    fn cut(&mut self, segment: &Segment, number_max: u64) {
+        let end = segment.last.min(number_max).saturating_add(1);
         let length = end.saturating_sub(segment.first);
         let part = length.div_ceil(PARTS).max(1);
         let mut first = segment.first;
@@ -159,6 +159,9 @@ impl SegmentSource {
         })?;
         self.check_forward(&segment)?;
         self.around.remember(&self.name, &segment).await?;
+        if segment.first > self.scheme.number_max {
+            return Err(self.spent("reserve"));
+        }
         Ok(segment)
     }
 
@@ -186,7 +189,7 @@ impl SegmentSource {
             Ok(segment) if refill.closed => refill.newest = Some(segment),
             Ok(segment) => {
                 (refill.error, refill.failures, refill.again_at) = (None, 0, None);
-                refill.cut(&segment);
+                refill.cut(&segment, self.scheme.number_max);
                 refill.newest = Some(segment);
                 self.hand_on(&mut refill);
             }
