@@ -15,6 +15,7 @@
 //!
 //! **Identity.** The number of the cluster stands beside the marks: restored into another cluster,
 //! the store grants nothing until an operator has moved it forward (`snowmint worker fast-forward`).
+//! It is made of the cluster's token and members: restore with a new `--initial-cluster-token`.
 //! Revisions, which a restored snapshot turns back, are the store's count of changes.
 //!
 //! **Rights.** Reading and writing of the keys from `/snowmint/`.

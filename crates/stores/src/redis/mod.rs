@@ -20,10 +20,11 @@
 //! promoted (Sentinel, Cluster), use `?persistence=any`, which notices it.
 //!
 //! **Rights.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
-//! `HINCRBY`, `TIME`, `INFO` and `CONFIG|GET` on keys `snowmint:*`.
+//! `HINCRBY`, `TIME`, `INFO` and `CONFIG|GET` on keys `snowmint:*`; `SELECT` for a database other than 0;
+//! `CLUSTER|SLOTS` and `CLUSTER|KEYSLOT` in a cluster.
 //!
-//! **URL.** `redis://USER:PASSWORD@HOST:PORT/DATABASE`, `rediss://…` for TLS, and
-//! `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` for a cluster.
+//! **URL.** `redis://USER:PASSWORD@HOST:PORT/DATABASE`, and
+//! `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` for a cluster. TLS is not spoken in this version.
 //!
 //! **A lost reply.** Whether a script whose answer was lost has run is not known; the verbs say how
 //! each may be repeated. Lost connections are made anew, with growing waits.
