@@ -43,8 +43,8 @@ pub use node::{AfterCrash, Node, NodeSettings, Parts, Readiness, SourceInfo};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
 pub use sources::{
-    Decoded, NumberLane, Numbers, OnEmpty, OnFull, PrefillHooks, PrefillStats, Row, Source,
-    SourceStats, Values,
+    Decoded, NumberLane, Numbers, OnEmpty, OnFull, Patience, PrefillHooks, PrefillStats, Row,
+    Source, SourceStats, Values,
 };
 pub use spec::SourceSpec;
 pub use store::{FastForward, Store, StoreIdentity};

@@ -3,6 +3,7 @@
 mod form;
 mod minter;
 mod named;
+mod patience;
 mod prefill;
 mod queue;
 mod running;
@@ -20,6 +21,7 @@ pub use form::Keyrings;
 pub(crate) use form::{Form, check_value, compare_check};
 pub(crate) use minter::{Make, Minter, SlotWindow};
 pub use minter::{NodeClock, NodeObserver};
+pub use patience::Patience;
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
 pub(crate) use running::{Back, Defined, SourceInner};
 pub(crate) use segment::SegmentSource;
@@ -161,6 +163,12 @@ impl Source {
     #[must_use]
     pub fn plan(&self) -> Plan {
         self.inner.defined.load().plan.clone()
+    }
+
+    /// What a caller who waits by himself asks between two tries.
+    #[must_use]
+    pub fn patience(&self) -> Patience {
+        Patience::of(&self.inner)
     }
 
     /// The form of its IDs as text.

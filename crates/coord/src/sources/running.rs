@@ -9,7 +9,7 @@ use snowmint_core::Refusal;
 use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
 use super::queue::Queue;
-use super::{Form, Minter, SegmentSource, Surroundings, WINDOW_WAIT_MS};
+use super::{Form, Minter, Patience, SegmentSource, Surroundings, WINDOW_WAIT_MS};
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::spec::{Kind, Plan, SourceSpec};
@@ -252,6 +252,7 @@ impl SourceInner {
             .map_or(within_ms, |prefill| within_ms.min(prefill.plan().wait_max_ms.unwrap_or(0)));
         let timer = &self.around.timer;
         let deadline = timer.elapsed().saturating_add(within_ms);
+        let mut patience = Patience::of(self);
         let mut made = 0;
         loop {
             let rest = out.get_mut(made..).unwrap_or_default();
@@ -271,18 +272,7 @@ impl SourceInner {
                 continue;
             }
             let left_ms = deadline.since(timer.elapsed());
-            let wait_ms = match (error.kind(), error.retry()) {
-                // The driver was woken: the window may be there any moment.
-                (ErrorKind::WindowSpent { .. } | ErrorKind::Unavailable { .. }, _) => {
-                    WINDOW_WAIT_MS
-                }
-                (_, Retry::Never) => return Err(error),
-                (_, Retry::Now) => 0,
-                (_, Retry::AfterMs(ms)) => ms,
-            };
-            if left_ms == 0 || wait_ms > left_ms {
-                return Err(error);
-            }
+            let Some(wait_ms) = patience.rest_ms(&error, left_ms) else { return Err(error) };
             timer.sleep_ms(wait_ms).await;
         }
     }

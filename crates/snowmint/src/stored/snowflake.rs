@@ -1,7 +1,7 @@
 //! Snowflake IDs of a source in a store.
 
 use snowmint_coord::spec::Plan;
-use snowmint_coord::{Decoded as SourceDecoded, Retry, Source};
+use snowmint_coord::{Decoded as SourceDecoded, Patience, Retry, Source};
 use snowmint_core::generator::MINT_WAIT_MAX_MS;
 use snowmint_core::text::Format;
 use snowmint_core::{Clock as _, ElapsedMillis, Layout, Pause as _, UnixMillis};
@@ -61,21 +61,24 @@ impl Stored {
     }
 
     pub(crate) fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64> {
+        let mut patience = self.source.patience();
         loop {
             match self.try_mint() {
                 Ok(id) => return Ok(id),
-                Err(why) => self.wait_out(why, deadline)?,
+                Err(why) => self.wait_out(&mut patience, why, deadline)?,
             }
         }
     }
 
     pub(crate) fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
+        let mut patience = self.source.patience();
         let mut made = 0;
         while let Some(rest) = out.get_mut(made..)
             && let Err(short) = self.try_fill(rest)
         {
             made = made.saturating_add(short.made);
-            self.wait_out(short.why, self.deadline()).map_err(|why| Short { made, why })?;
+            self.wait_out(&mut patience, short.why, self.deadline())
+                .map_err(|why| Short { made, why })?;
         }
         Ok(())
     }
@@ -88,18 +91,11 @@ impl Stored {
         }
     }
 
-    /// Waits as long as the error says, or hands it back when the time is up.
-    fn wait_out(&self, why: Error, deadline: ElapsedMillis) -> Result<()> {
+    /// Waits as long as the policy allows, or hands the error back when the time is up.
+    fn wait_out(&self, patience: &mut Patience, why: Error, deadline: ElapsedMillis) -> Result<()> {
         let left_ms = deadline.since(self.elapsed());
-        let wait_ms = match why.retry() {
-            Retry::AfterMs(ms) if ms <= left_ms => std::cmp::max(ms, 1),
-            Retry::Now => 1,
-            _ => return Err(why),
-        };
-        if left_ms == 0 {
-            return Err(why);
-        }
-        self.shared.clock.pause_until(UnixMillis::MAX, wait_ms);
+        let Some(wait_ms) = patience.rest_ms(&why, left_ms) else { return Err(why) };
+        self.shared.clock.pause_until(UnixMillis::MAX, wait_ms.max(1));
         Ok(())
     }
 
