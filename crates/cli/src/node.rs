@@ -38,6 +38,9 @@ pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
         Ok::<_, Failure>(Parts { clock, observer, ..Parts::system() })
     };
     let store = store::open(&url, &config.store.namespace).await?;
+    for caution in store.cautions() {
+        tracing::warn!("{caution}");
+    }
     let opened = Node::open(Arc::clone(&store), settings.clone(), parts()?).await;
     let node = match opened {
         Err(error)

@@ -1,9 +1,12 @@
-//! `worker fast-forward`, as an operator runs it.
+//! The ways out, as an operator runs them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 mod common;
+#[path = "common/server.rs"]
+mod server;
 
-use common::run;
+use common::{json, run};
+use server::{Server, serve};
 
 #[test]
 fn fast_forward_moves_a_store_and_says_how_far() {
@@ -44,4 +47,37 @@ fn a_directory_in_use_is_refused() {
     let ran = run(&["worker", "fast-forward", "--data-dir", directory.path().to_str().unwrap()]);
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
     assert!(ran.err.contains("locked"), "{}", ran.err);
+}
+
+#[test]
+fn an_accepted_lead_lets_a_full_pool_mint() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let missing = run(&["worker", "accept-lead", "--data-dir", dir]);
+    assert_eq!((missing.code, missing.out.as_str()), (2, ""), "{}", missing.err);
+    std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
+    run(&["worker", "fast-forward", "--data-dir", dir, "--mark", "2030-01-01T00:00:00Z"]).ok();
+
+    let server = Server::start(serve(directory.path(), &[]));
+    let full = server.mint(&["-n", "1"]);
+    assert_eq!(full.code, 4, "{}", full.err);
+    assert!(full.err.contains("accept-lead"), "{}", full.err);
+
+    let shown = run(&["worker", "accept-lead", "--data-dir", dir]);
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    assert!(shown.err.contains("nothing was changed"), "{}", shown.err);
+    let accept = |until| run(&["worker", "accept-lead", "--data-dir", dir, "--until", until]);
+    assert_eq!(accept("soon").code, 2);
+    assert!(accept("2030-01-02T00:00:00Z").ok().contains("accepted: marks up to 2030-01-02"));
+    let minted = server.mint(&["-n", "2"]).ok();
+    let decoded = run(&[
+        &["decode", "--json", "--layout", "twitter"][..],
+        &minted.split_whitespace().collect::<Vec<_>>(),
+    ]
+    .concat())
+    .ok();
+    for line in decoded.lines() {
+        let time = json(line)["time"].as_str().unwrap().to_owned();
+        assert!(time.starts_with("2030-01-01T00:00:0"), "{time}");
+    }
 }

@@ -133,7 +133,10 @@ pub enum ErrorKind {
         found: u64,
     },
     /// The store is not the one that was used before.
-    #[error("the store is {found}, but {witness} belongs to {expected}")]
+    #[error(
+        "the store is {found}, but {witness} belongs to {expected}; if it is to be used in its place, \
+         an operator must move it forward (snowmint worker fast-forward)"
+    )]
     OtherStore {
         /// What remembers the store.
         witness: String,
@@ -287,6 +290,9 @@ impl fmt::Display for PoolFull {
         for (index, holder) in self.holders.iter().enumerate() {
             let lead = if index == 0 { "; held: " } else { ", " };
             write!(f, "{lead}{} by {:?}", holder.slot, holder.owner)?;
+        }
+        if self.marked_ahead > 0 {
+            f.write_str("; to mint ahead of the clock, accept it (snowmint worker accept-lead)")?;
         }
         match self.usable_in_ms {
             Some(ms) => write!(f, "; one may be usable in {ms} ms"),

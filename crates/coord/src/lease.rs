@@ -41,6 +41,18 @@ impl Mark {
     }
 }
 
+/// Checks that every store can keep a mark.
+///
+/// # Errors
+/// `Invalid`.
+pub fn check_mark(mark: Mark) -> Result<(), ErrorKind> {
+    if mark > Mark::MAX {
+        let what = format!("a mark is at most {}, not {mark}", Mark::MAX);
+        return Err(ErrorKind::Invalid { what });
+    }
+    Ok(())
+}
+
 impl From<UnixMillis> for Mark {
     fn from(time: UnixMillis) -> Self {
         Self(time.get())

@@ -35,20 +35,23 @@ pub enum Reuse {
     Never,
 }
 
-/// What holds for the slots of a namespace that have no row yet.
+/// What holds for the slots of a namespace as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ground {
-    /// Their mark: zero, unless an operator moved the namespace forward.
+    /// The mark of those that have no row yet: zero, unless an operator moved the namespace forward.
     pub mark: Mark,
     /// Their term: zero, unless an operator moved the namespace forward.
     pub term: Term,
+    /// Marks up to here are allowed to every claim, whatever its own limit: an operator has accepted
+    /// that IDs lead the clocks so far. Zero at first.
+    pub lead_until: Mark,
 }
 
 impl Ground {
     /// After an operator moved the namespace forward.
     #[must_use]
     pub fn forwarded(self, mark: Mark) -> Self {
-        Self { mark: self.mark.max(mark), term: self.term.leap() }
+        Self { mark: self.mark.max(mark), term: self.term.leap(), ..self }
     }
 }
 
@@ -140,7 +143,8 @@ pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
 /// nobody had (`next`, for pools without reuse) and the time of the clock that the store goes by.
 ///
 /// A group is usable if no live member other than the superseded one holds any of its slots, and at
-/// least one of its slots has a mark that the request allows. Of the usable: the one that this
+/// least one of its slots has a mark that the request allows; if there is none, one that an operator
+/// has allowed ([`Ground::lead_until`]). Of the usable: the one that this
 /// owner had last, if wished; else the smallest that was never used; else the one longest given up.
 /// A claim that was overtaken by others passes over up to `pass` of these, so that those who met
 /// once do not all meet again at the next; the first try of a claim passes none (0).
@@ -170,10 +174,18 @@ pub fn choose(
             return Ok(Choice::Repeat(repeat));
         }
     }
-    let view = View::new(request, rows, members, ground, now);
-    let groups = match request.pool.reuse {
-        Reuse::Never => view.fresh(next)?,
-        Reuse::Recycle => view.recycled(pass)?,
+    let mut view = View::new(request, rows, members, ground, now);
+    let choose = |view: &View<'_>| match request.pool.reuse {
+        Reuse::Never => view.fresh(next),
+        Reuse::Recycle => view.recycled(pass),
+    };
+    let groups = match choose(&view) {
+        // Only when there is nothing else: IDs that lead the clock are second best.
+        Err(ErrorKind::PoolFull(_)) if ground.lead_until > request.mark_at_most => {
+            view.mark_at_most = ground.lead_until;
+            choose(&view)?
+        }
+        chosen => chosen?,
     };
     let group = u64::from(request.pool.group);
     let by_slot: HashMap<u64, &SlotRow> = rows.iter().map(|row| (row.slot, row)).collect();
@@ -229,6 +241,7 @@ struct View<'a> {
     request: &'a ClaimRequest,
     used: BTreeMap<u64, Used>,
     ground: Ground,
+    mark_at_most: Mark,
     now: UnixMillis,
 }
 
@@ -264,11 +277,11 @@ impl<'a> View<'a> {
         for group in used.values_mut().filter(|group| group.rows < request.pool.group) {
             group.mark = group.mark.min(ground.mark);
         }
-        Self { request, used, ground, now }
+        Self { request, used, ground, mark_at_most: request.mark_at_most, now }
     }
 
-    fn mark_allowed(&self, mark: Mark) -> bool {
-        mark <= self.request.mark_at_most
+    const fn mark_allowed(&self, mark: Mark) -> bool {
+        mark.get() <= self.mark_at_most.get()
     }
 
     fn usable(&self, group: &Used) -> bool {
@@ -358,7 +371,9 @@ impl<'a> View<'a> {
         let never_used = total.saturating_sub(considered_count);
 
         let wait_for_mark = |mark: Mark| {
-            self.now.saturating_add(mark.get().saturating_sub(self.request.mark_at_most.get()))
+            // What an operator has accepted does not move on with the time.
+            let ahead = mark.get().saturating_sub(self.request.mark_at_most.get());
+            self.now.saturating_add(if self.mark_allowed(mark) { 0 } else { ahead })
         };
         let usable_at = considered
             .iter()

@@ -8,7 +8,7 @@ use snowmint_core::UnixMillis;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{ErrorKind, Result};
-use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo};
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::segment::{GiveBack, Reserve, Segment};
 
@@ -45,15 +45,13 @@ impl FastForward {
     /// `Invalid`.
     pub fn check(&self) -> Result<(), ErrorKind> {
         let marks = self.segments.iter().map(|(_, mark)| *mark).chain([self.marks_at_least]);
-        match marks.max() {
-            Some(mark) if mark > Mark::MAX => Err(ErrorKind::Invalid {
-                what: format!("a mark is at most {}, not {mark}", Mark::MAX),
-            }),
-            _ if self.writes_at_least > Mark::MAX.get() => Err(ErrorKind::Invalid {
+        marks.map(check_mark).collect::<Result<(), _>>()?;
+        if self.writes_at_least > Mark::MAX.get() {
+            return Err(ErrorKind::Invalid {
                 what: format!("writes are at most {}, not {}", Mark::MAX, self.writes_at_least),
-            }),
-            _ => Ok(()),
+            });
         }
+        Ok(())
     }
 }
 
@@ -77,6 +75,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// The namespace that this handle acts in.
     fn namespace(&self) -> &str;
+
+    /// What this handle must do without, such as a right or a setting that the store could use: full
+    /// sentences for an operator. Empty when all is as it should be.
+    fn cautions(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The store's own clock, if it has one.
     ///
@@ -207,6 +211,13 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Atomicity: the namespace, and the store's identity. Whose clock: none. On retry: repeat
     /// freely (every repeat fences again).
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity>;
+
+    /// The operator's way out when a pool is full because marks lie ahead of the clocks: marks up to
+    /// `until` are allowed to claims from here on, whatever their own limit, where there is nothing
+    /// better. No mark moves. `until` takes the place of what was accepted before; zero: nothing.
+    ///
+    /// Atomicity: the namespace. Whose clock: none. On retry: repeat freely.
+    async fn accept_lead(&self, until: Mark) -> Result<()>;
 
     /// Writes out what is buffered and gives files and connections back. Later calls are refused
     /// with `Closed`.

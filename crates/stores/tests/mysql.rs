@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::{BootTimer, Store, Timer};
+use snowmint_coord::{BootTimer, FastForward, NewDefinition, Result, Store, Timer};
 use snowmint_testkit::contract::{self, Factory};
 use snowmint_testkit::servers::Mysql;
 
@@ -66,4 +66,34 @@ async fn a_server_that_is_not_there_is_said_in_time() {
         tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(&url, "default"));
     let refused = opened.await.unwrap().unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+}
+
+async fn open(url: &str) -> Arc<dyn Store> {
+    snowmint_stores::open(url, "default").await.unwrap()
+}
+
+/// Writes something: a definition.
+async fn define(store: &Arc<dyn Store>, name: &str) -> Result<()> {
+    let new = NewDefinition { name: name.into(), spec: "{}".into(), identity: "{}".into() };
+    store.define(&new).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn another_server_with_the_same_tables_waits_until_somebody_moves_it_forward_or_vouches() {
+    let (server, other) = (Mysql::start(&["server-id=1"]), Mysql::start(&["server-id=2"]));
+    define(&open(&server.url()).await, "before").await.unwrap();
+    server.copy_to(&other);
+    let store = open(&other.url()).await;
+    let refused = define(&store, "after").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+    assert!(refused.to_string().contains("mariadb/2"), "{refused}");
+    assert!(store.get("before").await.is_ok(), "reading is not refused");
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    define(&store, "after").await.unwrap();
+
+    other.copy_to(&server);
+    let store = open(&server.url()).await;
+    assert!(define(&store, "back").await.is_err());
+    define(&open(&format!("{}?failover=synchronous", server.url())).await, "back").await.unwrap();
+    define(&store, "further").await.unwrap();
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::{BootTimer, Store, Timer};
+use snowmint_coord::{BootTimer, FastForward, NewDefinition, Result, Store, Timer};
 use snowmint_testkit::contract::{self, Factory};
 use snowmint_testkit::servers::Postgres;
 
@@ -66,4 +66,72 @@ async fn a_server_that_is_not_there_is_said_in_time() {
         tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(&url, "default"));
     let refused = opened.await.unwrap().unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+}
+
+async fn open(url: &str) -> Arc<dyn Store> {
+    snowmint_stores::open(url, "default").await.unwrap()
+}
+
+/// Writes something: a definition.
+async fn define(store: &Arc<dyn Store>, name: &str) -> Result<()> {
+    let new = NewDefinition { name: name.into(), spec: "{}".into(), identity: "{}".into() };
+    store.define(&new).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn a_promoted_replica_is_another_server_until_somebody_moves_it_forward_or_vouches_for_it() {
+    let mut server = Postgres::start(&[]);
+    let (url, vouched) = (server.url(), format!("{}?failover=synchronous", server.url()));
+    define(&open(&url).await, "before").await.unwrap();
+
+    server.promote();
+    let store = open(&url).await;
+    let refused = define(&store, "after").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+    assert!(refused.to_string().contains("/2") && refused.to_string().contains("fast-forward"));
+    assert!(store.get("before").await.is_ok(), "reading is not refused");
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    define(&store, "after").await.unwrap();
+
+    server.promote();
+    let store = open(&url).await;
+    assert!(define(&store, "again").await.is_err());
+    define(&open(&vouched).await, "vouched").await.unwrap();
+    define(&store, "again").await.unwrap();
+    assert_eq!(store.cautions(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn tables_that_were_carried_to_another_server_are_refused() {
+    let (server, other) = (Postgres::start(&[]), Postgres::start(&[]));
+    define(&open(&server.url()).await, "before").await.unwrap();
+    server.copy_to(&other);
+    for parameter in ["", "?failover=synchronous"] {
+        let store = open(&format!("{}{parameter}", other.url())).await;
+        let refused = define(&store, "after").await.unwrap_err();
+        assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+    }
+    let store = open(&other.url()).await;
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    define(&store, "after").await.unwrap();
+    define(&open(&server.url()).await, "home").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says_what_is_lost() {
+    let server = Postgres::start(&[]);
+    define(&open(&server.url()).await, "first").await.unwrap();
+    server.run(
+        "CREATE USER least;
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO least",
+    );
+    let store = open(&server.url_as("least")).await;
+    define(&store, "second").await.unwrap();
+    assert_eq!(store.cautions(), Vec::<String>::new());
+
+    server.run("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC");
+    let store = open(&server.url_as("least")).await;
+    define(&store, "third").await.unwrap();
+    let [caution] = &store.cautions()[..] else { panic!("{:?}", store.cautions()) };
+    assert!(caution.contains("pg_control_system"), "{caution}");
 }

@@ -187,6 +187,7 @@ async fn look_into(url: &str, config: &Config, now: UnixMillis) -> Outcome<Vec<F
             workers.len()
         ),
     )];
+    findings.extend(store.cautions().into_iter().map(|caution| warning("store", caution + ".")));
     if let Some(store_now) = store.now().await? {
         let apart_ms = now.since(store_now).max(store_now.since(now));
         let sentence = format!("It is {apart_ms} ms from the store's.");

@@ -26,7 +26,9 @@ use crate::catalog::{
     decide_state, existing,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::lease::{ClaimRequest, Extend, Extended, Lease, Release, SlotInfo, SlotRow};
+use crate::lease::{
+    ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, check_mark,
+};
 use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
 use crate::random;
 use crate::segment::{GiveBack, Reserve, Segment};
@@ -331,6 +333,13 @@ impl Store for MemoryStore {
                 identity.id = id;
             }
             changed(StoreIdentity { id: identity.id.clone(), writes: identity.writes + 1 })
+        })
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.atomic("accept_lead", |space, _| {
+            check_mark(until)?;
+            changed(space.accept_lead(until))
         })
     }
 

@@ -197,6 +197,10 @@ impl Space {
         }
     }
 
+    pub(super) fn accept_lead(&mut self, until: Mark) {
+        self.ground.lead_until = until;
+    }
+
     pub(super) fn fast_forward(&mut self, forward: &FastForward) -> Result<(), ErrorKind> {
         for (name, _) in &forward.segments {
             if !self.definitions.contains_key(name) {

@@ -15,7 +15,7 @@ use crate::sources::Surroundings;
 use crate::store::StoreIdentity;
 
 /// How far ahead of the clock a journal's mark may lie to be gone on from: its own lead and a bit.
-const JOURNAL_LEAD_MS_MAX: u64 = 1_000;
+pub(super) const JOURNAL_LEAD_MS_MAX: u64 = 1_000;
 
 /// What is remembered about the store.
 #[derive(Clone, Debug, Default)]

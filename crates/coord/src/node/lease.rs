@@ -111,12 +111,14 @@ pub(super) struct Held {
     pub(super) machine: LeaseMachine,
     pub(super) groups: BTreeMap<GroupKey, Group>,
     pace: Pace,
+    /// How far ahead of the clock the slots were when they were claimed, if that was accepted.
+    lead_ms: u64,
 }
 
 impl Held {
     pub(super) fn new(pool: Pool, pace: Pace) -> Result<Self> {
         let machine = LeaseMachine::new(pace, random::number()?);
-        Ok(Self { pool, machine, groups: BTreeMap::new(), pace })
+        Ok(Self { pool, machine, groups: BTreeMap::new(), pace, lead_ms: 0 })
     }
 
     pub(super) const fn pace(&self) -> Pace {
@@ -125,11 +127,22 @@ impl Held {
 
     pub(super) fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
-        self.machine.set_pace(pace);
+        let ahead_max_ms = pace.ahead_max_ms.saturating_add(self.lead_ms);
+        self.machine.set_pace(Pace { ahead_max_ms, ..pace });
+    }
+
+    /// The slots were just claimed, and that they lead the clock was accepted: windows and generators
+    /// go on from there. Answers how far they lead.
+    pub(super) fn lead(&mut self, wall: UnixMillis) -> u64 {
+        let leads = self.machine.windows().iter().map(|window| window.floor().since(wall));
+        self.lead_ms = leads.min().unwrap_or(0);
+        self.set_pace(self.pace);
+        self.lead_ms
     }
 
     /// Begins anew, for another member. The generators are closed.
     pub(super) fn restart(&mut self) -> Result<()> {
+        self.lead_ms = 0;
         self.machine = LeaseMachine::new(self.pace, random::number()?);
         for group in self.groups.values_mut() {
             group.ends.clear();
@@ -178,7 +191,8 @@ impl Held {
                 .collect();
             group.ends = ends;
             let (clock, observer) = (Arc::clone(&around.clock), Arc::clone(&around.observer));
-            let minter = Minter::new(&group.make, &slots, clock, observer, random::number()?)
+            let make = group.make.leading_by(self.lead_ms);
+            let minter = Minter::new(&make, &slots, clock, observer, random::number()?)
                 .map_err(|error| Error::internal("make generator", error.to_string()))?;
             group.minter = Some(Arc::new(minter));
             group.serve();

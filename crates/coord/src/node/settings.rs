@@ -29,6 +29,14 @@ pub enum AfterCrash {
     Refuse,
 }
 
+impl NodeSettings {
+    /// Whether a claim names a highest mark, so that one above it was accepted by an operator.
+    pub(super) const fn limits_marks(&self) -> bool {
+        let limits = matches!(self.after_crash, AfterCrash::AnotherSlot | AfterCrash::Lead { .. });
+        limits && self.worker.is_none()
+    }
+}
+
 /// What a node can be told. Everything has a default.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {

@@ -428,3 +428,43 @@ async fn a_window_follows_a_held_clock_while_nothing_is_minted() {
         world.pass(100_000).await;
     }
 }
+
+#[tokio::test]
+async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
+    const HOUR_MS: u64 = 3_600_000;
+    let world = World::new();
+    // Every number, also of a pool that nobody has used, leads the clock by an hour.
+    let ahead = Mark::from(START.saturating_add(HOUR_MS));
+    let forward = FastForward { marks_at_least: ahead, ..FastForward::default() };
+    let store = world.handle();
+    store.fast_forward(&forward).await.unwrap();
+    let node = world.open().await;
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let refused = node.source("orders").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "pool_full");
+    assert!(refused.to_string().contains("accept-lead"), "{refused}");
+
+    store.accept_lead(Mark::new(ahead.get() - 1)).await.unwrap();
+    assert!(node.source("orders").await.is_err(), "not as far as the marks lie");
+    store.accept_lead(ahead).await.unwrap();
+    let source = node.source("orders").await.unwrap();
+    let time = |id: u64| match source.decode(&id.to_string(), None).unwrap() {
+        Decoded::Snowflake { time, .. } => time,
+        other => panic!("{other:?}"),
+    };
+    // The clock is held from the first call on.
+    assert_eq!(source.try_mint().unwrap_err().kind().code(), "tick_full");
+    world.pass(100).await;
+    let mut last = source.try_mint().unwrap();
+    let beyond_ms = time(last).since(ahead.unix_millis());
+    assert!(time(last) >= ahead.unix_millis() && beyond_ms <= 100, "{beyond_ms}");
+    // Extends go on, and the clock catches up: held clocks run at half speed.
+    for _ in 0..150 {
+        world.pass(60_000).await;
+        let id = source.try_mint().unwrap();
+        assert!(id > last && node.readiness().ready, "{:?}", node.readiness());
+        last = id;
+    }
+    assert_eq!(time(last), world.clock.unix_ms());
+    node.close().await.unwrap();
+}

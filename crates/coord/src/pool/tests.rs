@@ -227,7 +227,8 @@ fn only_members_claim_and_only_sensible_numbers() {
 
 #[test]
 fn the_ground_holds_for_slots_without_a_row() {
-    let ground = Ground { mark: Mark::new(NOW.get() - 5), term: Term::new(1 << 32) };
+    let (mark, term) = (Mark::new(NOW.get() - 5), Term::new(1 << 32));
+    let ground = Ground { mark, term, ..Ground::default() };
     let members = [member(ME, true)];
     let mut wish = request(2, Wish::Any);
     let Ok(Choice::Take { rows, .. }) = choose(&wish, &[], &members, ground, 0, NOW, 0) else {
@@ -237,6 +238,29 @@ fn the_ground_holds_for_slots_without_a_row() {
     wish.mark_at_most = Mark::new(NOW.get() - 6);
     let refused = full(choose(&wish, &[], &members, ground, 0, NOW, 0).unwrap_err());
     assert_eq!((refused.marked_ahead, refused.usable_in_ms), (2, Some(1)));
+}
+
+#[test]
+fn an_accepted_lead_helps_when_nothing_else_does_and_as_far_as_it_was_accepted() {
+    let ahead = |by: u64| NOW.get() + by;
+    let rows = [row(0, None, ahead(500), 1), row(1, Some(1), ahead(900), 0), row(2, None, 5, 2)];
+    let members = [member(ME, true), member(1, true)];
+    let take = |rows: &[SlotRow], wish, lead_until| {
+        let ground = Ground { lead_until: Mark::new(lead_until), ..Ground::default() };
+        let wish = request(u64::try_from(rows.len()).unwrap(), wish);
+        match choose(&wish, rows, &members, ground, 0, NOW, 0) {
+            Ok(Choice::Take { rows, .. }) => Ok(rows[0].slot),
+            Ok(other) => panic!("{other:?}"),
+            Err(kind) => Err(full(kind).usable_in_ms),
+        }
+    };
+    assert_eq!(take(&rows, Wish::Any, ahead(500)), Ok(2), "one that does not lead is better");
+    let (two, any) = (&rows[..2], Wish::Any);
+    assert_eq!(take(two, any, 0), Err(Some(500)));
+    assert_eq!(take(two, any, ahead(499)), Err(Some(500)));
+    assert_eq!(take(two, any, ahead(500)), Ok(0));
+    assert_eq!(take(two, any, ahead(5_000)), Ok(0), "the live holder keeps its own");
+    assert_eq!(take(two, Wish::Exactly(1), ahead(5_000)), Err(Some(10_000)));
 }
 
 #[test]

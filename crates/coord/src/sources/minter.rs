@@ -48,6 +48,11 @@ impl Make {
         self
     }
 
+    /// The same, with a lead that is longer by `more_ms` where the policy has one.
+    pub(crate) fn leading_by(self, more_ms: u64) -> Self {
+        self.leading(self.lead_max_ms().saturating_add(more_ms))
+    }
+
     /// How far IDs may lead the clock.
     pub(crate) const fn lead_max_ms(&self) -> u64 {
         match self.clockwork {

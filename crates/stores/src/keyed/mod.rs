@@ -8,7 +8,7 @@
 //! | key | value, as JSON |
 //! |---|---|
 //! | `store` | which store this is |
-//! | `namespace` | version of the catalog; mark and term of the slots that have no key yet |
+//! | `namespace` | version of the catalog; mark and term of the slots that have no key yet; up to where claims may lead the clock |
 //! | `member/INCARNATION` | who joined, and when it last renewed |
 //! | `pool/NAME` | a pool's shape; without reuse, also the `next` number that nobody had |
 //! | `slot/POOL/NUMBER` | a slot that was claimed: everything below `mark` is promised |

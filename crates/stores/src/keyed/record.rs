@@ -65,6 +65,8 @@ pub(super) struct NamespaceForm {
     catalog_version: u64,
     mark: u64,
     term: u64,
+    #[serde(default)]
+    lead_until: u64,
 }
 
 impl Record for NamespaceRow {
@@ -75,11 +77,16 @@ impl Record for NamespaceRow {
             catalog_version: self.catalog_version,
             mark: self.ground.mark.get(),
             term: self.ground.term.get(),
+            lead_until: self.ground.lead_until.get(),
         }
     }
 
     fn from_form(form: NamespaceForm) -> Option<Self> {
-        let ground = Ground { mark: Mark::new(form.mark), term: Term::new(form.term) };
+        let ground = Ground {
+            mark: Mark::new(form.mark),
+            term: Term::new(form.term),
+            lead_until: Mark::new(form.lead_until),
+        };
         Some(Self { catalog_version: form.catalog_version, ground })
     }
 }

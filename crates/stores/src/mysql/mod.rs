@@ -13,9 +13,18 @@
 //! ends a session, and its transaction, whose client is silent for thirty.
 //!
 //! **Durability.** A server with `innodb_flush_log_at_trx_commit` other than 1 is refused: it can
-//! lose what it acknowledged. A promoted replica may lack what was acknowledged too, unless
-//! replication is synchronous: move the store forward after each failover (`snowmint worker
-//! fast-forward`). A promoted replica is not told from its primary yet.
+//! lose what it acknowledged.
+//!
+//! **Failover.** Which server it is, is kept beside the marks, and compared in each step that writes:
+//! `server_uuid` of MySQL, which lies in the data directory; `server_id` of MariaDB, which its
+//! configuration says and which must differ among replicas. (MariaDB's `server_uid` is made of the
+//! network card's address: each new container would look like a failover.) A promoted replica may
+//! lack what was acknowledged, and so may tables that were carried to another server by a dump, so
+//! nothing is granted until `snowmint worker fast-forward` has moved the store forward (windows that
+//! are open are minted to their end). Where replication is synchronous, a promoted replica lacks
+//! nothing: say `?failover=synchronous` in the URL, and any server of the same product is taken as
+//! it is. Not told by the server, but by every handle and journal that remembers more changes: a
+//! copy that is put back on the same server, or on another MariaDB with the same `server_id`.
 //!
 //! **Rights.** The tables are made by whoever opens the store first, who needs CREATE and INDEX;
 //! later, SELECT, INSERT, UPDATE and DELETE on them are enough.
@@ -40,7 +49,8 @@ use sqlx::Executor as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, label};
-use crate::sql::{Tx, network};
+use crate::sql::server::Failover;
+use crate::sql::{Opening, Tx, network};
 use crate::verbs::{Access, Backend, Failure, Kept};
 use session::MySqlSession;
 
@@ -54,8 +64,14 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 
 /// The clock is read when the row is, not when the statement began to wait for it; sessions are in
 /// UTC, so that no hour comes twice.
-const READ: &str = "SELECT id, writes, CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(3)) * 1000) AS SIGNED)
-    FROM snowmint_store";
+const READ: &str =
+    "SELECT id, writes, CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(3)) * 1000) AS SIGNED), server";
+
+/// Which server it is. Each product runs its own of these comments and skips the other's; before
+/// them stands what both understand:
+/// <https://mariadb.com/docs/server/reference/sql-structure/sql-language-structure/comment-syntax>.
+const SERVER: &str =
+    "CONCAT(/*!80000 'mysql/', @@server_uuid */ /*M! 'mariadb/', CAST(@@server_id AS CHAR) */)";
 
 /// What each session is set to: `wait_timeout` in seconds also ends a transaction whose client is
 /// silent.
@@ -71,6 +87,7 @@ struct MySql {
     pool: MySqlPool,
     namespace: String,
     label: String,
+    failover: Failover,
 }
 
 /// Opens the store in the database at `url` for one namespace, and makes its tables if there are
@@ -84,8 +101,9 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = label("MySQL", url);
+    let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     // What the parser says may show the password.
-    let options = MySqlConnectOptions::from_str(url).map_err(|_| {
+    let options = MySqlConnectOptions::from_str(&url).map_err(|_| {
         Error::invalid(OPEN, format!("{label}: no URL of the form mysql://USER@HOST:PORT/DATABASE"))
     })?;
     let pool = MySqlPoolOptions::new()
@@ -100,7 +118,7 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
             })
         })
         .connect_lazy_with(options);
-    let store = MySql { pool, namespace: namespace.into(), label };
+    let store = MySql { pool, namespace: namespace.into(), label, failover };
     match schema::prepare(&store.pool, &store.label).await {
         Ok(()) => Ok(Arc::new(Kept::new(store))),
         Err(failure) => {
@@ -130,11 +148,14 @@ impl Backend for MySql {
             return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
         }
         let session = MySqlSession::begin(&self.pool, access).await?;
-        let query = match access {
-            Access::Read => READ.to_owned(),
-            Access::Write | Access::Forward => format!("{READ} FOR UPDATE"),
+        let lock = match access {
+            Access::Read => "",
+            Access::Write | Access::Forward => "FOR UPDATE",
         };
-        Tx::begin(session, &self.namespace, &query, true).await
+        let query = format!("{READ}, {SERVER} FROM snowmint_store {lock}");
+        let server = Some((self.failover, self.label.as_str()));
+        let opening = Opening { query: &query, access, clock: true, server };
+        Tx::begin(session, &self.namespace, opening).await
     }
 
     fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {

@@ -18,13 +18,15 @@ const STEPS: Steps = &[&[
         only_one BIGINT PRIMARY KEY,
         id VARCHAR(63) NOT NULL,
         writes BIGINT NOT NULL CHECK (writes >= 0),
-        row_changes BIGINT NOT NULL
+        row_changes BIGINT NOT NULL,
+        server VARCHAR(255)
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     "CREATE TABLE IF NOT EXISTS snowmint_namespace (
         namespace VARCHAR(63) PRIMARY KEY,
         catalog_version BIGINT NOT NULL DEFAULT 0 CHECK (catalog_version >= 0),
         mark BIGINT NOT NULL DEFAULT 0 CHECK (mark >= 0),
         term BIGINT NOT NULL DEFAULT 0 CHECK (term >= 0),
+        lead_until BIGINT NOT NULL DEFAULT 0 CHECK (lead_until >= 0),
         changes BIGINT NOT NULL
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     "CREATE TABLE IF NOT EXISTS snowmint_member (

@@ -13,12 +13,23 @@
 //! silent for five seconds, and a wait for the lock after ten.
 //!
 //! **Durability.** A server with `fsync` or `full_page_writes` off is refused. Each session asks
-//! for `synchronous_commit = on` at least. With replicas that lag, a promoted one may lack what was
-//! acknowledged: make one of them synchronous, or move the store forward after each failover
-//! (`snowmint worker fast-forward`). A promoted replica is not told from its primary yet.
+//! for `synchronous_commit = on` at least.
+//!
+//! **Failover.** The system's identifier and its timeline are kept beside the marks, and compared in
+//! each step that writes. Both stay through restarts. A promoted replica, and a recovery to a point
+//! in time, begin a new timeline; tables that were carried to another server by a dump find another
+//! identifier. Replicas lag, so any of these may lack what was acknowledged, and nothing tells from
+//! the inside whether it does: nothing is granted until `snowmint worker fast-forward` has moved the
+//! store forward (windows that are open are minted to their end). Where every failover goes to a
+//! synchronous replica, which lacks nothing, say `?failover=synchronous` in the URL: then a new
+//! timeline is taken as it is. A recovery to a point in time is, too: move the store forward after it.
+//! A copy of the whole data directory that is put back under the same timeline is not told by the
+//! server, but by every handle and journal that remembers more changes.
 //!
 //! **Rights.** The tables are made in the first schema of the search path by whoever opens the store
-//! first, who needs CREATE there; later, SELECT, INSERT, UPDATE and DELETE on them are enough.
+//! first, who needs CREATE there; later, SELECT, INSERT, UPDATE and DELETE on them are enough. All may
+//! call `pg_control_system`, `pg_current_wal_lsn` and `pg_walfile_name` unless that was taken away, or
+//! a service does without them; then the server is not compared, which `snowmint doctor` says.
 //!
 //! **URL.** `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE`;
 //! without `sslmode`, TLS is used where the server offers it and not verified. Behind a pooler, use
@@ -41,7 +52,8 @@ use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS, label};
-use crate::sql::{Tx, network};
+use crate::sql::server::{Failover, mute};
+use crate::sql::{Opening, Session as _, Tx, network};
 use crate::verbs::{Access, Backend, Failure, Kept};
 use session::PostgresSession;
 
@@ -54,7 +66,13 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 };
 
 const READ: &str = "SELECT id, writes,
-    CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) FROM snowmint_store";
+    CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT), server";
+
+/// The system and its timeline, which a name of a log file begins with; nothing on a replica. What
+/// `pg_control_checkpoint` says of the timeline is older, right after a promotion.
+const SERVER: &str = "CASE WHEN pg_is_in_recovery() THEN NULL ELSE
+    (SELECT system_identifier FROM pg_control_system()) || '/'
+    || CAST(CAST('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8) AS bit(32)) AS bigint) END";
 
 /// The user, or the database, may have it off; what is stronger than `on` stays.
 const STRONGER: &str = "SELECT set_config('synchronous_commit', 'on', false)
@@ -66,6 +84,9 @@ struct Postgres {
     pool: PgPool,
     namespace: String,
     label: String,
+    failover: Failover,
+    /// Why the server does not say who it is.
+    mute: Option<String>,
 }
 
 /// Opens the store in the database at `url` for one namespace, and makes its tables if there are
@@ -79,8 +100,9 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = label("PostgreSQL", url);
+    let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     // What the parser says may show the password.
-    let options = PgConnectOptions::from_str(url).map_err(|_| {
+    let options = PgConnectOptions::from_str(&url).map_err(|_| {
         Error::invalid(
             OPEN,
             format!("{label}: no URL of the form postgres://USER@HOST:PORT/DATABASE"),
@@ -97,12 +119,23 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
             Box::pin(async move { connection.execute(STRONGER).await.map(|_| ()) })
         })
         .connect_lazy_with(options);
-    let store = Postgres { pool, namespace: namespace.into(), label };
-    match schema::prepare(&store.pool, &store.label).await {
+    let mut store = Postgres { pool, namespace: namespace.into(), label, failover, mute: None };
+    match store.prepare().await {
         Ok(()) => Ok(Arc::new(Kept::new(store))),
-        Err(failure) => {
-            Err(failure.said(OPEN, &store.label, |error| explain(OPEN, &store.label, error)))
+        Err(failure) => Err(failure.said(OPEN, &store.label, |error| store.explain(OPEN, error))),
+    }
+}
+
+impl Postgres {
+    async fn prepare(&mut self) -> Result<(), Failure<sqlx::Error>> {
+        schema::prepare(&self.pool, &self.label).await?;
+        let mut session = PostgresSession::begin(&self.pool, Access::Read).await?;
+        match session.fetch(format!("SELECT {SERVER}"), Vec::new()).await {
+            Ok(_) => {}
+            Err(sqlx::Error::Database(error)) => self.mute = Some(error.to_string()),
+            Err(error) => return Err(error.into()),
         }
+        Ok(session.roll_back().await?)
     }
 }
 
@@ -127,11 +160,19 @@ impl Backend for Postgres {
             return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
         }
         let session = PostgresSession::begin(&self.pool, access).await?;
-        let query = match access {
-            Access::Read => READ.to_owned(),
-            Access::Write | Access::Forward => format!("{READ} FOR UPDATE"),
+        let server = if self.mute.is_some() { "CAST(NULL AS TEXT)" } else { SERVER };
+        let lock = match access {
+            Access::Read => "",
+            Access::Write | Access::Forward => "FOR UPDATE",
         };
-        Tx::begin(session, &self.namespace, &query, true).await
+        let query = format!("{READ}, {server} FROM snowmint_store {lock}");
+        let server = Some((self.failover, self.label.as_str()));
+        let opening = Opening { query: &query, access, clock: true, server };
+        Tx::begin(session, &self.namespace, opening).await
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.mute.iter().map(|why| mute(&self.label, why)).collect()
     }
 
     fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {

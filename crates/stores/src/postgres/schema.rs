@@ -19,13 +19,15 @@ const STEPS: Steps = &[&[
         only_one BIGINT PRIMARY KEY CHECK (only_one = 1),
         id TEXT NOT NULL,
         writes BIGINT NOT NULL CHECK (writes >= 0),
-        row_changes BIGINT NOT NULL
+        row_changes BIGINT NOT NULL,
+        server TEXT
     )",
     "CREATE TABLE snowmint_namespace (
         namespace TEXT PRIMARY KEY,
         catalog_version BIGINT NOT NULL DEFAULT 0 CHECK (catalog_version >= 0),
         mark BIGINT NOT NULL DEFAULT 0 CHECK (mark >= 0),
         term BIGINT NOT NULL DEFAULT 0 CHECK (term >= 0),
+        lead_until BIGINT NOT NULL DEFAULT 0 CHECK (lead_until >= 0),
         changes BIGINT NOT NULL
     )",
     "CREATE TABLE snowmint_member (

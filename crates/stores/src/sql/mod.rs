@@ -3,8 +3,8 @@
 //! | table | one row is |
 //! |---|---|
 //! | `snowmint_schema` | the version of these tables |
-//! | `snowmint_store` | this store: `id`, and how many durable changes it has seen (`writes`) |
-//! | `snowmint_namespace` | a namespace: version of its catalog; mark and term of the slots that have no row (zero until an operator moves it forward) |
+//! | `snowmint_store` | this store: `id`, and how many durable changes it has seen (`writes`); on servers also which `server` has it |
+//! | `snowmint_namespace` | a namespace: version of its catalog; mark and term of the slots that have no row (zero until an operator moves it forward); `lead_until`, up to which claims may lead the clock |
 //! | `snowmint_member` | a member that has joined: who it is, and its last renewal |
 //! | `snowmint_pool` | a pool's shape; without reuse, also the `next` number that nobody had |
 //! | `snowmint_slot` | a slot that was claimed: everything below `mark` is promised; only `term` may move it; `holder` is the member that has it, NULL once released |
@@ -20,6 +20,7 @@ mod members;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod network;
 mod rows;
+pub(crate) mod server;
 mod slots;
 mod sources;
 mod value;
@@ -28,7 +29,8 @@ use async_trait::async_trait;
 use snowmint_coord::StoreIdentity;
 use snowmint_core::UnixMillis;
 
-use crate::verbs::Failure;
+use crate::verbs::{Access, Failure};
+use server::{Failover, Server};
 use value::Values;
 pub(crate) use value::{Value, bound, read};
 
@@ -73,6 +75,20 @@ pub(crate) struct Tx<S> {
     clock: Option<UnixMillis>,
     /// How many more changes the rows that hold marks have seen.
     row_changes: i64,
+    /// The server that is to be kept as the one with the newest marks.
+    server: Option<String>,
+}
+
+/// What the query that begins a step reads of the store's row: always its identity and its writes,
+/// then in this order what is said here.
+#[derive(Debug)]
+pub(crate) struct Opening<'a> {
+    pub(crate) query: &'a str,
+    pub(crate) access: Access,
+    /// The store's time in Unix milliseconds.
+    pub(crate) clock: bool,
+    /// The server that is kept, and the one at hand; and how the two are compared.
+    pub(crate) server: Option<(Failover, &'a str)>,
 }
 
 impl From<sqlx::Error> for Failure<sqlx::Error> {
@@ -96,20 +112,21 @@ struct Table {
 const ROWS_AT_ONCE: usize = 500;
 
 impl<S: Session> Tx<S> {
-    /// The step in `session`, which has just begun; `query` reads the store's row: its identity, its
-    /// writes and, with `has_clock`, the store's time in Unix milliseconds.
-    pub(crate) async fn begin(
-        mut session: S,
-        namespace: &str,
-        query: &str,
-        has_clock: bool,
-    ) -> Done<Self> {
-        let mut rows = session.fetch(query.to_owned(), Vec::new()).await?;
+    /// The step in `session`, which has just begun.
+    pub(crate) async fn begin(mut session: S, namespace: &str, opening: Opening<'_>) -> Done<Self> {
+        let mut rows = session.fetch(opening.query.to_owned(), Vec::new()).await?;
         let row = rows.pop().ok_or_else(|| damaged("the store's row is missing"))?;
         let mut row = Values::of(row);
         let identity = StoreIdentity { id: row.text()?, writes: row.number()? };
-        let clock = if has_clock { Some(UnixMillis::new(row.number()?)) } else { None };
-        Ok(Self { session, namespace: namespace.into(), identity, clock, row_changes: 0 })
+        let clock = if opening.clock { Some(UnixMillis::new(row.number()?)) } else { None };
+        let server = match opening.server {
+            Some((failover, label)) => {
+                let server = Server { kept: row.maybe_text()?, found: row.maybe_text()? };
+                server.check(opening.access, failover, label)?
+            }
+            None => None,
+        };
+        Ok(Self { session, namespace: namespace.into(), identity, clock, row_changes: 0, server })
     }
 
     async fn run(&mut self, statement: impl Into<String> + Send, values: Vec<Value>) -> Done<u64> {

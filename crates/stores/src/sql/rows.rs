@@ -12,7 +12,7 @@ use crate::verbs::{NamespaceRow, Rows};
 const NAMESPACES: Table = Table {
     name: "snowmint_namespace",
     keys: &[],
-    columns: &["catalog_version", "mark", "term"],
+    columns: &["catalog_version", "mark", "term", "lead_until"],
     counted: true,
 };
 
@@ -77,15 +77,15 @@ impl<S: Session> Rows for Tx<S> {
     }
 
     async fn namespace(&mut self) -> Done<NamespaceRow> {
-        let query =
-            "SELECT catalog_version, mark, term FROM snowmint_namespace WHERE namespace = ?";
+        let query = "SELECT catalog_version, mark, term, lead_until FROM snowmint_namespace
+             WHERE namespace = ?";
         let Some(mut row) = self.fetch_one(query, vec![self.named()]).await? else {
             return Ok(NamespaceRow::default());
         };
         let catalog_version = row.number()?;
         Ok(NamespaceRow {
             catalog_version,
-            ground: Ground { mark: row.mark()?, term: row.term()? },
+            ground: Ground { mark: row.mark()?, term: row.term()?, lead_until: row.mark()? },
         })
     }
 
@@ -94,6 +94,7 @@ impl<S: Session> Rows for Tx<S> {
             Value::exact("version", row.catalog_version)?,
             Value::exact("mark", row.ground.mark.get())?,
             Value::exact("term", row.ground.term.get())?,
+            Value::exact("mark", row.ground.lead_until.get())?,
         ];
         self.upsert(&NAMESPACES, vec![values]).await
     }
@@ -123,16 +124,19 @@ impl<S: Session> Rows for Tx<S> {
     async fn commit(mut self) -> Done<StoreIdentity> {
         let writes = self.identity.writes.saturating_add(1);
         let identity = StoreIdentity { writes, ..self.identity.clone() };
-        let values = vec![
+        let mut values = vec![
             Value::text(&identity.id),
             Value::exact("writes", writes)?,
             Value::Integer(self.row_changes),
         ];
-        self.run(
-            "UPDATE snowmint_store SET id = ?, writes = ?, row_changes = row_changes + ?",
-            values,
-        )
-        .await?;
+        let mut update =
+            "UPDATE snowmint_store SET id = ?, writes = ?, row_changes = row_changes + ?"
+                .to_owned();
+        if let Some(server) = self.server.take() {
+            update.push_str(", server = ?");
+            values.push(Value::text(server));
+        }
+        self.run(update, values).await?;
         self.session.commit().await?;
         Ok(identity)
     }

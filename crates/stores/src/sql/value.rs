@@ -68,6 +68,14 @@ impl Values {
         }
     }
 
+    pub(super) fn maybe_text(&mut self) -> Done<Option<String>> {
+        match self.0.next() {
+            Some(Value::Null) => Ok(None),
+            Some(Value::Text(text)) => Ok(Some(text)),
+            other => Err(damaged(format!("{other:?} where a text should be"))),
+        }
+    }
+
     pub(crate) fn number(&mut self) -> Done<u64> {
         let value = self.integer()?;
         u64::try_from(value).map_err(|_| damaged(format!("{value} where no sign can be")))
@@ -104,11 +112,7 @@ impl Values {
     }
 
     pub(super) fn maybe_incarnation(&mut self) -> Done<Option<Incarnation>> {
-        match self.0.next() {
-            Some(Value::Null) => Ok(None),
-            Some(Value::Text(text)) => parsed(&text).map(Some),
-            other => Err(damaged(format!("{other:?} where a member should be"))),
-        }
+        self.maybe_text()?.as_deref().map(parsed).transpose()
     }
 }
 

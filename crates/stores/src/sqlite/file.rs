@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::failure::{explain, is_busy};
 use super::schema;
 use super::session::{Answer, SqliteSession, went_back};
-use crate::sql::{Session as _, Tx};
+use crate::sql::{Opening, Session as _, Tx};
 use crate::verbs::{Access, Backend, Failure};
 
 /// How long one statement waits for the writers of other processes.
@@ -127,7 +127,9 @@ impl Backend for File {
             session.roll_back().await?;
             return Err(went_back(&self.label(), counts));
         }
-        Tx::begin(session, &self.namespace, "SELECT id, writes FROM snowmint_store", false).await
+        let query = "SELECT id, writes FROM snowmint_store";
+        let opening = Opening { query, access, clock: false, server: None };
+        Tx::begin(session, &self.namespace, opening).await
     }
 
     fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {

@@ -23,6 +23,7 @@ const STEPS: &[&[&str]] = &[&[
         catalog_version INTEGER NOT NULL DEFAULT 0 CHECK (catalog_version >= 0),
         mark INTEGER NOT NULL DEFAULT 0 CHECK (mark >= 0),
         term INTEGER NOT NULL DEFAULT 0 CHECK (term >= 0),
+        lead_until INTEGER NOT NULL DEFAULT 0 CHECK (lead_until >= 0),
         changes INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID",
     "CREATE TABLE snowmint_member (

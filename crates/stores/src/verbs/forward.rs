@@ -1,8 +1,9 @@
-//! The operator's way out.
+//! The operator's ways out.
 
 use async_trait::async_trait;
-use snowmint_coord::lease::forwarded;
-use snowmint_coord::{ErrorKind, FastForward, SlotRow};
+use snowmint_coord::lease::{check_mark, forwarded};
+use snowmint_coord::pool::Ground;
+use snowmint_coord::{ErrorKind, FastForward, Mark, SlotRow};
 
 use super::{Access, Answer, NamespaceRow, Rows, Step, Verb};
 
@@ -90,5 +91,24 @@ impl Forward<'_> {
         });
         slots.sort_by(|(pool, row), (other, than)| (pool, row.slot).cmp(&(other, than.slot)));
         Ok(slots)
+    }
+}
+
+/// Allows claims marks up to here.
+pub(super) struct AcceptLead {
+    pub(super) until: Mark,
+}
+
+#[async_trait]
+impl Verb for AcceptLead {
+    type Answer = ();
+    const OP: &'static str = "accept_lead";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        check_mark(self.until)?;
+        let row = rows.namespace().await?;
+        let ground = Ground { lead_until: self.until, ..row.ground };
+        rows.put_namespace(NamespaceRow { ground, ..row }).await?;
+        Ok(((), true))
     }
 }

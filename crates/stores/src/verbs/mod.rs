@@ -160,6 +160,10 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
     fn namespace(&self) -> &str;
     /// The store, for messages; no secrets.
     fn label(&self) -> String;
+    /// [`Store::cautions`](snowmint_coord::Store::cautions).
+    fn cautions(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Begins an atomic step.
     async fn begin(
         &self,

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, ErrorKind, Extend, Extended, FastForward,
-    GiveBack, Incarnation, Lease, Member, MemberInfo, NewDefinition, Presence, Release, Reserve,
-    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, random,
+    GiveBack, Incarnation, Lease, Mark, Member, MemberInfo, NewDefinition, Presence, Release,
+    Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, random,
 };
 use snowmint_core::UnixMillis;
 
-use super::forward::{Forward, Walk};
+use super::forward::{AcceptLead, Forward, Walk};
 use super::members::{Join, Leave, Members, Renew};
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves};
@@ -54,6 +54,10 @@ impl<B: Backend> Store for Kept<B> {
 
     fn namespace(&self) -> &str {
         self.backend.namespace()
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.backend.cautions()
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
@@ -155,6 +159,10 @@ impl<B: Backend> Store for Kept<B> {
                 (Err(walk), _) => from = walk,
             }
         }
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.answer(AcceptLead { until }).await
     }
 
     async fn close(&self) -> Result<()> {

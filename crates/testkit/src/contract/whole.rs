@@ -13,6 +13,7 @@ cases![
     fast_forward_moves_numbers_and_never_back,
     fast_forward_of_an_unknown_source_changes_nothing,
     fast_forward_moves_the_identity,
+    an_accepted_lead_holds_for_everybody_until_it_is_taken_back,
     a_closed_handle_refuses,
 ];
 
@@ -118,6 +119,28 @@ async fn fast_forward_holds_for_slots_that_nobody_had(case: Case) {
     let mut early = case.wanting(&member, &pool(4), Wish::Any).await;
     early.mark_at_most = Mark::new(mark.get() - 1);
     assert_eq!(code(case.send(&early).await), "pool_full");
+}
+
+async fn an_accepted_lead_holds_for_everybody_until_it_is_taken_back(case: Case) {
+    let now = Mark::from(case.now().await);
+    let ahead = later(now, 600_000);
+    case.store.fast_forward(&marks_at_least(ahead)).await.unwrap();
+    let member = case.member("orders").await;
+    let refused = |case: Case, member| async move {
+        code(case.send(&case.wanting(&member, &pool(4), Wish::Any).await).await)
+    };
+    assert_eq!(refused(case.clone(), member.clone()).await, "pool_full");
+    case.store.accept_lead(Mark::new(ahead.get() - 1)).await.unwrap();
+    assert_eq!(refused(case.clone(), member.clone()).await, "pool_full");
+    case.another().await.store.accept_lead(ahead).await.unwrap();
+    let lease = case.claim(&member, &pool(4)).await;
+    assert_eq!((lease.floor, lease.mark), (ahead, ahead), "no mark moves");
+    // It is no order to move marks: those of others stay, and so does what is accepted.
+    case.store.fast_forward(&FastForward::default()).await.unwrap();
+    case.claim(&member, &pool(4)).await;
+    case.store.accept_lead(Mark::ZERO).await.unwrap();
+    assert_eq!(refused(case.clone(), member).await, "pool_full");
+    assert_eq!(code(case.store.accept_lead(later(Mark::MAX, 1)).await), "invalid");
 }
 
 async fn fast_forward_fences_everybody(case: Case) {

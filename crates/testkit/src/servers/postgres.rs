@@ -17,7 +17,7 @@ impl Postgres {
     /// When there is none on this machine, or it does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        let user = is_root().then_some("postgres");
+        let user = user();
         let folder = Folder::new(user);
         done(as_user(user, "initdb").arg("-D").arg(folder.join("data")).args([
             "-U",
@@ -52,11 +52,58 @@ impl Postgres {
         Self(Server::new(recipe, folder))
     }
 
+    /// Stops it, starts it as a replica, and promotes it: what a failover does to whoever is promoted.
+    ///
+    /// # Panics
+    /// When it does not start, or is not promoted.
+    pub fn promote(&mut self) {
+        self.0.stop();
+        let data = self.0.path("data");
+        std::fs::write(data.join("standby.signal"), "").unwrap();
+        self.0.start();
+        done(as_user(user(), "pg_ctl").args(["promote", "-w", "-D"]).arg(data));
+    }
+
+    /// Runs statements in its database, as the administrator.
+    ///
+    /// # Panics
+    /// When one fails.
+    pub fn run(&self, statements: &str) {
+        done(self.client().args(["-c", statements]));
+    }
+
+    /// Copies the tables, with what they hold, into the database of another server.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn copy_to(&self, other: &Self) {
+        let dump = self.0.path("dump");
+        done(as_user(user(), "pg_dump").arg("-f").arg(&dump).args(["-d", &self.url()]));
+        done(other.client().arg("-f").arg(dump));
+    }
+
+    fn client(&self) -> Command {
+        let mut client = Command::new(program("psql"));
+        client.args(["-q", "-v", "ON_ERROR_STOP=1", "-d", &self.url()]);
+        client
+    }
+
     /// The URL of its database.
     #[must_use]
     pub fn url(&self) -> String {
         self.0.url()
     }
+
+    /// The URL of its database for a user, who needs no password.
+    #[must_use]
+    pub fn url_as(&self, user: &str) -> String {
+        self.url().replacen("postgres@", &format!("{user}@"), 1)
+    }
+}
+
+/// As whom it runs, if not as whoever runs this.
+fn user() -> Option<&'static str> {
+    is_root().then_some("postgres")
 }
 
 impl From<Postgres> for Server {

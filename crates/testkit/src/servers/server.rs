@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use snowmint_coord::{BootTimer, Timer as _};
@@ -82,6 +82,11 @@ impl Server {
     pub fn url_by(&self, port: u16) -> String {
         let (before, after) = self.recipe.url;
         format!("{before}{port}{after}")
+    }
+
+    /// A path in its folder.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 
     /// Starts it on the data that there is, and waits until it answers.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
-    Incarnation, Lease, Member, MemberInfo, MemoryStore, NewDefinition, Presence, Release, Reserve,
-    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity,
+    Incarnation, Lease, Mark, Member, MemberInfo, MemoryStore, NewDefinition, Presence, Release,
+    Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 
@@ -137,6 +137,10 @@ impl Store for Door {
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         self.store.fast_forward(forward).await
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.store.accept_lead(until).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
-    FastForward, GiveBack, Incarnation, Lease, Member, MemberInfo, NewDefinition, Presence,
+    FastForward, GiveBack, Incarnation, Lease, Mark, Member, MemberInfo, NewDefinition, Presence,
     Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity,
 };
 use snowmint_core::UnixMillis;
@@ -290,6 +290,10 @@ impl Store for Faulty {
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         self.inner.fast_forward(forward).await
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.inner.accept_lead(until).await
     }
 
     async fn close(&self) -> Result<()> {

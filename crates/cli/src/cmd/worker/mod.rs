@@ -1,5 +1,6 @@
 //! `snowmint worker`: who holds which worker number, until when.
 
+mod accept_lead;
 mod fast_forward;
 
 use clap::{Args, Subcommand};
@@ -9,12 +10,13 @@ use crate::client::{Client, DEFAULT_SERVER};
 use crate::exit::Outcome;
 use crate::output::Output;
 
-/// Show who holds which worker number and until when; and the operator's way out.
+/// Show who holds which worker number and until when; and the operator's ways out.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker list
   snowmint worker list --server http://ids.example:7700 --json
-  snowmint worker fast-forward --data-dir /var/lib/snowmint")]
+  snowmint worker fast-forward --data-dir /var/lib/snowmint
+  snowmint worker accept-lead --until 2026-08-01T12:00:00Z")]
 pub(crate) struct Worker {
     #[command(subcommand)]
     action: Action,
@@ -26,6 +28,7 @@ enum Action {
     /// by nobody who is there (free).
     List(List),
     FastForward(fast_forward::FastForward),
+    AcceptLead(accept_lead::AcceptLead),
 }
 
 #[derive(Debug, Args)]
@@ -43,6 +46,7 @@ impl Worker {
         match self.action {
             Action::List(list) => list.run(),
             Action::FastForward(forward) => forward.run(),
+            Action::AcceptLead(accept) => accept.run(),
         }
     }
 }

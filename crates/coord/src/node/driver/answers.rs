@@ -1,6 +1,6 @@
 //! What comes back to the loop: the store's and the journal's answers.
 
-use super::super::entry::{Compared, Entered};
+use super::super::entry::{Compared, Entered, JOURNAL_LEAD_MS_MAX};
 use super::super::lease::{Held, LeaseKey};
 use super::super::record::{JournalMark, Written};
 use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage};
@@ -9,6 +9,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{Extend, Extended, Release};
 use crate::machine::{Granted, LeaseAction, LeaseEvent, Now, PresenceMachine, WindowAction};
 use crate::member::Incarnation;
+
+/// A lead that is shorter is a journal's, not one that somebody had to accept.
+const ACCEPTED_LEAD_MS_MIN: u64 = JOURNAL_LEAD_MS_MAX + 1;
 
 impl Driver {
     pub(super) fn done(&mut self, done: Done) {
@@ -109,6 +112,11 @@ impl Driver {
         for action in actions {
             match action {
                 LeaseAction::Granted => {
+                    if self.core.settings.limits_marks()
+                        && let lead_ms @ ACCEPTED_LEAD_MS_MIN.. = held.lead(now.wall)
+                    {
+                        tracing::warn!(pool = %key.pool, lead_ms, "IDs lead the clock, which is accepted");
+                    }
                     for window in held.machine.windows() {
                         let lease = window.lease();
                         tracing::info!(pool = %lease.pool, slot = lease.slot, term = %lease.term, "claimed");

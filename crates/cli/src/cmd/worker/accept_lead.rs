@@ -1,0 +1,91 @@
+//! `snowmint worker accept-lead`: the way out when a pool is full because marks lie ahead of the clock.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use snowmint_coord::{Mark, SlotInfo};
+use snowmint_core::UnixMillis;
+
+use crate::exit::{Failure, Outcome, complain};
+use crate::output::Output;
+use crate::store;
+use crate::when::{self, Zone};
+
+/// Let worker numbers be taken whose marks lie ahead of the clock, so that their IDs lead it.
+///
+/// Needed when a pool is full (pool_full) because a clock that was far ahead, or a fast-forward, left
+/// marks that the clock has not reached. First see that the clocks are right now. No mark is moved and
+/// no number comes twice: IDs of such a worker say a time that is still to come, and run at half speed
+/// until the clock has caught up. Numbers whose marks do not lie ahead are taken first. Servers that
+/// run find out by themselves within seconds. Without --until it only shows what lies ahead.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint worker accept-lead
+  snowmint worker accept-lead --until 2026-08-01T12:00:00Z
+  snowmint worker accept-lead --until now          (accept nothing ahead any more)")]
+pub(crate) struct AcceptLead {
+    /// Where the default store is.
+    #[arg(long, value_name = "DIR", default_value = "./snowmint-data")]
+    data_dir: PathBuf,
+    /// The store; without it, the one in the data directory.
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// The namespace.
+    #[arg(long, value_name = "NS", default_value = "default")]
+    namespace: String,
+    /// Accept marks up to this time; takes the place of what was accepted before.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+impl AcceptLead {
+    pub(crate) fn run(self) -> Outcome {
+        let url = self.store.clone().unwrap_or_else(|| store::default_url(&self.data_dir));
+        if let Some(file) = store::file(&url)
+            && !file.is_file()
+        {
+            return Err(Failure::usage(format!("there is no store {}", file.display())));
+        }
+        let until = self.until.as_deref().map(|text| Zone::default().read(text)).transpose();
+        let until = until.map_err(Failure::usage)?;
+        let slots = store::runtime()?.block_on(async {
+            let store = store::open(&url, &self.namespace).await?;
+            let slots = store.workers(when::now()).await?;
+            if let Some(until) = until {
+                store.accept_lead(Mark::from(until)).await?;
+            }
+            store.close().await?;
+            Ok::<_, Failure>(slots)
+        })?;
+        let now = when::now();
+        let mut out = Output::new();
+        for slot in slots.iter().filter(|slot| lies_ahead(slot, now)) {
+            let mark = slot.mark.unix_millis();
+            let ahead_ms = mark.since(now);
+            let taken = match until {
+                None => "",
+                Some(until) if mark <= until => ", can be taken now",
+                Some(_) => ", stays untaken",
+            };
+            out.line(format_args!(
+                "{} {}: mark {}, {ahead_ms} ms ahead of the clock{taken}",
+                slot.pool,
+                slot.slot,
+                Zone::default().show(mark)
+            ))?;
+        }
+        if let Some(until) = until {
+            out.line(format_args!("accepted: marks up to {}", Zone::default().show(until)))?;
+        }
+        out.flush()?;
+        if until.is_none() {
+            complain("nothing was changed; say --until TIME to accept marks up to a time");
+        }
+        Ok(())
+    }
+}
+
+/// Whether nobody holds it, and its mark is in the way.
+fn lies_ahead(slot: &SlotInfo, now: UnixMillis) -> bool {
+    !slot.live && slot.mark.unix_millis() > now
+}

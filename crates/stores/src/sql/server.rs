@@ -1,0 +1,158 @@
+//! Which server has the tables: the witness for a promoted replica and for tables that were carried
+//! to another server, where what was acknowledged may be missing.
+//!
+//! It is kept in the store's row, as `SYSTEM/HISTORY`. The whole must be the same for anything to be
+//! written, until an operator moves the store forward. Somebody who says in the URL that a failover
+//! loses nothing ([`Failover::Synchronous`]) is content with the same system, and what is found is
+//! kept from then on. A server that does not say who it is compares with nothing.
+
+use snowmint_coord::ErrorKind;
+
+use crate::verbs::Access;
+
+/// What whoever opened the store knows of the server's replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failover {
+    /// A promoted one may lack what was acknowledged.
+    Lossy,
+    /// A promoted one has all that was acknowledged.
+    Synchronous,
+}
+
+/// The parameter of a URL that says so.
+const PARAMETER: &str = "failover";
+const SYNCHRONOUS: &str = "synchronous";
+
+impl Failover {
+    /// Takes the parameter out of a URL.
+    ///
+    /// # Errors
+    /// `Invalid` for a value that is not known.
+    pub(crate) fn of_url(url: &str, label: &str) -> Result<(Self, String), ErrorKind> {
+        let Some((place, parameters)) = url.split_once('?') else {
+            return Ok((Self::Lossy, url.to_owned()));
+        };
+        let mut failover = Self::Lossy;
+        let mut others = Vec::new();
+        for parameter in parameters.split('&') {
+            match parameter.split_once('=') {
+                Some((PARAMETER, SYNCHRONOUS)) => failover = Self::Synchronous,
+                Some((PARAMETER, _)) => {
+                    let what = format!("{label}: {PARAMETER} is {SYNCHRONOUS}, or not there");
+                    return Err(ErrorKind::Invalid { what });
+                }
+                _ => others.push(parameter),
+            }
+        }
+        let others = others.join("&");
+        let url = if others.is_empty() { place.into() } else { format!("{place}?{others}") };
+        Ok((failover, url))
+    }
+}
+
+/// What the tables and the server say of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// The one whose marks were last taken for the newest; none before the first that said who it is.
+    pub(crate) kept: Option<String>,
+    /// The one at hand; none when it does not say.
+    pub(crate) found: Option<String>,
+}
+
+impl Server {
+    /// Whether the tables may be written, and then what is to be kept instead, if anything.
+    ///
+    /// # Errors
+    /// `OtherStore`.
+    pub(crate) fn check(
+        self,
+        access: Access,
+        failover: Failover,
+        label: &str,
+    ) -> Result<Option<String>, ErrorKind> {
+        let Some(found) = self.found else { return Ok(None) };
+        match self.kept {
+            _ if access == Access::Read => Ok(None),
+            None => Ok(Some(found)),
+            Some(kept) if kept == found => Ok(None),
+            Some(_) if access == Access::Forward => Ok(Some(found)),
+            Some(kept) if failover == Failover::Synchronous && system(&kept) == system(&found) => {
+                Ok(Some(found))
+            }
+            Some(kept) => Err(ErrorKind::OtherStore {
+                witness: format!("what {label} keeps"),
+                expected: format!("server {kept}"),
+                found: format!("server {found}"),
+            }),
+        }
+    }
+}
+
+/// What a person is told when a server does not say who it is.
+#[cfg(feature = "postgres")]
+pub(crate) fn mute(label: &str, why: &str) -> String {
+    format!(
+        "{label} does not say which system and timeline it is, so a promoted replica or a restored \
+         copy is not told from it: {why}"
+    )
+}
+
+fn system(server: &str) -> &str {
+    server.split('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(kept: Option<&str>, found: Option<&str>) -> Server {
+        Server { kept: kept.map(Into::into), found: found.map(Into::into) }
+    }
+
+    #[test]
+    fn who_may_write_to_what() {
+        use Access::{Forward, Read, Write};
+        use Failover::{Lossy, Synchronous};
+        let keep = |server: &str| Ok(Some(server.to_owned()));
+        for (kept, found, access, failover, expected) in [
+            (Some("7/1"), Some("7/1"), Write, Lossy, Ok(None)),
+            // Nobody knew it yet, or nobody says.
+            (None, Some("7/1"), Write, Lossy, keep("7/1")),
+            (Some("7/1"), None, Write, Lossy, Ok(None)),
+            (None, None, Forward, Lossy, Ok(None)),
+            // A promoted replica.
+            (Some("7/1"), Some("7/2"), Write, Lossy, Err("other_store")),
+            (Some("7/1"), Some("7/2"), Write, Synchronous, keep("7/2")),
+            (Some("7/1"), Some("7/2"), Read, Lossy, Ok(None)),
+            (Some("7/1"), Some("7/2"), Forward, Lossy, keep("7/2")),
+            // Back to the old primary, which lacks what the new one acknowledged.
+            (Some("7/2"), Some("7/1"), Write, Lossy, Err("other_store")),
+            // Another server, to which the tables were carried.
+            (Some("7/1"), Some("8/1"), Write, Lossy, Err("other_store")),
+            (Some("7/1"), Some("8/1"), Write, Synchronous, Err("other_store")),
+            (Some("7/1"), Some("8/1"), Forward, Synchronous, keep("8/1")),
+        ] {
+            let checked = server(kept, found).check(access, failover, "the store");
+            let checked = checked.map_err(|kind| kind.code());
+            assert_eq!(checked, expected, "{kept:?} {found:?} {access:?} {failover:?}");
+        }
+    }
+
+    #[test]
+    fn the_parameter_is_taken_out_of_the_url() {
+        for (url, failover, rest) in [
+            ("mysql://a@b/c", Failover::Lossy, "mysql://a@b/c"),
+            ("mysql://a@b/c?ssl-mode=REQUIRED", Failover::Lossy, "mysql://a@b/c?ssl-mode=REQUIRED"),
+            ("mysql://a@b/c?failover=synchronous", Failover::Synchronous, "mysql://a@b/c"),
+            (
+                "postgres://b/c?x=1&failover=synchronous&y",
+                Failover::Synchronous,
+                "postgres://b/c?x=1&y",
+            ),
+        ] {
+            assert_eq!(Failover::of_url(url, "it").unwrap(), (failover, rest.to_owned()));
+        }
+        let refused = Failover::of_url("mysql://b/c?failover=never", "it").unwrap_err();
+        assert_eq!(refused.code(), "invalid");
+    }
+}
