@@ -9,6 +9,7 @@ mod exit;
 mod id;
 mod input;
 mod node;
+mod ntp;
 mod output;
 mod store;
 mod when;

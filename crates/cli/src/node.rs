@@ -11,6 +11,7 @@ use snowmint_core::disguise::{Key, Keyring};
 use crate::clock;
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
+use crate::ntp::Ntp;
 use crate::store;
 
 /// What a node opens besides its store.
@@ -37,7 +38,7 @@ pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
         let (clock, observer) = (clock::clock()?, clock::observer());
         Ok::<_, Failure>(Parts { clock, observer, ..Parts::system() })
     };
-    let store = store::open(&url, &config.store.namespace).await?;
+    let store = store::configured(config).await?;
     for caution in store.cautions() {
         tracing::warn!("{caution}");
     }
@@ -72,6 +73,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
         window_ms: config.worker.window.ms(),
         clock_skew_max_ms: config.clock.skew_max.ms(),
         clock_jump_max_ms: config.clock.jump_max.ms(),
+        clock_witness: Ntp::at(&config.clock.ntp).map(|ntp| Arc::new(ntp) as _),
         ..NodeSettings::default()
     };
     settings.owner = match config.server.owner.as_str() {

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmint_coord::{Error, ErrorKind, Store};
+use snowmint_stores::Settings;
 use snowmint_wire::error::Code;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 
 /// A runtime for a command that asks a few things and ends.
@@ -20,6 +22,13 @@ pub(crate) fn runtime() -> Outcome<Runtime> {
 /// Opens the store.
 pub(crate) async fn open(url: &str, namespace: &str) -> Outcome<Arc<dyn Store>> {
     Ok(snowmint_stores::open(url, namespace).await?)
+}
+
+/// Opens the store of a configuration.
+pub(crate) async fn configured(config: &Config) -> Outcome<Arc<dyn Store>> {
+    let settings = Settings { tries: config.store.tries };
+    let (url, namespace) = (config.store_url(), &config.store.namespace);
+    Ok(snowmint_stores::open_with(&url, namespace, settings).await?)
 }
 
 /// The store of a data directory, when no other is named.

@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 mod common;
+#[path = "common/server.rs"]
+mod server;
 
 use common::{Ran, json, run, snowmint};
+use server::{Server, serve};
 
 #[test]
 fn the_printed_file_is_a_configuration() {
@@ -49,4 +52,65 @@ fn what_is_wrong_ends_with_1() {
         .into();
     assert_eq!(ran.code, 1, "{}", ran.out);
     assert!(ran.out.contains("The layout of old"), "{}", ran.out);
+}
+
+/// A time server on loopback that is an hour ahead; it answers until the test ends.
+fn time_server_ahead() -> String {
+    /// From 1900 to 1970, in seconds: RFC 5905.
+    const NTP_TO_UNIX_SECS: i64 = 2_208_988_800;
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut request = [0; 48];
+        while let Ok((_, from)) = socket.recv_from(&mut request) {
+            let secs = jiff::Timestamp::now().as_second() + NTP_TO_UNIX_SECS + 3600;
+            let secs = u32::try_from(secs).unwrap().to_be_bytes();
+            let mut answer = [0; 48];
+            // Version 4, a server; stratum 1.
+            answer[..2].copy_from_slice(&[0b0010_0100, 1]);
+            answer[12..16].copy_from_slice(b"LOCL");
+            answer[24..32].copy_from_slice(&request[40..48]);
+            for at in [16, 32, 40] {
+                answer[at..at + 4].copy_from_slice(&secs);
+            }
+            socket.send_to(&answer, from).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_clock_that_is_off_is_told_by_the_time_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let ntp = time_server_ahead();
+    let said = format!("from that of the NTP server {ntp}");
+    for (limit, code) in [("10s", 1), ("2h", 0)] {
+        let ran: Ran = snowmint(&["doctor", "--data-dir", directory.path().to_str().unwrap()])
+            .env("SNOWMINT_CLOCK__NTP", &ntp)
+            .env("SNOWMINT_CLOCK__SKEW_MAX", limit)
+            .output()
+            .unwrap()
+            .into();
+        assert_eq!(ran.code, code, "{}", ran.out);
+        assert!(ran.out.contains(&said), "{}", ran.out);
+    }
+
+    let mut wrong = serve(directory.path(), &[]);
+    let server = Server::start({
+        wrong.env("SNOWMINT_CLOCK__NTP", &ntp);
+        wrong
+    });
+    let minted = server.mint(&[]);
+    assert_ne!(minted.code, 0);
+    assert!(minted.err.contains("NTP server"), "{}", minted.err);
+    drop(server);
+
+    // One that is silent holds nobody up.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut command = serve(directory.path(), &[]);
+    command.env("SNOWMINT_CLOCK__NTP", silent.local_addr().unwrap().to_string());
+    assert_eq!(Server::start(command).mint(&[]).code, 0);
+    let refused: Ran =
+        snowmint(&["doctor"]).env("SNOWMINT_CLOCK__NTP", "http://x").output().unwrap().into();
+    assert_eq!(refused.code, 2, "{}", refused.err);
 }

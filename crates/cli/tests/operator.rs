@@ -71,7 +71,7 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
     assert!(accept("2030-01-02T00:00:00Z").ok().contains("accepted: marks up to 2030-01-02"));
     let minted = server.mint(&["-n", "2"]).ok();
     let decoded = run(&[
-        &["decode", "--json", "--layout", "twitter"][..],
+        &["decode", "--json", "--layout", "time=41,worker=10,sequence=12"][..],
         &minted.split_whitespace().collect::<Vec<_>>(),
     ]
     .concat())

@@ -246,6 +246,8 @@ pub struct SlotInfo {
     pub host: Option<String>,
     /// The holder's process, as far as it is still known.
     pub process: Option<u32>,
+    /// When the holder joined the store: as a rule, when its process was launched.
+    pub joined_at: Option<UnixMillis>,
     /// When it was last claimed.
     pub held_since: UnixMillis,
     /// When its holder last renewed, as far as it is still known.
@@ -266,6 +268,7 @@ pub fn slot_info(pool: &str, row: &SlotRow, holder: Option<&MemberInfo>) -> Slot
         holder: row.holder,
         host: holder.map(|info| info.member.host.clone()),
         process: holder.map(|info| info.member.process),
+        joined_at: holder.map(|info| info.joined_at),
         held_since: row.held_since,
         renewed_at: holder.map(|info| info.renewed_at),
         live: holder.is_some_and(|info| info.live),

@@ -16,6 +16,7 @@
 pub mod capability;
 pub mod catalog;
 pub mod error;
+pub mod forecast;
 pub mod journal;
 pub mod lease;
 pub mod machine;
@@ -34,12 +35,13 @@ pub mod timer;
 pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, SourceState};
 pub use error::{Error, ErrorKind, Holder, PoolFull, Result, Retry};
+pub use forecast::{Forecast, PoolUse, forecast};
 pub use lease::{
     ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, Term, Wish,
 };
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
-pub use node::{AfterCrash, Node, NodeSettings, Parts, Readiness, SourceInfo};
+pub use node::{AfterCrash, ClockWitness, Node, NodeSettings, Parts, Readiness, SourceInfo};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
 pub use sources::{

@@ -62,6 +62,28 @@ const SCHEMES: &[(&str, Option<&str>)] = &[
     ("memory", None),
 ];
 
+/// How a store is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How often a step is tried that the writes of others overtake, at least once: in Redis, etcd and
+    /// ZooKeeper; the others let writers queue up. 64.
+    pub tries: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { tries: 64 }
+    }
+}
+
+/// [`open_with`] the usual settings.
+///
+/// # Errors
+/// As [`open_with`].
+pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+    open_with(url, namespace, Settings::default()).await
+}
+
 /// Opens the store at `url` for one namespace, and makes it if there is none yet.
 ///
 /// `sqlite:PATH` is a file, relative to the working directory or absolute; its directory must
@@ -70,9 +92,11 @@ const SCHEMES: &[(&str, Option<&str>)] = &[
 /// # Errors
 /// `Invalid` for a bad URL, an unknown scheme (the message lists the known) or a bad namespace;
 /// `Unsupported` when the store is not built in; what the store says when it cannot be opened.
-pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+pub async fn open_with(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    #[cfg(not(feature = "keyed"))]
+    let _ = settings;
     match scheme {
         "sqlite" => open_sqlite(rest, namespace).await,
         #[cfg(feature = "postgres")]
@@ -84,15 +108,15 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         #[cfg(not(feature = "mysql"))]
         "mysql" | "mariadb" => Err(not_built_in("mysql")),
         #[cfg(feature = "redis")]
-        "redis" | "rediss" | "redis-cluster" => redis::open(url, namespace).await,
+        "redis" | "rediss" | "redis-cluster" => redis::open(url, namespace, settings).await,
         #[cfg(not(feature = "redis"))]
         "redis" | "rediss" | "redis-cluster" => Err(not_built_in("redis")),
         #[cfg(feature = "etcd")]
-        "etcd" | "etcds" => etcd::open(url, namespace).await,
+        "etcd" | "etcds" => etcd::open(url, namespace, settings).await,
         #[cfg(not(feature = "etcd"))]
         "etcd" | "etcds" => Err(not_built_in("etcd")),
         #[cfg(feature = "zookeeper")]
-        "zookeeper" => zookeeper::open(url, namespace).await,
+        "zookeeper" => zookeeper::open(url, namespace, settings).await,
         #[cfg(not(feature = "zookeeper"))]
         "zookeeper" => Err(not_built_in("zookeeper")),
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new(namespace)?)),

@@ -4,13 +4,16 @@ use std::net::ToSocketAddrs as _;
 use std::path::Path;
 
 use clap::Args;
+use rtime_clock::adjtime::{Timex, adjtimex};
 use serde::Serialize;
 use snowmint_coord::spec::{Plan, SourceSpec};
-use snowmint_core::layout::{EPOCH_DEFAULT, Lifetime};
-use snowmint_core::{Layout, UnixMillis};
+use snowmint_coord::{ClockWitness as _, Forecast, forecast};
+use snowmint_core::UnixMillis;
+use snowmint_core::layout::EPOCH_DEFAULT;
 
 use crate::config::{Chosen, Config};
 use crate::exit::{Failure, Outcome};
+use crate::ntp::Ntp;
 use crate::output::Output;
 use crate::store;
 use crate::when::{self, Zone};
@@ -29,9 +32,6 @@ pub(crate) struct Doctor {
     #[arg(long)]
     json: bool,
 }
-
-/// Clocks further apart than this are not minted by.
-const CLOCKS_APART_MS_MAX: u64 = 10_000;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -66,10 +66,12 @@ impl Doctor {
     pub(crate) fn run(self) -> Outcome {
         let config = self.chosen.load(Vec::new())?;
         let now = when::now();
-        let mut findings = vec![clock(now), data_dir(&config.server.data_dir)];
+        let mut findings = vec![clock(now), kernel_clock(), data_dir(&config.server.data_dir)];
         findings.extend([("http", &config.server.http), ("resp", &config.server.resp)].map(port));
         findings.extend(layouts(&config, now));
-        findings.extend(store::runtime()?.block_on(the_store(&config, now)));
+        let runtime = store::runtime()?;
+        findings.extend(runtime.block_on(time_server(&config)));
+        findings.extend(runtime.block_on(the_store(&config, now)));
         let mut out = Output::new();
         for finding in &findings {
             if self.json {
@@ -100,6 +102,77 @@ fn clock(now: UnixMillis) -> Finding {
         );
     }
     good("clock", format!("It says {shown}."))
+}
+
+/// What the kernel knows of the clock: `adjtimex(2)`.
+fn kernel_clock() -> Finding {
+    let mut timex = Timex::new();
+    match adjtimex(&mut timex) {
+        Ok(state) => kernel_says(state, timex.0.status, timex.0.maxerror),
+        Err(error) => warning(
+            "clock",
+            format!("The kernel does not say whether it is synchronised: {error}."),
+        ),
+    }
+}
+
+/// In sentences: the state that `adjtimex` answers, the status bits, and the largest error in
+/// microseconds. <https://man7.org/linux/man-pages/man2/adjtimex.2.html>
+fn kernel_says(state: i32, status: i32, error_us_max: i64) -> Finding {
+    /// `STA_UNSYNC`.
+    const UNSYNCHRONISED: i32 = 0x40;
+    let leap = match state {
+        // TIME_INS, TIME_DEL, TIME_OOP.
+        1 => "A leap second is added at the end of this UTC day",
+        2 => "A leap second is left out at the end of this UTC day",
+        3 => "A leap second is being added now",
+        // TIME_ERROR says the same as the bit, and more.
+        _ if state == 5 || status & UNSYNCHRONISED != 0 => {
+            return warning(
+                "clock",
+                "The kernel does not know it to be synchronised: see that chrony, systemd-timesyncd \
+                 or another time service runs on this machine (in a container or a virtual machine, on \
+                 its host).",
+            );
+        }
+        _ => {
+            let error_ms = error_us_max.div_euclid(1000);
+            return good(
+                "clock",
+                format!(
+                    "The kernel says that it is synchronised, to within {error_ms} ms, and that no \
+                     leap second is near."
+                ),
+            );
+        }
+    };
+    let what = "unless the time service smears it, the clock steps by a second, which every \
+                on_rollback policy but fail rides out";
+    warning("clock", format!("{leap}: {what}."))
+}
+
+/// The clock against the time server that is configured.
+async fn time_server(config: &Config) -> Option<Finding> {
+    let ntp = Ntp::at(&config.clock.ntp)?;
+    let name = ntp.name();
+    Some(match ntp.ask().await {
+        Ok(now) => apart(&name, when::now(), now, config.clock.skew_max.ms()),
+        Err(error) => {
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            let why = why.unwrap_or_default();
+            warning("clock", format!("It cannot be compared: {name} does not answer: {why}."))
+        }
+    })
+}
+
+/// How far our clock is from another.
+fn apart(name: &str, ours: UnixMillis, theirs: UnixMillis, limit_ms: u64) -> Finding {
+    let apart_ms = ours.since(theirs).max(theirs.since(ours));
+    let sentence = format!("It is {apart_ms} ms from that of {name}.");
+    if apart_ms > limit_ms {
+        return wrong("clock", format!("{sentence} At most {limit_ms} ms are allowed: set it."));
+    }
+    good("clock", sentence)
 }
 
 fn data_dir(dir: &Path) -> Finding {
@@ -134,13 +207,13 @@ fn port((about, address): (&'static str, &String)) -> Finding {
     }
 }
 
-/// How long the layout of each source lasts.
+/// How long the layouts of the sources last that the configuration would define.
 fn layouts(config: &Config, now: UnixMillis) -> Vec<Finding> {
     let builtin = config.sources.builtin.then(|| ("default".to_owned(), SourceSpec::default()));
     let defined = config.defined.iter().map(|(name, source)| (name.clone(), source.spec.clone()));
     let all = builtin.into_iter().chain(defined);
-    all.filter_map(|(name, spec)| match spec.check() {
-        Ok(Plan::Snowflake(plan)) => Some(lifetime(&name, &plan.layout, now)),
+    all.filter_map(|(source, spec)| match spec.check() {
+        Ok(Plan::Snowflake(plan)) => Some(lasts(&Forecast::of_layout(&source, &plan, now))),
         _ => None,
     })
     .collect()
@@ -170,7 +243,7 @@ async fn the_store(config: &Config, now: UnixMillis) -> Vec<Finding> {
 
 async fn look_into(url: &str, config: &Config, now: UnixMillis) -> Outcome<Vec<Finding>> {
     let namespace = &config.store.namespace;
-    let store = store::open(url, namespace).await?;
+    let store = store::configured(config).await?;
     let identity = store.identity().await?;
     let catalog = store.list().await?;
     let workers = store.workers(now).await?;
@@ -189,34 +262,67 @@ async fn look_into(url: &str, config: &Config, now: UnixMillis) -> Outcome<Vec<F
     )];
     findings.extend(store.cautions().into_iter().map(|caution| warning("store", caution + ".")));
     if let Some(store_now) = store.now().await? {
-        let apart_ms = now.since(store_now).max(store_now.since(now));
-        let sentence = format!("It is {apart_ms} ms from the store's.");
-        findings.push(if apart_ms > CLOCKS_APART_MS_MAX {
-            wrong("clock", sentence)
-        } else {
-            good("clock", sentence)
-        });
+        findings.push(apart("the store", when::now(), store_now, config.clock.skew_max.ms()));
     }
-    for definition in &catalog.definitions {
-        if config.defined.contains_key(&definition.name) {
-            continue;
+    let known = |forecast: &Forecast| match forecast {
+        Forecast::Layout { source, .. } => {
+            config.defined.contains_key(source) || config.sources.builtin && source == "default"
         }
-        if let Ok(Plan::Snowflake(plan)) =
-            SourceSpec::from_json(&definition.spec).and_then(|spec| spec.check())
-        {
-            findings.push(lifetime(&definition.name, &plan.layout, now));
-        }
-    }
+        _ => false,
+    };
+    let forecasts = forecast(&catalog.definitions, &workers, now);
+    findings.extend(forecasts.iter().filter(|forecast| !known(forecast)).map(lasts));
     store.close().await?;
     Ok(findings)
 }
 
-fn lifetime(name: &str, layout: &Layout, now: UnixMillis) -> Finding {
-    let life = layout.lifetime_at(now);
-    let sentence = format!("The layout of {name} {life}.");
-    match life {
-        Lifetime::Long { .. } => good("layout", sentence),
-        Lifetime::EndsSoon { .. } => warning("layout", sentence),
-        _ => wrong("layout", sentence),
+fn lasts(forecast: &Forecast) -> Finding {
+    let about = if matches!(forecast, Forecast::Pool(_)) { "workers" } else { "layout" };
+    let mut sentence = format!("{forecast}.");
+    if let Some(first) = sentence.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    match (forecast.is_wrong(), forecast.is_warning()) {
+        (true, _) => wrong(about, sentence),
+        (false, true) => warning(about, sentence),
+        (false, false) => good(about, sentence),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_says_of_the_clock() {
+        for (state, status, grade, said) in [
+            (0, 0x2001, Grade::Good, "to within 2 ms"),
+            (5, 0x40, Grade::Warning, "not know it to be synchronised"),
+            (0, 0x40, Grade::Warning, "not know it to be synchronised"),
+            (1, 0x2011, Grade::Warning, "added at the end"),
+            (2, 0x2021, Grade::Warning, "left out"),
+            (3, 0x2011, Grade::Warning, "added now"),
+            // TIME_WAIT: it was, and nobody has cleared the flag.
+            (4, 0x2001, Grade::Good, "synchronised"),
+        ] {
+            let finding = kernel_says(state, status, 2_500);
+            assert_eq!(finding.grade, grade, "{finding:?}");
+            assert!(finding.sentence.contains(said), "{finding:?}");
+        }
+        // Whatever it is here, it is said.
+        assert!(!kernel_clock().sentence.is_empty());
+    }
+
+    #[test]
+    fn clocks_may_be_as_far_apart_as_the_limit() {
+        let at = UnixMillis::new;
+        for (ours, theirs, grade) in [
+            (5_000, 15_000, Grade::Good),
+            (15_000, 5_000, Grade::Good),
+            (5_000, 15_001, Grade::Wrong),
+            (15_001, 5_000, Grade::Wrong),
+        ] {
+            assert_eq!(apart("it", at(ours), at(theirs), 10_000).grade, grade, "{ours} {theirs}");
+        }
     }
 }

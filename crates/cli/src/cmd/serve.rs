@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
-use snowmint_coord::{BootTimer, ErrorKind, Node};
+use snowmint_coord::{BootTimer, ErrorKind, Node, Timer as _};
 use snowmint_server::{Handle, Settings};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -17,6 +17,8 @@ use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::output::Output;
+
+const DAY_MS: u64 = 86_400_000;
 
 /// Serve IDs over HTTP and RESP.
 ///
@@ -171,9 +173,11 @@ async fn serve_on(
         .map_err(|error| Failure::unavailable(format!("the server cannot start: {error}")))?;
     say_where(&handle)?;
     let opening = tokio::spawn(open_sources(node.clone()));
+    let forecasts = tokio::spawn(tell_forecasts(node.clone()));
     signals.next().await;
     tracing::info!("stopping: requests in progress are finished; a second signal does not wait");
     opening.abort();
+    forecasts.abort();
     handle.stop();
     tokio::select! {
         () = handle.stopped() => {}
@@ -208,6 +212,21 @@ async fn open_sources(node: Node) {
         if let Err(error) = node.source(&source.name).await {
             tracing::warn!(source = %source.name, %error, "not open yet; tried again when asked for");
         }
+    }
+}
+
+/// Says at the start and once a day what will run out.
+async fn tell_forecasts(node: Node) {
+    loop {
+        match node.forecast().await {
+            Ok(forecasts) => {
+                for forecast in forecasts.iter().filter(|forecast| forecast.is_warning()) {
+                    tracing::warn!("{forecast}");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "what will run out is not known"),
+        }
+        BootTimer.sleep_ms(DAY_MS).await;
     }
 }
 

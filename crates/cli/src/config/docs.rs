@@ -27,9 +27,13 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "url",
-                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, or memory: (which forgets everything and needs --ephemeral). Empty: sqlite:DIR/snowmint.db in server.data_dir.",
+                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, etcd://…, zookeeper://…, or memory: (which forgets everything and needs --ephemeral). Empty: sqlite:DIR/snowmint.db in server.data_dir.",
             ),
             ("namespace", "What separates two users of one store."),
+            (
+                "tries",
+                "How often a step is tried that other writers overtake, in redis, etcd and zookeeper; then the call is refused (exit code 4). From 1 to 10000.",
+            ),
         ],
     ),
     (
@@ -61,6 +65,10 @@ pub(super) const SECTIONS: &[Section] = &[
             (
                 "jump_max",
                 "The largest jump ahead of this machine's clock, against the time that has passed, that is believed while nobody confirms it. From 1s to 30d.",
+            ),
+            (
+                "ntp",
+                "A time server, HOST or HOST:PORT, against which this machine's clock is held at the start and while running, where the store has no clock and there are not two other members. It is asked once a minute at most; one that does not answer holds nobody up. Empty: none.",
             ),
         ],
     ),

@@ -4,6 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::spec::Span;
 use snowmint_coord::{AfterCrash, NodeSettings};
 
+use crate::ntp::Ntp;
+
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
@@ -42,6 +44,17 @@ pub(crate) struct ClockSection {
     /// The limit keeps a clock that is years ahead from being believed by configuration.
     #[serde(deserialize_with = "from_to::<SECOND_MS, { 30 * DAY_MS }, _>")]
     pub(crate) jump_max: Span,
+    /// A time server, for stores without a clock. Empty: none.
+    #[serde(deserialize_with = "time_server")]
+    pub(crate) ntp: String,
+}
+
+fn time_server<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() || Ntp::at(&text).is_some() {
+        return Ok(text);
+    }
+    Err(serde::de::Error::custom("write HOST or HOST:PORT"))
 }
 
 impl Default for WorkerSection {
@@ -60,7 +73,8 @@ impl Default for ClockSection {
     fn default() -> Self {
         let NodeSettings { clock_skew_max_ms, clock_jump_max_ms, .. } = NodeSettings::default();
         let (skew_max, jump_max) = (clock_skew_max_ms, clock_jump_max_ms);
-        Self { skew_max: Span::from_ms(skew_max), jump_max: Span::from_ms(jump_max) }
+        let (skew_max, jump_max) = (Span::from_ms(skew_max), Span::from_ms(jump_max));
+        Self { skew_max, jump_max, ntp: String::new() }
     }
 }
 

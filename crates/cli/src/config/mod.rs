@@ -14,7 +14,7 @@ mod template;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::spec::SourceSpec;
 use snowmint_server::{HttpSettings, Limits, RespSettings};
 
@@ -71,12 +71,24 @@ impl Default for ServerSection {
 pub(crate) struct StoreSection {
     pub(crate) url: String,
     pub(crate) namespace: String,
+    #[serde(deserialize_with = "tries")]
+    pub(crate) tries: u32,
 }
 
 impl Default for StoreSection {
     fn default() -> Self {
-        Self { url: String::new(), namespace: "default".into() }
+        let tries = snowmint_stores::Settings::default().tries;
+        Self { url: String::new(), namespace: "default".into(), tries }
     }
+}
+
+/// With waits of up to 64 ms, ten thousand tries take five minutes: nothing waits longer than that.
+fn tries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let tries = u32::deserialize(deserializer)?;
+    if (1..=10_000).contains(&tries) {
+        return Ok(tries);
+    }
+    Err(serde::de::Error::custom("it takes 1 at least and 10000 at most"))
 }
 
 /// `[log]`

@@ -49,6 +49,17 @@ fn the_printed_example_can_be_taken_as_it_is() {
 }
 
 #[test]
+fn the_number_of_tries_has_limits() {
+    let file = |tries: &str| load(&format!("[store]\ntries = {tries}\n"), &[], Vec::new());
+    for tries in [1, 64, 10_000] {
+        assert_eq!(file(&tries.to_string()).unwrap().store.tries, tries);
+    }
+    for tries in ["0", "10001", "-1"] {
+        assert!(file(tries).is_err(), "{tries}");
+    }
+}
+
+#[test]
 fn lengths_of_time_have_limits_which_are_told() {
     for (key, min, below, max, above, limits) in [
         ("worker.window", "1s", "999ms", "1d", "86400001ms", "1s at least and 1d at most"),

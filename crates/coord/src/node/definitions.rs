@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use super::{Core, SourceInfo};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, ErrorKind, Result};
+use crate::forecast::check_life;
 use crate::segment::GiveBack;
 use crate::sources::{Back, Defined, Form, Make, SourceInner, check_value, compare_check};
 use crate::spec::{Plan, SourceSpec, Unique};
@@ -47,6 +48,8 @@ impl Core {
         let invalid =
             |error: crate::spec::SpecError| Error::invalid(op, format!("source {name}: {error}"));
         let plan = spec.check().map_err(invalid)?;
+        check_life(name, &plan, self.around.clock.unix_ms())
+            .map_err(|kind| Error::new(op, kind))?;
         let mut canonical = spec.canonical().map_err(invalid)?;
         if let Some(disguise) = &mut canonical.disguise
             && disguise.check.is_none()
@@ -84,6 +87,9 @@ impl Core {
             }
             return Ok(Arc::clone(known));
         }
+        // One that runs is not stopped; it is warned about for years before.
+        check_life(&name, &defined.plan, self.around.clock.unix_ms())
+            .map_err(|kind| Error::new("open source", kind))?;
         let seen_end = self.segments_seen.get(&name).map_or(0, |mark| mark.get());
         let source = SourceInner::new(&name, defined, seen_end, Arc::clone(&self.around))?;
         let source = Arc::new(source);

@@ -85,7 +85,8 @@ pub(super) enum Compared {
     Alone,
 }
 
-/// Holds our clock against the store's, else against those of most live members.
+/// Holds our clock against the store's, else against those of most live members, else against a
+/// witness that was named.
 pub(super) async fn check_clock(
     around: &Surroundings,
     settings: &NodeSettings,
@@ -96,7 +97,7 @@ pub(super) async fn check_clock(
     // Read after the answer: a slow answer makes us look ahead, never a fast clock right.
     let wall = around.clock.unix_ms();
     let (other, compared_with, slack_ms) = match store_now {
-        Some(now) => (now, "the store's clock", 0),
+        Some(now) => (now, "the store's clock".to_owned(), 0),
         None => {
             let members = around.call("members", around.store.members(wall)).await?;
             let mut times: Vec<_> = members
@@ -106,16 +107,26 @@ pub(super) async fn check_clock(
                 .collect();
             // Ours is one of the voices. Of two that disagree, nobody knows which is wrong.
             if times.len() < 2 {
-                return Ok(Compared::Alone);
+                let Some(witness) = &settings.clock_witness else { return Ok(Compared::Alone) };
+                // One that does not answer holds nobody up.
+                match around.call("ask for the time", witness.now()).await {
+                    Ok(now) => (now, witness.name(), 0),
+                    Err(error) => {
+                        tracing::debug!(%error, "the clock is compared with nobody's");
+                        return Ok(Compared::Alone);
+                    }
+                }
+            } else {
+                times.push(wall);
+                times.sort_unstable();
+                let median = times.get(times.len() / 2).copied().unwrap_or(wall);
+                // A sample is as old as the renewal that brought it.
+                (median, "most members' clocks".to_owned(), settings.presence_ttl_ms)
             }
-            times.push(wall);
-            times.sort_unstable();
-            let median = times.get(times.len() / 2).copied().unwrap_or(wall);
-            // A sample is as old as the renewal that brought it.
-            (median, "most members' clocks", settings.presence_ttl_ms)
         }
     };
-    let compared_with = compared_with.to_owned();
+    // Again after the answer, which may have taken its time.
+    let wall = around.clock.unix_ms();
     let (ahead_ms, behind_ms) = (wall.since(other), other.since(wall));
     let limit_ms = limit_ms.saturating_add(slack_ms);
     if ahead_ms > limit_ms {

@@ -33,6 +33,14 @@ pub(super) fn group_key(name: &str, plan: &SnowflakePlan) -> GroupKey {
 
 /// The lease and the pool of a source.
 pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey, Pool) {
+    let own = matches!(plan.clockwork, Clockwork::Borrow { .. } | Clockwork::ClockSequence);
+    let own = own.then(|| group_key(name, plan).unwrap_or_default());
+    let pool = pool_of(plan, reuse);
+    (LeaseKey { pool: pool.name.clone(), own }, pool)
+}
+
+/// The pool that a source takes its numbers from.
+pub(crate) fn pool_of(plan: &SnowflakePlan, reuse: Reuse) -> Pool {
     let layout = &plan.layout;
     let (width, clock) = (layout.bits(Field::Worker), layout.bits(Field::Clock));
     let mut pool = format!("workers-{width}");
@@ -44,11 +52,8 @@ pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey
     }
     let values = layout.clock_max().saturating_add(1);
     let slots = layout.worker_max().saturating_add(1).saturating_mul(values);
-    let own = matches!(plan.clockwork, Clockwork::Borrow { .. } | Clockwork::ClockSequence);
-    let own = own.then(|| group_key(name, plan).unwrap_or_default());
-    let key = LeaseKey { pool: pool.clone(), own };
     let group = u32::try_from(values).unwrap_or(u32::MAX);
-    (key, Pool { name: pool, slots, group, reuse })
+    Pool { name: pool, slots, group, reuse }
 }
 
 /// One generator and the sources that mint from it.

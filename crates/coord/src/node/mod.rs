@@ -25,11 +25,13 @@ use tokio::sync::{mpsc, oneshot};
 use definitions::info;
 use driver::{Command, Driver};
 use entry::Witness;
+pub(crate) use lease::pool_of;
 use record::Keeper;
-pub use settings::{AfterCrash, NodeSettings, Parts};
+pub use settings::{AfterCrash, ClockWitness, NodeSettings, Parts};
 
 use crate::catalog::{Definition, SourceState, check_name};
 use crate::error::{Error, ErrorKind, Result};
+use crate::forecast::{Forecast, forecast};
 use crate::journal::disk;
 use crate::lease::{Mark, SlotInfo};
 use crate::member::Incarnation;
@@ -308,6 +310,17 @@ impl Node {
     pub async fn workers(&self) -> Result<Vec<SlotInfo>> {
         let around = &self.core().around;
         around.call("list workers", around.store.workers(around.clock.unix_ms())).await
+    }
+
+    /// How long the sources that are enabled, and the pools that they use, will last.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn forecast(&self) -> Result<Vec<Forecast>> {
+        let around = &self.core().around;
+        let catalog = around.call("list sources", around.store.list()).await?;
+        let slots = self.workers().await?;
+        Ok(forecast(&catalog.definitions, &slots, around.clock.unix_ms()))
     }
 
     /// Whether the node can mint for all sources that were opened, and if not, why.

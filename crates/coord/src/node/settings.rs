@@ -4,8 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use snowmint_core::SystemClock;
+use async_trait::async_trait;
+use snowmint_core::{SystemClock, UnixMillis};
 
+use crate::error::Result;
 use crate::journal::{Disk, LocalDisk};
 use crate::pool::Reuse;
 use crate::sources::{Keyrings, NodeClock, NodeObserver};
@@ -37,6 +39,18 @@ impl NodeSettings {
     }
 }
 
+/// A clock that a node's own is held against where the store has none: that of a time server.
+#[async_trait]
+pub trait ClockWitness: Send + Sync + fmt::Debug + 'static {
+    /// What it is called in messages.
+    fn name(&self) -> String;
+    /// What time it is. Asked every few seconds: it is for the witness to ask a server less often.
+    ///
+    /// # Errors
+    /// When it is not known: nothing is compared then.
+    async fn now(&self) -> Result<UnixMillis>;
+}
+
 /// What a node can be told. Everything has a default.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
@@ -64,6 +78,8 @@ pub struct NodeSettings {
     /// The largest jump of the clock ahead of elapsed time that is believed while neither the store
     /// nor most other members confirm it. 10 minutes: a machine that was paused may be behind so far.
     pub clock_jump_max_ms: u64,
+    /// Whose clock counts where neither the store nor other members have one; nobody's.
+    pub clock_witness: Option<Arc<dyn ClockWitness>>,
     /// How long one call to the store may take. 5 s.
     pub store_call_ms: u64,
     /// How long opening a source waits for a worker number. 10 s.
@@ -86,6 +102,7 @@ impl Default for NodeSettings {
             presence_ttl_ms: 30_000,
             clock_skew_max_ms: 10_000,
             clock_jump_max_ms: 600_000,
+            clock_witness: None,
             store_call_ms: 5_000,
             open_wait_ms: 10_000,
             keyrings: Keyrings::new(),

@@ -468,3 +468,40 @@ async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
     assert_eq!(time(last), world.clock.unix_ms());
     node.close().await.unwrap();
 }
+
+/// A time server that is so far ahead of this machine's clock, or does not answer.
+#[derive(Debug)]
+struct TimeServer(Option<u64>, Arc<ManualClock>);
+
+#[async_trait::async_trait]
+impl ClockWitness for TimeServer {
+    fn name(&self) -> String {
+        "the time server".into()
+    }
+
+    async fn now(&self) -> Result<UnixMillis> {
+        match self.0 {
+            Some(ahead_ms) => Ok(self.1.unix_ms().saturating_add(ahead_ms)),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_clock_is_held_against_a_named_witness_where_there_is_no_better() {
+    for (ahead_ms, minted) in [(Some(10_000), true), (Some(10_001), false), (None, true)] {
+        let world = World::new();
+        let server = TimeServer(ahead_ms, Arc::clone(&world.clock));
+        let settings =
+            NodeSettings { clock_witness: Some(Arc::new(server)), ..NodeSettings::default() };
+        let node = world.open_with(settings).await;
+        node.define("orders", &SourceSpec::default()).await.unwrap();
+        let opening = node.source("orders");
+        let waiting = world.pass(20_000);
+        let (opened, ()) = tokio::join!(opening, waiting);
+        assert_eq!(opened.is_ok(), minted, "{ahead_ms:?}: {opened:?}");
+        if let Err(error) = opened {
+            assert!(error.to_string().contains("the time server"), "{error}");
+        }
+    }
+}

@@ -58,6 +58,13 @@ pub const KEYS: &[Key] = &[
         "when tick 0 begins: RFC 3339, or Unix milliseconds in quotes",
     ),
     key(
+        "short_life",
+        Takes::Flag,
+        "false",
+        "snowflake",
+        "take a layout that ends within a year as it is",
+    ),
+    key(
         "unique",
         Takes::Text,
         "source",

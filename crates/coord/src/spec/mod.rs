@@ -147,6 +147,9 @@ pub struct SourceSpec {
     /// When tick 0 begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
+    /// Whether a layout that ends within a year is taken as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_life: Option<bool>,
     /// Within what an ID never comes twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique: Option<Unique>,

@@ -253,6 +253,7 @@ fn the_table_has_every_key_and_no_other() {
         enabled,
         layout,
         epoch,
+        short_life,
         unique,
         order,
         on_rollback,
@@ -271,6 +272,7 @@ fn the_table_has_every_key_and_no_other() {
         uuid,
     } = whole;
     assert!(kind.is_some() && enabled.is_some() && layout.is_some() && epoch.is_some());
+    assert!(short_life.is_some());
     assert!(unique.is_some() && order.is_some() && on_rollback.is_some() && lead_max.is_some());
     assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
     assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());

@@ -56,6 +56,7 @@ pub fn worker_body(slot: &SlotInfo, own: Option<Incarnation>) -> WorkerBody {
         owner: Some(slot.owner.clone()).filter(|owner| !owner.is_empty()),
         host: slot.host.clone(),
         process: slot.process,
+        launched: slot.joined_at.map(time),
         term: slot.term.get(),
         mark: time(UnixMillis::new(slot.mark.get())),
         held_since: slot.holder.is_some().then(|| time(slot.held_since)),

@@ -38,6 +38,7 @@ use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use tonic::{Code, Status};
 
+use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use crate::verbs::{Failure, Kept};
@@ -83,7 +84,7 @@ impl std::fmt::Debug for Etcd {
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `Unavailable` when no server
 /// answers.
-pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = format!("etcd at {}", crate::shown(url));
@@ -95,7 +96,7 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         label,
         closed: AtomicBool::new(false),
     };
-    Ok(Arc::new(Kept::new(Keyed::open(keys).await?)))
+    Ok(Arc::new(Kept::new(Keyed::open(keys).await?).trying(settings.tries)))
 }
 
 type Answer<T> = Result<T, Failure<Status>>;

@@ -181,3 +181,85 @@ impl<E> From<record::Unreadable> for Failure<E> {
 fn emptied(label: &str) -> ErrorKind {
     ErrorKind::Corrupt { what: format!("{label} (its key {} is gone)", name::STORE) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use snowmint_coord::{ClockOf, NewDefinition, PresenceBy, Store as _};
+
+    use super::*;
+    use crate::verbs::Kept;
+
+    /// Keys on which others write all the time: every batch comes too late.
+    #[derive(Debug, Default)]
+    struct Contended {
+        batches: AtomicU32,
+    }
+
+    #[async_trait]
+    impl Keys for Contended {
+        type Error = std::convert::Infallible;
+        const SNAPSHOT: bool = true;
+        const BATCH_MAX: usize = 100;
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities {
+                clock: ClockOf::Caller,
+                durable_on_reply: false,
+                safe_over_failover: false,
+                presence: PresenceBy::Record,
+            }
+        }
+
+        fn namespace(&self) -> &str {
+            "default"
+        }
+
+        fn label(&self) -> String {
+            "the store".into()
+        }
+
+        async fn head(&self) -> Result<Head, Failure<Self::Error>> {
+            let record = StoreRecord { id: "it".into(), writes_more: 0, server: None }.write()?;
+            let store = Entry { key: name::STORE.into(), value: record, version: 1 };
+            let (writes, store) = (u64::from(self.batches.load(Ordering::SeqCst)), Some(store));
+            Ok(Head { writes, clock: None, server: None, store, namespace: None })
+        }
+
+        async fn get(&self, _: &str, _: u64) -> Result<Option<Entry>, Failure<Self::Error>> {
+            Ok(None)
+        }
+
+        async fn list(&self, _: &str, _: u64) -> Result<Vec<Entry>, Failure<Self::Error>> {
+            Ok(Vec::new())
+        }
+
+        async fn send(&self, _: &Batch) -> Result<Outcome, Failure<Self::Error>> {
+            self.batches.fetch_add(1, Ordering::SeqCst);
+            Ok(Outcome::Lost)
+        }
+
+        fn explain(&self, op: &'static str, error: Self::Error) -> Error {
+            Error::internal(op, error.to_string())
+        }
+
+        async fn close(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
+        for (tries, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
+            let keyed = Keyed::open(Contended::default()).await.unwrap();
+            let keys = Arc::clone(&keyed.keys);
+            let store = Kept::new(keyed).trying(tries);
+            let new = NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into() };
+            let refused = store.define(&new).await.unwrap_err();
+            assert_eq!(keys.batches.load(Ordering::SeqCst), done);
+            assert_eq!(refused.kind().code(), "unavailable");
+            assert!(refused.to_string().contains(&format!("{} tries", tries.max(1))), "{refused}");
+        }
+    }
+}

@@ -41,6 +41,7 @@ use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
+use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::verbs::{Failure, Kept};
 use link::Link;
@@ -81,7 +82,7 @@ impl std::fmt::Debug for Redis {
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `Unsupported` when the server
 /// is set to lose or evict what it acknowledged; `Unavailable` when it does not answer.
-pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = format!("Redis at {}", crate::shown(url));
@@ -111,7 +112,7 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         by_run,
         closed: AtomicBool::new(false),
     };
-    Ok(Arc::new(Kept::new(Keyed::open(keys).await?)))
+    Ok(Arc::new(Kept::new(Keyed::open(keys).await?).trying(settings.tries)))
 }
 
 type Answer<T> = Result<T, Failure<RedisError>>;
@@ -285,7 +286,7 @@ mod tests {
     #[tokio::test]
     async fn a_bad_url_shows_no_password() {
         for url in ["redis://root:secret@[bad/1", "redis://root:secret@host/?tls=on"] {
-            let refused = open(url, "default").await.unwrap_err();
+            let refused = open(url, "default", Settings::default()).await.unwrap_err();
             assert_eq!(refused.kind().code(), "invalid", "{url}");
             assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
         }

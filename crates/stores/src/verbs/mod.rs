@@ -47,9 +47,9 @@ impl<E> Failure<E> {
         let kind = match self {
             Self::Refused(kind) => kind,
             Self::Damaged(found) => ErrorKind::Corrupt { what: format!("{label} ({found})") },
-            Self::Lost => ErrorKind::Unavailable {
-                what: format!("{label}, where {TRIES_MAX} tries lost to other writers,"),
-            },
+            Self::Lost => {
+                ErrorKind::Unavailable { what: format!("{label}, where others were faster,") }
+            }
             Self::Backend(error) => return explain(error),
         };
         Error::new(op, kind)
@@ -87,8 +87,6 @@ pub(crate) struct NamespaceRow {
     pub(crate) ground: Ground,
 }
 
-/// How often a step is tried that other steps overtake.
-const TRIES_MAX: u32 = 64;
 /// Longest wait before another try, in milliseconds. Waits begin at one, double, and are random below
 /// that, so that those who met once do not meet again.
 const TRY_WAIT_MS_MAX: u64 = 64;
@@ -197,11 +195,20 @@ pub(crate) struct Kept<B> {
     writes_seen: AtomicU64,
     /// One claim at a time.
     claims: Mutex<()>,
+    /// How often a step is tried that other steps overtake; at least once.
+    tries: u32,
 }
 
 impl<B: Backend> Kept<B> {
     pub(crate) const fn new(backend: B) -> Self {
-        Self { backend, writes_seen: AtomicU64::new(0), claims: Mutex::const_new(()) }
+        let (writes_seen, claims) = (AtomicU64::new(0), Mutex::const_new(()));
+        Self { backend, writes_seen, claims, tries: 1 }
+    }
+
+    /// The same, which tries a step so often.
+    #[cfg(feature = "keyed")]
+    pub(crate) fn trying(self, tries: u32) -> Self {
+        Self { tries: tries.max(1), ..self }
     }
 
     #[cfg(all(test, feature = "sqlite"))]
@@ -219,13 +226,16 @@ impl<B: Backend> Kept<B> {
 
     /// A step that loses to another is begun anew, a bounded number of times.
     async fn tried<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
-        for tried in 1..TRIES_MAX {
+        for tried in 1..=self.tries {
             match self.step(verb).await {
-                Err(Failure::Lost) => let_others_end(tried).await?,
+                Err(Failure::Lost) if tried < self.tries => let_others_end(tried).await?,
+                Err(Failure::Lost) => break,
                 ended => return ended,
             }
         }
-        self.step(verb).await
+        let (label, tries) = (self.backend.label(), self.tries);
+        let what = format!("{label}, where {tries} tries lost to other writers (store.tries),");
+        Err(Failure::Refused(ErrorKind::Unavailable { what }))
     }
 
     async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {

@@ -45,6 +45,7 @@ use zookeeper_client::{
     MultiWriteResult, Stat,
 };
 
+use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use crate::verbs::{Failure, Kept};
@@ -97,7 +98,7 @@ impl std::fmt::Debug for Zookeeper {
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `Unwritable` without the
 /// rights; `Unavailable` when no server answers.
-pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| CoordError::new(OPEN, kind))?;
     let label = format!("ZooKeeper at {}", crate::shown(url));
@@ -122,7 +123,7 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
     prepared.map_err(|failure| {
         failure.said(OPEN, &keys.label, |error| explain(OPEN, &keys.label, error))
     })?;
-    Ok(Arc::new(Kept::new(Keyed::open(keys).await?)))
+    Ok(Arc::new(Kept::new(Keyed::open(keys).await?).trying(settings.tries)))
 }
 
 type Answer<T> = Result<T, Failure<Error>>;

@@ -132,6 +132,9 @@ pub struct WorkerBody {
     /// The holder's process number on its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
+    /// When the holder was launched: when it joined the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched: Option<String>,
     /// The fencing number.
     pub term: u64,
     /// The mark as time: everything before it has been promised.

@@ -25,7 +25,8 @@ pub(crate) struct Worker {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// All worker numbers that were ever held: by the server that is asked (own), by others (live), or
-    /// by nobody who is there (free).
+    /// by nobody who is there (free); with owner, host (in a container, its name), process, mark, and
+    /// when the process was launched, took the number and last renewed.
     List(List),
     FastForward(fast_forward::FastForward),
     AcceptLead(accept_lead::AcceptLead),
@@ -66,8 +67,18 @@ impl List {
 
 fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
     out.line(format_args!(
-        "{:<24}{:>7}  {:<8}{:<21}{:<16}{:>7}{:>6}  MARK",
-        "POOL", "NUMBER", "STATE", "OWNER", "HOST", "PROCESS", "TERM"
+        "{:<24}{:>7}  {:<8}{:<21}{:<16}{:>7}{:>6}  {:<26}{:<26}{:<26}{}",
+        "POOL",
+        "NUMBER",
+        "STATE",
+        "OWNER",
+        "HOST",
+        "PROCESS",
+        "TERM",
+        "MARK",
+        "LAUNCHED",
+        "HELD SINCE",
+        "LAST RENEWED"
     ))?;
     for worker in workers {
         let state = match worker {
@@ -76,14 +87,18 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
             _ => "free",
         };
         let process = worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string());
+        let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         out.line(format_args!(
-            "{:<24}{:>7}  {state:<8}{:<21}{:<16}{process:>7}{:>6}  {}",
+            "{:<24}{:>7}  {state:<8}{:<21}{:<16}{process:>7}{:>6}  {:<26}{:<26}{:<26}{}",
             worker.pool,
             worker.number,
-            worker.owner.as_deref().unwrap_or("-"),
-            worker.host.as_deref().unwrap_or("-"),
+            shown(&worker.owner),
+            shown(&worker.host),
             worker.term,
-            worker.mark
+            worker.mark,
+            shown(&worker.launched),
+            shown(&worker.held_since),
+            shown(&worker.last_renewed)
         ))?;
     }
     Ok(())

@@ -33,6 +33,8 @@ impl SnowflakePlan {
         let mut spec = SourceSpec {
             // The layout's written-out form holds unit and epoch.
             layout: Some(self.layout.to_string()),
+            // Left out when it is not: nobody has to know of it then.
+            short_life: self.short_life.then_some(true),
             unique: Some(self.unique),
             order: Some(Order::Local),
             burst: Some(Span::from_ms(self.burst_ms)),

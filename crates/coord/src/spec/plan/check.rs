@@ -78,6 +78,7 @@ fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
     let rules = [
         ("layout", spec.layout.is_some(), snowflake),
         ("epoch", spec.epoch.is_some(), snowflake),
+        ("short_life", spec.short_life.is_some(), snowflake),
         ("unique", spec.unique.is_some(), snowflake),
         ("order", spec.order.is_some(), snowflake),
         ("on_rollback", spec.on_rollback.is_some(), snowflake),
@@ -113,6 +114,7 @@ fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     }
     Ok(SnowflakePlan {
         layout,
+        short_life: spec.short_life.unwrap_or(false),
         unique: spec.unique.unwrap_or_default(),
         clockwork,
         burst_ms: span("burst", spec.burst, 0, BURST_MS_LIMIT)?,

@@ -31,6 +31,8 @@ pub enum Plan {
 pub struct SnowflakePlan {
     /// How bits are divided.
     pub layout: Layout,
+    /// Whether it may end within a year.
+    pub short_life: bool,
     /// Within what an ID never comes twice.
     pub unique: Unique,
     /// What happens when the clock goes back.

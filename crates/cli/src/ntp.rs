@@ -1,0 +1,185 @@
+//! The clock of a named NTP server, for stores that have none.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rsntp::AsyncSntpClient;
+use snowmint_coord::{BootTimer, ClockWitness, Error, ErrorKind, Result, Timer as _};
+use snowmint_core::{ElapsedMillis, UnixMillis};
+use tokio::net::lookup_host;
+use tokio::sync::Mutex;
+
+/// The port that NTP has everywhere.
+const PORT: u16 = 123;
+/// A server is not asked more often: public ones turn those away who do.
+const ASK_EVERY_MS: u64 = 64_000;
+/// An answer counts for so long, moved on by elapsed time, while no newer one can be had. A clock of
+/// 500 millionths error is 1.8 s off after an hour.
+const ANSWER_COUNTS_MS: u64 = 3_600_000;
+/// The longest wait for an answer; names are looked up besides.
+const ANSWER_WITHIN_MS: u64 = 2_000;
+
+/// A server, and what it said last.
+#[derive(Debug)]
+pub(crate) struct Ntp {
+    host: String,
+    port: u16,
+    timer: BootTimer,
+    heard: Mutex<Heard>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    asked_at: Option<ElapsedMillis>,
+    /// What time it was, and when.
+    answer: Option<(UnixMillis, ElapsedMillis)>,
+}
+
+impl Ntp {
+    /// The server at `HOST` or `HOST:PORT`; none when the text is neither.
+    pub(crate) fn at(text: &str) -> Option<Self> {
+        let (host, port) = match text.rsplit_once(':') {
+            // An IPv6 address stands in brackets before a port.
+            Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+                (host, port.parse().ok().filter(|port| *port > 0)?)
+            }
+            _ => (text, PORT),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_:%".contains(c);
+        (!host.is_empty() && host.chars().all(is_name)).then(|| Self {
+            host: host.into(),
+            port,
+            timer: BootTimer,
+            heard: Mutex::default(),
+        })
+    }
+
+    /// Asks the server, now.
+    pub(crate) async fn ask(&self) -> Result<UnixMillis> {
+        match self.exchange().await {
+            Ok(now) => Ok(now),
+            Err(error) => {
+                let what = self.name();
+                Err(Error::new("ask NTP", ErrorKind::Unavailable { what }).with_source(error))
+            }
+        }
+    }
+
+    async fn exchange(&self) -> std::result::Result<UnixMillis, rsntp::SynchronizationError> {
+        let server = lookup_host((self.host.as_str(), self.port)).await?.next();
+        let server = server.ok_or_else(|| std::io::Error::other("the name has no address"))?;
+        let own: SocketAddr = match server {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let within = Duration::from_millis(ANSWER_WITHIN_MS);
+        let config = rsntp::Config::default().bind_address(own).timeout(within);
+        let answer = AsyncSntpClient::with_config(config).synchronize(server).await?;
+        let since = answer.datetime().unix_timestamp().map_err(std::io::Error::other)?;
+        Ok(UnixMillis::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
+    }
+}
+
+#[async_trait]
+impl ClockWitness for Ntp {
+    fn name(&self) -> String {
+        format!("the NTP server {}:{}", self.host, self.port)
+    }
+
+    async fn now(&self) -> Result<UnixMillis> {
+        let mut heard = self.heard.lock().await;
+        let elapsed = self.timer.elapsed();
+        if heard.asked_at.is_none_or(|at| elapsed.since(at) >= ASK_EVERY_MS) {
+            heard.asked_at = Some(elapsed);
+            match self.ask().await {
+                Ok(now) => heard.answer = Some((now, self.timer.elapsed())),
+                Err(error) => tracing::warn!("{error}"),
+            }
+        }
+        let elapsed = self.timer.elapsed();
+        match heard.answer {
+            Some((then, at)) if elapsed.since(at) <= ANSWER_COUNTS_MS => {
+                Ok(then.saturating_add(elapsed.since(at)))
+            }
+            _ => Err(Error::new("ask NTP", ErrorKind::Unavailable { what: self.name() })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_core::{Clock as _, SystemClock};
+    use tokio::net::UdpSocket;
+
+    use super::*;
+
+    #[test]
+    fn servers_are_named_with_and_without_a_port() {
+        for (text, host, port) in [
+            ("time.example", "time.example", 123),
+            ("time.example:1123", "time.example", 1123),
+            ("192.0.2.1:5", "192.0.2.1", 5),
+            ("::1", "::1", 123),
+            ("[::1]:7", "::1", 7),
+        ] {
+            let ntp = Ntp::at(text).unwrap();
+            assert_eq!((ntp.host.as_str(), ntp.port), (host, port), "{text}");
+        }
+        for text in ["", ":123", "host:", "host:0", "host:x", "two words", "http://host"] {
+            assert!(Ntp::at(text).is_none(), "{text}");
+        }
+    }
+
+    /// Answers requests on loopback, so far ahead of this machine's clock, and counts them.
+    async fn responder(ahead_secs: u32) -> (Ntp, tokio::task::JoinHandle<()>) {
+        /// From 1900 to 1970, in seconds: RFC 5905.
+        const NTP_TO_UNIX_SECS: u64 = 2_208_988_800;
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let answering = tokio::spawn(async move {
+            let mut packet = [0; 48];
+            // Only the first is answered.
+            let (_, from) = socket.recv_from(&mut packet).await.unwrap();
+            let sent = packet[40..48].to_vec();
+            let secs = SystemClock.unix_ms().get() / 1000 + NTP_TO_UNIX_SECS;
+            let secs = u32::try_from(secs).unwrap() + ahead_secs;
+            let mut answer = [0; 48];
+            // Version 4, a server; stratum 1.
+            answer[..2].copy_from_slice(&[0b0010_0100, 1]);
+            answer[12..16].copy_from_slice(b"LOCL");
+            answer[24..32].copy_from_slice(&sent);
+            for at in [16, 32, 40] {
+                answer[at..at + 4].copy_from_slice(&secs.to_be_bytes());
+            }
+            socket.send_to(&answer, from).await.unwrap();
+            let _ = socket.recv_from(&mut packet).await;
+        });
+        (Ntp::at(&format!("127.0.0.1:{port}")).unwrap(), answering)
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_moved_on_and_the_server_left_in_peace() {
+        let (ntp, answering) = responder(3600).await;
+        for _ in 0..3 {
+            let ahead_ms = ntp.now().await.unwrap().since(SystemClock.unix_ms());
+            assert!((3_590_000..3_610_000).contains(&ahead_ms), "{ahead_ms}");
+        }
+        assert!(!answering.is_finished(), "asked once");
+        answering.abort();
+    }
+
+    #[tokio::test]
+    async fn a_silent_server_is_waited_for_no_longer_than_the_bound() {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let ntp = Ntp::at(&socket.local_addr().unwrap().to_string()).unwrap();
+        let begun = BootTimer.elapsed();
+        assert_eq!(ntp.now().await.unwrap_err().kind().code(), "unavailable");
+        let waited_ms = BootTimer.elapsed().since(begun);
+        assert!((ANSWER_WITHIN_MS - 100..30_000).contains(&waited_ms), "{waited_ms}");
+        // Not asked again at once.
+        assert!(ntp.now().await.is_err());
+        assert!(BootTimer.elapsed().since(begun) < waited_ms + ANSWER_WITHIN_MS);
+    }
+}

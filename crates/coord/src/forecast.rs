@@ -1,0 +1,277 @@
+//! What will run out: the years of layouts, and the numbers of pools.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use snowmint_core::UnixMillis;
+use snowmint_core::layout::Lifetime;
+
+use crate::catalog::{Definition, SourceState};
+use crate::error::ErrorKind;
+use crate::lease::SlotInfo;
+use crate::node::pool_of;
+use crate::pool::{Pool, Reuse};
+use crate::spec::{Plan, SnowflakePlan, SourceSpec};
+
+/// A pool with more of its numbers in use than this is worth a warning, in percent.
+pub const POOL_USED_WARN_PERCENT: u64 = 80;
+
+/// How long something will last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Forecast {
+    /// The layout of a source.
+    Layout {
+        /// The source.
+        source: String,
+        /// What is left of its years.
+        life: Lifetime,
+        /// Whether the source says that they may end (`short_life`).
+        accepted: bool,
+    },
+    /// The worker numbers of a pool.
+    Pool(PoolUse),
+}
+
+/// How many numbers of a pool are in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolUse {
+    /// The pool.
+    pub pool: String,
+    /// How many it has.
+    pub numbers: u64,
+    /// How many live members hold.
+    pub held: u64,
+    /// How many nobody holds and nobody can take now, because their marks lie ahead.
+    pub ahead: u64,
+    /// Where numbers are never used again: how many are used up.
+    pub used_up: Option<u64>,
+}
+
+impl PoolUse {
+    fn of(pool: &Pool, slots: &[&SlotInfo], now: UnixMillis) -> Self {
+        let group_size = u64::from(pool.group.max(1));
+        // By number: whether somebody holds it, and the lowest of its marks.
+        let mut groups: BTreeMap<u64, (bool, UnixMillis)> = BTreeMap::new();
+        for slot in slots {
+            let mark = slot.mark.unix_millis();
+            let group = groups.entry(slot.slot / group_size).or_insert((false, mark));
+            *group = (group.0 || slot.live, group.1.min(mark));
+        }
+        let count = |counted: &dyn Fn(&(bool, UnixMillis)) -> bool| {
+            u64::try_from(groups.values().filter(|group| counted(group)).count())
+                .unwrap_or(u64::MAX)
+        };
+        let used_up = || groups.keys().next_back().map_or(0, |last| last.saturating_add(1));
+        Self {
+            pool: pool.name.clone(),
+            numbers: pool.groups(),
+            held: count(&|(live, _)| *live),
+            ahead: count(&|(live, mark)| !live && *mark > now),
+            used_up: (pool.reuse == Reuse::Never).then(used_up),
+        }
+    }
+
+    fn in_use(&self) -> u64 {
+        self.used_up.unwrap_or_else(|| self.held.saturating_add(self.ahead))
+    }
+
+    fn is_short(&self) -> bool {
+        // A layout without worker bits has its one number on purpose.
+        let limit = u128::from(self.numbers) * u128::from(POOL_USED_WARN_PERCENT);
+        self.numbers > 1 && u128::from(self.in_use()) * 100 >= limit
+    }
+}
+
+impl Forecast {
+    /// How long the layout of a source lasts.
+    #[must_use]
+    pub fn of_layout(source: &str, plan: &SnowflakePlan, now: UnixMillis) -> Self {
+        let (source, life) = (source.to_owned(), plan.layout.lifetime_at(now));
+        Self::Layout { source, life, accepted: plan.short_life }
+    }
+
+    /// Whether somebody should do something about it.
+    #[must_use]
+    pub fn is_warning(&self) -> bool {
+        match self {
+            Self::Layout { life, .. } => !matches!(life, Lifetime::Long { .. }),
+            Self::Pool(used) => used.is_short(),
+        }
+    }
+
+    /// Whether it is too late for planning: nothing can be minted, or within a year no more.
+    #[must_use]
+    pub fn is_wrong(&self) -> bool {
+        match self {
+            Self::Layout { life: Lifetime::EndsWithinYear { .. }, accepted, .. } => !accepted,
+            Self::Layout { life, .. } => !life.is_enough(),
+            Self::Pool(used) => used.in_use() >= used.numbers && used.numbers > 1,
+        }
+    }
+}
+
+impl fmt::Display for Forecast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layout { source, life, .. } => write!(f, "the layout of {source} {life}"),
+            Self::Pool(used) => {
+                let PoolUse { pool, numbers, held, ahead, used_up } = used;
+                match used_up {
+                    Some(used_up) => {
+                        write!(
+                            f,
+                            "{used_up} of {numbers} numbers of pool {pool} are used up for good"
+                        )?;
+                    }
+                    None => write!(
+                        f,
+                        "of {numbers} worker numbers of pool {pool} {held} are held by live members \
+                         and {ahead} have a mark ahead of the clock"
+                    )?,
+                }
+                if used.is_short() {
+                    f.write_str(": plan a layout with more worker bits, or run fewer processes")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How long the sources of a catalog will last: the layout of each enabled one, and each pool that they
+/// use. `slots` are all that were ever claimed; `now` is the wall time.
+#[must_use]
+pub fn forecast(definitions: &[Definition], slots: &[SlotInfo], now: UnixMillis) -> Vec<Forecast> {
+    let mut forecasts = Vec::new();
+    let mut pools: BTreeMap<String, Pool> = BTreeMap::new();
+    for definition in definitions {
+        let Some(plan) = enabled_plan(definition) else { continue };
+        forecasts.push(Forecast::of_layout(&definition.name, &plan, now));
+        for reuse in [Reuse::Recycle, Reuse::Never] {
+            let pool = pool_of(&plan, reuse);
+            pools.insert(pool.name.clone(), pool);
+        }
+    }
+    for pool in pools.values() {
+        let of_pool: Vec<_> = slots.iter().filter(|slot| slot.pool == pool.name).collect();
+        if !of_pool.is_empty() {
+            forecasts.push(Forecast::Pool(PoolUse::of(pool, &of_pool, now)));
+        }
+    }
+    forecasts
+}
+
+fn enabled_plan(definition: &Definition) -> Option<SnowflakePlan> {
+    if definition.state != SourceState::Enabled {
+        return None;
+    }
+    // What is for another version is said where the source is used.
+    match SourceSpec::from_json(&definition.spec).and_then(|spec| spec.check()) {
+        Ok(Plan::Snowflake(plan)) => Some(plan),
+        _ => None,
+    }
+}
+
+/// Refuses a layout that ends within a year, unless the source says that it may.
+///
+/// # Errors
+/// `Invalid`, with the way out.
+pub(crate) fn check_life(name: &str, plan: &Plan, now: UnixMillis) -> Result<(), ErrorKind> {
+    let Plan::Snowflake(plan) = plan else { return Ok(()) };
+    let life = plan.layout.lifetime_at(now);
+    match life {
+        Lifetime::Spent { .. } | Lifetime::EndsWithinYear { .. } if !plan.short_life => {
+            let what = format!("the layout of {name} {life}; short_life = true takes it as it is");
+            Err(ErrorKind::Invalid { what })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_core::layout::{LIFETIME_WARN_MS, YEAR_MS};
+
+    use super::*;
+    use crate::lease::{Mark, Term};
+    use crate::segment::SegmentRow;
+
+    fn definition(spec: &str) -> Definition {
+        Definition {
+            name: "orders".into(),
+            spec: spec.into(),
+            identity: "{}".into(),
+            version: 1,
+            state: SourceState::Enabled,
+            segment: SegmentRow::NEW,
+        }
+    }
+
+    fn slot(pool: &str, slot: u64, mark: u64, live: bool) -> SlotInfo {
+        SlotInfo {
+            pool: pool.into(),
+            slot,
+            term: Term::new(1),
+            mark: Mark::new(mark),
+            owner: String::new(),
+            holder: None,
+            host: None,
+            process: None,
+            joined_at: None,
+            held_since: UnixMillis::ZERO,
+            renewed_at: None,
+            live,
+        }
+    }
+
+    #[test]
+    fn layouts_are_warned_about_years_ahead() {
+        let all = [definition("{}")];
+        let plan = enabled_plan(&all[0]).unwrap();
+        let end = plan.layout.end();
+        for (left_ms, warning, wrong) in [
+            (LIFETIME_WARN_MS, false, false),
+            (LIFETIME_WARN_MS - 1, true, false),
+            (YEAR_MS, true, false),
+            (YEAR_MS - 1, true, true),
+            (0, true, true),
+        ] {
+            let now = end.saturating_sub(left_ms);
+            let [one] = &forecast(&all, &[], now)[..] else { panic!("one layout") };
+            assert_eq!((one.is_warning(), one.is_wrong()), (warning, wrong), "{one}");
+            assert_eq!(check_life("orders", &Plan::Snowflake(plan.clone()), now).is_err(), wrong);
+        }
+        let insisted = Plan::Snowflake(SnowflakePlan { short_life: true, ..plan });
+        assert_eq!(check_life("orders", &insisted, end), Ok(()));
+        let disabled = Definition { state: SourceState::Disabled, ..definition("{}") };
+        assert_eq!(forecast(&[disabled], &[], end), []);
+    }
+
+    #[test]
+    fn numbers_are_seen_to_run_out_before_they_do() {
+        const NOW: UnixMillis = UnixMillis::new(1_800_000_000_000);
+        let all = [definition(r#"{"layout":"time=41,worker=2,sequence=12"}"#)];
+        let held =
+            |count| -> Vec<_> { (0..count).map(|n| slot("workers-2", n, 0, true)).collect() };
+        let of = |slots: &[SlotInfo]| match forecast(&all, slots, NOW).pop() {
+            Some(pool @ Forecast::Pool(_)) => (pool.is_warning(), pool.is_wrong()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of(&held(3)), (false, false));
+        assert_eq!(of(&held(4)), (true, true));
+        let mut slots = held(3);
+        slots.push(slot("workers-2", 3, NOW.get(), false));
+        assert_eq!(of(&slots), (false, false), "free");
+        slots.push(slot("workers-2", 3, NOW.get() + 1, false));
+        slots.remove(3);
+        assert_eq!(of(&slots), (true, true), "cannot be taken now");
+
+        let all = [definition(r#"{"layout":"time=41,worker=10,sequence=12"}"#)];
+        for (last, warning) in [(818, false), (819, true)] {
+            let slots = [slot("workers-10-never", last, 0, false)];
+            let pool = forecast(&all, &slots, NOW).pop().unwrap();
+            assert_eq!((pool.is_warning(), pool.is_wrong()), (warning, false), "{pool}");
+        }
+    }
+}
