@@ -44,8 +44,8 @@ impl FastForward {
     /// # Errors
     /// `Invalid`.
     pub fn check(&self) -> Result<(), ErrorKind> {
-        let marks = self.segments.iter().map(|(_, mark)| *mark).chain([self.marks_at_least]);
-        marks.map(check_mark).collect::<Result<(), _>>()?;
+        let mut marks = self.segments.iter().map(|(_, mark)| *mark).chain([self.marks_at_least]);
+        marks.try_for_each(check_mark)?;
         if self.writes_at_least > Mark::MAX.get() {
             return Err(ErrorKind::Invalid {
                 what: format!("writes are at most {}, not {}", Mark::MAX, self.writes_at_least),

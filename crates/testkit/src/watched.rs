@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
-    Incarnation, Lease, Member, MemberInfo, NewDefinition, Presence, Release, Reserve, Result,
-    Segment, SlotInfo, SourceState, Store, StoreIdentity,
+    Incarnation, Lease, Mark, Member, MemberInfo, NewDefinition, Presence, Release, Reserve,
+    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 
@@ -129,6 +129,10 @@ impl<W: Witness> Store for Watched<W> {
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         self.store.fast_forward(forward).await
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.store.accept_lead(until).await
     }
 
     async fn close(&self) -> Result<()> {

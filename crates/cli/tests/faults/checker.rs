@@ -200,6 +200,7 @@ mod tests {
             host: None,
             process: None,
             held_since: UnixMillis::ZERO,
+            joined_at: None,
             renewed_at: None,
             live: false,
         };
