@@ -19,6 +19,9 @@ struct Plan {
     length: Duration,
     check_ids: usize,
     only: Option<String>,
+    /// Whether stale readings fail the run. On a machine that does something else meanwhile the
+    /// refresher can be late by any time.
+    fresh: bool,
 }
 
 fn plan() -> Plan {
@@ -33,6 +36,7 @@ fn plan() -> Plan {
         length: Duration::from_millis(if test { 5 } else { 20 }),
         check_ids: if test { 10_000 } else { 500_000 },
         only: value("--only").cloned(),
+        fresh: !test,
     }
 }
 
@@ -54,7 +58,7 @@ fn main() {
     report::print(&cases, &samples);
     println!("\nlongest gap between two refreshes: {} us", refresher.gap_us_max());
     if bad > 0 {
-        println!("{bad} checks failed");
+        eprintln!("{bad} checks failed");
         std::process::exit(1);
     }
 }
@@ -75,7 +79,8 @@ fn checks(plan: &Plan, cases: &[Case]) -> usize {
             });
             let good = found.duplicates == 0 && fresh;
             // A rival's duplicates are its own; ours fail the run.
-            bad += usize::from(!good && case.fresh.is_some());
+            let fails = found.duplicates > 0 || (plan.fresh && !fresh);
+            bad += usize::from(fails && case.fresh.is_some());
             println!(
                 "| {} | {threads} | {} | {} | {} | {} | {} |{}",
                 case.name,

@@ -3,6 +3,7 @@
 use core::ops::Deref;
 
 use crate::clock::{Clock, Observer};
+use crate::time::UnixMillis;
 
 use super::refusal::Refusal;
 use super::shared::Generator;
@@ -46,8 +47,12 @@ where
     pub fn try_mint(&mut self) -> Result<u64, Refusal> {
         let id = self.id;
         if id != self.end {
-            let open_ms = self.generator.clock().glance().get().wrapping_sub(self.open_from_ms);
-            if open_ms < self.unit_ms {
+            let seen = self.generator.clock().glance();
+            let open_ms = seen.get().wrapping_sub(self.open_from_ms);
+            // A clock that knows nothing at a glance is read, rather than a block dropped for each ID.
+            if open_ms < self.unit_ms
+                || (seen == UnixMillis::ZERO && self.generator.is_open_cold(self.open_from_ms))
+            {
                 self.id = id.wrapping_add(self.stride);
                 return Ok(id);
             }

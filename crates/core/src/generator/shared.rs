@@ -285,6 +285,13 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         self.take_block(wanted)
     }
 
+    /// Whether the clock is still in the span that is open from `open_from_ms` on.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_open_cold(&self, open_from_ms: u64) -> bool {
+        self.clock().unix_ms().get().wrapping_sub(open_from_ms) < self.shape().unit_ms
+    }
+
     #[inline]
     pub(super) const fn shape(&self) -> &Shape {
         &self.engine.shape

@@ -1,7 +1,7 @@
 //! Batches, lanes and the single-thread generator.
 
 use super::*;
-use crate::clock::Clock;
+use crate::clock::{CachedClock, Clock};
 
 #[test]
 fn a_batch_is_exact_or_says_how_many_and_why() {
@@ -45,6 +45,22 @@ fn lanes_drop_their_block_when_the_tick_ends() {
             clock.advance_ms(1);
         }
     }
+}
+
+#[test]
+fn a_lane_keeps_its_block_while_nobody_refreshes_the_clock() {
+    let clock = clock();
+    let cached = CachedClock::new(&clock);
+    let ids = Generator::new(LAYOUT, 0, Settings::DEFAULT, Window::UNBOUNDED, cached).unwrap();
+    let mut lane = ids.lane(16);
+    let first = lane.try_mint().unwrap();
+    for n in 1..16 {
+        assert_eq!(lane.try_mint(), Ok(first + n), "no block is dropped while its tick is open");
+    }
+    clock.advance_ms(1);
+    assert_eq!(since_start(&LAYOUT, lane.try_mint().unwrap()), 1);
+    clock.advance_ms(1);
+    assert_eq!(since_start(&LAYOUT, lane.try_mint().unwrap()), 2, "never stale");
 }
 
 #[test]
