@@ -166,6 +166,19 @@ impl Ground {
         })
     }
 
+    /// Whether a step that writes ends within a second: nobody stands still in the middle of one.
+    pub(crate) fn can_write(&self) -> bool {
+        let write = async {
+            let store = snowmint_stores::open(&self.url(), "default").await?;
+            // A step that may write, and finds nothing to write.
+            store.leave(random::incarnation()?, SystemClock.unix_ms()).await?;
+            store.close().await
+        };
+        let within = Duration::from_secs(1);
+        let written = self.run(async { tokio::time::timeout(within, write).await });
+        matches!(written, Ok(Ok(())))
+    }
+
     pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }

@@ -1,6 +1,7 @@
 //! What happens to processes that hold worker numbers.
 
 use super::ground::{Ground, On, STEADY_TTL_MS, TTL_MS, below, on_each, rounds, sleep_ms};
+use super::holder::Holder;
 
 #[test]
 fn holders_are_killed_at_random_points() {
@@ -37,6 +38,17 @@ fn holders_are_frozen_until_another_has_their_number() {
     on_each(fault, On::All, 1, frozen);
 }
 
+/// Freezes a holder, but not one that has the lock on the file of SQLite: nobody writes there until it
+/// goes on, or is killed.
+fn freeze(ground: &Ground, victim: &Holder) {
+    victim.freeze(true);
+    while ground.server.is_none() && !ground.can_write() {
+        victim.freeze(false);
+        sleep_ms(below(50));
+        victim.freeze(true);
+    }
+}
+
 /// There are two numbers: one who goes on, and one that passes from hand to hand.
 fn frozen(ground: &mut Ground) -> u64 {
     let mut machines: Vec<_> = (0..4).map(|index| ground.machine(index)).collect();
@@ -53,7 +65,7 @@ fn frozen(ground: &mut Ground) -> u64 {
     for round in 0..rounds {
         victim.mints();
         let number = victim.seen(|seen| seen.worker);
-        victim.freeze(true);
+        freeze(ground, &victim);
         let index = usize::try_from(2 + round % 2).unwrap();
         let claimer = ground.start(&mut machines[index]);
         claimer.mints();
