@@ -75,10 +75,6 @@ impl Witness for Loud {
 
 /// The other side: mints until it is killed, or its standard input ends.
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long: runs as the product ships, with --profile testrelease"
-)]
 fn holder() {
     let Ok(told) = std::env::var(TOLD) else { return };
     let told: Told = serde_json::from_str(&told).unwrap();

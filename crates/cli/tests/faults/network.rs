@@ -9,10 +9,7 @@ fn proxy(ground: &Ground) -> &Proxy {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long: runs as the product ships, with --profile testrelease"
-)]
+#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn connections_are_cut_and_held() {
     let fault = "connections cut, delayed, and held in one direction or both";
     on_each(fault, On::Servers, 2, disturbed);
@@ -53,10 +50,7 @@ fn disturbed(ground: &mut Ground) -> u64 {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long: runs as the product ships, with --profile testrelease"
-)]
+#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn a_holder_cut_off_loses_its_number_and_its_late_requests_do_nothing() {
     let fault =
         "holder cut off from its store, its number claimed by another, its requests delivered late";

@@ -13,10 +13,7 @@ fn start(ground: &Ground, window_ms: u64) -> Vec<Holder> {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long: runs as the product ships, with --profile testrelease"
-)]
+#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn a_server_that_stands_still_costs_nothing_until_windows_are_spent() {
     let fault = "server held still for less than its holders' windows, then for longer";
     on_each(fault, On::Servers, 4, held_still);
@@ -66,10 +63,7 @@ fn held_still(ground: &mut Ground) -> u64 {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long: runs as the product ships, with --profile testrelease"
-)]
+#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn servers_are_killed_under_load() {
     let fault = "server killed (`kill -9`) under load, and restarted on its data";
     on_each(fault, On::Servers, 4, killed);
