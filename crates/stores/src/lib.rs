@@ -57,10 +57,17 @@ const SCHEMES: &[(&str, Option<&str>)] = &[
     ("postgres", Some("postgres")),
     ("mysql", Some("mysql")),
     ("redis", Some("redis")),
+    ("redis-cluster", Some("redis")),
     ("etcd", Some("etcd")),
+    ("etcds", Some("etcd")),
     ("zookeeper", Some("zookeeper")),
     ("memory", None),
 ];
+
+/// What the URLs of stores begin with, also of those that are not built in.
+pub fn schemes() -> impl Iterator<Item = &'static str> {
+    SCHEMES.iter().map(|(scheme, _)| *scheme)
+}
 
 /// How a store is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "url",
-                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, etcd://…, zookeeper://…, or memory: (which forgets everything and needs --ephemeral). Empty: sqlite:DIR/snowmint.db in server.data_dir.",
+                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, redis-cluster://…, etcd://…, etcds://…, zookeeper://…, or memory: (which forgets everything and needs --ephemeral). Empty: sqlite:DIR/snowmint.db in server.data_dir.",
             ),
             ("namespace", "What separates two users of one store."),
             (
@@ -60,7 +60,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "skew_max",
-                "The largest distance of this machine's clock from the store's that is no reason to refuse; sqlite and memory have no clock. From 100ms to 1d.",
+                "The largest distance of this machine's clock from the store's that is no reason to refuse. Where the store has no clock (sqlite, etcd, zookeeper, memory): from the middle one of the live members' clocks, by 30s more, once two others are live; else from clock.ntp. From 100ms to 1d.",
             ),
             (
                 "jump_max",
@@ -127,7 +127,7 @@ pub(super) const SECTIONS: &[Section] = &[
         "Sources. Those below are defined in the store at the start, if they are not there yet.",
         &[(
             "builtin",
-            "Whether the sources default, numbers and counters exist without being defined.",
+            "Whether the sources default (snowflake) and numbers (segment) exist without being defined.",
         )],
     ),
 ];

@@ -33,6 +33,15 @@ fn the_printed_file_has_every_key_and_changes_nothing() {
 }
 
 #[test]
+fn the_printed_file_names_every_store_and_only_the_sources_that_there_are() {
+    let template = template();
+    for scheme in snowmint_stores::schemes() {
+        assert!(template.contains(&format!("{scheme}:")), "{scheme} is missing");
+    }
+    assert!(!template.contains("counters"), "there are none yet");
+}
+
+#[test]
 fn the_printed_example_can_be_taken_as_it_is() {
     let template = template();
     let taken: String = template

@@ -274,11 +274,14 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
     }
     let error = refused.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::OtherStore { .. }), "{error}");
-    let witness = Witness { store: "s".into(), writes: 10, who: "the journal".into() };
+    assert!(error.to_string().contains("but the journal belongs to"), "{error}");
+    let remembered = Keeper::none().witness();
+    let witness = Witness { store: "s".into(), writes: 10, ..remembered };
     let identity = |writes| crate::store::StoreIdentity { id: "s".into(), writes };
     assert!(entry::compare(&witness, &identity(10)).is_ok());
     let error = entry::compare(&witness, &identity(9)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::StoreWentBack { .. }), "{error}");
+    assert!(error.to_string().contains("that this process has seen"), "there is no journal: {error}");
 }
 
 #[tokio::test]

@@ -137,8 +137,7 @@ impl Node {
             keeper.is_kept(),
         );
         let around = Arc::new(around);
-        let (store_id, writes) = keeper.store_seen();
-        let witness = Witness { store: store_id, writes, who: "the journal".into() };
+        let witness = keeper.witness();
         refuse_other_store(&around, &witness).await?;
         let core = Arc::new(Core {
             around,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use snowmint_core::{ElapsedMillis, UnixMillis};
 use tokio::sync::oneshot;
 
+use super::entry::Witness;
 use crate::error::{Error, Result};
 use crate::journal::{Directory, Disk, Journal, JournalLease, Past, Record, disk};
 use crate::lease::{Mark, Term};
@@ -109,11 +110,16 @@ impl Keeper {
         self.kept.is_some()
     }
 
-    /// The store that the journal has seen, and its count of writes.
-    pub(super) fn store_seen(&self) -> (String, u64) {
-        self.kept
-            .as_ref()
-            .map_or_else(Default::default, |kept| (kept.record.store.clone(), kept.record.writes))
+    /// What is remembered of the store at the start; and who will remember it from then on.
+    pub(super) fn witness(&self) -> Witness {
+        match &self.kept {
+            None => Witness { who: "this process".into(), ..Witness::default() },
+            Some(Kept { record, .. }) => Witness {
+                store: record.store.clone(),
+                writes: record.writes,
+                who: "the journal".into(),
+            },
+        }
     }
 
     /// The slots whose journal marks may be used as floors.

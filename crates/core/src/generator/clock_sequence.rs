@@ -7,8 +7,8 @@ use crate::sync::{AtomicU64, Ordering};
 use super::refusal::{Refusal, Short};
 use super::shared::Generator;
 
-/// The policy's name in logs and metrics.
-const POLICY: &str = "clock_sequence";
+/// The policy's name in configuration, logs and metrics.
+const POLICY: &str = "clock-sequence";
 
 /// One generator for each clock value of a worker; one of them serves at a time.
 ///

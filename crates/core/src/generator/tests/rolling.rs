@@ -46,7 +46,9 @@ fn a_rollback_moves_to_the_next_clock_value() {
         }
         clock.step_back_ms(1_000);
     }
-    assert_eq!(steps.take().len(), 7, "the eighth is not met yet");
+    let told = steps.take();
+    assert_eq!(told.len(), 7, "the eighth is not met yet");
+    assert!(told.iter().all(|step| step.policy == "clock-sequence"), "as in configuration: {told:?}");
 }
 
 #[test]
