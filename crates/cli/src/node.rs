@@ -63,18 +63,25 @@ pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
     Ok(node)
 }
 
+/// What the configuration says of windows, leads and clocks.
+pub(crate) fn pacing(config: &Config) -> NodeSettings {
+    NodeSettings {
+        after_crash: config.worker.after_crash(),
+        window_ms: config.worker.window.ms(),
+        clock_skew_max_ms: config.clock.skew_max.ms(),
+        clock_jump_max_ms: config.clock.jump_max.ms(),
+        ..NodeSettings::default()
+    }
+}
+
 /// What the configuration tells a node.
 fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
     let mut settings = NodeSettings {
         builtin: config.sources.builtin,
         keyrings: keyrings(&config.disguise.keys)?,
         data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
-        after_crash: config.worker.after_crash(),
-        window_ms: config.worker.window.ms(),
-        clock_skew_max_ms: config.clock.skew_max.ms(),
-        clock_jump_max_ms: config.clock.jump_max.ms(),
         clock_witness: Ntp::at(&config.clock.ntp).map(|ntp| Arc::new(ntp) as _),
-        ..NodeSettings::default()
+        ..pacing(config)
     };
     settings.owner = match config.server.owner.as_str() {
         "" => settings.host.clone(),

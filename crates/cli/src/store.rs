@@ -19,16 +19,34 @@ pub(crate) fn runtime() -> Outcome<Runtime> {
         .map_err(|error| Failure::unavailable(format!("no runtime can be started: {error}")))
 }
 
-/// Opens the store.
-pub(crate) async fn open(url: &str, namespace: &str) -> Outcome<Arc<dyn Store>> {
-    Ok(snowmint_stores::open(url, namespace).await?)
+/// Opens the store of a configuration, and makes it if there is none yet.
+pub(crate) async fn configured(config: &Config) -> Outcome<Arc<dyn Store>> {
+    Ok(open(config, true).await?)
 }
 
-/// Opens the store of a configuration.
-pub(crate) async fn configured(config: &Config) -> Outcome<Arc<dyn Store>> {
-    let settings = Settings { tries: config.store.tries };
+/// Opens the store of a configuration, and writes nothing to do so; none when it is not made yet.
+pub(crate) async fn existing(config: &Config) -> Outcome<Option<Arc<dyn Store>>> {
+    match open(config, false).await {
+        Ok(store) => Ok(Some(store)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn open(config: &Config, make: bool) -> snowmint_coord::Result<Arc<dyn Store>> {
+    let settings = Settings { tries: config.store.tries, make };
     let (url, namespace) = (config.store_url(), &config.store.namespace);
-    Ok(snowmint_stores::open_with(&url, namespace, settings).await?)
+    snowmint_stores::open_with(&url, namespace, settings).await
+}
+
+/// Refuses a store that is a file which is not there: whoever wants to move one forward meant another.
+pub(crate) fn check_file(config: &Config) -> Outcome {
+    match file(&config.store_url()) {
+        Some(file) if !file.is_file() => {
+            Err(Failure::usage(format!("there is no store {}", file.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The store of a data directory, when no other is named.

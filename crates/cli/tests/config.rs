@@ -54,6 +54,25 @@ fn what_is_wrong_ends_with_1() {
     assert!(ran.out.contains("The layout of old"), "{}", ran.out);
 }
 
+#[test]
+fn a_doctor_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ids.db");
+    for is_there in [false, true] {
+        if is_there {
+            std::fs::write(&file, "").unwrap();
+        }
+        let ran: Ran = snowmint(&["doctor", "--data-dir", directory.path().to_str().unwrap()])
+            .env("SNOWMINT_STORE__URL", format!("sqlite:{}", file.display()))
+            .output()
+            .unwrap()
+            .into();
+        assert_eq!(ran.code, 0, "{}", ran.out);
+        assert!(ran.out.contains("yet; the first start makes it"), "{}", ran.out);
+        assert_eq!(std::fs::metadata(&file).map(|file| file.len()).ok(), is_there.then_some(0));
+    }
+}
+
 /// A time server on loopback that is an hour ahead; it answers until the test ends.
 fn time_server_ahead() -> String {
     /// From 1900 to 1970, in seconds: RFC 5905.

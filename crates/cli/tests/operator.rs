@@ -5,7 +5,7 @@ mod common;
 #[path = "common/server.rs"]
 mod server;
 
-use common::{json, run};
+use common::{Ran, json, run, snowmint};
 use server::{Server, serve};
 
 #[test]
@@ -37,6 +37,59 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     ] {
         assert_eq!(run(&[&args[..4], wrong].concat()).code, 2, "{wrong:?}");
     }
+}
+
+#[test]
+fn fast_forward_reads_what_serve_reads_and_goes_as_far_as_that_may_have_minted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("ids.db"), "").unwrap();
+    let file = path("snowmint.toml");
+    let text = format!(
+        "[server]\ndata_dir = {:?}\n[store]\nurl = \"sqlite:{}\"\n[worker]\nwindow = \"10m\"\n\
+         [clock]\nskew_max = \"1s\"\n[sources.slow]\nlead_max = \"20s\"\n",
+        path(""),
+        path("ids.db")
+    );
+    std::fs::write(&file, text).unwrap();
+    let ahead = |more: &[(&str, &str)], args: &[&str]| {
+        let now = jiff::Timestamp::now();
+        let mut command =
+            snowmint(&[&["worker", "fast-forward", "--config", &file][..], args].concat());
+        let ran: Ran = command.envs(more.iter().copied()).output().unwrap().into();
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let mark = ran.out.lines().find_map(|line| line.strip_prefix("worker marks: at least "));
+        mark.unwrap().parse::<jiff::Timestamp>().unwrap().duration_since(now).as_secs()
+    };
+    // Two windows, the lead, the clocks' distance on both sides, and the age of what they are
+    // compared with.
+    let usual = 1200 + 20 + 1 + 1 + 30;
+    let some_time = 30;
+    let close = |found: i64, expected: i64| (expected - 1..expected + some_time).contains(&found);
+    let found = ahead(&[], &["--dry-run"]);
+    assert!(close(found, usual), "{found}");
+    let found = ahead(&[("SNOWMINT_WORKER__WINDOW", "1s")], &["--dry-run"]);
+    assert!(close(found, usual - 1200 + 2), "{found}");
+    let lead = [("SNOWMINT_WORKER__AFTER_CRASH", "lead"), ("SNOWMINT_WORKER__LEAD_MAX", "5m")];
+    let found = ahead(&lead, &["--dry-run"]);
+    assert!(close(found, usual - 20 + 300), "{found}");
+
+    // What the store says of its sources counts, too.
+    let other = path("other.toml");
+    std::fs::write(&other, "[sources.slow]\nlead_max = \"20s\"\n").unwrap();
+    let url = format!("sqlite:{}", path("ids.db"));
+    run(&["mint", "slow", "--config", &other, "--store", &url, "--data-dir", &path("")]).ok();
+    std::fs::write(&other, "").unwrap();
+    let ran: Ran = snowmint(&["worker", "fast-forward", "--config", &other, "--dry-run"])
+        .env("SNOWMINT_STORE__URL", &url)
+        .env("SNOWMINT_SERVER__DATA_DIR", path(""))
+        .output()
+        .unwrap()
+        .into();
+    let mark = ran.out.lines().find_map(|line| line.strip_prefix("worker marks: at least "));
+    let mark = mark.unwrap_or_else(|| panic!("{}", ran.err)).parse::<jiff::Timestamp>().unwrap();
+    let found = mark.duration_since(jiff::Timestamp::now()).as_secs();
+    assert!((usual - 1200 + 60 + 18 - some_time..=usual - 1200 + 60 + 18).contains(&found), "{found}");
 }
 
 #[test]

@@ -28,7 +28,7 @@
 use std::sync::Arc;
 
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::{Error, MemoryStore, Result, Store};
+use snowmint_coord::{Error, ErrorKind, MemoryStore, Result, Store};
 
 #[cfg(feature = "etcd")]
 pub mod etcd;
@@ -75,11 +75,14 @@ pub struct Settings {
     /// How often a step is tried that the writes of others overtake, at least once: in Redis, etcd and
     /// ZooKeeper; the others let writers queue up. 64.
     pub tries: u32,
+    /// Whether a store is made, or its tables brought to the newest version, where that is not done yet.
+    /// Without, nothing is written when it is opened: one that is not made is `NotFound`. True.
+    pub make: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tries: 64 }
+        Self { tries: 64, make: true }
     }
 }
 
@@ -98,20 +101,19 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
 ///
 /// # Errors
 /// `Invalid` for a bad URL, an unknown scheme (the message lists the known) or a bad namespace;
-/// `Unsupported` when the store is not built in; what the store says when it cannot be opened.
+/// `Unsupported` when the store is not built in; `NotFound` when it is not made yet and must not be;
+/// what the store says when it cannot be opened.
 pub async fn open_with(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
-    #[cfg(not(feature = "keyed"))]
-    let _ = settings;
     match scheme {
-        "sqlite" => open_sqlite(rest, namespace).await,
+        "sqlite" => open_sqlite(rest, namespace, settings).await,
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => postgres::open(url, namespace).await,
+        "postgres" | "postgresql" => postgres::open(url, namespace, settings).await,
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => Err(not_built_in("postgres")),
         #[cfg(feature = "mysql")]
-        "mysql" | "mariadb" => mysql::open(url, namespace).await,
+        "mysql" | "mariadb" => mysql::open(url, namespace, settings).await,
         #[cfg(not(feature = "mysql"))]
         "mysql" | "mariadb" => Err(not_built_in("mysql")),
         #[cfg(feature = "redis")]
@@ -149,15 +151,20 @@ pub fn shown(url: &str) -> String {
     }
 }
 
+/// What is said of a store that is not there yet, and must not be made.
+fn not_made(label: &str) -> ErrorKind {
+    ErrorKind::NotFound { what: format!("store in {label} yet: the first start makes it") }
+}
+
 #[cfg(feature = "sqlite")]
-async fn open_sqlite(path: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     // `sqlite://PATH` is what other programs write; the path begins after the slashes.
     let path = path.strip_prefix("//").unwrap_or(path);
-    sqlite::open(path.as_ref(), namespace).await
+    sqlite::open(path.as_ref(), namespace, settings).await
 }
 
 #[cfg(not(feature = "sqlite"))]
-async fn open_sqlite(_path: &str, _namespace: &str) -> Result<Arc<dyn Store>> {
+async fn open_sqlite(_: &str, _: &str, _: Settings) -> Result<Arc<dyn Store>> {
     Err(not_built_in("sqlite"))
 }
 
@@ -171,7 +178,7 @@ async fn open_sqlite(_path: &str, _namespace: &str) -> Result<Arc<dyn Store>> {
 )))]
 fn not_built_in(scheme: &str) -> Error {
     let what = format!("this program was built without feature `{scheme}`, which {scheme}: needs");
-    Error::new(OPEN, snowmint_coord::ErrorKind::Unsupported { what })
+    Error::new(OPEN, ErrorKind::Unsupported { what })
 }
 
 fn unknown_scheme(url: &str) -> String {

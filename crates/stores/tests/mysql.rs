@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use snowmint_coord::{BootTimer, FastForward, NewDefinition, Result, Store, Timer};
+use snowmint_stores::Settings;
 use snowmint_testkit::contract::{self, Factory};
 use snowmint_testkit::servers::Mysql;
 
@@ -30,6 +31,19 @@ impl Factory for Server {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn mysql_keeps_the_contract() {
     contract::run(Server(Mysql::start(&[]))).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_only_looked_at_is_not_made() {
+    let server = Mysql::start(&[]);
+    let look = Settings { make: false, ..Settings::default() };
+    for _ in 0..2 {
+        let looked = snowmint_stores::open_with(&server.url(), "default", look).await;
+        assert_eq!(looked.unwrap_err().kind().code(), "not_found");
+    }
+    let made = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let looked = snowmint_stores::open_with(&server.url(), "default", look).await.unwrap();
+    assert_eq!(looked.identity().await.unwrap(), made.identity().await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

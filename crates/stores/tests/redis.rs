@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use snowmint_coord::{BootTimer, FastForward, Store, Timer};
+use snowmint_stores::Settings;
 use snowmint_testkit::contract::{self, Factory};
 use snowmint_testkit::servers::{Redis, RedisCluster};
 
@@ -40,6 +41,19 @@ async fn redis_keeps_the_contract() {
 async fn a_redis_cluster_keeps_the_contract() {
     let cluster = RedisCluster::start();
     contract::run(Server { name: "redis cluster", url: cluster.url() }).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_only_looked_at_is_not_made() {
+    let server = Redis::start(&[]);
+    let look = Settings { make: false, ..Settings::default() };
+    for _ in 0..2 {
+        let looked = snowmint_stores::open_with(&server.url(), "default", look).await;
+        assert_eq!(looked.unwrap_err().kind().code(), "not_found");
+    }
+    let made = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let looked = snowmint_stores::open_with(&server.url(), "default", look).await.unwrap();
+    assert_eq!(looked.identity().await.unwrap(), made.identity().await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -17,6 +17,7 @@ use snowmint_coord::{
     Store, Timer, Wish, random,
 };
 use snowmint_core::UnixMillis;
+use snowmint_stores::Settings;
 use snowmint_testkit::contract::{self, Factory};
 
 /// The file that a child process works on.
@@ -85,6 +86,21 @@ async fn sixteen_first_openers_agree_on_one_store() {
         ids.insert(opener.await.unwrap());
     }
     assert_eq!(ids.len(), 1);
+}
+
+#[tokio::test]
+async fn a_store_that_is_only_looked_at_is_not_made() {
+    let folder = Folder::new();
+    let file = folder.0.join("ids.db");
+    let look = Settings { make: false, ..Settings::default() };
+    let looked = async || snowmint_stores::open_with(&folder.url(), "default", look).await;
+    assert_eq!(looked().await.unwrap_err().kind().code(), "not_found");
+    assert!(!file.exists());
+    std::fs::write(&file, "").unwrap();
+    assert_eq!(looked().await.unwrap_err().kind().code(), "not_found");
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 0);
+    let made = open(&folder.url(), "default").await;
+    assert_eq!(looked().await.unwrap().identity().await.unwrap(), made.identity().await.unwrap());
 }
 
 fn start_child(test: &str, url: &str, now_ms: u64) -> Child {

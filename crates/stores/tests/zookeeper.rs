@@ -11,6 +11,7 @@ use snowmint_coord::{
     Wish, random,
 };
 use snowmint_core::UnixMillis;
+use snowmint_stores::Settings;
 use snowmint_testkit::contract::{self, Factory};
 use snowmint_testkit::servers::Zookeeper;
 
@@ -32,6 +33,19 @@ impl Factory for Server {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn zookeeper_keeps_the_contract() {
     contract::run(Server(Zookeeper::start())).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_only_looked_at_is_not_made() {
+    let server = Zookeeper::start();
+    let look = Settings { make: false, ..Settings::default() };
+    for _ in 0..2 {
+        let looked = snowmint_stores::open_with(&server.url(), "default", look).await;
+        assert_eq!(looked.unwrap_err().kind().code(), "not_found");
+    }
+    let made = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let looked = snowmint_stores::open_with(&server.url(), "default", look).await.unwrap();
+    assert_eq!(looked.identity().await.unwrap(), made.identity().await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -221,29 +221,21 @@ fn layouts(config: &Config, now: UnixMillis) -> Vec<Finding> {
 
 /// The store, its clock against ours, and what it holds.
 async fn the_store(config: &Config, now: UnixMillis) -> Vec<Finding> {
-    let url = config.store_url();
-    if let Some(file) = store::file(&url)
-        && !file.exists()
-    {
-        let file = file.display();
-        return vec![good(
-            "store",
-            format!("{file} does not exist yet; the first start makes it."),
-        )];
-    }
-    match look_into(&url, config, now).await {
+    let shown = snowmint_stores::shown(&config.store_url());
+    match look_into(&shown, config, now).await {
         Ok(findings) => findings,
         Err(Failure::Said { message, .. }) => {
-            let shown = snowmint_stores::shown(&url);
             vec![wrong("store", format!("{shown} cannot be used: {message}."))]
         }
         Err(_) => Vec::new(),
     }
 }
 
-async fn look_into(url: &str, config: &Config, now: UnixMillis) -> Outcome<Vec<Finding>> {
+async fn look_into(shown: &str, config: &Config, now: UnixMillis) -> Outcome<Vec<Finding>> {
     let namespace = &config.store.namespace;
-    let store = store::configured(config).await?;
+    let Some(store) = store::existing(config).await? else {
+        return Ok(vec![good("store", format!("There is none at {shown} yet; the first start makes it."))]);
+    };
     let identity = store.identity().await?;
     let catalog = store.list().await?;
     let workers = store.workers(now).await?;
@@ -251,9 +243,8 @@ async fn look_into(url: &str, config: &Config, now: UnixMillis) -> Outcome<Vec<F
     let mut findings = vec![good(
         "store",
         format!(
-            "{} answers: identity {}, {} writes. Namespace {namespace} has {} sources, and live \
+            "{shown} answers: identity {}, {} writes. Namespace {namespace} has {} sources, and live \
              members hold {live} of {} worker numbers that were ever taken.",
-            snowmint_stores::shown(url),
             identity.id,
             identity.writes,
             catalog.definitions.len(),

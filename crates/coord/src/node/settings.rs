@@ -7,10 +7,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_core::{SystemClock, UnixMillis};
 
+use crate::capability::ClockOf;
 use crate::error::Result;
 use crate::journal::{Disk, LocalDisk};
+use crate::machine::Pace;
 use crate::pool::Reuse;
-use crate::sources::{Keyrings, NodeClock, NodeObserver};
+use crate::sources::{Keyrings, Make, NodeClock, NodeObserver};
+use crate::spec::SnowflakePlan;
 use crate::timer::{BootTimer, Timer};
 
 /// What happens when the mark of the slot that this owner had last lies ahead of the clock, as after
@@ -36,6 +39,38 @@ impl NodeSettings {
     pub(super) const fn limits_marks(&self) -> bool {
         let limits = matches!(self.after_crash, AfterCrash::AnotherSlot | AfterCrash::Lead { .. });
         limits && self.worker.is_none()
+    }
+
+    /// How far ahead of the clock of whoever asks a mark may lie that nodes of these settings have
+    /// moved, minting by `plans` from a store of which only an older state is left. Not in it: marks
+    /// that an operator has moved, or accepted, further ahead.
+    #[must_use]
+    pub fn reach_ms<'a>(
+        &self,
+        plans: impl IntoIterator<Item = &'a SnowflakePlan>,
+        clock: ClockOf,
+    ) -> u64 {
+        let (mut unit_ms, mut lead_ms) = (1, 0);
+        for plan in plans {
+            unit_ms = u64::from(plan.layout.unit_ms()).max(unit_ms);
+            lead_ms = self.made(plan).lead_max_ms().max(lead_ms);
+        }
+        let skew_ms = self.clock_skew_max_ms;
+        let pace = Pace::new(self.window_ms, unit_ms, lead_ms, skew_ms, false);
+        let apart_ms = match clock {
+            ClockOf::Store => skew_ms,
+            // What clocks are compared with is as old as a presence.
+            ClockOf::Caller => skew_ms.saturating_add(self.presence_ttl_ms),
+        };
+        pace.ahead_max_ms.saturating_add(apart_ms)
+    }
+
+    /// What a generator for a source is made of.
+    pub(super) fn made(&self, plan: &SnowflakePlan) -> Make {
+        match self.after_crash {
+            AfterCrash::Lead { max_ms } => Make::of(plan).leading(max_ms),
+            _ => Make::of(plan),
+        }
     }
 }
 
@@ -145,5 +180,44 @@ impl Default for Parts {
 impl fmt::Debug for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parts").field("timer", &self.timer).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Plan, SourceSpec};
+
+    fn plan(json: &str) -> SnowflakePlan {
+        match SourceSpec::from_json(json).unwrap().check() {
+            Ok(Plan::Snowflake(plan)) => plan,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_reach_follows_windows_leads_and_the_distance_of_clocks() {
+        let default = NodeSettings::default();
+        let reach = |settings: &NodeSettings, plans: &[SnowflakePlan]| {
+            settings.reach_ms(plans, ClockOf::Store)
+        };
+        // Twice the window, and the distance of clocks on both sides.
+        assert_eq!(reach(&default, &[]), 80_000);
+        assert_eq!(default.reach_ms(&[], ClockOf::Caller), 110_000);
+        let usual = plan("{}");
+        assert_eq!(reach(&default, std::slice::from_ref(&usual)), 85_000, "a lead of 5 s");
+        let fail = plan(r#"{"on_rollback":"fail"}"#);
+        assert_eq!(reach(&default, &[fail]), 80_000);
+        let longer = plan(r#"{"lead_max":"20s"}"#);
+        assert_eq!(reach(&default, &[usual.clone(), longer]), 100_000, "the longest counts");
+        let slow = plan(r#"{"layout":"time=31,worker=10,sequence=22,unit=60s"}"#);
+        assert_eq!(reach(&default, &[slow]), 385_000, "a window has three ticks");
+
+        let window = NodeSettings { window_ms: 600_000, ..default.clone() };
+        assert_eq!(reach(&window, &[]), 1_220_000);
+        let skew = NodeSettings { clock_skew_max_ms: 250, ..default.clone() };
+        assert_eq!(reach(&skew, &[]), 60_500);
+        let after_crash = AfterCrash::Lead { max_ms: 60_000 };
+        assert_eq!(reach(&NodeSettings { after_crash, ..default }, &[usual]), 140_000);
     }
 }

@@ -110,20 +110,23 @@ pub(crate) struct Keyed<K> {
 }
 
 impl<K: Keys> Keyed<K> {
-    /// Opens the namespace, and gives it its identity if it has none.
-    pub(crate) async fn open(keys: K) -> Result<Self> {
+    /// Opens the namespace, and gives it its identity if it has none, and may be made.
+    pub(crate) async fn open(keys: K, make: bool) -> Result<Self> {
         const OPEN: &str = "open store";
         let opened = Self { keys: Arc::new(keys) };
-        match opened.identify().await {
+        match opened.identify(make).await {
             Ok(()) => Ok(opened),
             Err(failure) => Err(opened.said(OPEN, failure)),
         }
     }
 
-    async fn identify(&self) -> Result<(), Failure<K::Error>> {
+    async fn identify(&self, make: bool) -> Result<(), Failure<K::Error>> {
         let head = self.keys.head().await?;
         if head.store.is_some() {
             return Ok(());
+        }
+        if !make {
+            return Err(Failure::Refused(crate::not_made(&self.keys.label())));
         }
         let id = random::incarnation().map_err(|error| error.kind().clone())?.to_string();
         let record = StoreRecord { id, writes_more: 0, server: head.server }.write()?;
@@ -252,7 +255,7 @@ mod tests {
     #[tokio::test]
     async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
         for (tries, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
-            let keyed = Keyed::open(Contended::default()).await.unwrap();
+            let keyed = Keyed::open(Contended::default(), true).await.unwrap();
             let keys = Arc::clone(&keyed.keys);
             let store = Kept::new(keyed).trying(tries);
             let new = NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into() };

@@ -48,6 +48,7 @@ use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result
 use sqlx::Executor as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
+use crate::Settings;
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, label};
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Tx, network};
@@ -91,13 +92,14 @@ struct MySql {
 }
 
 /// Opens the store in the database at `url` for one namespace, and makes its tables if there are
-/// none.
+/// none, and they may be made.
 ///
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
 /// `Unwritable` without the rights; `Unsupported` when the server is set to lose what it
-/// acknowledged, or a newer Snowmint made the tables; `Unavailable` when it does not answer.
-pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+/// acknowledged, or a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
+/// `Unavailable` when it does not answer.
+pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = label("MySQL", url);
@@ -119,7 +121,7 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         })
         .connect_lazy_with(options);
     let store = MySql { pool, namespace: namespace.into(), label, failover };
-    match schema::prepare(&store.pool, &store.label).await {
+    match schema::prepare(&store.pool, &store.label, settings.make).await {
         Ok(()) => Ok(Arc::new(Kept::new(store))),
         Err(failure) => {
             Err(failure.said(OPEN, &store.label, |error| explain(OPEN, &store.label, error)))
@@ -207,7 +209,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_bad_url_shows_no_password() {
-        let refused = open("mysql://root:secret@[bad/ids", "default").await.unwrap_err();
+        let refused = open("mysql://root:secret@[bad/ids", "default", Settings::default());
+        let refused = refused.await.unwrap_err();
         assert_eq!(refused.kind().code(), "invalid");
         assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
     }

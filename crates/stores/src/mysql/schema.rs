@@ -8,7 +8,7 @@ use sqlx::mysql::MySqlPool;
 
 use super::session::MySqlSession;
 use crate::sql::Session as _;
-use crate::sql::making::{Steps, bring_to_newest, number, version};
+use crate::sql::making::{Steps, bring_to_newest, not_brought, number, version};
 use crate::verbs::{Access, Failure};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
@@ -98,12 +98,21 @@ const TABLES: &str = "SELECT COUNT(*) FROM information_schema.tables
     WHERE table_schema = DATABASE() AND table_name = 'snowmint_schema'";
 
 /// Checks the server's settings, and brings the tables to the newest version. Another process may do
-/// the same at the same time.
-pub(super) async fn prepare(pool: &MySqlPool, label: &str) -> Result<(), Failure<sqlx::Error>> {
+/// the same at the same time. Without `make` they are only looked at.
+pub(super) async fn prepare(
+    pool: &MySqlPool,
+    label: &str,
+    make_them: bool,
+) -> Result<(), Failure<sqlx::Error>> {
     let mut session = MySqlSession::begin(pool, Access::Write).await?;
     check_settings(&mut session, label).await?;
-    if version(&mut session, TABLES).await? == newest() {
+    let found = version(&mut session, TABLES).await?;
+    if found == newest() {
         return Ok(session.roll_back().await?);
+    }
+    if !make_them {
+        session.roll_back().await?;
+        return Err(Failure::Refused(not_brought(label, found, newest())));
     }
     if number(&mut session, LOCK).await? != 1 {
         let what = format!("{label}, where another process has been making tables for long,");

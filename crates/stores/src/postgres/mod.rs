@@ -51,6 +51,7 @@ use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result
 use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
+use crate::Settings;
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS, label};
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
@@ -90,13 +91,14 @@ struct Postgres {
 }
 
 /// Opens the store in the database at `url` for one namespace, and makes its tables if there are
-/// none.
+/// none, and they may be made.
 ///
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
 /// `Unwritable` without the rights; `Unsupported` when the server is set to lose what it
-/// acknowledged, or a newer Snowmint made the tables; `Unavailable` when it does not answer.
-pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+/// acknowledged, or a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
+/// `Unavailable` when it does not answer.
+pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = label("PostgreSQL", url);
@@ -120,15 +122,15 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         })
         .connect_lazy_with(options);
     let mut store = Postgres { pool, namespace: namespace.into(), label, failover, mute: None };
-    match store.prepare().await {
+    match store.prepare(settings.make).await {
         Ok(()) => Ok(Arc::new(Kept::new(store))),
         Err(failure) => Err(failure.said(OPEN, &store.label, |error| store.explain(OPEN, error))),
     }
 }
 
 impl Postgres {
-    async fn prepare(&mut self) -> Result<(), Failure<sqlx::Error>> {
-        schema::prepare(&self.pool, &self.label).await?;
+    async fn prepare(&mut self, make: bool) -> Result<(), Failure<sqlx::Error>> {
+        schema::prepare(&self.pool, &self.label, make).await?;
         let mut session = PostgresSession::begin(&self.pool, Access::Read).await?;
         match session.fetch(format!("SELECT {SERVER}"), Vec::new()).await {
             Ok(_) => {}
@@ -224,7 +226,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_bad_url_shows_no_password() {
-        let refused = open("postgres://root:secret@[bad/ids", "default").await.unwrap_err();
+        let refused = open("postgres://root:secret@[bad/ids", "default", Settings::default());
+        let refused = refused.await.unwrap_err();
         assert_eq!(refused.kind().code(), "invalid");
         assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
     }

@@ -5,7 +5,7 @@ use sqlx::postgres::PgPool;
 
 use super::session::PostgresSession;
 use crate::sql::Session as _;
-use crate::sql::making::{Steps, bring_to_newest, text, version};
+use crate::sql::making::{Steps, bring_to_newest, not_brought, text, version};
 use crate::verbs::{Access, Failure};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
@@ -93,12 +93,21 @@ const TABLES: &str = "SELECT COUNT(*) FROM pg_tables
     WHERE tablename = 'snowmint_schema' AND schemaname = ANY (current_schemas(false))";
 
 /// Checks the server's settings, and brings the tables to the newest version in one transaction.
-/// Another process may do the same at the same time.
-pub(super) async fn prepare(pool: &PgPool, label: &str) -> Result<(), Failure<sqlx::Error>> {
+/// Another process may do the same at the same time. Without `make` they are only looked at.
+pub(super) async fn prepare(
+    pool: &PgPool,
+    label: &str,
+    make: bool,
+) -> Result<(), Failure<sqlx::Error>> {
     let mut session = PostgresSession::begin(pool, Access::Write).await?;
     check_settings(&mut session, label).await?;
-    if version(&mut session, TABLES).await? == newest() {
+    let found = version(&mut session, TABLES).await?;
+    if found == newest() {
         return Ok(session.roll_back().await?);
+    }
+    if !make {
+        session.roll_back().await?;
+        return Err(Failure::Refused(not_brought(label, found, newest())));
     }
     session.run(LOCK.into(), Vec::new()).await?;
     let found = version(&mut session, TABLES).await?;

@@ -112,7 +112,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         by_run,
         closed: AtomicBool::new(false),
     };
-    Ok(Arc::new(Kept::new(Keyed::open(keys).await?).trying(settings.tries)))
+    Ok(Arc::new(Kept::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
 }
 
 type Answer<T> = Result<T, Failure<RedisError>>;

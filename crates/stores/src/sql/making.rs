@@ -31,6 +31,26 @@ pub(crate) async fn version<S: Session>(session: &mut S, tables: &str) -> Done<u
     number(session, query).await
 }
 
+/// What is said of tables that are not of the newest version, when none may be made or changed.
+pub(crate) fn not_brought(label: &str, found: u64, newest: u64) -> ErrorKind {
+    let what = match found {
+        0 => return crate::not_made(label),
+        found if found > newest => return too_new(label, found, newest),
+        found => format!(
+            "{label} has tables of version {found}; the next start brings them to version {newest}"
+        ),
+    };
+    ErrorKind::Unsupported { what }
+}
+
+pub(crate) fn too_new(label: &str, found: u64, newest: u64) -> ErrorKind {
+    let what = format!(
+        "{label} has tables of version {found}, made by a newer Snowmint; this one knows versions up \
+         to {newest}"
+    );
+    ErrorKind::Unsupported { what }
+}
+
 /// Takes the steps that are missing. Nobody else does so meanwhile.
 pub(crate) async fn bring_to_newest<S: Session>(
     session: &mut S,
@@ -38,15 +58,10 @@ pub(crate) async fn bring_to_newest<S: Session>(
     steps: Steps,
     found: u64,
 ) -> Done<()> {
+    let newest = u64::try_from(steps.len()).unwrap_or(u64::MAX);
     let known = usize::try_from(found).ok().and_then(|done| steps.get(done..));
     let Some(missing) = known else {
-        return Err(Failure::Refused(ErrorKind::Unsupported {
-            what: format!(
-                "{label} has tables of version {found}, made by a newer Snowmint; this one knows \
-                 versions up to {}",
-                steps.len()
-            ),
-        }));
+        return Err(Failure::Refused(too_new(label, found, newest)));
     };
     let statements: Vec<String> =
         missing.iter().flat_map(|step| step.iter().map(|&statement| statement.into())).collect();
@@ -64,8 +79,7 @@ pub(crate) async fn bring_to_newest<S: Session>(
     session.run(store, vec![Value::text(id.to_string())]).await?;
     let schema = format!("INSERT INTO snowmint_schema (only_one, version) VALUES (1, 0) {keep}");
     session.run(schema, Vec::new()).await?;
-    let version = u64::try_from(steps.len()).unwrap_or(u64::MAX);
     let update = "UPDATE snowmint_schema SET version = ?".to_owned();
-    session.run(update, vec![Value::exact("version", version)?]).await?;
+    session.run(update, vec![Value::exact("version", newest)?]).await?;
     Ok(())
 }

@@ -49,13 +49,30 @@ pub(crate) struct Live {
 }
 
 impl File {
-    pub(super) async fn open(path: &Path, namespace: &str, pages_max: Option<u32>) -> Result<Self> {
+    pub(super) async fn open(
+        path: &Path,
+        namespace: &str,
+        make: bool,
+        pages_max: Option<u32>,
+    ) -> Result<Self> {
         const OPEN: &str = "open store";
         let path = absolute(path)?;
-        let new_id = random::incarnation()?.to_string();
+        let how = if make {
+            How::Make { new_id: random::incarnation()?.to_string() }
+        } else {
+            let is_none = match std::fs::metadata(&path) {
+                // It would be written to.
+                Ok(file) => file.len() == 0,
+                Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+            };
+            if is_none {
+                return Err(Error::new(OPEN, crate::not_made(&path.display().to_string())));
+            }
+            How::Look
+        };
         let begun = BootTimer.elapsed();
         let live = loop {
-            match Live::open(path.clone(), pages_max, Some(new_id.clone())).await {
+            match Live::open(path.clone(), pages_max, how.clone()).await {
                 Ok(live) => break live,
                 Err(Failure::Backend(error))
                     if is_busy(&error) && BootTimer.elapsed().since(begun) < BUSY_TIMEOUT_MS =>
@@ -95,7 +112,7 @@ impl File {
                 return Err(Failure::Refused(ErrorKind::Unavailable { what }));
             }
             tracing::warn!(file = %self.path.display(), "opening the store's file again");
-            *state = State::Open(Live::open(self.path.clone(), self.pages_max, None).await?);
+            *state = State::Open(Live::open(self.path.clone(), self.pages_max, How::Again).await?);
         }
         Ok(state)
     }
@@ -152,18 +169,20 @@ impl Live {
     fn open(
         path: PathBuf,
         pages_max: Option<u32>,
-        make: Option<String>,
+        how: How,
     ) -> Answer<'static, Result<Self, Failure<sqlx::Error>>> {
         let mut options = SqliteConnectOptions::new()
             .filename(&path)
-            .create_if_missing(make.is_some())
-            .journal_mode(SqliteJournalMode::Wal)
+            .create_if_missing(matches!(how, How::Make { .. }))
             .synchronous(SqliteSynchronous::Full)
             // Where the system has it (macOS), fsync reaches the disk only so.
             .pragma("fullfsync", "1")
             .pragma("checkpoint_fullfsync", "1")
             .busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))
             .disable_statement_logging();
+        if how != How::Look {
+            options = options.journal_mode(SqliteJournalMode::Wal);
+        }
         if let Some(pages) = pages_max {
             options = options.pragma("max_page_count", pages.to_string());
         }
@@ -174,8 +193,11 @@ impl Live {
                 "ok" => {}
                 found => return Err(Failure::Damaged(found.to_owned())),
             }
-            if let Some(new_id) = make {
-                schema::prepare(&mut connection, path.display().to_string(), new_id).await?;
+            let label = path.display().to_string();
+            match how {
+                How::Make { new_id } => schema::prepare(&mut connection, label, new_id).await?,
+                How::Look => schema::look(&mut connection, &label).await?,
+                How::Again => {}
             }
             // In one transaction, or a change between the two would look like a difference.
             sqlx::query("BEGIN").execute(&mut connection).await?;
@@ -190,6 +212,17 @@ impl Live {
             Ok(Self { connection, file_id: FileId::of(&path), stale_rows })
         })
     }
+}
+
+/// What is done to a file when it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum How {
+    /// It is made, or brought to the newest version; `new_id` names the store if it is new.
+    Make { new_id: String },
+    /// Nothing: it must be ready.
+    Look,
+    /// Nothing: this handle has had it open before.
+    Again,
 }
 
 /// Device and number of a file.

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 
+use crate::Settings;
 use crate::verbs::Kept;
 use file::File;
 
@@ -42,22 +43,27 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
-/// Opens the file at `path` for one namespace, and makes it if there is none; its directory must
-/// exist.
+/// Opens the file at `path` for one namespace, and makes it if there is none and it may be made; its
+/// directory must exist.
 ///
 /// # Errors
 /// `Invalid` for an impossible path or namespace, `Unwritable`, `StorageFull`, `Corrupt` when the
-/// file is damaged or no SQLite file, `Unsupported` when a newer Snowmint made it, `Unavailable`
-/// when other processes keep it busy.
-pub async fn open(path: &Path, namespace: &str) -> Result<Arc<dyn Store>> {
-    Ok(Arc::new(open_with(path, namespace, None).await?))
+/// file is damaged or no SQLite file, `Unsupported` when a newer Snowmint made it, `NotFound` when
+/// there is none and none may be made, `Unavailable` when other processes keep it busy.
+pub async fn open(path: &Path, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
+    Ok(Arc::new(open_with(path, namespace, settings, None).await?))
 }
 
 /// As [`open`], where the file may have `pages_max` pages of 4 KiB.
-async fn open_with(path: &Path, namespace: &str, pages_max: Option<u32>) -> Result<Kept<File>> {
+async fn open_with(
+    path: &Path,
+    namespace: &str,
+    settings: Settings,
+    pages_max: Option<u32>,
+) -> Result<Kept<File>> {
     snowmint_coord::catalog::check_name("namespace", namespace)
         .map_err(|kind| Error::new("open store", kind))?;
-    Ok(Kept::new(File::open(path, namespace, pages_max).await?))
+    Ok(Kept::new(File::open(path, namespace, settings.make, pages_max).await?))
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
-use snowmint_coord::ErrorKind;
-
 use super::session::SqliteSession;
+use crate::sql::making::{not_brought, too_new};
 use crate::sql::{Session as _, counted_changes as query};
 use crate::verbs::Failure;
 
@@ -96,13 +95,7 @@ pub(super) async fn prepare(
     let found = version(connection).await?;
     let known = usize::try_from(found).ok().and_then(|done| STEPS.get(done..));
     let Some(steps) = known else {
-        return Err(Failure::Refused(ErrorKind::Unsupported {
-            what: format!(
-                "{path} has tables of version {found}, made by a newer Snowmint; this one knows \
-                 versions up to {}",
-                newest()
-            ),
-        }));
+        return Err(Failure::Refused(too_new(&path, unsigned(found), unsigned(newest()))));
     };
     for step in steps {
         for statement in *step {
@@ -133,6 +126,18 @@ pub(super) async fn prepare(
     Ok(())
 }
 
+/// Refuses tables that are not of the newest version.
+pub(super) async fn look(
+    connection: &mut SqliteConnection,
+    path: &str,
+) -> Result<(), Failure<sqlx::Error>> {
+    let found = version(connection).await?;
+    if found == newest() {
+        return Ok(());
+    }
+    Err(Failure::Refused(not_brought(path, unsigned(found), unsigned(newest()))))
+}
+
 /// How many changes the rows that hold marks have seen, by their own counts.
 ///
 /// The store's row counts them as well, and is part of every change. If the two differ, then some
@@ -144,6 +149,11 @@ pub(super) async fn counted_changes(
     let query = AssertSqlSafe(query(SqliteSession::INTEGER));
     let counted = sqlx::query_scalar(query).fetch_one(connection).await?;
     Ok(counted)
+}
+
+fn unsigned(version: i64) -> u64 {
+    // Only a hand has made it negative.
+    u64::try_from(version).unwrap_or(u64::MAX)
 }
 
 fn newest() -> i64 {

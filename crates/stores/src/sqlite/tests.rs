@@ -33,7 +33,7 @@ impl Drop for Folder {
 }
 
 async fn opened(folder: &Folder) -> Kept<File> {
-    open_with(&folder.file(), "default", None).await.unwrap()
+    open_with(&folder.file(), "default", Settings::default(), None).await.unwrap()
 }
 
 fn source(name: &str, spec: &str) -> NewDefinition {
@@ -87,7 +87,7 @@ async fn impossible_paths_are_refused() {
 #[tokio::test]
 async fn a_full_disk_is_said_and_loses_nothing() {
     let folder = Folder::new();
-    let store = open_with(&folder.file(), "default", Some(30)).await.unwrap();
+    let store = open_with(&folder.file(), "default", Settings::default(), Some(30)).await.unwrap();
     let orders = store.define(&source("orders", "{}")).await.unwrap();
     let bulk = "x".repeat(60_000);
     let mut kept = 0;

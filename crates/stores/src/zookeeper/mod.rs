@@ -119,11 +119,13 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         closed: AtomicBool::new(false),
         folders: Mutex::default(),
     };
-    let prepared = keys.prepare().await;
-    prepared.map_err(|failure| {
-        failure.said(OPEN, &keys.label, |error| explain(OPEN, &keys.label, error))
-    })?;
-    Ok(Arc::new(Kept::new(Keyed::open(keys).await?).trying(settings.tries)))
+    if settings.make {
+        let prepared = keys.prepare().await;
+        prepared.map_err(|failure| {
+            failure.said(OPEN, &keys.label, |error| explain(OPEN, &keys.label, error))
+        })?;
+    }
+    Ok(Arc::new(Kept::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
 }
 
 type Answer<T> = Result<T, Failure<Error>>;

@@ -1,11 +1,10 @@
 //! `snowmint worker accept-lead`: the way out when a pool is full because marks lie ahead of the clock.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use snowmint_coord::{Mark, SlotInfo};
 use snowmint_core::UnixMillis;
 
+use crate::config::Chosen;
 use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
 use crate::store;
@@ -20,19 +19,12 @@ use crate::when::{self, Zone};
 /// run find out by themselves within seconds. Without --until it only shows what lies ahead.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  snowmint worker accept-lead
+  snowmint worker accept-lead --config /etc/snowmint.toml
   snowmint worker accept-lead --until 2026-08-01T12:00:00Z
   snowmint worker accept-lead --until now          (accept nothing ahead any more)")]
 pub(crate) struct AcceptLead {
-    /// Where the default store is.
-    #[arg(long, value_name = "DIR", default_value = "./snowmint-data")]
-    data_dir: PathBuf,
-    /// The store; without it, the one in the data directory.
-    #[arg(long, value_name = "URL")]
-    store: Option<String>,
-    /// The namespace.
-    #[arg(long, value_name = "NS", default_value = "default")]
-    namespace: String,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Accept marks up to this time; takes the place of what was accepted before.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
@@ -40,16 +32,12 @@ pub(crate) struct AcceptLead {
 
 impl AcceptLead {
     pub(crate) fn run(self) -> Outcome {
-        let url = self.store.clone().unwrap_or_else(|| store::default_url(&self.data_dir));
-        if let Some(file) = store::file(&url)
-            && !file.is_file()
-        {
-            return Err(Failure::usage(format!("there is no store {}", file.display())));
-        }
+        let config = self.chosen.load(Vec::new())?;
+        store::check_file(&config)?;
         let until = self.until.as_deref().map(|text| Zone::default().read(text)).transpose();
         let until = until.map_err(Failure::usage)?;
         let slots = store::runtime()?.block_on(async {
-            let store = store::open(&url, &self.namespace).await?;
+            let store = store::configured(&config).await?;
             let slots = store.workers(when::now()).await?;
             if let Some(until) = until {
                 store.accept_lead(Mark::from(until)).await?;

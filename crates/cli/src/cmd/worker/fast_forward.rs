@@ -1,45 +1,37 @@
 //! `snowmint worker fast-forward`: the way out when a store or a journal is refused.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::journal::{self, DataDir, Record};
-use snowmint_coord::{ErrorKind, FastForward as Forward, Mark};
+use snowmint_coord::spec::{Plan, SnowflakePlan, SourceSpec};
+use snowmint_coord::{ClockOf, ErrorKind, FastForward as Forward, Mark};
 use snowmint_core::UnixMillis;
 
+use crate::config::{Chosen, Config};
 use crate::exit::{Failure, Outcome, complain};
+use crate::node;
 use crate::output::Output;
 use crate::store;
 use crate::when::{self, Zone};
-
-/// How far ahead of its clock a node may have been granted time: its window, and the distance that
-/// clocks may have from each other, twice for good measure.
-const AHEAD_MS: u64 = 2 * (30_000 + 10_000);
 
 /// Move a restored or replaced store past everything that was ever promised, and set the journal
 /// aside.
 ///
 /// Needed when `serve` refuses to start because the store went back, is another one, or because the
 /// journal is a copy or damaged. Stop every server of the store first. Nothing is ever moved back.
-/// Worker marks go past this machine's clock and the journal's marks, so the clock must be right;
-/// minting can begin some time later, which is printed. Numbers of segment sources that only the lost
+/// Worker marks go past the journal's marks, and past the clock as far as servers of this configuration
+/// (worker.window, worker.lead_max, clock.skew_max, the sources' lead_max) can have minted ahead of it:
+/// take theirs, and see that this clock is right. Minting can begin when that time, which is printed, has
+/// come. Numbers of segment sources that only the lost
 /// store knew must be named with --segment.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker fast-forward --dry-run
-  snowmint worker fast-forward --data-dir /var/lib/snowmint
+  snowmint worker fast-forward --config /etc/snowmint.toml
   snowmint worker fast-forward --segment invoices=500000 --new-identity")]
 pub(crate) struct FastForward {
-    /// The data directory, which no server may be using.
-    #[arg(long, value_name = "DIR", default_value = "./snowmint-data")]
-    data_dir: PathBuf,
-    /// The store; without it, the one in the data directory.
-    #[arg(long, value_name = "URL")]
-    store: Option<String>,
-    /// The namespace.
-    #[arg(long, value_name = "NS", default_value = "default")]
-    namespace: String,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Also move worker marks up to this time.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
@@ -63,17 +55,16 @@ fn segment(text: &str) -> Result<(String, Mark), String> {
 
 impl FastForward {
     pub(crate) fn run(self) -> Outcome {
-        let url = self.store.clone().unwrap_or_else(|| store::default_url(&self.data_dir));
-        if let Some(file) = store::file(&url)
-            && !file.is_file()
-        {
-            return Err(Failure::usage(format!("there is no store {}", file.display())));
-        }
-        let lock = self.data_dir.is_dir().then(|| DataDir::lock(&self.data_dir)).transpose()?;
+        let config = self.chosen.load(Vec::new())?;
+        store::check_file(&config)?;
+        let data_dir = &config.server.data_dir;
+        let lock = data_dir.is_dir().then(|| DataDir::lock(data_dir)).transpose()?;
         let journal = self.journal(lock.as_ref())?;
-        let now = when::now();
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
-        let forward = plan(&journal, mark.map_err(Failure::usage)?, &self.segment, now);
+        let mark = mark.map_err(Failure::usage)?;
+        let runtime = store::runtime()?;
+        let reached = runtime.block_on(reached(&config))?;
+        let forward = plan(&journal, mark, &self.segment, reached);
         let forward = Forward { new_identity: self.new_identity, ..forward };
 
         let mut out = Output::new();
@@ -88,8 +79,8 @@ impl FastForward {
             complain("nothing was changed (--dry-run)");
             return Ok(());
         }
-        let identity = store::runtime()?.block_on(async {
-            let store = store::open(&url, &self.namespace).await?;
+        let identity = runtime.block_on(async {
+            let store = store::configured(&config).await?;
             let identity = store.fast_forward(&forward).await?;
             store.close().await?;
             Ok::<_, Failure>(identity)
@@ -121,18 +112,56 @@ impl FastForward {
     }
 }
 
+/// Up to when servers of this configuration may have been granted time by now.
+async fn reached(config: &Config) -> Outcome<UnixMillis> {
+    let mut plans = configured_plans(config);
+    let (mut clock, mut now) = (ClockOf::Caller, when::now());
+    if let Some(store) = store::existing(config).await? {
+        clock = store.capabilities().clock;
+        // What the store has lost it does not say; what is left of it helps.
+        match store.list().await {
+            Ok(catalog) => {
+                let stored = catalog.definitions.iter();
+                plans.extend(stored.filter_map(|stored| snowflake(&SourceSpec::from_json(&stored.spec).ok()?)));
+            }
+            Err(error) => complain(format_args!(
+                "the store's sources cannot be read, so those of the configuration count: {error}"
+            )),
+        }
+        if let Ok(Some(theirs)) = store.now().await {
+            now = now.max(theirs);
+        }
+        store.close().await?;
+    }
+    Ok(now.saturating_add(node::pacing(config).reach_ms(&plans, clock)))
+}
+
+/// The snowflake sources that the configuration defines.
+fn configured_plans(config: &Config) -> Vec<SnowflakePlan> {
+    let builtin = SourceSpec::default();
+    let defined = config.defined.values().map(|defined| &defined.spec);
+    defined.chain(config.sources.builtin.then_some(&builtin)).filter_map(snowflake).collect()
+}
+
+fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {
+    match spec.check() {
+        Ok(Plan::Snowflake(plan)) => Some(plan),
+        _ => None,
+    }
+}
+
 /// What must be moved, and how far.
 fn plan(
     journal: &Record,
     mark: Option<UnixMillis>,
     segments: &[(String, Mark)],
-    now: UnixMillis,
+    reached: UnixMillis,
 ) -> Forward {
     let leases = journal.leases.iter().map(|lease| lease.mark);
     let named = mark.map(Mark::from);
     let marks_at_least = leases
         .chain(named)
-        .fold(Mark::from(now.saturating_add(AHEAD_MS)), |highest, mark| highest.max(mark));
+        .fold(Mark::from(reached), |highest, mark| highest.max(mark));
     let mut all = journal.segments.clone();
     for (name, mark) in segments {
         let known = all.entry(name.clone()).or_insert(*mark);
@@ -155,7 +184,7 @@ mod tests {
 
     #[test]
     fn everything_known_is_passed() {
-        let now = UnixMillis::new(1_000_000);
+        let reached = UnixMillis::new(1_000_000);
         let lease = |mark| JournalLease {
             pool: "workers-10".into(),
             slot: 0,
@@ -170,13 +199,13 @@ mod tests {
             ..Record::default()
         };
         let named = [("a".to_owned(), Mark::new(40)), ("b".to_owned(), Mark::new(3))];
-        let forward = plan(&journal, None, &named, now);
+        let forward = plan(&journal, None, &named, reached);
         assert_eq!(forward.marks_at_least, Mark::new(9_000_000));
         assert_eq!(forward.writes_at_least, 7);
         assert_eq!(forward.segments, [("a".into(), Mark::new(50)), ("b".into(), Mark::new(3))]);
-        let bare = plan(&Record::default(), None, &[], now);
-        assert_eq!(bare.marks_at_least, Mark::from(now.saturating_add(AHEAD_MS)));
-        let named = plan(&Record::default(), Some(UnixMillis::new(u64::MAX >> 1)), &[], now);
+        let bare = plan(&Record::default(), None, &[], reached);
+        assert_eq!(bare.marks_at_least, Mark::from(reached));
+        let named = plan(&Record::default(), Some(UnixMillis::new(u64::MAX >> 1)), &[], reached);
         assert_eq!(named.marks_at_least, Mark::new(u64::MAX >> 1));
     }
 }

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::super::lease::{Group, GroupKey, Held, LeaseKey, group_key, place};
-use super::super::settings::AfterCrash;
 use super::{Driver, closed};
 use crate::error::Result;
 use crate::machine::Pace;
-use crate::sources::{Make, SourceInner};
+use crate::sources::SourceInner;
 use crate::spec::{Plan, SnowflakePlan};
 
 impl Driver {
@@ -42,10 +41,7 @@ impl Driver {
         let settings = self.core.settings.clone();
         let (key, pool) = place(&source.name, plan, settings.reuse);
         let group_key = group_key(&source.name, plan);
-        let mut make = Make::of(plan);
-        if let AfterCrash::Lead { max_ms } = settings.after_crash {
-            make = make.leading(max_ms);
-        }
+        let make = settings.made(plan);
         self.leave_other_leases(source, &key, &group_key);
         let unit_ms = u64::from(plan.layout.unit_ms());
         let known = self.leases.get(&key);
