@@ -38,7 +38,7 @@ impl ClockGuard {
         }
         // A clock that was set back may return to where elapsed time says it would be by now.
         let wall = seen.wall.max(expected);
-        self.anchor = Some(Now { wall, elapsed: seen.elapsed });
+        self.anchor = Some(Now { wall, ..seen });
         (seen.wall, 0)
     }
 
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn at(wall: u64, elapsed: u64) -> Now {
-        Now { wall: UnixMillis::new(wall), elapsed: ElapsedMillis::new(elapsed) }
+        Now { wall: UnixMillis::new(wall), elapsed: ElapsedMillis::new(elapsed), chance: 0 }
     }
 
     fn vet(guard: &mut ClockGuard, wall: u64, elapsed: u64) -> (u64, u64) {

@@ -103,7 +103,8 @@ impl LeaseMachine {
     pub fn new(pace: Pace, seed: u64) -> Self {
         let mut requests = Requests::new(seed);
         let wanting = Wanting {
-            request: requests.next(),
+            // The seed was drawn just now.
+            request: requests.next(0),
             sent: false,
             retry_at: ElapsedMillis::default(),
             failures: 0,
@@ -208,7 +209,7 @@ impl LeaseMachine {
                 let windows = granted
                     .into_iter()
                     .map(|Granted { lease, floor }| {
-                        WindowMachine::new(lease, floor, self.pace, self.requests.next())
+                        WindowMachine::new(lease, floor, self.pace, self.requests.next(now.chance))
                     })
                     .collect();
                 self.phase = Phase::Holding(windows);
@@ -235,7 +236,7 @@ impl LeaseMachine {
                 // The same again to a full pool too: an earlier one that is still on its way must be
                 // no second claim when it arrives.
                 if !matches!(kind, ErrorKind::PoolFull(_)) {
-                    wanting.request = self.requests.next();
+                    wanting.request = self.requests.next(now.chance);
                 }
                 match retry {
                     Retry::Never => HOPELESS_RETRY_MS,

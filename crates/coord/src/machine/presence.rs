@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn at(elapsed: u64) -> Now {
-        Now { wall: UnixMillis::new(5), elapsed: ElapsedMillis::new(elapsed) }
+        Now { wall: UnixMillis::new(5), elapsed: ElapsedMillis::new(elapsed), chance: 0 }
     }
 
     fn failure(kind: ErrorKind) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::lease::{Extend, Extended, Lease, Mark, Term};
 const START: u64 = 1_000_000;
 
 fn at(wall: u64, elapsed: u64) -> Now {
-    Now { wall: UnixMillis::new(wall), elapsed: ElapsedMillis::new(elapsed) }
+    Now { wall: UnixMillis::new(wall), elapsed: ElapsedMillis::new(elapsed), chance: 0 }
 }
 
 fn lease(mark: u64) -> Lease {
@@ -301,6 +301,27 @@ impl ModelSlot {
         }
         Ok(Extended { mark: self.mark, catalog_version: 0, writes: 0 })
     }
+}
+
+/// A snapshot of a running machine that is resumed twice, at the same moment.
+#[test]
+fn of_two_copies_of_one_memory_only_one_is_granted_the_next_window() {
+    let mut one = window(false);
+    let mut other = one.clone();
+    let now = at(START, 0);
+    let first = extends(&one.look(Now { chance: 7, ..now }, WANTED)).remove(0);
+    let second = extends(&other.look(Now { chance: 8, ..now }, WANTED)).remove(0);
+    assert_eq!((first.from, first.to), (second.from, second.to));
+    assert_ne!(first.request, second.request);
+    let mut slot = ModelSlot { term: Term::new(7), mark: Mark::new(START), last_request: 0 };
+    let answer = slot.extend(&first);
+    assert!(matches!(one.extended(now, first.request, &answer)[..], [WindowAction::Open(_)]));
+    let answer = slot.extend(&second);
+    let refused = other.extended(now, second.request, &answer);
+    let [WindowAction::Shut(error)] = &refused[..] else { panic!("{refused:?}") };
+    assert_eq!(error.kind().code(), "mark_moved");
+    // Its own repeat is still recognised.
+    assert!(slot.extend(&first).is_ok());
 }
 
 #[derive(Clone, Debug)]

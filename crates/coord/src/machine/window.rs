@@ -186,14 +186,19 @@ impl WindowMachine {
         }
         let at = now.wall.max(position.taken_until).max(self.floor);
         if now.elapsed >= self.retry_at {
-            actions.extend(self.extend_if_due(at, position).map(WindowAction::Extend));
+            actions.extend(self.extend_if_due(at, position, now.chance).map(WindowAction::Extend));
         }
         actions.extend(self.journal_if_due(at, position).map(WindowAction::Journal));
         actions.extend(self.open_if_more().map(WindowAction::Open));
         actions
     }
 
-    fn extend_if_due(&mut self, at: UnixMillis, position: Position) -> Option<Extend> {
+    fn extend_if_due(
+        &mut self,
+        at: UnixMillis,
+        position: Position,
+        chance: u64,
+    ) -> Option<Extend> {
         if let Some(asked) = &mut self.asked {
             // The same request again: the store knows whether it did it.
             return (!std::mem::replace(&mut asked.sent, true)).then(|| asked.extend.clone());
@@ -212,7 +217,7 @@ impl WindowMachine {
             term: self.lease.term,
             from: self.mark,
             to,
-            request: self.requests.next(),
+            request: self.requests.next(chance),
             ahead_max_ms: Some(self.pace.ahead_max_ms),
         };
         self.asked = Some(Asked { extend: extend.clone(), sent: true });

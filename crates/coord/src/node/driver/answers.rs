@@ -32,7 +32,7 @@ impl Driver {
             Done::ClockChecked(Ok(compared)) => {
                 if compared == Compared::Agrees {
                     let wall = self.core.around.clock.unix_ms();
-                    self.guard.believe(Now { wall, elapsed: now.elapsed });
+                    self.guard.believe(Now { wall, ..now });
                 }
                 if self.clock_error.as_ref().is_some_and(|error| error.op() == "compare clocks") {
                     self.clock_error = None;

@@ -27,6 +27,7 @@ use crate::machine::{
     WindowAction,
 };
 use crate::member::{Incarnation, Member};
+use crate::random;
 use crate::sources::SourceInner;
 
 /// No sleep of the loop is longer: the clock may be set meanwhile.
@@ -178,7 +179,10 @@ impl Driver {
     /// Time as decisions may see it.
     fn now(&mut self) -> Now {
         let wall = self.core.around.clock.unix_ms();
-        let seen = Now { wall, elapsed: self.core.around.timer.elapsed() };
+        let elapsed = self.core.around.timer.elapsed();
+        // Without it request numbers still differ in each machine, but for a copy of its memory.
+        let chance = random::number().unwrap_or_default();
+        let seen = Now { wall, elapsed, chance };
         let (believed, beyond_ms) = self.guard.vet(seen);
         if beyond_ms > 0 && self.clock_error.is_none() {
             let kind = ErrorKind::ClockAhead {
@@ -193,7 +197,7 @@ impl Driver {
         {
             self.clock_error = None;
         }
-        Now { wall: believed, elapsed: seen.elapsed }
+        Now { wall: believed, ..seen }
     }
 
     /// Does everything that is due.
