@@ -89,7 +89,10 @@ fn fast_forward_reads_what_serve_reads_and_goes_as_far_as_that_may_have_minted()
     let mark = ran.out.lines().find_map(|line| line.strip_prefix("worker marks: at least "));
     let mark = mark.unwrap_or_else(|| panic!("{}", ran.err)).parse::<jiff::Timestamp>().unwrap();
     let found = mark.duration_since(jiff::Timestamp::now()).as_secs();
-    assert!((usual - 1200 + 60 + 18 - some_time..=usual - 1200 + 60 + 18).contains(&found), "{found}");
+    assert!(
+        (usual - 1200 + 60 + 18 - some_time..=usual - 1200 + 60 + 18).contains(&found),
+        "{found}"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![cfg(feature = "mysql")]
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 use snowmint_coord::{BootTimer, FastForward, NewDefinition, Result, Store, Timer};
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::{self, Factory};
-use snowmint_testkit::servers::Mysql;
+use snowmint_testkit::servers::{Mysql, Stranger};
 
 struct Server(Mysql);
 
@@ -110,4 +111,22 @@ async fn another_server_with_the_same_tables_waits_until_somebody_moves_it_forwa
     assert!(define(&store, "back").await.is_err());
     define(&open(&format!("{}?failover=synchronous", server.url())).await, "back").await.unwrap();
     define(&store, "further").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_is_known_by_its_certificate() {
+    let (server, stranger) = (Mysql::start_with_tls(), Stranger::new());
+    let verified = async |server: &Mysql, authority: &Path| {
+        snowmint_stores::open(&server.url_verified(authority), "default").await
+    };
+    let store = verified(&server, &server.authority()).await.unwrap();
+    define(&store, "before").await.unwrap();
+
+    let refused = verified(&server, &stranger.authority()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+    assert!(format!("{refused:?}").contains("InvalidCertificate"), "{refused:?}");
+    let without = Mysql::start(&["skip-ssl"]);
+    let refused = verified(&without, &stranger.authority()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+    assert!(format!("{refused:?}").contains("TLS"), "{refused:?}");
 }

@@ -2,6 +2,7 @@
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 use snowmint_coord::{BootTimer, FastForward, NewDefinition, Result, Store, Timer};
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::{self, Factory};
-use snowmint_testkit::servers::Postgres;
+use snowmint_testkit::servers::{Postgres, Stranger};
 
 struct Server(Postgres);
 
@@ -148,4 +149,22 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
     define(&store, "third").await.unwrap();
     let [caution] = &store.cautions()[..] else { panic!("{:?}", store.cautions()) };
     assert!(caution.contains("pg_control_system"), "{caution}");
+}
+
+#[tokio::test]
+async fn a_server_is_known_by_its_certificate() {
+    let (server, stranger) = (Postgres::start_with_tls(), Stranger::new());
+    let verified = async |server: &Postgres, authority: &Path| {
+        snowmint_stores::open(&server.url_verified(authority), "default").await
+    };
+    let store = verified(&server, &server.authority()).await.unwrap();
+    define(&store, "before").await.unwrap();
+
+    let refused = verified(&server, &stranger.authority()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+    assert!(format!("{refused:?}").contains("InvalidCertificate"), "{refused:?}");
+    let without = Postgres::start(&["ssl=off"]);
+    let refused = verified(&without, &stranger.authority()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+    assert!(format!("{refused:?}").contains("TLS"), "{refused:?}");
 }

@@ -234,7 +234,10 @@ async fn the_store(config: &Config, now: UnixMillis) -> Vec<Finding> {
 async fn look_into(shown: &str, config: &Config, now: UnixMillis) -> Outcome<Vec<Finding>> {
     let namespace = &config.store.namespace;
     let Some(store) = store::existing(config).await? else {
-        return Ok(vec![good("store", format!("There is none at {shown} yet; the first start makes it."))]);
+        return Ok(vec![good(
+            "store",
+            format!("There is none at {shown} yet; the first start makes it."),
+        )]);
     };
     let identity = store.identity().await?;
     let catalog = store.list().await?;
@@ -261,7 +264,7 @@ async fn look_into(shown: &str, config: &Config, now: UnixMillis) -> Outcome<Vec
         }
         _ => false,
     };
-    let forecasts = forecast(&catalog.definitions, &workers, now);
+    let forecasts = forecast(&catalog.definitions, &workers, config.worker.reuse(), now);
     findings.extend(forecasts.iter().filter(|forecast| !known(forecast)).map(lasts));
     store.close().await?;
     Ok(findings)

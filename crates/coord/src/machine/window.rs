@@ -193,12 +193,7 @@ impl WindowMachine {
         actions
     }
 
-    fn extend_if_due(
-        &mut self,
-        at: UnixMillis,
-        position: Position,
-        chance: u64,
-    ) -> Option<Extend> {
+    fn extend_if_due(&mut self, at: UnixMillis, position: Position, chance: u64) -> Option<Extend> {
         if let Some(asked) = &mut self.asked {
             // The same request again: the store knows whether it did it.
             return (!std::mem::replace(&mut asked.sent, true)).then(|| asked.extend.clone());

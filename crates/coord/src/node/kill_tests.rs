@@ -281,7 +281,10 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
     assert!(entry::compare(&witness, &identity(10)).is_ok());
     let error = entry::compare(&witness, &identity(9)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::StoreWentBack { .. }), "{error}");
-    assert!(error.to_string().contains("that this process has seen"), "there is no journal: {error}");
+    assert!(
+        error.to_string().contains("that this process has seen"),
+        "there is no journal: {error}"
+    );
 }
 
 #[tokio::test]

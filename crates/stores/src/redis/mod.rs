@@ -24,7 +24,8 @@
 //! `CLUSTER|SLOTS` and `CLUSTER|KEYSLOT` in a cluster.
 //!
 //! **URL.** `redis://USER:PASSWORD@HOST:PORT/DATABASE`, and
-//! `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` for a cluster. TLS is not spoken in this version.
+//! `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` for a cluster. TLS is not spoken in this version:
+//! the driver's would set a provider of cryptography for the whole process.
 //!
 //! **A lost reply.** Whether a script whose answer was lost has run is not known; the verbs say how
 //! each may be repeated. Lost connections are made anew, with growing waits.
@@ -86,6 +87,15 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = format!("Redis at {}", crate::shown(url));
+    if url.starts_with("rediss:") {
+        // The driver's TLS takes its cryptography from a provider that it sets for the whole process,
+        // and panics where a program has two to choose from.
+        let what = format!(
+            "{label}: TLS to Redis is not in this version; use a tunnel on this machine, or a store that \
+             speaks TLS (postgres, mysql, etcds)"
+        );
+        return Err(Error::new(OPEN, ErrorKind::Unsupported { what }));
+    }
     let (url, by_run) = match url.split_once('?') {
         None => (url, false),
         Some((url, persistence::PARAMETER)) => (url, true),
@@ -288,6 +298,12 @@ mod tests {
         for url in ["redis://root:secret@[bad/1", "redis://root:secret@host/?tls=on"] {
             let refused = open(url, "default", Settings::default()).await.unwrap_err();
             assert_eq!(refused.kind().code(), "invalid", "{url}");
+            assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+        }
+        for url in ["rediss://root:secret@host:6380/0", "rediss://host?persistence=any"] {
+            let refused = open(url, "default", Settings::default()).await.unwrap_err();
+            assert_eq!(refused.kind().code(), "unsupported", "{url}");
+            assert!(refused.to_string().contains("tunnel"), "{refused}");
             assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
         }
     }

@@ -73,15 +73,26 @@ async fn what_was_answered_is_there_when_opened_again() {
 async fn impossible_paths_are_refused() {
     let folder = Folder::new();
     for path in ["", ":memory:", "a\0b"] {
-        assert_eq!(code(open(Path::new(path), "default").await), "invalid", "{path}");
+        assert_eq!(
+            code(open(Path::new(path), "default", Settings::default()).await),
+            "invalid",
+            "{path}"
+        );
     }
     let missing = folder.0.join("nowhere/ids.db");
-    let refused = open(&missing, "default").await.unwrap_err();
+    let refused = open(&missing, "default", Settings::default()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unwritable");
     assert!(refused.to_string().contains("nowhere/ids.db"), "{refused}");
-    assert_eq!(code(open(&folder.0, "default").await), "unwritable", "a folder");
+    assert_eq!(
+        code(open(&folder.0, "default", Settings::default()).await),
+        "unwritable",
+        "a folder"
+    );
     #[cfg(target_os = "linux")]
-    assert_eq!(code(open(Path::new("/proc/ids.db"), "default").await), "unwritable");
+    assert_eq!(
+        code(open(Path::new("/proc/ids.db"), "default", Settings::default()).await),
+        "unwritable"
+    );
 }
 
 #[tokio::test]
@@ -124,7 +135,7 @@ async fn damaged_files_are_refused_and_left_alone() {
     let cut = good[..good.len() / 2].to_vec();
     for (what, damaged) in [("header", overwritten), ("pages", torn), ("length", cut)] {
         std::fs::write(folder.file(), &damaged).unwrap();
-        let refused = open(&folder.file(), "default").await.unwrap_err();
+        let refused = open(&folder.file(), "default", Settings::default()).await.unwrap_err();
         assert_eq!(refused.kind().code(), "corrupt", "{what}: {refused:?}");
         assert!(refused.to_string().contains("ids.db"), "{refused}");
         assert_eq!(std::fs::read(folder.file()).unwrap(), damaged, "{what}: left alone");
@@ -142,7 +153,7 @@ async fn a_newer_file_is_refused() {
     rows.session.run(newer.into(), Vec::new()).await.unwrap();
     rows.commit().await.unwrap();
     store.close().await.unwrap();
-    let refused = open(&folder.file(), "default").await.unwrap_err();
+    let refused = open(&folder.file(), "default", Settings::default()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unsupported");
     assert!(refused.to_string().contains("version 99"), "{refused}");
 }

@@ -1,7 +1,9 @@
 //! A throwaway etcd.
 
+use std::path::PathBuf;
 use std::process::Command;
 
+use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
 use super::{Folder, free_port, succeeds};
 
@@ -16,10 +18,50 @@ impl Etcd {
     /// When there is none on this machine, or it does not start.
     #[must_use]
     pub fn start() -> Self {
+        let answers = |port| succeeds(client(port).args(["get", "x"]));
+        Self::start_in(Folder::new(None), "http", "etcd://127.0.0.1:", answers, Vec::new())
+    }
+
+    /// Starts one that speaks TLS and nothing else.
+    ///
+    /// # Panics
+    /// When there is none on this machine, or it does not start.
+    #[must_use]
+    pub fn start_with_tls() -> Self {
+        let folder = Folder::new(None);
+        let Certificate { certificate, key } = Certificate::make(&folder, None);
+        let settings = vec!["--cert-file".into(), certificate, "--key-file".into(), key];
+        // Whether it lets somebody in, is what is tried.
+        let answers = |port| {
+            let mut client = client_of("https", port);
+            succeeds(client.args([
+                "--insecure-transport=false",
+                "--insecure-skip-tls-verify",
+                "get",
+                "x",
+            ]))
+        };
+        Self::start_in(folder, "https", "etcds://127.0.0.1:", answers, settings)
+    }
+
+    /// The authority that has signed its certificate, if it has one.
+    #[must_use]
+    pub fn authority(&self) -> PathBuf {
+        self.0.path(certificate::AUTHORITY)
+    }
+
+    fn start_in(
+        folder: Folder,
+        scheme: &'static str,
+        url: &'static str,
+        answers: fn(u16) -> bool,
+        settings: Vec<PathBuf>,
+    ) -> Self {
         let peers = format!("http://127.0.0.1:{}", free_port());
         let command = move |folder: &Folder, port| {
-            let clients = format!("http://127.0.0.1:{port}");
+            let clients = format!("{scheme}://127.0.0.1:{port}");
             let mut command = Command::new("etcd");
+            command.args(&settings);
             command.args(["--name", "one", "--data-dir"]).arg(folder.join("data"));
             command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
             command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
@@ -28,12 +70,12 @@ impl Etcd {
         };
         let recipe = Recipe {
             name: "etcd",
-            url: ("etcd://127.0.0.1:", ""),
+            url: (url, ""),
             ends_with: "TERM",
             command: Box::new(command),
-            answers: |port| succeeds(client(port).args(["get", "x"])),
+            answers,
         };
-        Self(Server::new(recipe, Folder::new(None)))
+        Self(Server::new(recipe, folder))
     }
 
     /// The URL of its one server.
@@ -56,8 +98,12 @@ impl From<Etcd> for Server {
 }
 
 fn client(port: u16) -> Command {
+    client_of("http", port)
+}
+
+fn client_of(scheme: &str, port: u16) -> Command {
     let mut client = Command::new("etcdctl");
-    client.env("ETCDCTL_API", "3").arg(format!("--endpoints=http://127.0.0.1:{port}"));
+    client.env("ETCDCTL_API", "3").arg(format!("--endpoints={scheme}://127.0.0.1:{port}"));
     client.arg("--dial-timeout=1s");
     client
 }

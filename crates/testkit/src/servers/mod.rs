@@ -3,6 +3,7 @@
 //!
 //! A server that is missing fails whoever asks for it. `ci/setup` installs them.
 
+mod certificate;
 mod etcd;
 mod mysql;
 mod postgres;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use snowmint_coord::random;
 
+pub use certificate::Stranger;
 pub use etcd::Etcd;
 pub use mysql::Mysql;
 pub use postgres::Postgres;

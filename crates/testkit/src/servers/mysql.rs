@@ -1,7 +1,9 @@
 //! A throwaway MariaDB.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
 use super::{Folder, done, is_root, succeeds};
 
@@ -16,8 +18,36 @@ impl Mysql {
     /// When there is none on this machine, or it does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        let user = is_root().then_some("mysql");
-        let folder = Folder::new(user);
+        Self::start_in(Folder::new(user()), settings)
+    }
+
+    /// Starts one that speaks TLS.
+    ///
+    /// # Panics
+    /// When there is none on this machine, or it does not start.
+    #[must_use]
+    pub fn start_with_tls() -> Self {
+        let folder = Folder::new(user());
+        let Certificate { certificate, key } = Certificate::make(&folder, user());
+        let certificate = format!("ssl-cert={}", certificate.display());
+        let key = format!("ssl-key={}", key.display());
+        Self::start_in(folder, &[&certificate, &key])
+    }
+
+    /// The URL of its database, with TLS of an authority.
+    #[must_use]
+    pub fn url_verified(&self, authority: &Path) -> String {
+        format!("{}?ssl-mode=VERIFY_IDENTITY&ssl-ca={}", self.url(), authority.display())
+    }
+
+    /// The authority that has signed its certificate, if it has one.
+    #[must_use]
+    pub fn authority(&self) -> PathBuf {
+        self.0.path(certificate::AUTHORITY)
+    }
+
+    fn start_in(folder: Folder, settings: &[&str]) -> Self {
+        let user = user();
         let mut install = Command::new("mariadb-install-db");
         install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
         install.arg("--skip-test-db").arg(option("datadir", &folder, "data"));
@@ -73,6 +103,11 @@ impl From<Mysql> for Server {
     fn from(mysql: Mysql) -> Self {
         mysql.0
     }
+}
+
+/// As whom it runs, if not as whoever runs this.
+fn user() -> Option<&'static str> {
+    is_root().then_some("mysql")
 }
 
 fn option(name: &str, folder: &Folder, path: &str) -> String {

@@ -1,8 +1,9 @@
 //! A throwaway PostgreSQL.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
 use super::{Folder, done, is_root, succeeds};
 
@@ -17,8 +18,36 @@ impl Postgres {
     /// When there is none on this machine, or it does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
+        Self::start_in(Folder::new(user()), settings)
+    }
+
+    /// Starts one that speaks TLS.
+    ///
+    /// # Panics
+    /// When there is none on this machine, or it does not start.
+    #[must_use]
+    pub fn start_with_tls() -> Self {
+        let folder = Folder::new(user());
+        let Certificate { certificate, key } = Certificate::make(&folder, user());
+        let certificate = format!("ssl_cert_file={}", certificate.display());
+        let key = format!("ssl_key_file={}", key.display());
+        Self::start_in(folder, &["ssl=on", &certificate, &key])
+    }
+
+    /// The URL of its database, with TLS of an authority.
+    #[must_use]
+    pub fn url_verified(&self, authority: &Path) -> String {
+        format!("{}?sslmode=verify-full&sslrootcert={}", self.url(), authority.display())
+    }
+
+    /// The authority that has signed its certificate, if it has one.
+    #[must_use]
+    pub fn authority(&self) -> PathBuf {
+        self.0.path(certificate::AUTHORITY)
+    }
+
+    fn start_in(folder: Folder, settings: &[&str]) -> Self {
         let user = user();
-        let folder = Folder::new(user);
         done(as_user(user, "initdb").arg("-D").arg(folder.join("data")).args([
             "-U",
             "postgres",

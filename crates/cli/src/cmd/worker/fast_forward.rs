@@ -122,7 +122,10 @@ async fn reached(config: &Config) -> Outcome<UnixMillis> {
         match store.list().await {
             Ok(catalog) => {
                 let stored = catalog.definitions.iter();
-                plans.extend(stored.filter_map(|stored| snowflake(&SourceSpec::from_json(&stored.spec).ok()?)));
+                plans
+                    .extend(stored.filter_map(|stored| {
+                        snowflake(&SourceSpec::from_json(&stored.spec).ok()?)
+                    }));
             }
             Err(error) => complain(format_args!(
                 "the store's sources cannot be read, so those of the configuration count: {error}"
@@ -159,9 +162,8 @@ fn plan(
 ) -> Forward {
     let leases = journal.leases.iter().map(|lease| lease.mark);
     let named = mark.map(Mark::from);
-    let marks_at_least = leases
-        .chain(named)
-        .fold(Mark::from(reached), |highest, mark| highest.max(mark));
+    let marks_at_least =
+        leases.chain(named).fold(Mark::from(reached), |highest, mark| highest.max(mark));
     let mut all = journal.segments.clone();
     for (name, mark) in segments {
         let known = all.entry(name.clone()).or_insert(*mark);

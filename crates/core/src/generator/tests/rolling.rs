@@ -48,7 +48,10 @@ fn a_rollback_moves_to_the_next_clock_value() {
     }
     let told = steps.take();
     assert_eq!(told.len(), 7, "the eighth is not met yet");
-    assert!(told.iter().all(|step| step.policy == "clock-sequence"), "as in configuration: {told:?}");
+    assert!(
+        told.iter().all(|step| step.policy == "clock-sequence"),
+        "as in configuration: {told:?}"
+    );
 }
 
 #[test]
