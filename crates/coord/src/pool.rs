@@ -10,12 +10,12 @@ use crate::catalog::check_name;
 use crate::error::{ErrorKind, Holder, PoolFull};
 use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, Wish};
 use crate::member::{Incarnation, MemberInfo, Presence, not_joined};
-pub use check::check_claim;
+pub use check::{check_claim, check_group};
 
 /// The slots of one worker width and reuse rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Its name, which says its shape: `workers-10`, `workers-22-never`, `workers-7-clock-3`.
+    /// Its name, which says its shape: `workers-10`, `workers-7-clock-3`.
     pub name: String,
     /// How many slots: a multiple of `group`.
     pub slots: u64,
@@ -118,8 +118,13 @@ impl Pool {
         let shape = |pool: &Self| {
             format!("{} slots in groups of {}, reuse {:?}", pool.slots, pool.group, pool.reuse)
         };
+        let what = if self.reuse == stored.reuse {
+            "another shape"
+        } else {
+            "another rule for reuse, which stays, and is the same for all members (worker.reuse)"
+        };
         Err(ErrorKind::Conflict {
-            what: format!("pool {} has another shape", self.name),
+            what: format!("pool {} has {what}", self.name),
             stored: shape(stored),
             wanted: shape(self),
         })

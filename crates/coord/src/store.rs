@@ -82,6 +82,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         Vec::new()
     }
 
+    /// The largest [`group`](crate::Pool::group) that can be claimed here: the clock values of one
+    /// worker are taken in one atomic step. By default there is no limit.
+    fn group_max(&self) -> u32 {
+        u32::MAX
+    }
+
     /// The store's own clock, if it has one.
     ///
     /// Atomicity: none needed. Whose clock: the store's. On retry: repeat freely.

@@ -10,7 +10,7 @@
 //! | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | `postgres` | a PostgreSQL server, from version 12 |
 //! | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | `mysql` | a MySQL server from version 8, or MariaDB from 10.5 |
 //! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | `redis` | a Redis server from version 6.2, or a cluster |
-//! | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT` | `etcd` | an etcd cluster from version 3.4 |
+//! | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX` | `etcd` | an etcd cluster from version 3.4 |
 //! | `zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH` | `zookeeper` | a ZooKeeper ensemble from version 3.6 |
 //! | `memory:` | always | for tests, and for IDs that need not outlive the process |
 #![cfg_attr(

@@ -2,14 +2,18 @@
 #![cfg(feature = "etcd")]
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::Store;
+use snowmint_coord::{
+    ClaimRequest, Mark, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec, Store, Wish,
+};
+use snowmint_core::{Clock as _, SystemClock};
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::{self, Factory};
-use snowmint_testkit::servers::Etcd;
+use snowmint_testkit::servers::{Etcd, Stranger};
 
 struct Server(Etcd);
 
@@ -65,6 +69,55 @@ async fn sixteen_first_openers_agree_on_one_store() {
 }
 
 #[tokio::test]
+async fn a_prefix_separates_stores_of_one_cluster() {
+    let server = Etcd::start();
+    let open = async |path: &str| {
+        let url = format!("{}{path}", server.url());
+        snowmint_stores::open(&url, "default").await.unwrap().identity().await.unwrap().id
+    };
+    let (plain, team, other) = (open("").await, open("/team").await, open("/team/other/").await);
+    assert!(plain != team && team != other && other != plain);
+    assert_eq!((open("/").await, open("/team/").await), (plain, team));
+    let keys = server.client().args(["get", "", "--prefix", "--keys-only"]).output().unwrap();
+    let keys = String::from_utf8(keys.stdout).unwrap();
+    for key in ["/snowmint/default/", "/team/snowmint/default/", "/team/other/snowmint/default/"] {
+        assert!(keys.lines().any(|line| line == format!("{key}store")), "{key}: {keys}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_of_more_clock_values_than_a_transaction_takes_is_refused() {
+    let server = Etcd::start();
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let node = Node::open(store, NodeSettings::default(), Parts::system()).await.unwrap();
+    let layout = |clock: u8| {
+        let spec =
+            format!(r#"{{"layout":"time=41,clock={clock},worker={},sequence=12"}}"#, 10 - clock);
+        SourceSpec::from_json(&spec).unwrap()
+    };
+    let refused = node.define("seven", &layout(7)).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+    assert!(refused.to_string().contains("6 clock bits or fewer"), "{refused}");
+    node.define("six", &layout(6)).await.unwrap();
+    node.source("six").await.unwrap().try_mint().unwrap();
+
+    // Somebody else may have defined it.
+    let pool = Pool { name: "many".into(), slots: 256, group: 128, reuse: Reuse::Recycle };
+    let claim = ClaimRequest {
+        pool,
+        member: node.incarnation().unwrap(),
+        owner: String::new(),
+        count: 1,
+        wish: Wish::Any,
+        supersedes: None,
+        mark_at_most: Mark::MAX,
+        request: 1,
+    };
+    let refused = node.store().claim(&claim, SystemClock.unix_ms()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+}
+
+#[tokio::test]
 async fn users_log_in_and_others_are_refused() {
     let server = Etcd::start();
     for command in [
@@ -97,5 +150,24 @@ async fn a_server_that_is_not_there_is_said_in_time() {
     let opened =
         tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(&url, "default"));
     let refused = opened.await.unwrap().unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_server_is_known_by_its_certificate() {
+    let (server, stranger) = (Etcd::start_with_tls(), Stranger::new());
+    let verified = async |authority: &Path| {
+        let url = format!("{}?ca={}", server.url(), authority.display());
+        snowmint_stores::open(&url, "default").await
+    };
+    let store = verified(&server.authority()).await.unwrap();
+    assert!(store.identity().await.is_ok());
+
+    let refused = verified(&stranger.authority()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+    let refused = verified(Path::new("/nonexistent.pem")).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
+    let plain = server.url().replace("etcds:", "etcd:");
+    let refused = snowmint_stores::open(&plain, "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
 }

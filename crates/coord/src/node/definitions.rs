@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::{Core, SourceInfo};
+use super::{Core, SourceInfo, pool_of};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::forecast::check_life;
+use crate::pool::check_group;
 use crate::segment::GiveBack;
 use crate::sources::{Back, Defined, Form, Make, SourceInner, check_value, compare_check};
 use crate::spec::{Plan, SourceSpec, Unique};
@@ -50,6 +51,11 @@ impl Core {
         let plan = spec.check().map_err(invalid)?;
         check_life(name, &plan, self.around.clock.unix_ms())
             .map_err(|kind| Error::new(op, kind))?;
+        if let Plan::Snowflake(plan) = &plan {
+            let pool = pool_of(plan, self.settings.reuse);
+            check_group(&pool, self.around.store.group_max())
+                .map_err(|kind| Error::new(op, kind))?;
+        }
         let mut canonical = spec.canonical().map_err(invalid)?;
         if let Some(disguise) = &mut canonical.disguise
             && disguise.check.is_none()

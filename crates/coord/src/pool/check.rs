@@ -1,6 +1,6 @@
 //! Whether a claim makes sense, before anything is looked at.
 
-use super::{CLAIM_COUNT_MAX, Reuse};
+use super::{CLAIM_COUNT_MAX, Pool, Reuse};
 use crate::error::ErrorKind;
 use crate::lease::{ClaimRequest, Wish};
 
@@ -38,4 +38,25 @@ pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
         }
     }
     Ok(())
+}
+
+/// Checks that a store can claim from a pool, which takes at most `group_max` slots together.
+///
+/// # Errors
+/// `Unsupported`.
+pub fn check_group(pool: &Pool, group_max: u32) -> Result<(), ErrorKind> {
+    let Pool { name, group, .. } = pool;
+    if *group <= group_max {
+        return Ok(());
+    }
+    let what = match group_max.checked_ilog2() {
+        Some(bits) => format!("at most {group_max}: a layout with {bits} clock bits or fewer fits"),
+        None => "none".into(),
+    };
+    Err(ErrorKind::Unsupported {
+        what: format!(
+            "a worker of pool {name} takes its {group} clock values in one step, and this store takes \
+             {what}; or choose another store"
+        ),
+    })
 }

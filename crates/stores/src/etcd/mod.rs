@@ -9,7 +9,8 @@
 //!
 //! **Atomic step.** A verb reads what it needs at one revision, decides, and sends one transaction,
 //! which writes only if nothing that the decision rests on has a newer revision. A transaction may
-//! name 128 keys (`--max-txn-ops`), so claims, extends and give-ups of more slots come in parts.
+//! name 128 keys (`--max-txn-ops`), so claims, extends and give-ups of more slots come in parts. The
+//! clock values of one worker cannot: a layout with more than 6 clock bits is refused.
 //!
 //! **Durability.** A majority has written to disk what is answered. Reads are linearizable.
 //!
@@ -18,10 +19,11 @@
 //! It is made of the cluster's token and members: restore with a new `--initial-cluster-token`.
 //! Revisions, which a restored snapshot turns back, are the store's count of changes.
 //!
-//! **Rights.** Reading and writing of the keys from `/snowmint/`.
+//! **Rights.** Reading and writing of the keys from `/PREFIX/snowmint/`, without a prefix from
+//! `/snowmint/`.
 //!
-//! **URL.** `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT`, with TLS
-//! `etcds://HOST:PORT?ca=FILE&cert=FILE&key=FILE`; without `ca`, the system's authorities are
+//! **URL.** `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX`, with TLS
+//! `etcds://HOST:PORT/PREFIX?ca=FILE&cert=FILE&key=FILE`; without `ca`, the system's authorities are
 //! trusted.
 //!
 //! **A lost reply.** Whether a transaction whose answer was lost has happened is not known; the verbs
@@ -58,7 +60,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 
 /// The port that etcd listens on unless told otherwise.
 const PORT: u16 = 2379;
-const FORM: &str = "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT, with TLS etcds://HOST:PORT?ca=FILE&cert=FILE&key=FILE";
+const FORM: &str = "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX, with TLS etcds://HOST:PORT/PREFIX?ca=FILE&cert=FILE&key=FILE";
 
 /// One namespace in a cluster.
 struct Etcd {
@@ -88,11 +90,12 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = format!("etcd at {}", crate::shown(url));
-    let client = Place::parse(url, PORT, &label, FORM).and_then(Client::new);
+    let place = Place::parse(url, PORT, &label, FORM).map_err(|kind| Error::new(OPEN, kind))?;
+    let prefix = format!("{}/snowmint/{namespace}/", place.path);
     let keys = Etcd {
-        client: client.map_err(|kind| Error::new(OPEN, kind))?,
+        client: Client::new(place).map_err(|kind| Error::new(OPEN, kind))?,
         namespace: namespace.into(),
-        prefix: format!("/snowmint/{namespace}/"),
+        prefix,
         label,
         closed: AtomicBool::new(false),
     };

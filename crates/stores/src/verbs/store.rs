@@ -1,10 +1,11 @@
 //! The store trait, verb by verb.
 
 use async_trait::async_trait;
+use snowmint_coord::pool::check_group;
 use snowmint_coord::{
-    Capabilities, Catalog, ClaimRequest, Definition, ErrorKind, Extend, Extended, FastForward,
-    GiveBack, Incarnation, Lease, Mark, Member, MemberInfo, NewDefinition, Presence, Release,
-    Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, random,
+    Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
+    FastForward, GiveBack, Incarnation, Lease, Mark, Member, MemberInfo, NewDefinition, Presence,
+    Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -60,6 +61,10 @@ impl<B: Backend> Store for Kept<B> {
         self.backend.cautions()
     }
 
+    fn group_max(&self) -> u32 {
+        u32::try_from(<B::Rows as Rows>::WRITES_MAX).unwrap_or(u32::MAX)
+    }
+
     async fn now(&self) -> Result<Option<UnixMillis>> {
         self.answer(Now).await
     }
@@ -86,6 +91,7 @@ impl<B: Backend> Store for Kept<B> {
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        check_group(&request.pool, self.group_max()).map_err(|kind| Error::new(Claim::OP, kind))?;
         // Those of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
         let mut claimed = self.answer(Claim::new(request, 0, now)).await?;
