@@ -54,7 +54,9 @@ pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
     };
     for (name, source) in &config.defined {
         node.define(name, &source.spec).await.map_err(|error| match error.kind() {
-            kind @ (ErrorKind::Conflict { .. } | ErrorKind::Invalid { .. }) => {
+            kind @ (ErrorKind::Conflict { .. }
+            | ErrorKind::Invalid { .. }
+            | ErrorKind::Unsupported { .. }) => {
                 Failure::usage(format!("{}: sources.{name}: {kind}", source.origin))
             }
             _ => error.into(),
@@ -67,6 +69,7 @@ pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
 pub(crate) fn pacing(config: &Config) -> NodeSettings {
     NodeSettings {
         after_crash: config.worker.after_crash(),
+        reuse: config.worker.reuse(),
         window_ms: config.worker.window.ms(),
         clock_skew_max_ms: config.clock.skew_max.ms(),
         clock_jump_max_ms: config.clock.jump_max.ms(),
@@ -83,6 +86,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
         clock_witness: Ntp::at(&config.clock.ntp).map(|ntp| Arc::new(ntp) as _),
         ..pacing(config)
     };
+    settings.worker = config.worker.number_on(&settings.host)?;
     settings.owner = match config.server.owner.as_str() {
         "" => settings.host.clone(),
         owner => owner.to_owned(),
@@ -159,6 +163,9 @@ mod tests {
             assert_eq!(told(&keys).after_crash, meant, "{text}");
         }
         assert_eq!(told(&[("server.owner", "me")]).owner, "me");
+        assert_eq!(told(&[("worker.number", "7")]).worker, Some(7));
+        assert_eq!((told_nothing.worker, told_nothing.reuse), (default.worker, default.reuse));
+        assert_eq!(told(&[("worker.reuse", "never")]).reuse, snowmint_coord::Reuse::Never);
     }
 
     fn refusal(place: &str) -> String {

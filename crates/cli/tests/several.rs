@@ -97,7 +97,9 @@ fn worker_list_says_who_holds_what_since_when() {
         |more: &[&str]| run(&[&["worker", "list", "--server", &one.http], more].concat()).ok();
     let workers: Vec<_> = loop {
         let workers: Vec<_> = list(&["--json"]).lines().map(json).collect();
-        if workers.len() == 2 {
+        // A number that was claimed just now has no window yet.
+        let is_open = |worker: &serde_json::Value| worker["mark"] != "1970-01-01T00:00:00.000Z";
+        if workers.len() == 2 && workers.iter().all(is_open) {
             break workers;
         }
     };
@@ -176,4 +178,72 @@ fn worker_numbers_are_seen_to_run_out() {
     assert_eq!(ran.code, 1, "{}", ran.out);
     let expected = "Of 2 worker numbers of pool workers-1 2 are held by live members";
     assert!(ran.out.contains(expected), "{}", ran.out);
+}
+
+/// The worker of one ID that a server mints.
+fn worker_of(server: &Server) -> u64 {
+    let minted = server.mint(&[]).ok();
+    let layout = "time=41,worker=10,sequence=12";
+    let decoded = run(&["decode", "--json", "--layout", layout, minted.trim()]).ok();
+    json(&decoded)["worker"].as_u64().unwrap()
+}
+
+#[test]
+fn a_worker_number_named_by_hand_is_held_by_one_process() {
+    let place = Place::new();
+    let config = "[worker]\nnumber = 7\n";
+    let first = place.start(0, config);
+    assert_eq!(worker_of(&first), 7);
+
+    let (file, store) = (place.config(1, config), place.store());
+    let more = ["--store", &store, "--config", &file];
+    let refused: Ran = serve(&place.data_dir(1), &more).output().unwrap().into();
+    assert_eq!((refused.code, refused.out.as_str()), (3, ""), "{}", refused.err);
+    for part in ["number 7 of pool workers-10", "by \"shop-0\"", "held by process", "worker.number"]
+    {
+        assert!(refused.err.contains(part), "{part}: {}", refused.err);
+    }
+
+    // Given back, it is free at once.
+    first.signal("-TERM");
+    assert_eq!(first.wait().0, 0);
+    let other = place.start(1, config);
+    assert_eq!(worker_of(&other), 7);
+    // Its own journal proves a process dead, whoever follows it there.
+    other.kill();
+    assert_eq!(worker_of(&place.start(1, config)), 7);
+
+    let outside = place.config(2, "[worker]\nnumber = 1024\n");
+    let more = ["--store", &store, "--config", &outside];
+    let refused: Ran = serve(&place.data_dir(2), &more).output().unwrap().into();
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
+    assert!(refused.err.contains("outside 0 to 1023"), "{}", refused.err);
+}
+
+#[test]
+fn a_worker_number_is_never_used_again_where_that_is_chosen() {
+    let place = Place::new();
+    let config = "[worker]\nreuse = \"never\"\n";
+    for start in 0..3 {
+        let server = place.start(0, config);
+        assert_eq!(worker_of(&server), start);
+        server.signal("-TERM");
+        assert_eq!(server.wait().0, 0);
+    }
+    // One that would use them again could mint from the number of another.
+    let other = place.start(1, "");
+    let refused = other.mint(&[]);
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(refused.err.contains("worker.reuse"), "{}", refused.err);
+}
+
+#[test]
+fn one_number_is_not_enough_for_two_that_mint_apart() {
+    let place = Place::new();
+    let config = "[worker]\nnumber = 3\n[sources.fast]\non_rollback = \"borrow\"\n";
+    let (file, store) = (place.config(0, config), place.store());
+    let more = ["--store", &store, "--config", &file];
+    let refused: Ran = serve(&place.data_dir(0), &more).output().unwrap().into();
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
+    assert!(refused.err.contains("worker number of their own"), "{}", refused.err);
 }

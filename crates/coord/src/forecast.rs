@@ -140,18 +140,21 @@ impl fmt::Display for Forecast {
 }
 
 /// How long the sources of a catalog will last: the layout of each enabled one, and each pool that they
-/// use. `slots` are all that were ever claimed; `now` is the wall time.
+/// use by the rule `reuse`. `slots` are all that were ever claimed; `now` is the wall time.
 #[must_use]
-pub fn forecast(definitions: &[Definition], slots: &[SlotInfo], now: UnixMillis) -> Vec<Forecast> {
+pub fn forecast(
+    definitions: &[Definition],
+    slots: &[SlotInfo],
+    reuse: Reuse,
+    now: UnixMillis,
+) -> Vec<Forecast> {
     let mut forecasts = Vec::new();
     let mut pools: BTreeMap<String, Pool> = BTreeMap::new();
     for definition in definitions {
         let Some(plan) = enabled_plan(definition) else { continue };
         forecasts.push(Forecast::of_layout(&definition.name, &plan, now));
-        for reuse in [Reuse::Recycle, Reuse::Never] {
-            let pool = pool_of(&plan, reuse);
-            pools.insert(pool.name.clone(), pool);
-        }
+        let pool = pool_of(&plan, reuse);
+        pools.insert(pool.name.clone(), pool);
     }
     for pool in pools.values() {
         let of_pool: Vec<_> = slots.iter().filter(|slot| slot.pool == pool.name).collect();
@@ -238,14 +241,14 @@ mod tests {
             (0, true, true),
         ] {
             let now = end.saturating_sub(left_ms);
-            let [one] = &forecast(&all, &[], now)[..] else { panic!("one layout") };
+            let [one] = &forecast(&all, &[], Reuse::Recycle, now)[..] else { panic!("one layout") };
             assert_eq!((one.is_warning(), one.is_wrong()), (warning, wrong), "{one}");
             assert_eq!(check_life("orders", &Plan::Snowflake(plan.clone()), now).is_err(), wrong);
         }
         let insisted = Plan::Snowflake(SnowflakePlan { short_life: true, ..plan });
         assert_eq!(check_life("orders", &insisted, end), Ok(()));
         let disabled = Definition { state: SourceState::Disabled, ..definition("{}") };
-        assert_eq!(forecast(&[disabled], &[], end), []);
+        assert_eq!(forecast(&[disabled], &[], Reuse::Recycle, end), []);
     }
 
     #[test]
@@ -254,7 +257,7 @@ mod tests {
         let all = [definition(r#"{"layout":"time=41,worker=2,sequence=12"}"#)];
         let held =
             |count| -> Vec<_> { (0..count).map(|n| slot("workers-2", n, 0, true)).collect() };
-        let of = |slots: &[SlotInfo]| match forecast(&all, slots, NOW).pop() {
+        let of = |slots: &[SlotInfo]| match forecast(&all, slots, Reuse::Recycle, NOW).pop() {
             Some(pool @ Forecast::Pool(_)) => (pool.is_warning(), pool.is_wrong()),
             other => panic!("{other:?}"),
         };
@@ -269,8 +272,8 @@ mod tests {
 
         let all = [definition(r#"{"layout":"time=41,worker=10,sequence=12"}"#)];
         for (last, warning) in [(818, false), (819, true)] {
-            let slots = [slot("workers-10-never", last, 0, false)];
-            let pool = forecast(&all, &slots, NOW).pop().unwrap();
+            let slots = [slot("workers-10", last, 0, false)];
+            let pool = forecast(&all, &slots, Reuse::Never, NOW).pop().unwrap();
             assert_eq!((pool.is_warning(), pool.is_wrong()), (warning, false), "{pool}");
         }
     }

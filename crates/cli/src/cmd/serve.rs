@@ -5,14 +5,14 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
-use snowmint_coord::{BootTimer, ErrorKind, Node, Timer as _};
+use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull, Timer as _};
 use snowmint_server::{Handle, Settings};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{Chosen, Config, Given, Then};
+use crate::config::{Again, Chosen, Config, Given, Number, Then, WorkerSection};
 use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
@@ -113,7 +113,7 @@ async fn serve(config: &Config, journal: Journal) -> Outcome {
     let http = listen(&config.server.http, "server.http").await?;
     let resp = listen(&config.server.resp, "server.resp").await?;
     let node = node::open(config, journal).await?;
-    let served = match refuse_after_crash(config, &node).await {
+    let served = match check_workers(config, &node).await {
         Ok(()) => serve_on(config, &node, http, resp, &mut signals).await,
         refused => refused,
     };
@@ -129,25 +129,47 @@ async fn serve(config: &Config, journal: Journal) -> Outcome {
     served.and(closed).and(store)
 }
 
-/// With `worker.after_crash = "refuse"`: nobody is served when a worker number that this owner had is
-/// reserved beyond what the clock says.
-async fn refuse_after_crash(config: &Config, node: &Node) -> Outcome {
-    if config.worker.after_crash != Then::Refuse {
+/// Where the configuration is particular about worker numbers, nobody is served before the numbers are
+/// had; others wait for theirs while they serve what needs none.
+async fn check_workers(config: &Config, node: &Node) -> Outcome {
+    let WorkerSection { number, reuse, after_crash, .. } = &config.worker;
+    if (*number, *reuse, *after_crash == Then::Refuse) == (Number::Any, Again::Recycle, false) {
         return Ok(());
     }
     for source in node.sources().await?.iter().filter(|source| source.spec.is_enabled()) {
-        if let Err(error) = node.source(&source.name).await
-            && matches!(error.kind(), ErrorKind::ClockBehind { .. })
-        {
-            let message = format!(
-                "source {}: {error}; set the clock right, wait, or choose another \
-                 worker.after_crash",
-                source.name
-            );
-            return Err(Failure::refused(message));
+        let Err(error) = node.source(&source.name).await else { continue };
+        let said = |more: &str| format!("source {}: {error}{more}", source.name);
+        match error.kind() {
+            // Numbers are reserved beyond what the clock says.
+            ErrorKind::ClockBehind { .. } if *after_crash == Then::Refuse => {
+                let ways = "; set the clock right, wait, or choose another worker.after_crash";
+                return Err(Failure::refused(said(ways)));
+            }
+            ErrorKind::PoolFull(full) if *number != Number::Any => {
+                let holder = holder(node, full).await;
+                let ways = format!("{holder}; stop that process, or choose another worker.number");
+                return Err(Failure::refused(said(&ways)));
+            }
+            ErrorKind::Conflict { .. }
+            | ErrorKind::Invalid { .. }
+            | ErrorKind::Unsupported { .. } => {
+                return Err(Failure::usage(said("")));
+            }
+            _ => {}
         }
     }
     Ok(())
+}
+
+/// Which process the number's holder is, as far as the store knows.
+async fn holder(node: &Node, full: &PoolFull) -> String {
+    let Some(holder) = full.holders.first() else { return String::new() };
+    let workers = node.workers().await.unwrap_or_default();
+    let held = workers.iter().find(|slot| slot.pool == full.pool && slot.slot == holder.slot);
+    match held.and_then(|slot| Some((slot.host.as_ref()?, slot.process?))) {
+        Some((host, process)) => format!("; it is held by process {process} on host {host}"),
+        None => String::new(),
+    }
 }
 
 async fn serve_on(

@@ -38,8 +38,16 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     (
         "worker",
-        "How worker numbers are held.",
+        "Which worker numbers are taken, and how they are held.",
         &[
+            (
+                "number",
+                "The worker number to take in the store, and no other: 7, or \"ordinal\" (the number that the host's name ends in, as in a StatefulSet's pod snowmint-0), or \"any\" (one that is free). A number that another process holds is refused (exit code 3).",
+            ),
+            (
+                "reuse",
+                "\"recycle\": a number that was given up is taken again. \"never\": each start takes a number that nobody had before, until there are none (10 worker bits: 1024 starts). The same for all servers of a namespace, for ever.",
+            ),
             (
                 "window",
                 "How far ahead of the clock a worker number is reserved in the store: for so long minting goes on while the store is away. From 1s to 1d; at least three ticks of the layout.",

@@ -15,6 +15,9 @@ use crate::exit::{Failure, Outcome};
 /// What every variable of the environment starts with.
 const PREFIX: &str = "SNOWMINT_";
 
+/// Keys that take a number as well as a word; their default is a word.
+const NUMBER_OR_WORD: &[&str] = &["worker.number"];
+
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -80,6 +83,11 @@ impl Given {
         };
         let found = match (&self.value, schema) {
             (Raw::Typed(value), _) if value.same_type(schema) => Some(value.clone()),
+            (Raw::Typed(Value::Integer(number)), Value::String(_))
+                if NUMBER_OR_WORD.contains(&self.key().as_str()) =>
+            {
+                Some(Value::String(number.to_string()))
+            }
             (Raw::Text(text), Value::String(_)) => Some(Value::String(text.clone())),
             (Raw::Text(text), Value::Integer(_)) => text.parse().ok().map(Value::Integer),
             (Raw::Text(text), Value::Boolean(_)) => text.parse().ok().map(Value::Boolean),

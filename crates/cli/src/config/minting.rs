@@ -1,9 +1,11 @@
-//! `[worker]` and `[clock]`: how a node keeps its worker numbers, and which clocks it believes.
+//! `[worker]` and `[clock]`: which worker numbers a node takes and how it keeps them, and which clocks it
+//! believes.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::spec::Span;
-use snowmint_coord::{AfterCrash, NodeSettings};
+use snowmint_coord::{AfterCrash, NodeSettings, Reuse};
 
+use crate::exit::{Failure, Outcome};
 use crate::ntp::Ntp;
 
 const SECOND_MS: u64 = 1_000;
@@ -14,6 +16,8 @@ const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct WorkerSection {
+    pub(crate) number: Number,
+    pub(crate) reuse: Again,
     /// How far ahead the store's mark is kept. A shorter one than a second would ask the store all the
     /// time; one of more than a day would keep a number from others for as long after a crash.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
@@ -22,6 +26,51 @@ pub(crate) struct WorkerSection {
     /// How far IDs may lead the clock when `after_crash` is `lead`.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
     pub(crate) lead_max: Span,
+}
+
+/// Which worker number is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(crate) enum Number {
+    /// One that is free.
+    Any,
+    /// The one that the host's name ends in.
+    Ordinal,
+    /// This one and no other.
+    Exactly(u64),
+}
+
+impl From<Number> for String {
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Any => "any".into(),
+            Number::Ordinal => "ordinal".into(),
+            Number::Exactly(number) => number.to_string(),
+        }
+    }
+}
+
+impl TryFrom<String> for Number {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "any" => Ok(Self::Any),
+            "ordinal" => Ok(Self::Ordinal),
+            number => number.parse().map(Self::Exactly).map_err(|_| {
+                "it takes a number from 0 on, any (one that is free) or ordinal (the one that the \
+                 host's name ends in)"
+            }),
+        }
+    }
+}
+
+/// Whether a worker number is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Again {
+    Recycle,
+    Never,
 }
 
 /// What happens when a crash left the mark of this owner's number ahead of the clock.
@@ -60,6 +109,8 @@ fn time_server<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
 impl Default for WorkerSection {
     fn default() -> Self {
         Self {
+            number: Number::Any,
+            reuse: Again::Recycle,
             window: Span::from_ms(NodeSettings::default().window_ms),
             after_crash: Then::OtherSlot,
             // A crash without a journal leaves a mark at most a window ahead, and half of one more
@@ -79,6 +130,39 @@ impl Default for ClockSection {
 }
 
 impl WorkerSection {
+    /// The one number that a node on `host` takes, if it is not to take any.
+    pub(crate) fn number_on(&self, host: &str) -> Outcome<Option<u64>> {
+        match self.number {
+            Number::Any => Ok(None),
+            Number::Exactly(number) => Ok(Some(number)),
+            Number::Ordinal => ordinal(host).map(Some).ok_or_else(|| {
+                Failure::usage(format!(
+                    "worker.number = \"ordinal\": this host is called {host:?}, which does not end in a \
+                     dash and a number, as the pods of a StatefulSet do"
+                ))
+            }),
+        }
+    }
+
+    /// Whether numbers are used again.
+    pub(crate) const fn reuse(&self) -> Reuse {
+        match self.reuse {
+            Again::Recycle => Reuse::Recycle,
+            Again::Never => Reuse::Never,
+        }
+    }
+
+    /// What a single value cannot show.
+    pub(super) fn check(&self) -> Outcome {
+        if self.reuse == Again::Never && self.number != Number::Any {
+            return Err(Failure::usage(
+                "worker.reuse = \"never\" gives each start another number, so worker.number cannot name \
+                 one: leave one of them out",
+            ));
+        }
+        Ok(())
+    }
+
     /// What a node is told to do after a crash.
     pub(crate) fn after_crash(&self) -> AfterCrash {
         match self.after_crash {
@@ -88,6 +172,15 @@ impl WorkerSection {
             Then::Refuse => AfterCrash::Refuse,
         }
     }
+}
+
+/// The number that the name of a StatefulSet's pod ends in: 3 of `snowmint-3` and of
+/// `snowmint-3.ids.svc.cluster.local`.
+fn ordinal(host: &str) -> Option<u64> {
+    let name = host.split('.').next()?;
+    let (_, digits) = name.rsplit_once('-')?;
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    (plain && (digits == "0" || !digits.starts_with('0'))).then(|| digits.parse().ok())?
 }
 
 /// A length of time within limits, both of which are allowed.
@@ -100,4 +193,28 @@ fn from_to<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>(
     }
     let (min, max) = (Span::from_ms(MIN_MS), Span::from_ms(MAX_MS));
     Err(serde::de::Error::custom(format_args!("it takes {min} at least and {max} at most")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinal_is_what_the_name_of_a_pod_ends_in() {
+        for (host, number) in [
+            ("snowmint-0", Some(0)),
+            ("ids-eu-17", Some(17)),
+            ("ids-3.ids.default.svc.cluster.local", Some(3)),
+            ("snowmint", None),
+            ("snowmint-7d9f", None),
+            ("snowmint-", None),
+            ("snowmint-07", None),
+            ("7", None),
+            ("", None),
+        ] {
+            assert_eq!(ordinal(host), number, "{host}");
+            let section = WorkerSection { number: Number::Ordinal, ..WorkerSection::default() };
+            assert_eq!(section.number_on(host).is_ok(), number.is_some(), "{host}");
+        }
+    }
 }

@@ -20,7 +20,7 @@ use snowmint_server::{HttpSettings, Limits, RespSettings};
 
 pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
-pub(crate) use minting::{ClockSection, Then, WorkerSection};
+pub(crate) use minting::{Again, ClockSection, Number, Then, WorkerSection};
 pub(crate) use template::template;
 
 use crate::exit::{Failure, Outcome};
@@ -174,6 +174,7 @@ impl Config {
         if let Err(kind) = snowmint_coord::catalog::check_name("namespace", &self.store.namespace) {
             return Err(Failure::usage(format!("store.namespace: {kind}")));
         }
+        self.worker.check()?;
         for (name, source) in &self.defined {
             let origin = &source.origin;
             source

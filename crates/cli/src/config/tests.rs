@@ -58,6 +58,28 @@ fn the_printed_example_can_be_taken_as_it_is() {
 }
 
 #[test]
+fn a_worker_number_is_a_number_or_a_word() {
+    let file = |number: &str| load(&format!("[worker]\nnumber = {number}\n"), &[], Vec::new());
+    for (text, number) in [
+        ("7", Number::Exactly(7)),
+        ("0", Number::Exactly(0)),
+        ("\"7\"", Number::Exactly(7)),
+        ("\"ordinal\"", Number::Ordinal),
+        ("\"any\"", Number::Any),
+    ] {
+        assert_eq!(file(text).unwrap().worker.number, number, "{text}");
+        let variable = [("SNOWMINT_WORKER__NUMBER", text.trim_matches('"'))];
+        assert_eq!(load("", &variable, Vec::new()).unwrap().worker.number, number, "{text}");
+    }
+    for text in ["-1", "\"first\"", "\"\"", "7.5", "true", "18446744073709551616"] {
+        assert!(file(text).is_err(), "{text}");
+    }
+    assert!(file("-1").unwrap_err().contains("ordinal"));
+    let both = "[worker]\nnumber = 7\nreuse = \"never\"\n";
+    assert!(load(both, &[], Vec::new()).unwrap_err().contains("leave one of them out"));
+}
+
+#[test]
 fn the_number_of_tries_has_limits() {
     let file = |tries: &str| load(&format!("[store]\ntries = {tries}\n"), &[], Vec::new());
     for tries in [1, 64, 10_000] {

@@ -39,16 +39,14 @@ pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey
     (LeaseKey { pool: pool.name.clone(), own }, pool)
 }
 
-/// The pool that a source takes its numbers from.
+/// The pool that a source takes its numbers from. It is called the same with and without reuse, so that
+/// the store refuses those who disagree: they would mint from one number at the same time.
 pub(crate) fn pool_of(plan: &SnowflakePlan, reuse: Reuse) -> Pool {
     let layout = &plan.layout;
     let (width, clock) = (layout.bits(Field::Worker), layout.bits(Field::Clock));
     let mut pool = format!("workers-{width}");
     if clock > 0 {
         pool.push_str(&format!("-clock-{clock}"));
-    }
-    if reuse == Reuse::Never {
-        pool.push_str("-never");
     }
     let values = layout.clock_max().saturating_add(1);
     let slots = layout.worker_max().saturating_add(1).saturating_mul(values);

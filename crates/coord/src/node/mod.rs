@@ -319,7 +319,8 @@ impl Node {
         let around = &self.core().around;
         let catalog = around.call("list sources", around.store.list()).await?;
         let slots = self.workers().await?;
-        Ok(forecast(&catalog.definitions, &slots, around.clock.unix_ms()))
+        let reuse = self.core().settings.reuse;
+        Ok(forecast(&catalog.definitions, &slots, reuse, around.clock.unix_ms()))
     }
 
     /// Whether the node can mint for all sources that were opened, and if not, why.

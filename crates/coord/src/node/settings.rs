@@ -97,7 +97,7 @@ pub struct NodeSettings {
     pub data_dir: Option<PathBuf>,
     /// Whether the sources `default` (snowflake) and `numbers` (segment) are defined on opening.
     pub builtin: bool,
-    /// Whether worker numbers are used again, or never.
+    /// Whether worker numbers are used again, or never. All members of a namespace say the same.
     pub reuse: Reuse,
     /// The worker number to take and no other.
     pub worker: Option<u64>,

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::super::lease::{Group, GroupKey, Held, LeaseKey, group_key, place};
 use super::{Driver, closed};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Pace;
 use crate::sources::SourceInner;
 use crate::spec::{Plan, SnowflakePlan};
@@ -41,6 +41,11 @@ impl Driver {
         let settings = self.core.settings.clone();
         let (key, pool) = place(&source.name, plan, settings.reuse);
         let group_key = group_key(&source.name, plan);
+        if let Some(worker) = settings.worker
+            && self.leases.keys().any(|other| other.pool == key.pool && *other != key)
+        {
+            return Err(needs_two(&source.name, &key.pool, worker));
+        }
         let make = settings.made(plan);
         self.leave_other_leases(source, &key, &group_key);
         let unit_ms = u64::from(plan.layout.unit_ms());
@@ -126,4 +131,14 @@ impl Driver {
         }
         self.give_up_unused();
     }
+}
+
+/// One number cannot be claimed twice.
+fn needs_two(source: &str, pool: &str, worker: u64) -> Error {
+    let what = format!(
+        "source {source} cannot mint beside the others of pool {pool}: sources that borrow or use clock \
+         values have a worker number of their own, and {worker} is the only one allowed \
+         (worker.number)"
+    );
+    Error::new("open source", ErrorKind::Unsupported { what })
 }
