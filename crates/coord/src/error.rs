@@ -199,6 +199,14 @@ pub enum ErrorKind {
         /// The source.
         name: String,
     },
+    /// Another process answers for this section of counters, or for this source.
+    #[error("section {section} is answered by {}; ask there", where_else(address))]
+    Elsewhere {
+        /// The section.
+        section: u16,
+        /// Where that process is reached; empty when it serves nobody.
+        address: String,
+    },
     /// More at once than allowed.
     #[error("{wanted} {what} at once, where {limit} are allowed")]
     TooMany {
@@ -239,6 +247,11 @@ pub enum ErrorKind {
         /// What was seen.
         what: String,
     },
+}
+
+/// Where else to ask, for people.
+fn where_else(address: &str) -> &str {
+    if address.is_empty() { "a process that serves nobody" } else { address }
 }
 
 /// Why no slot could be claimed, in numbers.
@@ -325,6 +338,7 @@ impl ErrorKind {
             Self::EpochSpent { .. } => "epoch_spent",
             Self::Closed { .. } => "closed",
             Self::Disabled { .. } => "disabled",
+            Self::Elsewhere { .. } => "elsewhere",
             Self::TooMany { .. } => "too_many",
             Self::Corrupt { .. } => "corrupt",
             Self::StorageFull { .. } => "storage_full",

@@ -23,6 +23,7 @@ pub mod machine;
 pub mod member;
 pub mod memory;
 pub mod node;
+pub mod ordered;
 pub mod pool;
 pub mod random;
 mod refusal;
@@ -42,11 +43,12 @@ pub use lease::{
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{AfterCrash, ClockWitness, Node, NodeSettings, Parts, Readiness, SourceInfo};
+pub use ordered::{LetGo, Silent, Take, Taken};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
 pub use sources::{
     Decoded, NumberLane, Numbers, OnEmpty, OnFull, Patience, PrefillHooks, PrefillStats, Row,
-    Source, SourceStats, Values,
+    Shares, Source, SourceStats, Values,
 };
 pub use spec::SourceSpec;
 pub use store::{FastForward, Store, StoreIdentity};

@@ -70,6 +70,8 @@ pub struct Member {
     pub host: String,
     /// The process number, for people.
     pub process: u32,
+    /// Where others reach it, in the words of whoever serves there; empty for one that serves nobody.
+    pub address: String,
 }
 
 /// What a member says each time it renews.
@@ -114,7 +116,9 @@ impl Presence {
 /// # Errors
 /// `Invalid` for an over-long label or a time to live of zero.
 pub fn check(member: &Member, presence: Presence) -> Result<(), ErrorKind> {
-    for (what, label) in [("owner", &member.owner), ("host", &member.host)] {
+    for (what, label) in
+        [("owner", &member.owner), ("host", &member.host), ("address", &member.address)]
+    {
         if label.len() > LABEL_BYTES_MAX {
             return Err(ErrorKind::Invalid {
                 what: format!(

@@ -33,6 +33,9 @@ pub enum Reuse {
     Recycle,
     /// Never: every claim gets a number that nobody had before (Baidu's assigner).
     Never,
+    /// By one member after another, in the order of time: taken, not claimed
+    /// ([`ordered`](crate::ordered)).
+    Ordered,
 }
 
 /// What holds for the slots of a namespace as a whole.
@@ -86,7 +89,7 @@ impl Pool {
         self.slots / u64::from(self.group.max(1))
     }
 
-    fn check(&self) -> Result<(), ErrorKind> {
+    pub(crate) fn check(&self) -> Result<(), ErrorKind> {
         check_name("pool", &self.name)?;
         let group = u64::from(self.group);
         if group == 0
@@ -182,7 +185,8 @@ pub fn choose(
     let mut view = View::new(request, rows, members, ground, now);
     let choose = |view: &View<'_>| match request.pool.reuse {
         Reuse::Never => view.fresh(next),
-        Reuse::Recycle => view.recycled(pass),
+        // Refused before.
+        Reuse::Recycle | Reuse::Ordered => view.recycled(pass),
     };
     let groups = match choose(&view) {
         // Only when there is nothing else: IDs that lead the clock are second best.
@@ -201,7 +205,7 @@ pub fn choose(
         .collect();
     let next = match request.pool.reuse {
         Reuse::Never => groups.last().map_or(next, |last| (last + 1) * group),
-        Reuse::Recycle => 0,
+        Reuse::Recycle | Reuse::Ordered => 0,
     };
     Ok(Choice::Take { rows: taken, next, forget: view.forget() })
 }
@@ -348,7 +352,7 @@ impl<'a> View<'a> {
 
     /// In a pool without reuse, the given-up rows beyond those that are kept.
     fn forget(&self) -> Vec<u64> {
-        if self.request.pool.reuse == Reuse::Recycle {
+        if self.request.pool.reuse != Reuse::Never {
             return Vec::new();
         }
         let free: Vec<u64> = self

@@ -10,6 +10,7 @@ use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
+use crate::ordered::{LetGo, Take, Taken};
 use crate::segment::{GiveBack, Reserve, Segment};
 
 /// Which store this is, and how far it has come.
@@ -155,6 +156,25 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// retry: repeat freely; a release that was done is recognised while nobody has claimed since,
     /// and is `Fenced` afterwards.
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()>;
+
+    /// Takes ordered slots by name, as [`ordered::decide_take`](crate::ordered::decide_take) says:
+    /// those that nobody has, and those of members that are silent still, whose records it removes.
+    /// Nobody's presence counts, and no clock.
+    ///
+    /// Atomicity: renewal counts, choice and write, for as many slots at once as the store can write in
+    /// one step. Whose clock: the store's, else `now`, for the listing only. On retry: repeat with the
+    /// same request number; or with another, which takes them anew.
+    ///
+    /// Refuses with `NotFound` when the member has not joined; `Conflict` when the pool has another
+    /// shape; `Invalid`. A slot that somebody has is no error: see [`Taken::held`].
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken>;
+
+    /// Gives ordered slots up, their marks left where they are and their terms raised. Stop answering
+    /// from them first.
+    ///
+    /// Atomicity: each slot. Whose clock: the store's, else `now`, is when they were given up. On retry:
+    /// repeat freely; slots that the member does not hold (any more) are passed over.
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()>;
 
     /// All slots that were ever claimed and are remembered, by pool and slot.
     ///

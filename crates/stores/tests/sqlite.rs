@@ -177,7 +177,13 @@ async fn extend_as_child(url: &str) {
     let store = open(url, "default").await;
     let version = store.define(&numbers()).await.unwrap().version;
     let incarnation = random::incarnation().unwrap();
-    let member = Member { incarnation, owner: "child".into(), host: String::new(), process: 0 };
+    let member = Member {
+        incarnation,
+        owner: "child".into(),
+        host: String::new(),
+        process: 0,
+        address: String::new(),
+    };
     let presence = Presence { sample: now, renewals: 0, ttl_ms: 1000 };
     store.join(&member, presence, now).await.unwrap();
     let claim = ClaimRequest {

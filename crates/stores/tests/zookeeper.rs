@@ -89,6 +89,7 @@ async fn joined(store: &Arc<dyn Store>) -> Member {
         owner: String::new(),
         host: "host".into(),
         process: 1,
+        address: String::new(),
     };
     store.join(&member, presence(0), NOW).await.unwrap();
     member

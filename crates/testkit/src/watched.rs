@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
-    Incarnation, Lease, Mark, Member, MemberInfo, NewDefinition, Presence, Release, Reserve,
-    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity,
+    Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence, Release, Reserve,
+    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -89,6 +89,14 @@ impl<W: Witness> Store for Watched<W> {
         let right = Right::Slot(release.pool.clone(), release.slot);
         self.witness.gives_up(&right, release.mark.get());
         self.store.release(release, now).await
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        self.store.take(take, now).await
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        self.store.let_go(let_go, now).await
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

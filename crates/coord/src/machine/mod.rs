@@ -7,6 +7,7 @@
 mod guard;
 mod lease;
 mod presence;
+mod sections;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -16,6 +17,7 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 pub use guard::ClockGuard;
 pub use lease::{Granted, LeaseAction, LeaseEvent, LeaseMachine};
 pub use presence::{PresenceAction, PresenceMachine};
+pub(crate) use sections::{Actor, SectionChange, SectionsAction, SectionsMachine};
 pub use window::{JournalPace, Pace, Position, WindowAction, WindowMachine};
 
 /// What one decision is given from outside: both kinds of time, and chance.

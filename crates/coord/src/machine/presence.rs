@@ -84,6 +84,13 @@ impl PresenceMachine {
         self.gone
     }
 
+    /// Until when nobody may take an ordered slot from the member: counted from before the last renewal
+    /// that arrived was sent.
+    #[must_use]
+    pub const fn lease_until(&self) -> ElapsedMillis {
+        if self.gone { ElapsedMillis::new(0) } else { self.live_since.saturating_add(self.ttl_ms) }
+    }
+
     /// Whether others must still see the member as live.
     #[must_use]
     pub fn is_live(&self, now: Now) -> bool {

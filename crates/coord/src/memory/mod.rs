@@ -30,6 +30,7 @@ use crate::lease::{
     ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, check_mark,
 };
 use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
+use crate::ordered::{LetGo, Take, Taken};
 use crate::random;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::store::{FastForward, Store, StoreIdentity};
@@ -270,6 +271,16 @@ impl Store for MemoryStore {
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
         let now = self.time(now);
         self.atomic("release", |space, _| Ok(((), space.release(release, now)?)))
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        let now = self.time(now);
+        self.atomic("take", |space, _| space.take(take, now))
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        let now = self.time(now);
+        self.atomic("let_go", |space, _| Ok(((), space.let_go(let_go, now))))
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

@@ -12,6 +12,7 @@ use crate::lease::{
     decide_release, forwarded, given_up, never_claimed, slot_info,
 };
 use crate::member::{self, Incarnation, Member, MemberInfo, MemberRow, Presence};
+use crate::ordered::{LetGo, Take, TakeStep, Taken, check_take, decide_let_go, decide_take, gone};
 use crate::pool::{Choice, Ground, Pool, choose, leases};
 use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back, decide_reserve};
 use crate::store::FastForward;
@@ -31,6 +32,12 @@ struct PoolRows {
     /// In a pool without reuse, the first number that nobody had.
     next: u64,
     rows: BTreeMap<u64, SlotRow>,
+}
+
+impl PoolRows {
+    fn new(pool: &Pool) -> Self {
+        Self { pool: pool.clone(), next: 0, rows: BTreeMap::new() }
+    }
 }
 
 impl Space {
@@ -89,11 +96,8 @@ impl Space {
         match choose(request, &rows, &self.members(now), self.ground, next, now, 0)? {
             Choice::Repeat(rows) => unchanged(leases(name, &rows)),
             Choice::Take { rows, next, forget } => {
-                let pool = self.pools.entry(name.clone()).or_insert_with(|| PoolRows {
-                    pool: request.pool.clone(),
-                    next: 0,
-                    rows: BTreeMap::new(),
-                });
+                let pool =
+                    self.pools.entry(name.clone()).or_insert_with(|| PoolRows::new(&request.pool));
                 pool.next = next;
                 pool.rows.retain(|slot, _| !forget.contains(slot));
                 let leases = leases(name, &rows);
@@ -139,6 +143,51 @@ impl Space {
         let row = self.slot(&release.pool, release.slot)?;
         let after = decide_release(row, release, now)?;
         Ok(after.map(|after| *row = after).is_some())
+    }
+
+    pub(super) fn take(&mut self, take: &Take, now: UnixMillis) -> Step<Taken> {
+        let name = &take.pool.name;
+        let members = self.members(now);
+        check_take(take, &members)?;
+        if let Some(stored) = self.pools.get(name) {
+            take.pool.check_same(&stored.pool)?;
+        }
+        let gone = gone(take, &members);
+        let mut taken = Taken::default();
+        let mut granted = Vec::new();
+        for slot in &take.slots {
+            let row = self.pools.get(name).and_then(|pool| pool.rows.get(slot));
+            match decide_take(row, *slot, take, &members, &gone, self.ground, now) {
+                TakeStep::Held(holder) => taken.held.push((*slot, holder)),
+                TakeStep::Repeat(row) => taken.leases.extend(leases(name, &[row])),
+                TakeStep::Grant(row) => {
+                    taken.leases.extend(leases(name, std::slice::from_ref(&row)));
+                    granted.push(row);
+                }
+            }
+        }
+        if granted.is_empty() && gone.is_empty() {
+            return unchanged(taken);
+        }
+        self.members.retain(|member, _| !gone.contains(member));
+        let pool = self.pools.entry(name.clone()).or_insert_with(|| PoolRows::new(&take.pool));
+        pool.rows.extend(granted.into_iter().map(|row| (row.slot, row)));
+        changed(taken)
+    }
+
+    /// Answers whether there was anything to do.
+    pub(super) fn let_go(&mut self, let_go: &LetGo, now: UnixMillis) -> bool {
+        let Some(pool) = self.pools.get_mut(&let_go.pool) else { return false };
+        let mut any = false;
+        for slot in &let_go.slots {
+            if let Some(row) = pool.rows.get_mut(slot)
+                && let Some(after) = decide_let_go(row, let_go.member, now)
+            {
+                *row = after;
+                any = true;
+            }
+        }
+        any
     }
 
     pub(super) fn workers(&self, now: UnixMillis) -> Vec<SlotInfo> {

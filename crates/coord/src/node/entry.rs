@@ -1,7 +1,7 @@
 //! The two steps by which a node gets the right to mint: joining, and claiming. Each is a row of calls
 //! to the store, without state of its own.
 
-use snowmint_core::UnixMillis;
+use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::settings::{AfterCrash, NodeSettings};
 use crate::error::{Error, ErrorKind, Result};
@@ -33,6 +33,8 @@ pub(super) struct Witness {
 pub(super) struct Entered {
     pub(super) member: Member,
     pub(super) identity: StoreIdentity,
+    /// When the join was sent: the store may have begun to count then.
+    pub(super) joined_at: ElapsedMillis,
 }
 
 /// Checks store and clock, and joins as a new member. The one that was is not told to leave: its slots
@@ -52,10 +54,12 @@ pub(super) async fn enter(
         owner: settings.owner.clone(),
         host: settings.host.clone(),
         process: std::process::id(),
+        address: settings.address.clone(),
     };
+    let joined_at = around.timer.elapsed();
     let presence = PresenceMachine::joining(settings.presence_ttl_ms, wall);
     around.call("join", around.store.join(&member, presence, wall)).await?;
-    Ok(Entered { member, identity })
+    Ok(Entered { member, identity, joined_at })
 }
 
 /// Whether this is the store that is remembered, and no older state of it.
@@ -341,7 +345,8 @@ mod tests {
         let owner = String::from("shop-1");
         let settings = NodeSettings { owner: owner.clone(), ..NodeSettings::default() };
         let incarnation = Incarnation::new(1);
-        let member = Member { incarnation, owner, host: "here".into(), process: 1 };
+        let member =
+            Member { incarnation, owner, host: "here".into(), process: 1, address: String::new() };
         store.join(&member, PresenceMachine::joining(10_000, START), START).await.unwrap();
         let pool = Pool { name: "workers".into(), slots: 2, group: 1, reuse: Reuse::Recycle };
         let known = JournalLease {

@@ -4,6 +4,8 @@
 //! as another member when its right to mint is lost or in doubt. Nothing is minted on hope: a
 //! generator sees a window only after store and journal have acknowledged it.
 
+#[cfg(test)]
+mod counter_tests;
 mod definitions;
 mod driver;
 mod entry;
@@ -35,7 +37,8 @@ use crate::forecast::{Forecast, forecast};
 use crate::journal::disk;
 use crate::lease::{Mark, SlotInfo};
 use crate::member::Incarnation;
-use crate::sources::{Back, Source, SourceInner, Surroundings};
+use crate::random;
+use crate::sources::{Back, SECTIONS_POOL, Shares, Source, SourceInner, Surroundings};
 use crate::spec::{Kind, SourceSpec};
 use crate::store::Store;
 
@@ -43,6 +46,8 @@ use crate::store::Store;
 pub const BUILTIN_DEFAULT: &str = "default";
 /// The name of the segment source that is there without being defined.
 pub const BUILTIN_NUMBERS: &str = "numbers";
+/// The name of the counter source that is there without being defined.
+pub const BUILTIN_COUNTERS: &str = "counters";
 
 /// Whether a node can mint, and if not, why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,7 +141,7 @@ impl Node {
             call_ms,
             keeper.is_kept(),
         );
-        let around = Arc::new(around);
+        let around = Arc::new(around.counting_in(settings.counter_bytes_max));
         let witness = keeper.witness();
         refuse_other_store(&around, &witness).await?;
         let core = Arc::new(Core {
@@ -151,7 +156,8 @@ impl Node {
             member: Mutex::new(None),
         });
         let (commands, received) = mpsc::channel(64);
-        let driver = Driver::new(Arc::clone(&core), received, keeper, disk, witness);
+        let seed = random::number()?;
+        let driver = Driver::new(Arc::clone(&core), received, keeper, disk, witness, seed);
         runtime.spawn(driver.run());
         let node = Self { alive: Arc::new(Alive { core, commands }) };
         if node.core().settings.builtin {
@@ -165,7 +171,12 @@ impl Node {
     }
 
     async fn define_builtin(&self) -> Result<()> {
-        for (name, kind) in [(BUILTIN_DEFAULT, Kind::Snowflake), (BUILTIN_NUMBERS, Kind::Segment)] {
+        let builtin = [
+            (BUILTIN_DEFAULT, Kind::Snowflake),
+            (BUILTIN_NUMBERS, Kind::Segment),
+            (BUILTIN_COUNTERS, Kind::Counter),
+        ];
+        for (name, kind) in builtin {
             match self.define(name, &SourceSpec::of(kind)).await {
                 // Somebody has made it into something else, or deleted it: theirs stands.
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
@@ -302,13 +313,16 @@ impl Node {
         catalog.definitions.iter().filter(here).map(info).collect()
     }
 
-    /// All worker numbers that were ever claimed.
+    /// All worker numbers that were ever claimed; not the sections of counters, of which there are many.
     ///
     /// # Errors
     /// As the store says.
     pub async fn workers(&self) -> Result<Vec<SlotInfo>> {
         let around = &self.core().around;
-        around.call("list workers", around.store.workers(around.clock.unix_ms())).await
+        let slots = around.store.workers(around.clock.unix_ms());
+        let mut slots = around.call("list workers", slots).await?;
+        slots.retain(|slot| slot.pool != SECTIONS_POOL);
+        Ok(slots)
     }
 
     /// How long the sources that are enabled, and the pools that they use, will last.
@@ -334,6 +348,12 @@ impl Node {
     #[must_use]
     pub fn incarnation(&self) -> Option<Incarnation> {
         *self.core().member.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who answers for which sections of counters, as far as is known here.
+    #[must_use]
+    pub fn shares(&self) -> Arc<Shares> {
+        self.core().around.sections.shares()
     }
 
     /// The store.

@@ -93,6 +93,8 @@ pub struct NodeSettings {
     pub owner: String,
     /// The host's name, for people.
     pub host: String,
+    /// Where others reach this process, for those who share counters with it; empty: nowhere.
+    pub address: String,
     /// Where the journal is; none: no journal.
     pub data_dir: Option<PathBuf>,
     /// Whether the sources `default` (snowflake) and `numbers` (segment) are defined on opening.
@@ -105,7 +107,8 @@ pub struct NodeSettings {
     pub after_crash: AfterCrash,
     /// How far the store's marks are kept ahead. 30 s.
     pub window_ms: u64,
-    /// How long a member counts as live without a renewal. 30 s.
+    /// How long a member counts as live without a renewal, and answers for sections of counters.
+    /// 10 s.
     pub presence_ttl_ms: u64,
     /// The largest distance from the store's clock, or from most other members', that is allowed.
     /// 10 s.
@@ -119,6 +122,9 @@ pub struct NodeSettings {
     pub store_call_ms: u64,
     /// How long opening a source waits for a worker number. 10 s.
     pub open_wait_ms: u64,
+    /// How many bytes the keys of one counter source may take in memory, about; keys beyond are
+    /// forgotten, and go on above all others of their section. 1 GiB.
+    pub counter_bytes_max: usize,
     /// The key rings for disguises, by the number that sources call them by.
     pub keyrings: Keyrings,
 }
@@ -128,18 +134,20 @@ impl Default for NodeSettings {
         Self {
             owner: String::new(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            address: String::new(),
             data_dir: None,
             builtin: false,
             reuse: Reuse::Recycle,
             worker: None,
             after_crash: AfterCrash::default(),
             window_ms: 30_000,
-            presence_ttl_ms: 30_000,
+            presence_ttl_ms: 10_000,
             clock_skew_max_ms: 10_000,
             clock_jump_max_ms: 600_000,
             clock_witness: None,
             store_call_ms: 5_000,
             open_wait_ms: 10_000,
+            counter_bytes_max: 1 << 30,
             keyrings: Keyrings::new(),
         }
     }

@@ -118,6 +118,8 @@ async fn every_kind_of_source_mints_in_real_time() {
     let sequence = node.source(BUILTIN_NUMBERS).await.unwrap();
     let first = numbers(sequence.mint(1_000, None, 5_000).await.unwrap());
     assert_eq!(first, (1..=1_000).collect::<Vec<_>>());
+    let counters = node.source(BUILTIN_COUNTERS).await.unwrap();
+    assert_eq!(numbers(counters.mint(3, Some("alice"), 5_000).await.unwrap()), [1, 2, 3]);
     node.define("events", &spec(r#"{"kind":"uuid"}"#)).await.unwrap();
     node.define("logs", &spec(r#"{"kind":"ulid"}"#)).await.unwrap();
     for name in ["events", "logs"] {
@@ -128,12 +130,14 @@ async fn every_kind_of_source_mints_in_real_time() {
         source.decode(&texts[0], None).unwrap();
     }
     assert!(node.readiness().ready, "{:?}", node.readiness());
-    assert_eq!(node.sources().await.unwrap().len(), 4);
+    assert_eq!(node.sources().await.unwrap().len(), 5);
     assert_eq!(node.workers().await.unwrap().len(), 1);
     node.close().await.unwrap();
     assert!(matches!(orders.try_mint().unwrap_err().kind(), ErrorKind::Closed { .. }));
     assert!(matches!(sequence.try_mint().unwrap_err().kind(), ErrorKind::Closed { .. }));
-    assert!(!node.store().workers(now).await.unwrap()[0].live);
+    let closed = counters.try_count(b"alice", 1).unwrap_err();
+    assert!(matches!(closed.kind(), ErrorKind::Closed { .. }), "{closed}");
+    assert!(node.store().workers(now).await.unwrap().iter().all(|slot| !slot.live));
 }
 
 #[tokio::test]
@@ -250,13 +254,18 @@ async fn definitions_that_disagree_are_refused() {
     let long = SourceSpec { burst: Some(Span::from_ms(5)), ..SourceSpec::default() };
     node.define("orders", &SourceSpec::default()).await.unwrap();
     node.define("orders", &SourceSpec::default()).await.unwrap();
-    for other in [long, spec(r#"{"layout":"twitter"}"#), spec(r#"{"kind":"segment"}"#)] {
+    for other in [
+        long,
+        spec(r#"{"layout":"twitter"}"#),
+        spec(r#"{"kind":"segment"}"#),
+        spec(r#"{"kind":"counter"}"#),
+    ] {
         let error = node.define("orders", &other).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
     }
     let error = node.alter("orders", &spec(r#"{"layout":"twitter"}"#), None).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
-    for (name, json) in [("orders", r#"{"kind":"counter"}"#), ("a/b", "{}"), ("", "{}")] {
+    for (name, json) in [("orders", r#"{"order":"global"}"#), ("a/b", "{}"), ("", "{}")] {
         let error = node.define(name, &spec(json)).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Invalid { .. }), "{error}");
     }

@@ -11,6 +11,10 @@ use crate::lease::{ClaimRequest, Wish};
 pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
     request.pool.check()?;
     let refused = |what: String| Err(ErrorKind::Invalid { what });
+    if request.pool.reuse == Reuse::Ordered {
+        let name = &request.pool.name;
+        return refused(format!("the slots of pool {name} are ordered: take them by name"));
+    }
     if request.count == 0 {
         return refused("a claim asks for at least one number, not 0".into());
     }

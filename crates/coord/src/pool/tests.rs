@@ -13,6 +13,7 @@ fn member(incarnation: u128, live: bool) -> MemberInfo {
             owner: format!("owner{incarnation}"),
             host: "host".into(),
             process: 1,
+            address: String::new(),
         },
         presence: Presence { sample: renewed_at, renewals: 0, ttl_ms: 10_000 },
         joined_at: renewed_at,

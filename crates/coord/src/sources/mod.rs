@@ -1,5 +1,6 @@
 //! Running sources: what applications mint from.
 
+mod counter;
 mod form;
 mod minter;
 mod named;
@@ -17,6 +18,8 @@ use std::sync::atomic::Ordering;
 use snowmint_core::text::{Format, Text};
 use snowmint_core::{Layout, Parts, UnixMillis};
 
+pub(crate) use counter::{CounterSource, FRESH_MS, SECTIONS_POOL, Sections, Want, sections_pool};
+pub use counter::{KEY_BYTES_MAX, Place, RUN_MAX, SECTIONS, Server, Shares, hash_slot};
 pub use form::Keyrings;
 pub(crate) use form::{Form, check_value, compare_check};
 pub(crate) use minter::{Make, Minter, SlotWindow};
@@ -118,6 +121,8 @@ pub struct SourceStats {
     pub clock_steps: (u64, u64),
     /// Numbers in stock, of a segment source.
     pub stock: Option<u64>,
+    /// Keys that are known here and the bytes that they take, of a counter source.
+    pub keys: Option<(u64, u64)>,
     /// The queue, of a prefilled source.
     pub prefill: Option<PrefillStats>,
 }
@@ -222,6 +227,11 @@ impl Source {
                 let each = (0..count).map(|_| source.mint(key).map(|id| id.to_string()));
                 return each.collect::<Result<_>>().map(Values::Texts);
             }
+            Back::Counter(counter) => {
+                let key = key.ok_or_else(|| self.inner.no_key())?;
+                let counted = counter.take(key.as_bytes(), count.into(), within_ms).await?;
+                return Ok(Values::Numbers((counted.first..=counted.last).collect()));
+            }
             _ if key.is_some() => {
                 let what = format!("source {} takes no key", self.inner.name);
                 return Err(Error::invalid("mint", what));
@@ -258,6 +268,45 @@ impl Source {
         }
         let (first, last) = segment.row(length, within_ms).await?;
         Ok(Row { first, last, increment: plan.increment })
+    }
+
+    /// `count` numbers of a key of a counter source, one after the other: the first and the last. Each is
+    /// greater than every number of this key that anybody was answered, anywhere, before this was called.
+    ///
+    /// # Errors
+    /// `Invalid` for other kinds and for bad keys; [`ErrorKind::Elsewhere`] when another process answers
+    /// for this key; `Unavailable` when the store did not grant the section, or our lease on it lapsed.
+    pub async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
+        self.inner.check_enabled()?;
+        let counted = self.inner.counter()?.take(key, count, within_ms).await?;
+        Ok((counted.first, counted.last))
+    }
+
+    /// As [`Source::count`], without ever waiting.
+    ///
+    /// # Errors
+    /// As [`Source::count`].
+    pub fn try_count(&self, key: &[u8], count: u64) -> Result<(u64, u64)> {
+        self.inner.check_enabled()?;
+        let counted = self.inner.counter()?.take_now(key, count)?;
+        Ok((counted.first, counted.last))
+    }
+
+    /// The highest number that anybody may have been answered for a key; 0 if there is none.
+    ///
+    /// # Errors
+    /// As [`Source::count`].
+    pub async fn counted(&self, key: &[u8], within_ms: u64) -> Result<u64> {
+        self.inner.check_enabled()?;
+        self.inner.counter()?.bound(key, within_ms).await
+    }
+
+    /// The section of a key of a counter source.
+    ///
+    /// # Errors
+    /// `Invalid` for other kinds.
+    pub fn section(&self, key: &[u8]) -> Result<u16> {
+        Ok(self.inner.counter()?.section(key))
     }
 
     /// The way straight to the counter of a segment source.
@@ -305,7 +354,7 @@ impl Source {
                     .map_err(|error| Error::invalid("decode", error.to_string()))?;
                 Ok(Decoded::Snowflake { id, parts, time: layout.start_of(parts.tick), layout })
             }
-            Plan::Segment(_) => Ok(Decoded::Number { id: number()? }),
+            Plan::Segment(_) | Plan::Counter(_) => Ok(Decoded::Number { id: number()? }),
             Plan::Uuid(_) => uuid::Uuid::try_parse(text)
                 .map(|uuid| Decoded::Uuid { uuid })
                 .map_err(|error| Error::invalid("decode", error.to_string())),
@@ -353,6 +402,7 @@ impl Source {
                     taken_until: minter.positions().iter().map(|slot| slot.taken_until).max(),
                     clock_steps: minter.steps(),
                     stock: None,
+                    keys: None,
                     prefill: back.queue.get().map(|prefill| prefill.stats()),
                 }
             }
@@ -361,6 +411,9 @@ impl Source {
                 stock: Some(segment.stock()),
                 ..SourceStats::default()
             },
+            Back::Counter(counter) => {
+                SourceStats { ready: enabled, keys: Some(counter.size()), ..SourceStats::default() }
+            }
             Back::Uuid(_) | Back::Ulid(_) => {
                 SourceStats { ready: enabled, ..SourceStats::default() }
             }

@@ -9,7 +9,7 @@ use snowmint_core::Refusal;
 use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
 use super::queue::Queue;
-use super::{Form, Minter, Patience, SegmentSource, Surroundings, WINDOW_WAIT_MS};
+use super::{CounterSource, Form, Minter, Patience, SegmentSource, Surroundings, WINDOW_WAIT_MS};
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::spec::{Kind, Plan, SourceSpec};
@@ -28,6 +28,7 @@ pub(crate) struct Defined {
 pub(crate) enum Back {
     Snowflake(SnowflakeBack),
     Segment(Arc<SegmentSource>),
+    Counter(Arc<CounterSource>),
     Uuid(Box<UuidSource>),
     Ulid(UlidSource),
 }
@@ -86,6 +87,9 @@ impl SourceInner {
                 let plan = plan.clone();
                 Back::Segment(SegmentSource::new(name, plan, version, seen_end, enabled, around))
             }
+            Plan::Counter(plan) => {
+                Back::Counter(Arc::new(CounterSource::new(name, *plan, Arc::clone(&around))))
+            }
             Plan::Uuid(plan) => {
                 Back::Uuid(Box::new(UuidSource::new(*plan, Arc::clone(&around.clock))?))
             }
@@ -109,6 +113,7 @@ impl SourceInner {
                 let enabled = defined.state == SourceState::Enabled;
                 segment.alter(plan.clone(), defined.version, enabled);
             }
+            (Back::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan),
             (Back::Snowflake(back), Plan::Snowflake(plan)) => {
                 back.queue.set(plan.prefill, &back.minter, &self.around);
             }
@@ -137,6 +142,22 @@ impl SourceInner {
         Error::invalid(op, format!("source {} makes {kind}s, which are no numbers", self.name))
     }
 
+    /// A counter is asked for without a key.
+    pub(super) fn no_key(&self) -> Error {
+        let what = format!("source {} counts by key: say which", self.name);
+        Error::invalid("mint", what)
+    }
+
+    pub(super) fn counter(&self) -> Result<&CounterSource> {
+        match &self.back {
+            Back::Counter(counter) => Ok(counter),
+            _ => {
+                let what = format!("source {} is no counter source: it takes no key", self.name);
+                Err(Error::invalid("count", what))
+            }
+        }
+    }
+
     pub(super) fn try_mint(&self) -> Result<u64> {
         self.check_enabled()?;
         let id = match &self.back {
@@ -150,6 +171,7 @@ impl SourceInner {
                 }
             }
             Back::Segment(segment) => segment.try_mint()?,
+            Back::Counter(_) => return Err(self.no_key()),
             Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),
         };
         self.show(id)
@@ -232,6 +254,7 @@ impl SourceInner {
                 minter.try_fill(out).map_err(|short| (short.made, self.refused(short.why)))
             }
             Back::Segment(segment) => segment.try_fill(out),
+            Back::Counter(_) => Err((0, self.no_key())),
             Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use super::{NodeClock, NodeObserver};
+use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result};
 use crate::segment::Segment;
 use crate::store::Store;
@@ -22,7 +22,11 @@ pub(crate) struct Surroundings {
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) store_call_ms: u64,
     /// Wakes the driver.
-    pub(crate) wake: Notify,
+    pub(crate) wake: Arc<Notify>,
+    /// The sections of counters that this node answers for.
+    pub(crate) sections: Sections,
+    /// How many bytes the keys of one counter source may take.
+    pub(crate) counter_bytes_max: usize,
     stale: AtomicBool,
     catalog_version: AtomicU64,
     writes: AtomicU64,
@@ -52,6 +56,7 @@ impl Surroundings {
         store_call_ms: u64,
         journalled: bool,
     ) -> Self {
+        let wake = Arc::new(Notify::new());
         Self {
             store,
             timer,
@@ -59,13 +64,20 @@ impl Surroundings {
             observer,
             runtime,
             store_call_ms,
-            wake: Notify::new(),
+            sections: Sections::new(Arc::clone(&wake)),
+            wake,
+            counter_bytes_max: usize::MAX,
             stale: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             journalled,
             reserved: Mutex::new(Vec::new()),
         }
+    }
+
+    /// The same, where the keys of a counter source take so many bytes at most.
+    pub(crate) fn counting_in(self, counter_bytes_max: usize) -> Self {
+        Self { counter_bytes_max, ..self }
     }
 
     /// A call to the store that ends: with its answer, or with `Unavailable` when it takes too long.

@@ -202,6 +202,28 @@ pub const KEYS: &[Key] = &[
     ),
     key("offset", Takes::Number, "1", "segment", "the first number"),
     key("increment", Takes::Number, "1", "segment", "the distance from a number to the next"),
+    key("counter.start", Takes::Number, "1", "counter", "no number of any key is lower"),
+    key(
+        "counter.step",
+        Takes::Number,
+        "10000",
+        "counter",
+        "how many numbers are taken from the store at once, for all keys of a section",
+    ),
+    key(
+        "counter.confirm",
+        Takes::Text,
+        "lease",
+        "counter",
+        "what an answer rests on: the lease, or the store, which is asked before each",
+    ),
+    key(
+        "counter.keys",
+        Takes::Text,
+        "with-source",
+        "counter",
+        "how a key's section is found: with-source (SOURCE:KEY) or alone (KEY), for resp.default_counter_source",
+    ),
     key("serial", Takes::Table, "", "segment", "serial numbers; not available in this version"),
     key("uuid.version", Takes::Number, "7", "uuid", "1, 3, 4, 5, 6, 7 or 8"),
     key(

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 pub use duration::{Span, SpanError};
 pub use error::SpecError;
 pub use plan::{
-    Clockwork, DisguisePlan, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan, UuidPlan,
+    Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, KeyNames, Plan, PrefillPlan,
+    SegmentPlan, SnowflakePlan, StartPlan, UuidPlan,
 };
 
 /// What kind of IDs a source has.
@@ -192,6 +193,9 @@ pub struct SourceSpec {
     /// The distance between the numbers of a segment source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub increment: Option<u64>,
+    /// How counters count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter: Option<CounterSpec>,
     /// Serial numbers: known, and not available in this version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<serde_json::Map<String, serde_json::Value>>,
@@ -374,6 +378,7 @@ impl SourceSpec {
             offset: canonical.offset,
             increment: canonical.increment,
             uuid: canonical.uuid,
+            counter: canonical.counter.as_ref().map(CounterSpec::identity),
             ..Self::default()
         };
         Ok(serde_json::Value::from(identity.to_json()).to_string())

@@ -172,7 +172,6 @@ fn limits_hold_at_the_limit_and_not_one_beyond() {
 #[test]
 fn what_comes_later_is_refused_not_ignored() {
     for json in [
-        r#"{"kind":"counter"}"#,
         r#"{"order":"global"}"#,
         r#"{"kind":"segment","serial":{"prefix":"A"}}"#,
         r#"{"kind":"segment","serial":{}}"#,
@@ -216,6 +215,8 @@ fn sample(key: &keys::Key) -> &'static str {
         "disguise.check" => "00",
         "text" => "hex",
         "uuid.namespace" => "dns",
+        "counter.confirm" => "store",
+        "counter.keys" => "alone",
         _ => match key.takes {
             keys::Takes::Flag => "true",
             keys::Takes::Number => "7",
@@ -268,6 +269,7 @@ fn the_table_has_every_key_and_no_other() {
         step,
         offset,
         increment,
+        counter,
         serial,
         uuid,
     } = whole;
@@ -284,6 +286,8 @@ fn the_table_has_every_key_and_no_other() {
     assert!(mode.is_some() && key.is_some() && bits.is_some() && check.is_some());
     let StepSpec { min, max, lasts } = step.unwrap();
     assert!(min.is_some() && max.is_some() && lasts.is_some());
+    let CounterSpec { start, step, confirm, keys } = counter.unwrap();
+    assert!(start.is_some() && step.is_some() && confirm.is_some() && keys.is_some());
     let UuidSpec { version, namespace } = uuid.unwrap();
     assert!(version.is_some() && namespace.is_some());
 }

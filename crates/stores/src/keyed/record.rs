@@ -97,6 +97,7 @@ pub(super) struct MemberForm {
     owner: String,
     host: String,
     process: u32,
+    address: String,
     sample_ms: u64,
     renewals: u64,
     ttl_ms: u64,
@@ -113,6 +114,7 @@ impl Record for MemberRow {
             owner: self.member.owner.clone(),
             host: self.member.host.clone(),
             process: self.member.process,
+            address: self.member.address.clone(),
             sample_ms: self.presence.sample.get(),
             renewals: self.presence.renewals,
             ttl_ms: self.presence.ttl_ms,
@@ -128,6 +130,7 @@ impl Record for MemberRow {
                 owner: form.owner,
                 host: form.host,
                 process: form.process,
+                address: form.address,
             },
             presence: Presence {
                 sample: UnixMillis::new(form.sample_ms),
@@ -149,6 +152,7 @@ fn incarnation(text: &str) -> Option<Incarnation> {
 enum ReuseForm {
     Recycle,
     Never,
+    Ordered,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -172,6 +176,7 @@ impl Record for (Pool, u64) {
             reuse: match pool.reuse {
                 Reuse::Recycle => ReuseForm::Recycle,
                 Reuse::Never => ReuseForm::Never,
+                Reuse::Ordered => ReuseForm::Ordered,
             },
             next: *next,
         }
@@ -181,6 +186,7 @@ impl Record for (Pool, u64) {
         let reuse = match form.reuse {
             ReuseForm::Recycle => Reuse::Recycle,
             ReuseForm::Never => Reuse::Never,
+            ReuseForm::Ordered => Reuse::Ordered,
         };
         let PoolForm { name, slots, group, next, .. } = form;
         Some((Pool { name, slots, group, reuse }, next))

@@ -35,6 +35,7 @@ const STEPS: Steps = &[&[
         owner VARCHAR(255) NOT NULL,
         host VARCHAR(255) NOT NULL,
         process BIGINT NOT NULL,
+        address VARCHAR(255) NOT NULL,
         sample_ms BIGINT NOT NULL,
         renewals BIGINT NOT NULL,
         ttl_ms BIGINT NOT NULL,

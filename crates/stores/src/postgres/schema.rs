@@ -36,6 +36,7 @@ const STEPS: Steps = &[&[
         owner TEXT NOT NULL,
         host TEXT NOT NULL,
         process BIGINT NOT NULL,
+        address TEXT NOT NULL,
         sample_ms BIGINT NOT NULL,
         renewals BIGINT NOT NULL,
         ttl_ms BIGINT NOT NULL,
@@ -48,7 +49,7 @@ const STEPS: Steps = &[&[
         pool TEXT NOT NULL,
         slots BIGINT NOT NULL,
         group_slots BIGINT NOT NULL,
-        reuse TEXT NOT NULL CHECK (reuse IN ('recycle', 'never')),
+        reuse TEXT NOT NULL CHECK (reuse IN ('recycle', 'never', 'ordered')),
         next BIGINT NOT NULL CHECK (next >= 0),
         changes BIGINT NOT NULL,
         PRIMARY KEY (namespace, pool)

@@ -12,6 +12,7 @@ const MEMBERS: Table = Table {
         "owner",
         "host",
         "process",
+        "address",
         "sample_ms",
         "renewals",
         "ttl_ms",
@@ -21,8 +22,8 @@ const MEMBERS: Table = Table {
     counted: false,
 };
 
-const SELECT: &str = "SELECT incarnation, owner, host, process, sample_ms, renewals, ttl_ms,
-    joined_at_ms, renewed_at_ms FROM snowmint_member WHERE namespace = ?";
+const SELECT: &str = "SELECT incarnation, owner, host, process, address, sample_ms, renewals,
+    ttl_ms, joined_at_ms, renewed_at_ms FROM snowmint_member WHERE namespace = ?";
 
 impl<S: Session> Tx<S> {
     pub(super) async fn read_members(&mut self) -> Done<Vec<MemberRow>> {
@@ -43,6 +44,7 @@ impl<S: Session> Tx<S> {
             Value::text(&member.owner),
             Value::text(&member.host),
             Value::Integer(member.process.into()),
+            Value::text(&member.address),
             Value::capped(presence.sample.get()),
             Value::capped(presence.renewals),
             Value::capped(presence.ttl_ms),
@@ -66,6 +68,7 @@ fn member_row(mut row: Values) -> Done<MemberRow> {
             owner: row.text()?,
             host: row.text()?,
             process: row.small()?,
+            address: row.text()?,
         },
         presence: Presence { sample: row.time()?, renewals: row.number()?, ttl_ms: row.number()? },
         joined_at: row.time()?,

@@ -56,6 +56,14 @@ impl<S: Session> Rows for Tx<S> {
         self.read_slot(pool, slot).await
     }
 
+    async fn named_slots(
+        &mut self,
+        pool: &str,
+        slots: &[u64],
+    ) -> Done<Vec<(u64, Option<SlotRow>)>> {
+        self.read_named_slots(pool, slots).await
+    }
+
     async fn slots(&mut self, pool: &str) -> Done<Vec<SlotRow>> {
         self.read_slots(pool).await
     }

@@ -1,5 +1,7 @@
 //! Rows of pools and slots.
 
+use std::collections::BTreeMap;
+
 use snowmint_coord::{Incarnation, Pool, Reuse, SlotRow};
 
 use super::{Done, Session, Table, Tx, Value, Values, damaged};
@@ -28,6 +30,9 @@ const SLOTS: Table = Table {
     counted: true,
 };
 
+/// How many slots one query names.
+const NAMED_MAX: usize = 500;
+
 const SELECT: &str = "SELECT pool, slot, term, floor, mark, holder, owner, claim_request,
     extend_request, held_since_ms, given_up_at_ms FROM snowmint_slot WHERE namespace = ?";
 
@@ -41,6 +46,7 @@ impl<S: Session> Tx<S> {
         let reuse = match row.text()?.as_str() {
             "never" => Reuse::Never,
             "recycle" => Reuse::Recycle,
+            "ordered" => Reuse::Ordered,
             other => return Err(damaged(format!("{other:?} as a reuse rule"))),
         };
         Ok(Some((Pool { name: name.into(), slots, group, reuse }, row.number()?)))
@@ -50,6 +56,7 @@ impl<S: Session> Tx<S> {
         let reuse = match pool.reuse {
             Reuse::Recycle => "recycle",
             Reuse::Never => "never",
+            Reuse::Ordered => "ordered",
         };
         let values = vec![
             Value::text(&pool.name),
@@ -65,6 +72,27 @@ impl<S: Session> Tx<S> {
         let values = vec![self.named(), Value::text(pool), Value::exact("slot", slot)?];
         let row = self.fetch_one(format!("{SELECT} AND pool = ? AND slot = ?"), values).await?;
         Ok(row.map(slot_row).transpose()?.map(|(_, row)| row))
+    }
+
+    pub(super) async fn read_named_slots(
+        &mut self,
+        pool: &str,
+        slots: &[u64],
+    ) -> Done<Vec<(u64, Option<SlotRow>)>> {
+        let mut found: BTreeMap<u64, SlotRow> = BTreeMap::new();
+        for slots in slots.chunks(NAMED_MAX) {
+            let places = vec!["?"; slots.len()].join(", ");
+            let mut values = vec![self.named(), Value::text(pool)];
+            for slot in slots {
+                values.push(Value::exact("slot", *slot)?);
+            }
+            let query = format!("{SELECT} AND pool = ? AND slot IN ({places})");
+            for row in self.fetch(query, values).await? {
+                let (_, row) = slot_row(row)?;
+                found.insert(row.slot, row);
+            }
+        }
+        Ok(slots.iter().map(|slot| (*slot, found.remove(slot))).collect())
     }
 
     pub(super) async fn read_slots(&mut self, pool: &str) -> Done<Vec<SlotRow>> {

@@ -31,6 +31,7 @@ const STEPS: &[&[&str]] = &[&[
         owner TEXT NOT NULL,
         host TEXT NOT NULL,
         process INTEGER NOT NULL,
+        address TEXT NOT NULL,
         sample_ms INTEGER NOT NULL,
         renewals INTEGER NOT NULL,
         ttl_ms INTEGER NOT NULL,
@@ -43,7 +44,7 @@ const STEPS: &[&[&str]] = &[&[
         pool TEXT NOT NULL,
         slots INTEGER NOT NULL,
         group_slots INTEGER NOT NULL,
-        reuse TEXT NOT NULL CHECK (reuse IN ('recycle', 'never')),
+        reuse TEXT NOT NULL CHECK (reuse IN ('recycle', 'never', 'ordered')),
         next INTEGER NOT NULL CHECK (next >= 0),
         changes INTEGER NOT NULL,
         PRIMARY KEY (namespace, pool)

@@ -236,6 +236,7 @@ async fn a_file_opens_again_after_every_verb() {
         owner: "orders".into(),
         host: String::new(),
         process: 1,
+        address: String::new(),
     };
     let presence = Presence { sample: now, renewals: 0, ttl_ms: 1000 };
     store.join(&member, presence, now).await.unwrap();

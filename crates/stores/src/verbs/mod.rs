@@ -6,6 +6,7 @@
 
 mod forward;
 mod members;
+mod ordered;
 mod slots;
 mod sources;
 mod store;
@@ -119,6 +120,18 @@ pub(crate) trait Rows: Send + Sized {
     async fn put_pool(&mut self, pool: &Pool, next: u64) -> Answer<Self, ()>;
 
     async fn slot(&mut self, pool: &str, slot: u64) -> Answer<Self, Option<SlotRow>>;
+    /// The rows of these slots, as far as there are any.
+    async fn named_slots(
+        &mut self,
+        pool: &str,
+        slots: &[u64],
+    ) -> Answer<Self, Vec<(u64, Option<SlotRow>)>> {
+        let mut found = Vec::with_capacity(slots.len());
+        for slot in slots {
+            found.push((*slot, self.slot(pool, *slot).await?));
+        }
+        Ok(found)
+    }
     async fn slots(&mut self, pool: &str) -> Answer<Self, Vec<SlotRow>>;
     async fn all_slots(&mut self) -> Answer<Self, Vec<(String, SlotRow)>>;
     async fn held_by(&mut self, member: Incarnation) -> Answer<Self, Vec<(String, SlotRow)>>;

@@ -4,13 +4,15 @@ use async_trait::async_trait;
 use snowmint_coord::pool::check_group;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
-    FastForward, GiveBack, Incarnation, Lease, Mark, Member, MemberInfo, NewDefinition, Presence,
-    Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, random,
+    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
+    Presence, Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
+    Taken, random,
 };
 use snowmint_core::UnixMillis;
 
 use super::forward::{AcceptLead, Forward, Walk};
 use super::members::{Join, Leave, Members, Renew};
+use super::ordered::{LetsGo, Takes};
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves};
 use super::{Access, Backend, Kept, Rows, Step, Verb};
@@ -45,6 +47,11 @@ impl<B: Backend> Kept<B> {
     async fn answer<V: Verb>(&self, verb: V) -> Result<V::Answer> {
         Ok(self.run(verb).await?.0)
     }
+}
+
+/// The slots in such numbers as one step can write, with room for the records of members.
+fn in_steps<B: Backend>(slots: &[u64]) -> impl Iterator<Item = &[u64]> {
+    slots.chunks((<B::Rows as Rows>::WRITES_MAX / 2).max(1))
 }
 
 #[async_trait]
@@ -121,6 +128,25 @@ impl<B: Backend> Store for Kept<B> {
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
         self.answer(Releases { release, now }).await
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        // Those of one handle would only overtake each other.
+        let _turn = self.claims.lock().await;
+        let mut taken = Taken::default();
+        for slots in in_steps::<B>(&take.slots) {
+            let mut more = self.answer(Takes { take, slots, now }).await?;
+            taken.leases.append(&mut more.leases);
+            taken.held.append(&mut more.held);
+        }
+        Ok(taken)
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        for slots in in_steps::<B>(&let_go.slots) {
+            self.answer(LetsGo { let_go, slots, now }).await?;
+        }
+        Ok(())
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

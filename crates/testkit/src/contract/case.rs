@@ -98,6 +98,7 @@ impl Case {
             owner: owner.into(),
             host: "host-1".into(),
             process: 4711,
+            address: "here:7701".into(),
         };
         let presence = self.presence(0, ttl_ms).await;
         self.store.join(&member, presence, self.now().await).await.unwrap();

@@ -8,6 +8,7 @@ mod catalog;
 mod claims;
 mod extends;
 mod members;
+mod ordered;
 mod reference;
 mod segments;
 mod whole;
@@ -54,6 +55,7 @@ pub async fn run(factory: impl Factory) {
     let rooms = [
         members::CASES,
         claims::CASES,
+        ordered::CASES,
         extends::CASES,
         segments::CASES,
         catalog::CASES,

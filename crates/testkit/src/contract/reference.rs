@@ -110,7 +110,13 @@ async fn one_step(
     let name = ["a", "b", "c"][usize::try_from(dice.roll(3)).unwrap()];
     match verb {
         0 => {
-            let member = Member { incarnation, owner: name.into(), host: "h".into(), process: 1 };
+            let member = Member {
+                incarnation,
+                owner: name.into(),
+                host: "h".into(),
+                process: 1,
+                address: String::new(),
+            };
             let (ours, theirs) = both!(join(&member, presence, now));
             assert_eq!(comparable(&ours), comparable(&theirs), "{told}");
         }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
-    FastForward, GiveBack, Incarnation, Lease, Mark, Member, MemberInfo, NewDefinition, Presence,
-    Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity,
+    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
+    Presence, Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
+    Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -229,6 +230,22 @@ impl Store for Faulty {
         through!(self, "release", |store| {
             let release = release.clone();
             async move { store.release(&release, now).await }
+        })
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        let take = take.clone();
+        through!(self, "take", |store| {
+            let take = take.clone();
+            async move { store.take(&take, now).await }
+        })
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        let let_go = let_go.clone();
+        through!(self, "let_go", |store| {
+            let let_go = let_go.clone();
+            async move { store.let_go(&let_go, now).await }
         })
     }
 

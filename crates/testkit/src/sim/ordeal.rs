@@ -201,6 +201,7 @@ impl World {
             owner: String::new(),
             host: "poison".into(),
             process: 0,
+            address: String::new(),
         };
         let presence = Presence { sample: now, renewals: 0, ttl_ms: 1_000 };
         self.store.join(&member, presence, now).await.unwrap();

@@ -194,7 +194,13 @@ fn members(live: impl Fn(Incarnation) -> bool, lives: u64) -> Vec<MemberInfo> {
     let info = |(process, life)| {
         let incarnation = incarnation(process, life);
         MemberInfo {
-            member: Member { incarnation, owner: String::new(), host: String::new(), process: 0 },
+            member: Member {
+                incarnation,
+                owner: String::new(),
+                host: String::new(),
+                process: 0,
+                address: String::new(),
+            },
             presence: Presence { sample: UnixMillis::ZERO, renewals: 0, ttl_ms: 1_000 },
             joined_at: UnixMillis::ZERO,
             renewed_at: UnixMillis::ZERO,

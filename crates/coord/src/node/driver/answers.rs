@@ -56,6 +56,7 @@ impl Driver {
                     self.extended(now, &items, &answers);
                 }
             }
+            Done::Sections(member, done) => self.sections_done(now, member, done),
             Done::Journal(written) => self.journal_written(now, written),
             Done::Released(done) => self.owed.done(&done),
             Done::Failed(error) => tracing::error!(%error, "a task of the node failed"),
@@ -77,14 +78,15 @@ impl Driver {
     fn entered(&mut self, now: Now, answer: Result<Entered>) {
         let Stage::Entering { failures } = self.stage else { return };
         match answer {
-            Ok(Entered { member, identity }) => {
+            Ok(Entered { member, identity, joined_at }) => {
                 self.core.around.saw(0, identity.writes);
                 self.witness.store.clone_from(&identity.id);
                 self.witness.writes = self.witness.writes.max(identity.writes);
                 self.keeper.joined(&identity, member.incarnation);
                 let ttl_ms = self.settings().presence_ttl_ms;
-                let presence = PresenceMachine::new(ttl_ms, now.elapsed);
+                let presence = PresenceMachine::new(ttl_ms, joined_at);
                 self.stage = Stage::In { member, presence };
+                self.begin_sections(now);
             }
             Err(error) => {
                 tracing::warn!(%error, "the store cannot be joined");
@@ -195,6 +197,7 @@ impl Driver {
     /// anew as another member.
     fn lose(&mut self, error: &Error) {
         tracing::error!(%error, "the right to mint was lost: joining anew");
+        self.end_sections();
         let what = "the worker number was lost, another one".into();
         let why = Error::new("mint", ErrorKind::Unavailable { what }).with_source(error.clone());
         self.shut_all(&why);

@@ -30,6 +30,8 @@ impl Driver {
     pub(super) async fn close(&mut self) -> Result<()> {
         let why = closed();
         let mut releases = self.shut_all(&why);
+        // Their marks stay where they are: whoever has them next goes on above.
+        self.core.around.sections.close();
         let backs = self.core.close_stocks();
         let mut member = match &self.stage {
             Stage::In { member, .. } => Some(member.incarnation),

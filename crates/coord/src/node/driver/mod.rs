@@ -4,6 +4,7 @@
 mod answers;
 mod closing;
 mod owed;
+mod sections;
 mod supply;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use self::owed::Owed;
+use self::sections::SectionsDone;
 use super::entry::{self, Claim, Compared, Entered, Witness};
 use super::lease::{Held, LeaseKey};
 use super::record::{Keeper, Written};
@@ -24,11 +26,11 @@ use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Release};
 use crate::machine::{
     ClockGuard, Granted, LeaseAction, LeaseEvent, Now, PresenceAction, PresenceMachine,
-    WindowAction,
+    SectionsMachine, WindowAction,
 };
 use crate::member::{Incarnation, Member};
 use crate::random;
-use crate::sources::SourceInner;
+use crate::sources::{SourceInner, sections_pool};
 
 /// No sleep of the loop is longer: the clock may be set meanwhile.
 const LOOK_MS_MAX: u64 = 1_000;
@@ -65,6 +67,8 @@ enum Done {
     Catalog(Result<()>),
     /// What of the releases owed is done.
     Released(Vec<Release>),
+    /// About sections of counters, asked for as this member.
+    Sections(Incarnation, SectionsDone),
     /// A task ended as none can, unless it panics.
     Failed(Error),
 }
@@ -105,6 +109,9 @@ pub(super) struct Driver {
     catalog_busy: bool,
     catalog_read_at_ms: u64,
     owed: Owed,
+    sections: SectionsMachine,
+    /// Which membership in the store this is.
+    membership: u64,
 }
 
 impl Driver {
@@ -114,6 +121,7 @@ impl Driver {
         keeper: Keeper,
         disk: Arc<dyn Disk>,
         witness: Witness,
+        seed: u64,
     ) -> Self {
         let past = keeper.past_leases();
         let before = keeper.past_member();
@@ -134,6 +142,8 @@ impl Driver {
             catalog_busy: false,
             catalog_read_at_ms: 0,
             owed: Owed::default(),
+            sections: SectionsMachine::new(sections_pool(), seed),
+            membership: 0,
         }
     }
 
@@ -162,6 +172,7 @@ impl Driver {
                         // Dropped without close: generators stop, slots stay held until our presence
                         // lapses.
                         self.shut_all(&closed());
+                        self.core.around.sections.close();
                         self.core.close_stocks();
                         return;
                     }
@@ -211,6 +222,7 @@ impl Driver {
         }
         self.look_at_presence(now);
         self.look_at_leases(now);
+        self.look_at_sections(now);
         self.look_at_catalog(now);
         self.look_at_journal(now);
         self.look_at_owed(now);
@@ -356,9 +368,9 @@ impl Driver {
             .filter(|_| joined)
             .filter_map(|held| held.machine.look_in_ms(now, &held.positions()))
             .min();
-        let owed = self.owed.wait_ms(now);
-        let soonest =
-            stage.into_iter().chain(leases).chain(self.keeper.wait_ms(now)).chain(owed).min();
+        let sections = self.actor().and_then(|actor| self.sections.look_in_ms(now.elapsed, &actor));
+        let others = [self.keeper.wait_ms(now), self.owed.wait_ms(now), sections];
+        let soonest = stage.into_iter().chain(leases).chain(others.into_iter().flatten()).min();
         soonest.unwrap_or(LOOK_MS_MAX).clamp(1, LOOK_MS_MAX)
     }
 

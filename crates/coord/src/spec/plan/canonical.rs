@@ -22,6 +22,7 @@ impl Plan {
         match self {
             Self::Snowflake(plan) => plan.to_spec(),
             Self::Segment(plan) => plan.to_spec(),
+            Self::Counter(plan) => plan.to_spec(),
             Self::Uuid(plan) => plan.to_spec(),
             Self::Ulid => SourceSpec::of(Kind::Ulid),
         }

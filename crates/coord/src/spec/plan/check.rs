@@ -6,6 +6,7 @@ use snowmint_core::layout::{Field, ParseLayoutError};
 use snowmint_core::text::{Format, UnknownFormat};
 
 use super::canonical::name_of;
+use super::counter;
 use super::{
     Clockwork, DisguisePlan, NUMBER_MAX, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan,
     UuidPlan,
@@ -35,7 +36,11 @@ const STEP_MAX_DEFAULT: u64 = 1_000_000;
 /// One reservation may not use up a name's numbers: 2^40 of 2^63.
 const STEP_LIMIT: u64 = 1 << 40;
 const STEP_LASTS_MS_DEFAULT: u64 = 10_000;
-fn value(key: &'static str, value: impl std::fmt::Display, why: impl Into<String>) -> SpecError {
+pub(super) fn value(
+    key: &'static str,
+    value: impl std::fmt::Display,
+    why: impl Into<String>,
+) -> SpecError {
     SpecError::Value { key, value: value.to_string(), why: why.into() }
 }
 
@@ -56,9 +61,6 @@ fn span(
 
 pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
     let kind = spec.kind();
-    if kind == Kind::Counter {
-        return Err(SpecError::NotAvailable { key: "kind", value: kind.to_string() });
-    }
     if spec.serial.is_some() {
         return Err(SpecError::NotAvailable { key: "serial", value: "{…}".into() });
     }
@@ -67,7 +69,8 @@ pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
         Kind::Snowflake => snowflake(spec).map(Plan::Snowflake),
         Kind::Segment => segment(spec).map(Plan::Segment),
         Kind::Uuid => uuid(spec).map(Plan::Uuid),
-        _ => Ok(Plan::Ulid),
+        Kind::Counter => counter::check(spec).map(Plan::Counter),
+        Kind::Ulid => Ok(Plan::Ulid),
     }
 }
 
@@ -93,6 +96,7 @@ fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
         ("step", spec.step.is_some(), segment),
         ("offset", spec.offset.is_some(), segment),
         ("increment", spec.increment.is_some(), segment),
+        ("counter", spec.counter.is_some(), kind == Kind::Counter),
         ("uuid", spec.uuid.is_some(), kind == Kind::Uuid),
     ];
     match rules.into_iter().find(|(_, given, means)| *given && !means) {

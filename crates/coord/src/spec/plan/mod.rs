@@ -2,12 +2,14 @@
 
 mod canonical;
 mod check;
+mod counter;
 
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 
 use super::Unique;
 pub(super) use check::check;
+pub use counter::{Confirm, CounterPlan, CounterSpec, KeyNames};
 
 /// The highest number of any source, so that every ID is a positive signed number.
 pub(crate) const NUMBER_MAX: u64 = i64::MAX.unsigned_abs();
@@ -20,6 +22,8 @@ pub enum Plan {
     Snowflake(SnowflakePlan),
     /// Ranges of numbers.
     Segment(SegmentPlan),
+    /// Numbers for each key.
+    Counter(CounterPlan),
     /// UUIDs.
     Uuid(UuidPlan),
     /// ULIDs.

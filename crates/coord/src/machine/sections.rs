@@ -1,0 +1,493 @@
+//! Sections of counters: which are taken, kept ahead of need, and handed over.
+//!
+//! Sections are ordered slots ([`ordered`](crate::ordered)): the lease on them is the member's own, so an
+//! idle section costs nothing. Those that are wanted at the same time are taken, extended and let go in
+//! one call each.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use snowmint_core::ElapsedMillis;
+
+use super::{Requests, backoff_ms};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::{Extend, Extended, Lease, Mark, Term};
+use crate::member::{Incarnation, MemberInfo};
+use crate::ordered::{LetGo, Take, Taken, Watch};
+use crate::pool::Pool;
+use crate::sources::{FRESH_MS, SECTIONS, Server, Shares, Want};
+
+/// How many sections one call takes, extends or lets go.
+const AT_ONCE: usize = 1_000;
+/// How soon the members are listed again, when somebody was sent elsewhere.
+const LIST_AGAIN_MS: u64 = 200;
+/// A window that was used up in less time than this is followed by one twice as long, and one that
+/// lasted ten times as long by one half as long.
+const HURRY_MS: u64 = 1_000;
+/// How often a step is doubled at most.
+const DOUBLINGS_MAX: u32 = 12;
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SectionsAction {
+    /// Take these, and hand in the answer.
+    Take(Take),
+    /// Extend these, and hand in the answers.
+    Extend(Vec<Extend>),
+    /// Stop answering from these, then let them go, and hand in the answer.
+    LetGo(LetGo),
+    /// List the members, and hand in the answer.
+    List,
+}
+
+/// What has changed about a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SectionChange {
+    /// It is ours. The store knows our hold by this request number.
+    Held(u16, Lease, u64),
+    /// Its window reaches to here.
+    Open(u16, Mark),
+    /// It is not ours any more.
+    Shut(u16),
+}
+
+/// Who acts.
+#[derive(Clone, Debug)]
+pub(crate) struct Actor {
+    pub(crate) member: Incarnation,
+    pub(crate) owner: String,
+    /// The member that we were before, which surely answers no more.
+    pub(crate) before: Option<Incarnation>,
+    /// Our own address; empty if we serve nobody.
+    pub(crate) address: String,
+    /// How often the members are listed.
+    pub(crate) list_every_ms: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    term: Term,
+    mark: Mark,
+    want: Option<Want>,
+    /// Sent, or to be sent again.
+    extend: Option<Extend>,
+    extended_at: Option<ElapsedMillis>,
+    doublings: u32,
+}
+
+/// When a kind of call may be made again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    busy: bool,
+    failures: u32,
+    next_at: Option<ElapsedMillis>,
+}
+
+impl Turn {
+    fn may_begin(self, now: ElapsedMillis) -> bool {
+        !self.busy && self.next_at.is_none_or(|at| now >= at)
+    }
+
+    const fn began(&mut self) {
+        self.busy = true;
+    }
+
+    fn ended(&mut self, now: ElapsedMillis, failed: bool) {
+        self.busy = false;
+        self.failures = if failed { self.failures.saturating_add(1) } else { 0 };
+        self.next_at = failed.then(|| now.saturating_add(backoff_ms(self.failures)));
+    }
+
+    fn in_ms(self, now: ElapsedMillis) -> Option<u64> {
+        (!self.busy).then(|| self.next_at.map_or(0, |at| at.since(now)))
+    }
+}
+
+/// The sections of one member.
+#[derive(Debug)]
+pub(crate) struct SectionsMachine {
+    pool: Pool,
+    requests: Requests,
+    held: BTreeMap<u16, Held>,
+    /// To be taken.
+    wanted: BTreeMap<u16, Want>,
+    /// What was wanted last of a section that was not ours.
+    last_want: Option<Want>,
+    /// Whose the store said a section is, and when.
+    blocked: HashMap<u16, (Incarnation, ElapsedMillis)>,
+    /// Sent, or to be sent again.
+    take: Option<Take>,
+    /// To be let go.
+    leaving: BTreeSet<u16>,
+    taking: Turn,
+    extending: Turn,
+    letting: Turn,
+    listing: Turn,
+    listed_at: Option<ElapsedMillis>,
+    members: Vec<MemberInfo>,
+    watch: Watch,
+}
+
+impl SectionsMachine {
+    pub(crate) fn new(pool: Pool, seed: u64) -> Self {
+        Self {
+            pool,
+            requests: Requests::new(seed),
+            held: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            last_want: None,
+            blocked: HashMap::new(),
+            take: None,
+            leaving: BTreeSet::new(),
+            taking: Turn::default(),
+            extending: Turn::default(),
+            letting: Turn::default(),
+            listing: Turn::default(),
+            listed_at: None,
+            members: Vec::new(),
+            watch: Watch::default(),
+        }
+    }
+
+    /// The membership is over: nothing is held, and what is on its way counts for nothing. What was
+    /// seen of others still counts.
+    pub(crate) fn lose(&mut self) {
+        self.held.clear();
+        self.wanted.clear();
+        self.blocked.clear();
+        self.leaving.clear();
+        self.take = None;
+        (self.taking, self.extending, self.letting) = Default::default();
+        self.listing = Turn::default();
+        self.listed_at = None;
+    }
+
+    /// Takes in what callers want.
+    pub(crate) fn want(&mut self, wants: BTreeMap<u16, Want>, now: ElapsedMillis) {
+        for (section, want) in wants {
+            if self.leaving.contains(&section) {
+                continue;
+            }
+            if let Some(held) = self.held.get_mut(&section) {
+                held.want = Some(want);
+                continue;
+            }
+            let is_fresh = |(_, at): &(Incarnation, ElapsedMillis)| now.since(*at) < FRESH_MS;
+            if !self.blocked.get(&section).is_some_and(is_fresh) {
+                self.last_want = Some(Want { until: 0, ..want });
+                self.wanted.insert(section, want);
+            }
+        }
+    }
+
+    /// What is due. `again`: somebody was sent elsewhere since the last look.
+    pub(crate) fn look(
+        &mut self,
+        now: ElapsedMillis,
+        actor: &Actor,
+        again: bool,
+    ) -> Vec<SectionsAction> {
+        let mut due = Vec::new();
+        due.extend(self.take_due(now, actor).map(SectionsAction::Take));
+        due.extend(self.extend_due(now).map(SectionsAction::Extend));
+        due.extend(self.let_go_due(now, actor).map(SectionsAction::LetGo));
+        if self.list_due(now, actor, again) {
+            due.push(SectionsAction::List);
+        }
+        due
+    }
+
+    fn take_due(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<Take> {
+        if !self.taking.may_begin(now) {
+            return None;
+        }
+        if self.take.is_none() && !self.wanted.is_empty() {
+            let slots = self.to_take(now, actor);
+            self.take = Some(Take {
+                pool: self.pool.clone(),
+                member: actor.member,
+                owner: actor.owner.clone(),
+                slots,
+                silent: self.watch.silent(now),
+                supersedes: actor.before,
+                request: self.requests.next(),
+            });
+        }
+        let take = self.take.clone()?;
+        self.taking.began();
+        Some(take)
+    }
+
+    /// What is wanted, and as many more of ours as are held already: a server that counts few keys has
+    /// few sections, and one that counts many soon has them all, without a wait for each.
+    fn to_take(&self, now: ElapsedMillis, actor: &Actor) -> Vec<u64> {
+        let wanted: Vec<u64> =
+            self.wanted.keys().take(AT_ONCE).map(|section| u64::from(*section)).collect();
+        let shares = self.shares_now(now, actor);
+        let is_new = |section: &u16| {
+            !self.held.contains_key(section)
+                && !self.wanted.contains_key(section)
+                && !self.blocked.contains_key(section)
+                && shares.is_own(*section)
+        };
+        let room = AT_ONCE.saturating_sub(wanted.len());
+        let more = (0..SECTIONS).filter(is_new).map(u64::from).take(self.held.len().min(room));
+        wanted.iter().copied().chain(more).collect()
+    }
+
+    fn extend_due(&mut self, now: ElapsedMillis) -> Option<Vec<Extend>> {
+        if !self.extending.may_begin(now) {
+            return None;
+        }
+        let mut due = Vec::new();
+        for (section, held) in &mut self.held {
+            if let Some(want) = held.want.take()
+                && held.extend.is_none()
+            {
+                held.extend = Some(held.next(&self.pool, *section, want, now, &mut self.requests));
+            }
+            due.extend(held.extend.clone());
+            if due.len() == AT_ONCE {
+                break;
+            }
+        }
+        if due.is_empty() {
+            return None;
+        }
+        self.extending.began();
+        Some(due)
+    }
+
+    fn let_go_due(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<LetGo> {
+        if self.leaving.is_empty() || !self.letting.may_begin(now) {
+            return None;
+        }
+        // What is on its way may still move a mark, and nobody answers from it.
+        self.letting.began();
+        Some(LetGo {
+            pool: self.pool.name.clone(),
+            member: actor.member,
+            slots: self.leaving.iter().map(|section| u64::from(*section)).collect(),
+        })
+    }
+
+    fn list_due(&mut self, now: ElapsedMillis, actor: &Actor, again: bool) -> bool {
+        let needed = !actor.address.is_empty() || !self.blocked.is_empty();
+        let after_ms = if again { LIST_AGAIN_MS } else { actor.list_every_ms };
+        let is_due = self.listed_at.is_none_or(|at| now.since(at) >= after_ms);
+        if !needed || !is_due || !self.listing.may_begin(now) {
+            return false;
+        }
+        self.listing.began();
+        true
+    }
+
+    /// The answer to a take.
+    pub(crate) fn taken(
+        &mut self,
+        now: ElapsedMillis,
+        request: u64,
+        answer: Result<Taken>,
+    ) -> (Vec<SectionChange>, Option<Error>) {
+        let Some(take) = self.take.take_if(|take| take.request == request) else {
+            return (Vec::new(), None);
+        };
+        let taken = match answer {
+            Ok(taken) => taken,
+            Err(error) => {
+                self.taking.ended(now, true);
+                if matches!(error.kind(), ErrorKind::Unavailable { .. }) {
+                    // It may have been done: the same once more.
+                    self.take = Some(take);
+                }
+                return (Vec::new(), Some(error));
+            }
+        };
+        self.taking.ended(now, false);
+        let mut changes = Vec::new();
+        for lease in taken.leases {
+            let Ok(section) = u16::try_from(lease.slot) else { continue };
+            self.blocked.remove(&section);
+            let want = self.wanted.remove(&section).or(self.last_want);
+            self.held.insert(
+                section,
+                Held {
+                    term: lease.term,
+                    mark: lease.mark,
+                    want: Some(want.unwrap_or_default()),
+                    extend: None,
+                    extended_at: None,
+                    doublings: 0,
+                },
+            );
+            changes.push(SectionChange::Held(section, lease, request));
+        }
+        for (slot, holder) in taken.held {
+            let Ok(section) = u16::try_from(slot) else { continue };
+            self.wanted.remove(&section);
+            self.blocked.insert(section, (holder, now));
+        }
+        (changes, None)
+    }
+
+    /// The answers to extends.
+    pub(crate) fn extended(
+        &mut self,
+        now: ElapsedMillis,
+        items: &[Extend],
+        answers: &[Result<Extended>],
+    ) -> Vec<SectionChange> {
+        let mut changes = Vec::new();
+        let mut failed = false;
+        for (item, answer) in items.iter().zip(answers) {
+            let Ok(section) = u16::try_from(item.slot) else { continue };
+            let Some(held) = self.held.get_mut(&section) else { continue };
+            if held.extend.as_ref().is_none_or(|extend| extend.request != item.request) {
+                continue;
+            }
+            match answer {
+                Ok(extended) => {
+                    held.extend = None;
+                    held.mark = extended.mark;
+                    held.extended_at = Some(now);
+                    if !self.leaving.contains(&section) {
+                        changes.push(SectionChange::Open(section, extended.mark));
+                    }
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {
+                    failed = true;
+                }
+                Err(error) => {
+                    // Somebody else has it, or has had it: it is taken anew when it is wanted.
+                    tracing::warn!(section, %error, "a section of counters was lost");
+                    self.held.remove(&section);
+                    self.leaving.remove(&section);
+                    changes.push(SectionChange::Shut(section));
+                }
+            }
+        }
+        self.extending.ended(now, failed);
+        changes
+    }
+
+    /// The answer to a let-go.
+    pub(crate) fn let_go(&mut self, now: ElapsedMillis, slots: &[u64], answer: &Result<()>) {
+        self.letting.ended(now, answer.is_err());
+        if answer.is_ok() {
+            for section in slots.iter().filter_map(|slot| u16::try_from(*slot).ok()) {
+                self.leaving.remove(&section);
+                self.held.remove(&section);
+            }
+        }
+    }
+
+    /// The answer to a listing. Answers what is to be let go: whoever answers from it must stop first.
+    pub(crate) fn listed(
+        &mut self,
+        now: ElapsedMillis,
+        actor: &Actor,
+        answer: Result<Vec<MemberInfo>>,
+    ) -> Vec<u16> {
+        self.listing.ended(now, answer.is_err());
+        let Ok(members) = answer else { return Vec::new() };
+        self.listed_at = Some(now);
+        self.watch.look(&members, now);
+        self.members = members;
+        let shares = self.shares_now(now, actor);
+        let not_ours = |section: &u16| !shares.is_own(*section) && !self.leaving.contains(section);
+        let leaving: Vec<u16> = self.held.keys().copied().filter(not_ours).take(AT_ONCE).collect();
+        self.leaving.extend(&leaving);
+        self.wanted.retain(|section, _| shares.is_own(*section));
+        // What others make of the rest is not followed.
+        self.blocked.retain(|section, _| shares.is_own(*section));
+        leaving
+    }
+
+    /// Who has what, for callers to be sent to; none while sections are still being let go, so that
+    /// nobody is sent to where they are not yet.
+    pub(crate) fn shares(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<Shares> {
+        self.leaving.is_empty().then(|| {
+            let shares = self.shares_now(now, actor);
+            // Whom we know to be gone has nothing any more.
+            let held = self.blocked.iter().filter(|(_, (holder, _))| {
+                self.members.iter().any(|info| info.member.incarnation == *holder)
+            });
+            let held = held.map(|(section, (holder, at))| (*section, (self.server(*holder), *at)));
+            shares.holding(held.collect())
+        })
+    }
+
+    fn shares_now(&self, now: ElapsedMillis, actor: &Actor) -> Shares {
+        let mut servers: Vec<Server> = self
+            .members
+            .iter()
+            .map(|info| &info.member)
+            .filter(|member| !member.address.is_empty())
+            .filter(|member| member.incarnation != actor.member)
+            .filter(|member| Some(member.incarnation) != actor.before)
+            .filter(|member| !self.watch.is_silent(member.incarnation, now))
+            .map(|member| Server { member: member.incarnation, address: member.address.clone() })
+            .collect();
+        if !actor.address.is_empty() {
+            servers.push(Server { member: actor.member, address: actor.address.clone() });
+        }
+        Shares::new(Some(actor.member), servers)
+    }
+
+    fn server(&self, member: Incarnation) -> Server {
+        let known = self.members.iter().find(|info| info.member.incarnation == member);
+        let address = known.map(|info| info.member.address.clone()).unwrap_or_default();
+        Server { member, address }
+    }
+
+    /// Whether all that was ever asked for is done.
+    pub(crate) fn look_in_ms(&self, now: ElapsedMillis, actor: &Actor) -> Option<u64> {
+        let take = (self.take.is_some() || !self.wanted.is_empty())
+            .then(|| self.taking.in_ms(now))
+            .flatten();
+        let extends = self.held.values().any(|held| held.extend.is_some() || held.want.is_some());
+        let extend = extends.then(|| self.extending.in_ms(now)).flatten();
+        let let_go = (!self.leaving.is_empty()).then(|| self.letting.in_ms(now)).flatten();
+        let needed = !actor.address.is_empty() || !self.blocked.is_empty();
+        let list = needed.then(|| {
+            let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));
+            let due_ms = actor.list_every_ms.saturating_sub(since_ms);
+            self.listing.in_ms(now).map(|ms| ms.max(due_ms))
+        });
+        [take, extend, let_go, list.flatten()].into_iter().flatten().min()
+    }
+}
+
+impl Held {
+    /// The next extend: a step, or as far as is wanted, whichever is more. Steps follow the pace.
+    fn next(
+        &mut self,
+        pool: &Pool,
+        section: u16,
+        want: Want,
+        now: ElapsedMillis,
+        requests: &mut Requests,
+    ) -> Extend {
+        if let Some(at) = self.extended_at {
+            let lasted_ms = now.since(at);
+            if lasted_ms < HURRY_MS {
+                self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
+            } else if lasted_ms > 10 * HURRY_MS {
+                self.doublings = self.doublings.saturating_sub(1);
+            }
+        }
+        let step = want.step.max(1).saturating_mul(1 << self.doublings);
+        let until = self.mark.get().saturating_add(step).max(want.until.saturating_add(step));
+        Extend {
+            pool: pool.name.clone(),
+            slot: section.into(),
+            term: self.term,
+            from: self.mark,
+            to: Mark::new(until.min(Mark::MAX.get())),
+            request: requests.next(),
+            ahead_max_ms: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! The sections machine, with answers made by hand.
+
+use super::*;
+use crate::member::{Member, Presence};
+use crate::ordered::silence_ms;
+use crate::sources::sections_pool;
+use snowmint_core::UnixMillis;
+
+const LEASE_MS: u64 = 8_000;
+
+fn at(ms: u64) -> ElapsedMillis {
+    ElapsedMillis::new(ms)
+}
+
+fn member(number: u128) -> Incarnation {
+    Incarnation::new(number)
+}
+
+fn actor(address: &str) -> Actor {
+    Actor {
+        member: member(1),
+        owner: "a".into(),
+        before: None,
+        address: address.into(),
+        list_every_ms: 1_000,
+    }
+}
+
+fn info(number: u128, renewals: u64, address: &str) -> MemberInfo {
+    MemberInfo {
+        member: Member {
+            incarnation: member(number),
+            owner: String::new(),
+            host: String::new(),
+            process: 0,
+            address: address.into(),
+        },
+        presence: Presence { sample: UnixMillis::ZERO, renewals, ttl_ms: LEASE_MS },
+        joined_at: UnixMillis::ZERO,
+        renewed_at: UnixMillis::ZERO,
+        live: true,
+    }
+}
+
+fn machine() -> SectionsMachine {
+    SectionsMachine::new(sections_pool(), 7)
+}
+
+fn want(sections: impl IntoIterator<Item = u16>) -> BTreeMap<u16, Want> {
+    sections.into_iter().map(|section| (section, Want { until: 1, step: 100 })).collect()
+}
+
+fn lease(slot: u64) -> Lease {
+    let mark = Mark::new(50);
+    Lease { pool: "sections".into(), slot, term: Term::new(1), floor: mark, mark }
+}
+
+/// The one take that is due.
+fn take(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Option<Take> {
+    machine.look(at(now), actor, false).into_iter().find_map(|action| match action {
+        SectionsAction::Take(take) => Some(take),
+        _ => None,
+    })
+}
+
+fn extends(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Vec<Extend> {
+    let actions = machine.look(at(now), actor, false).into_iter();
+    let extends = actions.filter_map(|action| match action {
+        SectionsAction::Extend(items) => Some(items),
+        _ => None,
+    });
+    extends.flatten().collect()
+}
+
+fn unavailable() -> Error {
+    Error::new("take", ErrorKind::Unavailable { what: "the store".into() })
+}
+
+fn granted(take: &Take) -> Result<Taken> {
+    Ok(Taken { leases: take.slots.iter().map(|slot| lease(*slot)).collect(), held: Vec::new() })
+}
+
+/// Takes sections and opens them.
+fn hold(machine: &mut SectionsMachine, sections: impl IntoIterator<Item = u16>, actor: &Actor) {
+    machine.want(want(sections), at(0));
+    let taken = take(machine, 0, actor).unwrap();
+    machine.taken(at(0), taken.request, granted(&taken));
+    let items = extends(machine, 0, actor);
+    answer(machine, 0, &items);
+}
+
+fn answer(machine: &mut SectionsMachine, now: u64, items: &[Extend]) -> Vec<SectionChange> {
+    let done = |item: &Extend| Ok(Extended { mark: item.to, catalog_version: 0, writes: 1 });
+    let answers: Vec<_> = items.iter().map(done).collect();
+    machine.extended(at(now), items, &answers)
+}
+
+#[test]
+fn what_is_wanted_at_once_is_taken_and_extended_in_one_call_each() {
+    let (mut machine, actor) = (machine(), actor(""));
+    machine.want(want([3, 9, 7]), at(0));
+    let taken = take(&mut machine, 0, &actor).unwrap();
+    assert_eq!(taken.slots, [3, 7, 9]);
+    assert_eq!(take(&mut machine, 0, &actor), None, "one at a time");
+    let (changes, error) = machine.taken(at(5), taken.request, granted(&taken));
+    assert!(error.is_none());
+    assert_eq!(changes.len(), 3);
+    let items = extends(&mut machine, 5, &actor);
+    assert_eq!(
+        items.iter().map(|item| (item.from.get(), item.to.get())).collect::<Vec<_>>(),
+        [(50, 150); 3]
+    );
+    let opened = answer(&mut machine, 6, &items);
+    assert_eq!(opened[0], SectionChange::Open(3, Mark::new(150)));
+    assert!(machine.look(at(6), &actor, false).is_empty(), "an idle section costs nothing");
+}
+
+#[test]
+fn a_server_that_counts_many_keys_soon_has_all_sections() {
+    let (mut machine, actor) = (machine(), actor(""));
+    let mut calls = 0;
+    while machine.held.len() < usize::from(SECTIONS) {
+        let next = (0..SECTIONS).find(|section| !machine.held.contains_key(section)).unwrap();
+        machine.want(want([next]), at(0));
+        let taken = take(&mut machine, 0, &actor).unwrap();
+        machine.taken(at(0), taken.request, granted(&taken));
+        calls += 1;
+    }
+    assert!(calls <= 30, "{calls}");
+}
+
+#[test]
+fn a_call_whose_outcome_is_unknown_is_made_again_as_it_was() {
+    let (mut machine, actor) = (machine(), actor(""));
+    machine.want(want([3]), at(0));
+    let first = take(&mut machine, 0, &actor).unwrap();
+    machine.taken(at(0), first.request, Err(unavailable()));
+    machine.want(want([4]), at(0));
+    assert_eq!(take(&mut machine, 0, &actor), None, "not at once");
+    assert_eq!(take(&mut machine, 1_000, &actor), Some(first.clone()));
+    machine.taken(at(1_000), first.request, granted(&first));
+    let items = extends(&mut machine, 1_000, &actor);
+    machine.extended(at(1_000), &items, &[Err(unavailable())]);
+    assert_eq!(extends(&mut machine, 3_000, &actor), items);
+}
+
+#[test]
+fn steps_follow_the_pace() {
+    let (mut machine, actor) = (machine(), actor(""));
+    hold(&mut machine, [3], &actor);
+    let mut lengths = Vec::new();
+    for now in [100, 200, 300, 60_000, 120_000, 180_000] {
+        machine.want(want([3]), at(now));
+        let items = extends(&mut machine, now, &actor);
+        lengths.push(items[0].to.get() - items[0].from.get());
+        answer(&mut machine, now, &items);
+    }
+    assert_eq!(lengths, [200, 400, 800, 400, 200, 100]);
+}
+
+#[test]
+fn what_somebody_has_is_tried_again_only_after_a_moment() {
+    let (mut machine, actor) = (machine(), actor(""));
+    machine.want(want([3]), at(0));
+    let refused = take(&mut machine, 0, &actor).unwrap();
+    let held = vec![(3, member(2))];
+    machine.taken(at(0), refused.request, Ok(Taken { leases: Vec::new(), held }));
+    machine.want(want([3]), at(1));
+    assert_eq!(take(&mut machine, 1, &actor), None);
+    machine.want(want([3]), at(FRESH_MS));
+    assert!(take(&mut machine, FRESH_MS, &actor).is_some());
+}
+
+#[test]
+fn only_who_was_seen_to_stand_still_for_a_lease_and_its_margin_is_named() {
+    let (mut machine, actor) = (machine(), actor("a"));
+    machine.listed(at(0), &actor, Ok(vec![info(1, 0, "a"), info(2, 5, "b")]));
+    let silent_at = silence_ms(LEASE_MS);
+    for (now, named) in [(silent_at - 1, false), (silent_at, true)] {
+        machine.want(want([3]), at(now));
+        let taken = take(&mut machine, now, &actor).unwrap();
+        assert_eq!(taken.silent.iter().any(|silent| silent.member == member(2)), named, "{now}");
+        machine.taken(at(now), taken.request, Ok(Taken::default()));
+        machine.wanted.clear();
+    }
+}
+
+#[test]
+fn what_belongs_to_another_is_let_go_before_anybody_is_sent_there() {
+    let (mut machine, actor) = (machine(), actor("a"));
+    machine.listed(at(0), &actor, Ok(vec![info(1, 0, "a")]));
+    hold(&mut machine, 0..400, &actor);
+    let leaving = machine.listed(at(1_000), &actor, Ok(vec![info(1, 0, "a"), info(2, 0, "b")]));
+    assert!((100..300).contains(&leaving.len()), "{}", leaving.len());
+    assert!(machine.shares(at(1_000), &actor).is_none(), "not yet");
+    machine.want(want(leaving.iter().copied()), at(1_000));
+    let actions = machine.look(at(1_000), &actor, false);
+    let [SectionsAction::LetGo(let_go)] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!(let_go.slots.len(), leaving.len());
+    machine.let_go(at(1_000), &let_go.slots, &Err(unavailable()));
+    assert!(machine.shares(at(1_000), &actor).is_none());
+    machine.let_go(at(2_000), &let_go.slots, &Ok(()));
+    let shares = machine.shares(at(2_000), &actor).unwrap();
+    assert!(leaving.iter().all(|section| !shares.is_own(*section)));
+}
+
+#[test]
+fn a_lost_membership_leaves_nothing_behind() {
+    let (mut machine, actor) = (machine(), actor("a"));
+    hold(&mut machine, [1, 2, 3], &actor);
+    machine.want(want([4]), at(0));
+    let late = take(&mut machine, 0, &actor).unwrap();
+    machine.lose();
+    let (changes, _) = machine.taken(at(1), late.request, granted(&late));
+    assert!(changes.is_empty() && machine.held.is_empty());
+    assert!(extends(&mut machine, 1, &actor).is_empty());
+}

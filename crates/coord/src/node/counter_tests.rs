@@ -1,0 +1,203 @@
+//! Counters of several nodes over the memory store.
+
+use std::collections::BTreeMap;
+
+use super::tests::{World, settle};
+use super::*;
+use crate::ordered::silence_ms;
+use crate::sources::{Place, SECTIONS};
+use crate::spec::Kind;
+
+const TTL_MS: u64 = 9_000;
+
+async fn server(world: &World, address: &str) -> (Node, Source) {
+    let settings = NodeSettings {
+        address: address.into(),
+        owner: address.into(),
+        presence_ttl_ms: TTL_MS,
+        ..NodeSettings::default()
+    };
+    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    node.define("messages", &SourceSpec::of(Kind::Counter)).await.unwrap();
+    let source = node.source("messages").await.unwrap();
+    for _ in 0..5 {
+        settle().await;
+    }
+    (node, source)
+}
+
+/// Asks again, without time passing, until there is an answer.
+async fn count(source: &Source, key: &str) -> Result<u64> {
+    for _ in 0..200 {
+        match source.try_count(key.as_bytes(), 1) {
+            Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => settle().await,
+            answer => return answer.map(|(first, _)| first),
+        }
+    }
+    source.try_count(key.as_bytes(), 1).map(|(first, _)| first)
+}
+
+fn is_elsewhere(answer: &Result<u64>) -> bool {
+    matches!(answer, Err(error) if matches!(error.kind(), ErrorKind::Elsewhere { .. }))
+}
+
+/// Remembers the highest answer of each key: every later one is greater.
+#[derive(Default)]
+struct History(BTreeMap<String, u64>);
+
+impl History {
+    fn rises(&mut self, key: &str, answer: u64) {
+        let before = self.0.insert(key.into(), answer).unwrap_or(0);
+        assert!(answer > before, "{key}: {answer} after {before}");
+    }
+}
+
+#[tokio::test]
+async fn numbers_of_a_key_rise_one_by_one_and_many_in_a_row() {
+    let world = World::new();
+    let (node, source) = server(&world, "").await;
+    for wanted in 1..=5 {
+        assert_eq!(count(&source, "alice").await.unwrap(), wanted);
+        assert_eq!(count(&source, "4711").await.unwrap(), wanted);
+    }
+    assert_eq!(source.try_count(b"alice", 100).unwrap(), (6, 105));
+    assert_eq!(source.counted(b"alice", 0).await.unwrap(), 105);
+    assert_eq!(source.try_count(b"alice", 0).unwrap_err().kind().code(), "invalid");
+    assert_eq!(source.try_count(b"", 1).unwrap_err().kind().code(), "invalid");
+    assert_eq!(source.try_count(b"alice", 1_000_001).unwrap_err().kind().code(), "too_many");
+    assert_eq!(source.mint(1, None, 0).await.unwrap_err().kind().code(), "invalid");
+    node.close().await.unwrap();
+    assert_eq!(source.try_count(b"alice", 1).unwrap_err().kind().code(), "closed");
+}
+
+#[tokio::test]
+async fn a_section_is_written_once_a_step_whatever_the_number_of_keys() {
+    let world = World::new();
+    let (_node, source) = server(&world, "").await;
+    let own = |number: u64| format!("{{one}}-{number}");
+    count(&source, &own(0)).await.unwrap();
+    settle().await;
+    let writes = world.handle().identity().await.unwrap().writes;
+    for round in 1..=4 {
+        for number in 1..1_000 {
+            assert_eq!(count(&source, &own(number)).await.unwrap(), round);
+        }
+    }
+    settle().await;
+    assert_eq!(world.handle().identity().await.unwrap().writes, writes);
+}
+
+#[tokio::test]
+async fn who_comes_after_a_close_goes_on_above() {
+    let world = World::new();
+    let mut history = History::default();
+    for _ in 0..4 {
+        let (node, source) = server(&world, "").await;
+        for key in ["alice", "bob", "7"] {
+            for _ in 0..3 {
+                history.rises(key, count(&source, key).await.unwrap());
+            }
+        }
+        node.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn nobody_takes_over_before_the_lease_and_its_margin_are_over() {
+    let world = World::new();
+    let mut history = History::default();
+    let (first, source) = server(&world, "").await;
+    history.rises("alice", count(&source, "alice").await.unwrap());
+    let (_second, other) = server(&world, "").await;
+    let held = count(&other, "alice").await;
+    assert!(is_elsewhere(&held), "{held:?}");
+    // As good as killed: it renews no more, and gives nothing back.
+    drop((first, source));
+    let mut waited_ms = 0;
+    let answer = loop {
+        world.pass(100).await;
+        waited_ms += 100;
+        match count(&other, "alice").await {
+            Ok(answer) => break answer,
+            answer => assert!(is_elsewhere(&answer), "{answer:?}"),
+        }
+    };
+    history.rises("alice", answer);
+    assert!(waited_ms >= TTL_MS, "{waited_ms}");
+    assert!(waited_ms <= silence_ms(TTL_MS) + TTL_MS / 3 + 500, "{waited_ms}");
+}
+
+#[tokio::test]
+async fn servers_share_sections_and_hand_them_over() {
+    const KEYS: u64 = 200;
+    let world = World::new();
+    let mut history = History::default();
+    let keys: Vec<String> = (0..KEYS).map(|number| format!("user-{number}")).collect();
+    let mut servers = vec![server(&world, "one:7701").await];
+    for key in &keys {
+        history.rises(key, count(&servers[0].1, key).await.unwrap());
+    }
+    servers.push(server(&world, "two:7701").await);
+    // Each key is answered at every moment by exactly one, and the other says by whom.
+    for round in 0..60 {
+        world.pass(100).await;
+        let mut answered = [0; 2];
+        for key in &keys {
+            let mut by = 0;
+            // Asked again a moment later: at the moment of a hand-over both may send to each other.
+            for _ in 0..2 {
+                for index in 0..2 {
+                    match count(&servers[index].1, key).await {
+                        Ok(answer) => {
+                            history.rises(key, answer);
+                            answered[index] += 1;
+                            by += 1;
+                        }
+                        answer => assert!(is_elsewhere(&answer), "{round}, {key}: {answer:?}"),
+                    }
+                }
+                if by > 0 {
+                    break;
+                }
+                world.pass(10).await;
+            }
+            assert!(by >= 1, "round {round}, {key}: nobody answers");
+        }
+        if round > 40 {
+            assert!(answered.iter().all(|by| (60..=140).contains(by)), "{answered:?}");
+        }
+    }
+    // One leaves: the other has all of them, in less than a second.
+    let (left, _) = servers.remove(0);
+    left.close().await.unwrap();
+    let mut waited_ms = 0;
+    for key in &keys {
+        loop {
+            match count(&servers[0].1, key).await {
+                Ok(answer) => break history.rises(key, answer),
+                answer => assert!(is_elsewhere(&answer), "{key}: {answer:?}"),
+            }
+            world.pass(50).await;
+            waited_ms += 100;
+        }
+    }
+    assert!(waited_ms < 1_000, "{waited_ms}");
+}
+
+#[tokio::test]
+async fn everybody_says_the_same_of_who_has_what() {
+    let world = World::new();
+    let servers = [
+        server(&world, "one:7701").await,
+        server(&world, "two:7701").await,
+        server(&world, "three:7701").await,
+    ];
+    world.pass(2 * TTL_MS).await;
+    let shares: Vec<_> = servers.iter().map(|(node, _)| node.shares()).collect();
+    for section in 0..SECTIONS {
+        let owners: Vec<_> = shares.iter().map(|shares| shares.owner(section).cloned()).collect();
+        assert!(owners[0].is_some() && owners.iter().all(|owner| *owner == owners[0]));
+        let here = shares.iter().filter(|shares| shares.place(section) == Place::Here);
+        assert_eq!(here.count(), 1, "{section}");
+    }
+}

@@ -1,0 +1,148 @@
+//! The sections of counters that this node answers for.
+
+use std::sync::Arc;
+
+use snowmint_core::Clock as _;
+
+use super::{Done, Driver, Stage};
+use crate::error::Result;
+use crate::lease::{Extend, Extended};
+use crate::machine::{Actor, Now, SectionChange, SectionsAction};
+use crate::member::{Incarnation, MemberInfo};
+use crate::ordered::{LetGo, Taken};
+
+/// What tasks for sections bring back.
+pub(super) enum SectionsDone {
+    Taken(u64, Result<Taken>),
+    Extended(Vec<Extend>, Vec<Result<Extended>>),
+    LetGo(Vec<u64>, Result<()>),
+    Listed(Result<Vec<MemberInfo>>),
+}
+
+impl Driver {
+    /// Who we are to others who share sections; none while we are out of the store, or count nothing.
+    pub(super) fn actor(&self) -> Option<Actor> {
+        let Stage::In { member, .. } = &self.stage else { return None };
+        self.core.around.sections.are_used().then(|| Actor {
+            member: member.incarnation,
+            owner: member.owner.clone(),
+            before: self.before,
+            address: member.address.clone(),
+            list_every_ms: self.settings().presence_ttl_ms / 3,
+        })
+    }
+
+    pub(super) fn look_at_sections(&mut self, now: Now) {
+        let Some(actor) = self.actor() else { return };
+        let Stage::In { presence, .. } = &self.stage else { return };
+        let sections = &self.core.around.sections;
+        sections.lease_until(self.membership, presence.lease_until());
+        self.sections.want(sections.take_wanted(), now.elapsed);
+        let again = sections.take_sent_elsewhere();
+        for action in self.sections.look(now.elapsed, &actor, again) {
+            self.spawn_sections(actor.member, action);
+        }
+    }
+
+    fn spawn_sections(&mut self, member: Incarnation, action: SectionsAction) {
+        let core = Arc::clone(&self.core);
+        self.tasks.spawn(async move {
+            let around = &core.around;
+            let (store, wall) = (&around.store, around.clock.unix_ms());
+            let done = match action {
+                SectionsAction::Take(take) => {
+                    let taken = around.call("take", store.take(&take, wall)).await;
+                    SectionsDone::Taken(take.request, taken)
+                }
+                SectionsAction::Extend(items) => {
+                    let answers = match around.call("extend", store.extend(&items, wall)).await {
+                        Ok(answers) => answers,
+                        Err(error) => vec![Err(error); items.len()],
+                    };
+                    SectionsDone::Extended(items, answers)
+                }
+                SectionsAction::LetGo(let_go) => {
+                    let answer = around.call("let go", store.let_go(&let_go, wall)).await;
+                    let LetGo { slots, .. } = let_go;
+                    SectionsDone::LetGo(slots, answer)
+                }
+                SectionsAction::List => {
+                    let members = around.call("members", store.members(wall)).await;
+                    SectionsDone::Listed(members)
+                }
+            };
+            Done::Sections(member, done)
+        });
+    }
+
+    pub(super) fn sections_done(&mut self, now: Now, member: Incarnation, done: SectionsDone) {
+        // What was asked for as another member counts for nothing.
+        let Some(actor) = self.actor().filter(|actor| actor.member == member) else { return };
+        let around = Arc::clone(&self.core.around);
+        let mut shares_change = true;
+        match done {
+            SectionsDone::Taken(request, answer) => {
+                let (changes, error) = self.sections.taken(now.elapsed, request, answer);
+                if let Some(error) = error {
+                    tracing::warn!(%error, "no sections of counters");
+                }
+                self.apply(&changes);
+            }
+            SectionsDone::Extended(items, answers) => {
+                for extended in answers.iter().flatten() {
+                    around.saw(extended.catalog_version, extended.writes);
+                }
+                let changes = self.sections.extended(now.elapsed, &items, &answers);
+                self.apply(&changes);
+                shares_change = false;
+            }
+            SectionsDone::LetGo(slots, answer) => {
+                self.sections.let_go(now.elapsed, &slots, &answer);
+            }
+            SectionsDone::Listed(answer) => {
+                let leaving = self.sections.listed(now.elapsed, &actor, answer);
+                if !leaving.is_empty() {
+                    tracing::info!(sections = leaving.len(), "handing sections of counters over");
+                    for section in leaving {
+                        around.sections.shut(section);
+                    }
+                    // Whoever is in the middle of taking ends before the next has them.
+                    around.sections.settle();
+                }
+            }
+        }
+        if shares_change && let Some(shares) = self.sections.shares(now.elapsed, &actor) {
+            around.sections.share(shares);
+        }
+        around.sections.tell();
+    }
+
+    fn apply(&self, changes: &[SectionChange]) {
+        let sections = &self.core.around.sections;
+        for change in changes {
+            match change {
+                SectionChange::Held(section, lease, request) => {
+                    sections.hold(*section, lease, *request);
+                }
+                SectionChange::Open(section, mark) => sections.open(*section, *mark),
+                SectionChange::Shut(section) => sections.shut(*section),
+            }
+        }
+    }
+
+    /// A membership begins: nobody has had any section of ours in it.
+    pub(super) fn begin_sections(&mut self, now: Now) {
+        self.membership = self.core.around.sections.joined();
+        if let Some(actor) = self.actor()
+            && let Some(shares) = self.sections.shares(now.elapsed, &actor)
+        {
+            self.core.around.sections.share(shares);
+        }
+    }
+
+    /// A membership ends: no number is answered any more that was taken in it.
+    pub(super) fn end_sections(&mut self) {
+        self.core.around.sections.shut_all();
+        self.sections.lose();
+    }
+}

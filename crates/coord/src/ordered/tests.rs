@@ -1,0 +1,62 @@
+use super::*;
+use crate::member::{Member, Presence};
+
+fn at(ms: u64) -> ElapsedMillis {
+    ElapsedMillis::new(ms)
+}
+
+fn info(member: u128, renewals: u64, ttl_ms: u64) -> MemberInfo {
+    MemberInfo {
+        member: Member {
+            incarnation: Incarnation::new(member),
+            owner: String::new(),
+            host: String::new(),
+            process: 1,
+            address: String::new(),
+        },
+        presence: Presence { sample: UnixMillis::ZERO, renewals, ttl_ms },
+        joined_at: UnixMillis::ZERO,
+        renewed_at: UnixMillis::ZERO,
+        live: false,
+    }
+}
+
+#[test]
+fn silence_lasts_for_the_lease_and_a_margin_on_the_watchers_own_clock() {
+    let mut watch = Watch::default();
+    watch.look(&[info(1, 5, 8_000)], at(1_000));
+    assert!(watch.silent(at(9_999)).is_empty(), "the lease and its margin are 9 s");
+    let silent = [Silent { member: Incarnation::new(1), renewals: 5 }];
+    assert_eq!(watch.silent(at(10_000)), silent);
+    // Another look at the same count does not begin anew, and a renewal does.
+    watch.look(&[info(1, 5, 8_000)], at(9_000));
+    assert_eq!(watch.silent(at(10_000)), silent);
+    watch.look(&[info(1, 6, 8_000)], at(10_000));
+    assert!(watch.silent(at(18_999)).is_empty());
+    assert!(!watch.silent(at(19_000)).is_empty());
+}
+
+#[test]
+fn the_longest_lease_that_was_ever_said_counts() {
+    let mut watch = Watch::default();
+    watch.look(&[info(1, 5, 80_000)], at(0));
+    watch.look(&[info(1, 6, 100)], at(0));
+    assert!(watch.silent(at(89_999)).is_empty());
+    assert!(!watch.silent(at(90_000)).is_empty());
+}
+
+#[test]
+fn a_member_that_is_gone_from_the_list_is_forgotten() {
+    let mut watch = Watch::default();
+    watch.look(&[info(1, 5, 1_000), info(2, 0, 1_000)], at(0));
+    watch.look(&[info(2, 0, 1_000)], at(100));
+    let silent: Vec<_> = watch.silent(at(60_000)).iter().map(|silent| silent.member).collect();
+    assert_eq!(silent, [Incarnation::new(2)]);
+}
+
+#[test]
+fn short_leases_have_a_margin_too() {
+    assert_eq!(silence_ms(100), 600);
+    assert_eq!(silence_ms(10_000), 11_250);
+    assert_eq!(silence_ms(u64::MAX), u64::MAX);
+}

@@ -1,0 +1,156 @@
+//! Keys of counters, and the section that each belongs to.
+
+use crate::error::{Error, Result};
+
+/// How many sections there are: the hash slots of a Redis Cluster, so that its clients find owners.
+pub const SECTIONS: u16 = 16_384;
+/// Longest key, in bytes.
+pub const KEY_BYTES_MAX: usize = 255;
+
+/// A key, as it is counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key<'a> {
+    /// A number in decimal without leading zeros: kept densely.
+    Number(u64),
+    /// Any other text.
+    Text(&'a [u8]),
+}
+
+impl<'a> Key<'a> {
+    /// Reads a key.
+    ///
+    /// # Errors
+    /// `Invalid` for an empty or over-long one.
+    pub(super) fn new(key: &'a [u8]) -> Result<Self> {
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            let what = format!(
+                "a counter's key has 1 to {KEY_BYTES_MAX} bytes, not {}: name one, or a shorter one",
+                key.len()
+            );
+            return Err(Error::invalid("count", what));
+        }
+        Ok(number(key).map_or(Self::Text(key), Self::Number))
+    }
+}
+
+/// The number that a key is, if it is written as numbers are.
+fn number(key: &[u8]) -> Option<u64> {
+    const DIGITS_MAX: usize = 20;
+    if key.len() > DIGITS_MAX || (key.len() > 1 && key.first() == Some(&b'0')) {
+        return None;
+    }
+    key.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        number.checked_mul(10)?.checked_add(digit.into())
+    })
+}
+
+/// How a source's keys become sections: by the name that RESP knows them by, so that a cluster client
+/// and every other door agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slots {
+    /// `SOURCE:`, or nothing where keys stand alone.
+    prefix: Vec<u8>,
+    /// The state of the sum after the prefix.
+    crc: u16,
+}
+
+impl Slots {
+    pub(super) fn new(source: &str, keys_alone: bool) -> Self {
+        let prefix = if keys_alone { Vec::new() } else { format!("{source}:").into_bytes() };
+        Self { crc: crc(0, &prefix), prefix }
+    }
+
+    /// The section of a key.
+    pub(super) fn of(&self, key: &[u8]) -> u16 {
+        // A prefix has no brace in it: names do not allow them.
+        let hashed = match tag(key) {
+            Some(tag) => crc(0, tag),
+            None => crc(self.crc, key),
+        };
+        hashed % SECTIONS
+    }
+}
+
+/// The part of a key between the first brace and the next closing one, if there is anything: keys with
+/// the same tag belong together. As in the Redis Cluster specification.
+fn tag(key: &[u8]) -> Option<&[u8]> {
+    let open = key.iter().position(|byte| *byte == b'{')?;
+    let rest = key.get(open + 1..)?;
+    let end = rest.iter().position(|byte| *byte == b'}')?;
+    rest.get(..end).filter(|tag| !tag.is_empty())
+}
+
+/// The hash slot of a whole key, as Redis Cluster has it.
+#[must_use]
+pub fn hash_slot(key: &[u8]) -> u16 {
+    crc(0, tag(key).unwrap_or(key)) % SECTIONS
+}
+
+/// CRC-16/XMODEM, going on from `crc`.
+fn crc(crc: u16, bytes: &[u8]) -> u16 {
+    bytes.iter().fold(crc, |crc, byte| {
+        let [high, _] = crc.to_be_bytes();
+        (crc << 8) ^ TABLE[usize::from(high ^ byte)]
+    })
+}
+
+const TABLE: [u16; 256] = table();
+
+const fn table() -> [u16; 256] {
+    const POLYNOMIAL: u16 = 0x1021;
+    let mut table = [0; 256];
+    let mut byte: u16 = 0;
+    while byte < 256 {
+        let mut crc = byte << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ POLYNOMIAL };
+            bit += 1;
+        }
+        table[byte as usize] = crc;
+        byte += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_of_redis_cluster() {
+        // The specification's own example, and values of `CLUSTER KEYSLOT`.
+        assert_eq!(crc(0, b"123456789"), 0x31c3);
+        assert_eq!(hash_slot(b"foo"), 12_182);
+        assert_eq!(hash_slot(b"bar"), 5_061);
+        assert_eq!(hash_slot(b"{user1000}.following"), hash_slot(b"user1000"));
+        assert_eq!(hash_slot(b"foo{}{bar}"), crc(0, b"foo{}{bar}") % SECTIONS);
+        assert_eq!(hash_slot(b"foo{{bar}}zap"), hash_slot(b"{bar"));
+        assert_eq!(hash_slot(b"foo{bar}{zap}"), hash_slot(b"bar"));
+    }
+
+    #[test]
+    fn a_source_and_its_key_hash_as_one_name() {
+        let named = Slots::new("messages", false);
+        for key in ["alice", "7", "a{b}c", "{}", "x"] {
+            let whole = format!("messages:{key}");
+            assert_eq!(named.of(key.as_bytes()), hash_slot(whole.as_bytes()), "{key}");
+            let alone = Slots::new("messages", true).of(key.as_bytes());
+            assert_eq!(alone, hash_slot(key.as_bytes()), "{key}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_that_are_written_as_numbers_are() {
+        let of = |key: &'static str| Key::new(key.as_bytes()).unwrap();
+        assert_eq!(of("0"), Key::Number(0));
+        assert_eq!(of("18446744073709551615"), Key::Number(u64::MAX));
+        for text in ["00", "01", "-1", "+1", "18446744073709551616", "1e3", "x", "1 "] {
+            assert_eq!(of(text), Key::Text(text.as_bytes()));
+        }
+        for bad in ["", &"k".repeat(KEY_BYTES_MAX + 1)] {
+            assert_eq!(Key::new(bad.as_bytes()).unwrap_err().kind().code(), "invalid");
+        }
+    }
+}

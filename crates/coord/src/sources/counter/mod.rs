@@ -1,0 +1,343 @@
+//! Counters: for each key, numbers that are greater than every number that anybody was answered before
+//! he asked (`WeChat`'s seqsvr).
+//!
+//! Keys belong to sections, and a section to one process at a time ([`ordered`](crate::ordered)). A
+//! section has one mark for all its keys, so the store is written once in many numbers, whatever the
+//! number of keys; a key that is met for the first time, or by a new owner, goes on above everything
+//! that the mark allowed before. So numbers of a key rise and have gaps.
+//!
+//! [`sections`] is what this process may answer from, [`table`] the last number of each key, [`shares`]
+//! who should have what. The driver keeps them; takers share no lock but that of a part of the keys.
+
+mod key;
+mod sections;
+mod shares;
+mod table;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub use self::key::{KEY_BYTES_MAX, SECTIONS, hash_slot};
+use self::key::{Key, Slots};
+use self::sections::Lease;
+pub(crate) use self::sections::{Sections, Want};
+pub(crate) use self::shares::FRESH_MS;
+pub use self::shares::{Place, Server, Shares};
+use self::table::Table;
+use super::Surroundings;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ordered::Take;
+use crate::pool::{Pool, Reuse};
+use crate::segment::NUMBER_MAX;
+use crate::spec::CounterPlan;
+
+/// The pool of all sections of a namespace.
+pub(crate) const SECTIONS_POOL: &str = "sections";
+/// How long a waiter waits for news before it looks for itself.
+const LOOK_AGAIN_MS: u64 = 20;
+/// The most numbers of one call.
+pub const RUN_MAX: u64 = 1_000_000;
+
+/// The pool of all sections of a namespace.
+pub(crate) fn sections_pool() -> Pool {
+    let slots = u64::from(SECTIONS);
+    Pool { name: SECTIONS_POOL.into(), slots, group: 1, reuse: Reuse::Ordered }
+}
+
+/// A source of counters.
+pub(crate) struct CounterSource {
+    name: String,
+    around: Arc<Surroundings>,
+    table: Arc<Table>,
+    slots: Slots,
+    /// What is added to a section's numbers: they begin at 1, and the source at its start.
+    above: u64,
+    step: AtomicU64,
+    /// Whether the store is asked before each answer.
+    confirm: AtomicBool,
+}
+
+/// Numbers of one key that follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+/// Why there is no number.
+enum Refused {
+    /// It is worth to wait for news.
+    Wait(Error),
+    /// It is not.
+    Error(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl CounterSource {
+    pub(crate) fn new(name: &str, plan: CounterPlan, around: Arc<Surroundings>) -> Self {
+        let table = Arc::new(Table::new(around.counter_bytes_max));
+        around.sections.register(&table);
+        Self {
+            name: name.into(),
+            table,
+            slots: Slots::new(name, plan.keys_alone),
+            above: plan.start.saturating_sub(1),
+            step: AtomicU64::new(plan.step),
+            confirm: AtomicBool::new(plan.confirm),
+            around,
+        }
+    }
+
+    /// The definition was changed.
+    pub(crate) fn alter(&self, plan: CounterPlan) {
+        self.step.store(plan.step, Ordering::Relaxed);
+        self.confirm.store(plan.confirm, Ordering::Release);
+    }
+
+    fn sections(&self) -> &Sections {
+        &self.around.sections
+    }
+
+    /// The section of a key.
+    pub(crate) fn section(&self, key: &[u8]) -> u16 {
+        self.slots.of(key)
+    }
+
+    /// `count` numbers of a key, waiting at most `within_ms` for the store.
+    pub(crate) async fn take(&self, key: &[u8], count: u64, within_ms: u64) -> Result<Counted> {
+        let parsed = self.check(key, count)?;
+        let section = self.slots.of(key);
+        let deadline = self.around.timer.elapsed().saturating_add(within_ms);
+        loop {
+            let news = self.sections().news.notified();
+            tokio::pin!(news);
+            // Listens from here on, so that no news is missed.
+            news.as_mut().enable();
+            let why = match self.try_take(parsed, section, count) {
+                Ok(counted) if !self.confirm.load(Ordering::Acquire) => return Ok(counted),
+                Ok(counted) => match self.confirmed(section).await {
+                    Ok(true) => return Ok(counted),
+                    Ok(false) => self.lapsed(),
+                    Err(error) => error,
+                },
+                Err(Refused::Error(error)) => return Err(error),
+                Err(Refused::Wait(why)) => why,
+            };
+            let left_ms = deadline.since(self.around.timer.elapsed());
+            if left_ms == 0 {
+                return Err(why);
+            }
+            tokio::select! {
+                biased;
+                () = &mut news => {}
+                () = self.around.timer.sleep_ms(left_ms.min(LOOK_AGAIN_MS)) => {}
+            }
+        }
+    }
+
+    /// `count` numbers of a key, without waiting.
+    pub(crate) fn take_now(&self, key: &[u8], count: u64) -> Result<Counted> {
+        if self.confirm.load(Ordering::Acquire) {
+            let what = format!("an answer of source {} without the store", self.name);
+            return Err(Error::new("count", ErrorKind::Unavailable { what }));
+        }
+        let parsed = self.check(key, count)?;
+        self.try_take(parsed, self.slots.of(key), count).map_err(|refused| match refused {
+            Refused::Wait(error) | Refused::Error(error) => error,
+        })
+    }
+
+    fn check<'a>(&self, key: &'a [u8], count: u64) -> Result<Key<'a>> {
+        if count == 0 {
+            return Err(Error::invalid("count", "0 numbers were asked for: ask for at least 1"));
+        }
+        if count > RUN_MAX {
+            let (what, wanted) = (format!("numbers of a key of {}", self.name), count);
+            return Err(Error::new("count", ErrorKind::TooMany { what, wanted, limit: RUN_MAX }));
+        }
+        Key::new(key)
+    }
+
+    /// Takes numbers, and only then looks whether the lease still lasts: whatever held this thread up
+    /// before has held it up before it looked.
+    fn try_take(&self, key: Key<'_>, section: u16, count: u64) -> Result<Counted, Refused> {
+        let sections = self.sections();
+        let cell = sections.cell(section);
+        let lease = sections.lease();
+        let (mut shard, hash) = self.table.lock(key);
+        if self.table.is_full(&shard) {
+            sections.raise_all();
+            shard.clear();
+        }
+        let Some(window) = cell.window() else {
+            drop(shard);
+            return Err(self.not_here(section));
+        };
+        let limit = window.limit;
+        let mut place = self.table.place(&mut shard, key, hash);
+        let first = place.get().saturating_add(1).max(window.base).max(1);
+        let last = first.saturating_add(count - 1);
+        if last >= limit {
+            drop(shard);
+            return Err(self.spent(section, last));
+        }
+        place.set(last);
+        cell.gave(last);
+        drop(shard);
+        let left = limit - last;
+        if left <= self.step.load(Ordering::Relaxed) / 2 && cell.is_first_to_ask(limit) {
+            sections.want(section, self.want(last));
+        }
+        self.answered(lease)?;
+        let shown = |number: u64| number.saturating_add(self.above);
+        Ok(Counted { first: shown(first), last: shown(last) })
+    }
+
+    fn want(&self, last: u64) -> Want {
+        Want { until: last.saturating_add(1), step: self.step.load(Ordering::Relaxed) }
+    }
+
+    /// Whether what was taken under `lease` may be answered now.
+    fn answered(&self, lease: Lease) -> Result<(), Refused> {
+        // In this order: a lease that was renewed since covers the time at which we look.
+        let now = self.around.timer.elapsed();
+        if lease.covers(self.sections().lease(), now) {
+            return Ok(());
+        }
+        Err(Refused::Wait(self.lapsed()))
+    }
+
+    fn lapsed(&self) -> Error {
+        let what = format!("our lease on the sections of source {}", self.name);
+        Error::new("count", ErrorKind::Unavailable { what })
+    }
+
+    #[cold]
+    fn spent(&self, section: u16, last: u64) -> Refused {
+        if last > NUMBER_MAX.saturating_sub(self.above) {
+            let what = format!("source {}", self.name);
+            return Refused::Error(Error::new(
+                "count",
+                ErrorKind::Exhausted { what, limit: NUMBER_MAX },
+            ));
+        }
+        self.sections().want(section, self.want(last));
+        Refused::Wait(self.not_yet(section))
+    }
+
+    fn not_yet(&self, section: u16) -> Error {
+        let what = format!("section {section} of source {}", self.name);
+        Error::new("count", ErrorKind::Unavailable { what })
+    }
+
+    /// The section is not ours: whose it is, or that it is on its way.
+    #[cold]
+    fn not_here(&self, section: u16) -> Refused {
+        if self.sections().is_closed() {
+            let what = format!("source {}", self.name);
+            return Refused::Error(Error::new("count", ErrorKind::Closed { what }));
+        }
+        let shares = self.sections().shares.load();
+        if shares.is_own(section) {
+            // Also when somebody has it still: it may have been let go since.
+            self.sections().want(section, self.want(0));
+        }
+        if shares.is_old_news(section, self.around.timer.elapsed()) {
+            return Refused::Wait(self.not_yet(section));
+        }
+        match shares.place(section) {
+            Place::Here => Refused::Wait(self.not_yet(section)),
+            Place::With(server) => {
+                self.sections().sends_elsewhere();
+                Refused::Error(elsewhere(section, server))
+            }
+        }
+    }
+
+    /// The highest number that anybody may have been answered for a key; 0 if there is none.
+    pub(crate) async fn bound(&self, key: &[u8], within_ms: u64) -> Result<u64> {
+        let parsed = Key::new(key)?;
+        let section = self.slots.of(key);
+        let deadline = self.around.timer.elapsed().saturating_add(within_ms);
+        loop {
+            let news = self.sections().news.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            let why = match self.try_bound(parsed, section) {
+                Ok(bound) => return Ok(bound),
+                Err(Refused::Error(error)) => return Err(error),
+                Err(Refused::Wait(why)) => why,
+            };
+            let left_ms = deadline.since(self.around.timer.elapsed());
+            if left_ms == 0 {
+                return Err(why);
+            }
+            tokio::select! {
+                biased;
+                () = &mut news => {}
+                () = self.around.timer.sleep_ms(left_ms.min(LOOK_AGAIN_MS)) => {}
+            }
+        }
+    }
+
+    fn try_bound(&self, key: Key<'_>, section: u16) -> Result<u64, Refused> {
+        let cell = self.sections().cell(section);
+        let lease = self.sections().lease();
+        let (shard, hash) = self.table.lock(key);
+        if cell.window().is_none() {
+            drop(shard);
+            return Err(self.not_here(section));
+        }
+        let known = self.table.find(&shard, key, hash).unwrap_or(0);
+        let bound = known.max(cell.below());
+        drop(shard);
+        self.answered(lease)?;
+        Ok(if bound == 0 { 0 } else { bound.saturating_add(self.above) })
+    }
+
+    /// Asks the store whether the section is still ours, after a number was taken.
+    async fn confirmed(&self, section: u16) -> Result<bool> {
+        let around = &self.around;
+        let Some(member) = self.sections().shares.load().own() else { return Ok(false) };
+        let cell = self.sections().cell(section);
+        let (request, term) = cell.hold();
+        let take = Take {
+            pool: sections_pool(),
+            member,
+            owner: String::new(),
+            slots: vec![section.into()],
+            silent: Vec::new(),
+            supersedes: None,
+            request,
+        };
+        let taken = around.store.take(&take, around.clock.unix_ms());
+        let taken = around.call("confirm", taken).await?;
+        let is_ours = taken.leases.iter().any(|lease| lease.term.get() == term);
+        if !is_ours {
+            self.sections().shut(section);
+            self.sections().want(section, self.want(0));
+        }
+        Ok(is_ours)
+    }
+
+    /// How many keys are known here, and how many bytes they take.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        self.table.size()
+    }
+}
+
+fn elsewhere(section: u16, server: Server) -> Error {
+    Error::new("count", ErrorKind::Elsewhere { section, address: server.address })
+}
+
+impl fmt::Debug for CounterSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CounterSource").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,324 @@
+//! What this process may answer from: the windows of its sections, and its lease on all of them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+use snowmint_core::ElapsedMillis;
+use tokio::sync::Notify;
+
+use super::key::SECTIONS;
+use super::shares::Shares;
+use super::table::Table;
+use crate::lease::Mark;
+
+/// The window of one section. Values from `base` to below `limit` may be given.
+#[derive(Debug, Default)]
+pub(super) struct Cell {
+    /// Everything below may have been given by others.
+    base: AtomicU64,
+    /// 0: the section is not ours.
+    limit: AtomicU64,
+    /// The highest value that we gave.
+    top: AtomicU64,
+    /// The limit for which more was asked already.
+    asked: AtomicU64,
+    /// By which request and term the store knows our hold on it.
+    request: AtomicU64,
+    term: AtomicU64,
+}
+
+/// A window as it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) base: u64,
+    pub(super) limit: u64,
+}
+
+/// The lease on all sections, in one word: which membership it belongs to, and until when it lasts on
+/// our elapsed clock. A number that was taken in one membership is not answered in another: somebody
+/// else may have had the section in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease(u64);
+
+impl Lease {
+    const NONE: Self = Self(0);
+    const UNTIL_BITS: u32 = 44;
+
+    const fn new(membership: u64, until: ElapsedMillis) -> Self {
+        Self(membership << Self::UNTIL_BITS | until.get() & ((1 << Self::UNTIL_BITS) - 1))
+    }
+
+    /// Whether a number that was taken while the lease was `self` may be answered, now that it is
+    /// `after`.
+    pub(super) const fn covers(self, after: Self, now: ElapsedMillis) -> bool {
+        let until_ms = after.0 & ((1 << Self::UNTIL_BITS) - 1);
+        self.0 != 0
+            && self.0 >> Self::UNTIL_BITS == after.0 >> Self::UNTIL_BITS
+            && now.get() < until_ms
+    }
+}
+
+/// More numbers are wanted in a section.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Want {
+    /// The window should reach at least to here.
+    pub(crate) until: u64,
+    /// How many numbers to fetch at once.
+    pub(crate) step: u64,
+}
+
+/// All sections of a node, for all its counter sources.
+pub(crate) struct Sections {
+    cells: OnceLock<Box<[Cell]>>,
+    lease: AtomicU64,
+    memberships: AtomicU64,
+    wanted: Mutex<BTreeMap<u16, Want>>,
+    /// Wakes the driver.
+    wake: Arc<Notify>,
+    /// The node is closed.
+    closed: AtomicBool,
+    /// Somebody was sent elsewhere since the driver last looked.
+    sent_elsewhere: AtomicBool,
+    /// Told when windows have opened, or an attempt has failed.
+    pub(super) news: Notify,
+    /// Who has which sections.
+    pub(super) shares: ArcSwap<Shares>,
+    /// The values of all sources: whoever is in the middle of taking holds a lock of one of them.
+    tables: Mutex<Vec<Arc<Table>>>,
+}
+
+impl Sections {
+    pub(crate) fn new(wake: Arc<Notify>) -> Self {
+        Self {
+            cells: OnceLock::new(),
+            lease: AtomicU64::new(0),
+            memberships: AtomicU64::new(0),
+            wanted: Mutex::default(),
+            wake,
+            closed: AtomicBool::new(false),
+            sent_elsewhere: AtomicBool::new(false),
+            news: Notify::new(),
+            shares: ArcSwap::default(),
+            tables: Mutex::default(),
+        }
+    }
+
+    /// Whether any counter was ever opened here.
+    pub(crate) fn are_used(&self) -> bool {
+        self.cells.get().is_some()
+    }
+
+    pub(super) fn register(&self, table: &Arc<Table>) {
+        let _ = self.all();
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(table));
+        self.wake.notify_one();
+    }
+
+    fn all(&self) -> &[Cell] {
+        self.cells.get_or_init(|| (0..SECTIONS).map(|_| Cell::default()).collect())
+    }
+
+    #[allow(clippy::indexing_slicing, reason = "sections are counted modulo their number")]
+    pub(super) fn cell(&self, section: u16) -> &Cell {
+        &self.all()[usize::from(section % SECTIONS)]
+    }
+
+    pub(super) fn lease(&self) -> Lease {
+        Lease(self.lease.load(Ordering::Acquire))
+    }
+
+    /// More is wanted: the driver is woken.
+    pub(super) fn want(&self, section: u16, want: Want) {
+        {
+            let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+            let entry = wanted.entry(section).or_default();
+            entry.until = entry.until.max(want.until);
+            entry.step = entry.step.max(want.step);
+        }
+        self.wake.notify_one();
+    }
+
+    /// Somebody is sent elsewhere: who has what may have changed.
+    pub(super) fn sends_elsewhere(&self) {
+        if !self.sent_elsewhere.swap(true, Ordering::Relaxed) {
+            self.wake.notify_one();
+        }
+    }
+
+    // What follows is for the driver.
+
+    pub(crate) fn take_sent_elsewhere(&self) -> bool {
+        self.sent_elsewhere.swap(false, Ordering::Relaxed)
+    }
+
+    /// What is wanted since it was last asked.
+    pub(crate) fn take_wanted(&self) -> BTreeMap<u16, Want> {
+        std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A new membership has begun. Answers its number.
+    pub(crate) fn joined(&self) -> u64 {
+        // 20 bits, never 0.
+        self.memberships.fetch_add(1, Ordering::Relaxed) % ((1 << 20) - 1) + 1
+    }
+
+    /// The lease lasts until then.
+    pub(crate) fn lease_until(&self, membership: u64, until: ElapsedMillis) {
+        self.lease.store(Lease::new(membership, until).0, Ordering::Release);
+    }
+
+    /// A section is ours: everything below the mark of its lease may have been
+    /// given. `request` is what the store knows our hold by.
+    pub(crate) fn hold(&self, section: u16, lease: &crate::lease::Lease, request: u64) {
+        let cell = self.cell(section);
+        cell.base.fetch_max(lease.mark.get(), Ordering::AcqRel);
+        cell.term.store(lease.term.get(), Ordering::Release);
+        cell.request.store(request, Ordering::Release);
+    }
+
+    /// Its window reaches to `mark`.
+    pub(crate) fn open(&self, section: u16, mark: Mark) {
+        self.cell(section).limit.store(mark.get(), Ordering::Release);
+    }
+
+    /// The section is not ours any more. Numbers may still be on their way to be answered.
+    pub(crate) fn shut(&self, section: u16) {
+        self.cell(section).limit.store(0, Ordering::Release);
+    }
+
+    /// Waits until every number that was taken before a [`Sections::shut`] is taken for good.
+    pub(crate) fn settle(&self) {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for table in tables {
+            table.settle();
+        }
+    }
+
+    /// The lease is over, and no section is ours.
+    pub(crate) fn shut_all(&self) {
+        self.lease.store(Lease::NONE.0, Ordering::Release);
+        for cell in self.cells.get().into_iter().flat_map(|cells| cells.iter()) {
+            cell.limit.store(0, Ordering::Release);
+        }
+        self.settle();
+        self.tell();
+    }
+
+    /// Nothing is answered any more, for good.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.shut_all();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Something has changed for those who wait.
+    pub(crate) fn tell(&self) {
+        self.news.notify_waiters();
+    }
+
+    /// Who has which sections, as far as is known.
+    pub(crate) fn share(&self, shares: Shares) {
+        self.shares.store(Arc::new(shares));
+    }
+
+    pub(crate) fn shares(&self) -> Arc<Shares> {
+        self.shares.load_full()
+    }
+
+    /// All keys of a part are about to be forgotten: no value that was given may come again.
+    pub(super) fn raise_all(&self) {
+        for cell in self.all() {
+            let top = cell.top.load(Ordering::Acquire);
+            cell.base.fetch_max(top.saturating_add(1), Ordering::AcqRel);
+        }
+    }
+}
+
+impl Cell {
+    /// The window; none while the section is not ours.
+    pub(super) fn window(&self) -> Option<Window> {
+        // The limit first: whoever sees it sees the base that belongs to it.
+        let limit = self.limit.load(Ordering::Acquire);
+        (limit > 0).then(|| Window { base: self.base.load(Ordering::Acquire), limit })
+    }
+
+    /// Up to here values were given.
+    pub(super) fn gave(&self, value: u64) {
+        self.top.fetch_max(value, Ordering::AcqRel);
+    }
+
+    /// The highest that may have been given, by whomever, of a key that we know nothing of.
+    pub(super) fn below(&self) -> u64 {
+        self.base.load(Ordering::Acquire).saturating_sub(1)
+    }
+
+    /// Whether this is the first to ask for more than `limit`.
+    pub(super) fn is_first_to_ask(&self, limit: u64) -> bool {
+        self.asked.load(Ordering::Relaxed) != limit
+            && self.asked.swap(limit, Ordering::Relaxed) != limit
+    }
+
+    /// Request and term of our hold.
+    pub(super) fn hold(&self) -> (u64, u64) {
+        (self.request.load(Ordering::Acquire), self.term.load(Ordering::Acquire))
+    }
+}
+
+impl fmt::Debug for Sections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sections").field("used", &self.are_used()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> ElapsedMillis {
+        ElapsedMillis::new(ms)
+    }
+
+    fn lease(mark: u64) -> crate::lease::Lease {
+        let mark = Mark::new(mark);
+        let term = crate::lease::Term::new(1);
+        crate::lease::Lease { pool: "sections".into(), slot: 7, term, floor: mark, mark }
+    }
+
+    #[test]
+    fn a_number_is_answered_in_the_membership_in_which_it_was_taken() {
+        let sections = Sections::new(Arc::default());
+        assert!(!sections.lease().covers(sections.lease(), at(0)), "there is no lease");
+        let first = sections.joined();
+        sections.lease_until(first, at(1_000));
+        let taken = sections.lease();
+        assert!(taken.covers(sections.lease(), at(999)));
+        assert!(!taken.covers(sections.lease(), at(1_000)));
+        sections.lease_until(first, at(2_000));
+        assert!(taken.covers(sections.lease(), at(1_999)), "renewed meanwhile");
+        sections.shut_all();
+        assert!(!taken.covers(sections.lease(), at(0)));
+        sections.lease_until(sections.joined(), at(9_000));
+        assert!(!taken.covers(sections.lease(), at(0)), "another may have had it in between");
+    }
+
+    #[test]
+    fn a_section_is_open_from_the_floor_of_its_lease() {
+        let sections = Sections::new(Arc::default());
+        assert!(sections.cell(7).window().is_none());
+        sections.hold(7, &lease(50), 1);
+        assert!(sections.cell(7).window().is_none(), "held, and not open");
+        sections.open(7, Mark::new(90));
+        let window = sections.cell(7).window().unwrap();
+        assert_eq!((window.base, window.limit), (50, 90));
+        sections.shut(7);
+        assert!(sections.cell(7).window().is_none());
+        sections.hold(7, &lease(20), 2);
+        assert_eq!(sections.cell(7).below(), 49, "a base never falls");
+    }
+}

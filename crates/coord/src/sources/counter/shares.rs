@@ -1,0 +1,225 @@
+//! Which of those who serve counters should have which sections.
+//!
+//! By rendezvous hashing: of all who serve, the one whose hash with the section is highest. Everybody
+//! computes the same from the same list, and whoever joins or leaves moves no more than its own share.
+//! This is a wish: who has a section is what the store says.
+
+use std::collections::HashMap;
+
+use snowmint_core::ElapsedMillis;
+
+use super::key::SECTIONS;
+use crate::member::Incarnation;
+
+/// How many neighbouring sections go together: few ranges make short answers to cluster clients, and
+/// many make fair shares.
+const TOGETHER: u16 = 16;
+
+/// How long the store's word that somebody else has a section is believed, in milliseconds.
+pub(crate) const FRESH_MS: u64 = 5;
+
+/// Somebody who serves counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// The member.
+    pub member: Incarnation,
+    /// Where it is reached.
+    pub address: String,
+}
+
+/// Who has, or should have, which sections.
+#[derive(Clone, Debug, Default)]
+pub struct Shares {
+    /// Who serves, in the order of their incarnations; with ourselves, if we do.
+    servers: Vec<Server>,
+    /// Ourselves.
+    own: Option<Incarnation>,
+    /// Whose each group of neighbours should be: a place in `servers`.
+    owners: Vec<usize>,
+    /// Sections that the store said somebody else has, and when it said so.
+    held: HashMap<u16, (Server, ElapsedMillis)>,
+}
+
+/// Where a section is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Here, or nowhere yet.
+    Here,
+    /// With this one.
+    With(Server),
+}
+
+impl Shares {
+    /// The shares of those who serve.
+    #[must_use]
+    pub fn new(own: Option<Incarnation>, mut servers: Vec<Server>) -> Self {
+        servers.sort_by_key(|server| server.member);
+        let serves = servers.iter().any(|server| Some(server.member) == own);
+        let owners = if serves {
+            (0..SECTIONS / TOGETHER).map(|group| owner(&servers, group)).collect()
+        } else {
+            // Who serves nobody has what it can get.
+            Vec::new()
+        };
+        Self { servers, own, owners, held: HashMap::new() }
+    }
+
+    /// The same, knowing that somebody else has some sections.
+    pub(crate) fn holding(self, held: HashMap<u16, (Server, ElapsedMillis)>) -> Self {
+        Self { held, ..self }
+    }
+
+    /// Whose a section should be; none when whoever comes first may have it.
+    #[must_use]
+    pub fn owner(&self, section: u16) -> Option<&Server> {
+        let group = usize::from(section / TOGETHER);
+        self.servers.get(*self.owners.get(group)?)
+    }
+
+    /// Whether a section should be ours.
+    #[must_use]
+    pub fn is_own(&self, section: u16) -> bool {
+        self.owner(section).is_none_or(|server| Some(server.member) == self.own)
+    }
+
+    /// Where to go with a key of a section.
+    #[must_use]
+    pub fn place(&self, section: u16) -> Place {
+        match self.held.get(&section) {
+            Some((server, _)) => Place::With(server.clone()),
+            None if self.is_own(section) => Place::Here,
+            None => self.owner(section).cloned().map_or(Place::Here, Place::With),
+        }
+    }
+
+    /// Whether what is known of a section that should be ours, and is not, is old: whoever had it may
+    /// have let it go since.
+    pub(super) fn is_old_news(&self, section: u16, now: ElapsedMillis) -> bool {
+        let held = self.held.get(&section);
+        self.is_own(section) && held.is_some_and(|(_, at)| now.since(*at) >= FRESH_MS)
+    }
+
+    /// Who serves.
+    #[must_use]
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// Ourselves, if we are in the store.
+    #[must_use]
+    pub const fn own(&self) -> Option<Incarnation> {
+        self.own
+    }
+
+    /// All sections in ranges `(first, last, server)`, in order: where each should be, or is.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<(u16, u16, Server)> {
+        let own = self.servers.iter().find(|server| Some(server.member) == self.own);
+        let mut ranges: Vec<(u16, u16, Server)> = Vec::new();
+        for section in 0..SECTIONS {
+            let server = match self.place(section) {
+                Place::With(server) => server,
+                Place::Here => match own {
+                    Some(own) => own.clone(),
+                    None => continue,
+                },
+            };
+            match ranges.last_mut() {
+                Some((_, last, before))
+                    if *last + 1 == section && before.member == server.member =>
+                {
+                    *last = section;
+                }
+                _ => ranges.push((section, section, server)),
+            }
+        }
+        ranges
+    }
+}
+
+/// The place of the server with the highest hash.
+fn owner(servers: &[Server], group: u16) -> usize {
+    let score = |server: &Server| {
+        let id = server.member.get();
+        let folded = u64::try_from(id >> 64).unwrap_or(0)
+            ^ u64::try_from(id & u128::from(u64::MAX)).unwrap_or(0);
+        mix(folded ^ mix(group.into()))
+    };
+    let best = servers.iter().enumerate().max_by_key(|(_, server)| (score(server), server.member));
+    best.map_or(0, |(place, _)| place)
+}
+
+/// Spreads the bits of a number (the last step of `SplitMix64`, Steele, Lea and Flood 2014).
+const fn mix(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(count: u128) -> Vec<Server> {
+        let server = |number: u128| Server {
+            member: Incarnation::new(number * 0x1234_5678_9abc_def0_1111_2222_3333_4444),
+            address: format!("host-{number}:7701"),
+        };
+        (1..=count).map(server).collect()
+    }
+
+    fn owners(servers: &[Server]) -> Vec<Incarnation> {
+        let shares = Shares::new(Some(servers[0].member), servers.to_vec());
+        (0..SECTIONS).map(|section| shares.owner(section).unwrap().member).collect()
+    }
+
+    #[test]
+    fn shares_are_fair_and_everybody_computes_the_same() {
+        for count in 1..=8 {
+            let servers = servers(count);
+            let found = owners(&servers);
+            let mut turned = servers.clone();
+            turned.rotate_left(1);
+            assert_eq!(found, owners(&turned));
+            let fair = f64::from(SECTIONS) / servers.len() as f64;
+            for server in &servers {
+                let own = found.iter().filter(|owner| **owner == server.member).count() as f64;
+                assert!((0.8..=1.2).contains(&(own / fair)), "{own} of {fair}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_joins_takes_its_share_and_moves_nothing_else() {
+        let four = servers(4);
+        let (before, after) = (owners(&four[..3]), owners(&four));
+        for (before, after) in before.iter().zip(&after) {
+            assert!(before == after || *after == four[3].member);
+        }
+    }
+
+    #[test]
+    fn what_the_store_says_comes_before_what_should_be() {
+        let two = servers(2);
+        let shares = Shares::new(Some(two[0].member), two.clone());
+        let section = (0..SECTIONS).find(|section| shares.is_own(*section)).unwrap();
+        assert_eq!(shares.place(section), Place::Here);
+        let shares =
+            shares.holding(HashMap::from([(section, (two[1].clone(), ElapsedMillis::new(7)))]));
+        assert_eq!(shares.place(section), Place::With(two[1].clone()));
+        assert!(!shares.is_old_news(section, ElapsedMillis::new(11)));
+        assert!(shares.is_old_news(section, ElapsedMillis::new(12)));
+        let covered: u32 =
+            shares.ranges().iter().map(|(first, last, _)| u32::from(last - first) + 1).sum();
+        assert_eq!(covered, u32::from(SECTIONS));
+    }
+
+    #[test]
+    fn who_serves_nobody_may_have_what_it_gets() {
+        let two = servers(2);
+        let shares = Shares::new(Some(Incarnation::new(9)), two);
+        assert!((0..SECTIONS).all(|section| shares.place(section) == Place::Here));
+        assert!(shares.ranges().is_empty());
+    }
+}

@@ -1,0 +1,258 @@
+//! The last value of each key, in as little memory as can be.
+//!
+//! A value is only a lower bound: what a section's window allows counts as well. So nothing here must be
+//! kept over a restart, and what takes too much room may be forgotten, as long as the section's own bound
+//! is raised above it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher as _;
+
+use super::key::Key;
+
+/// Into how many parts keys are divided, each behind a lock of its own.
+const SHARDS: usize = 256;
+/// How many numbers stand on one page: few enough for keys that lie apart, and enough that the page's
+/// own costs hardly count for keys that do not.
+const PAGE: usize = 32;
+/// A page, its place in the map and what the allocator adds.
+const PAGE_BYTES: usize = PAGE * 8 + 40;
+/// What a text costs besides its bytes: value, length, and its place in the index.
+const TEXT_BYTES: usize = 8 + 1 + 10;
+
+/// Values by key.
+#[derive(Debug)]
+pub(super) struct Table {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: DefaultHashBuilder,
+    /// The most bytes that one shard may take.
+    shard_bytes_max: usize,
+}
+
+/// The keys of one lock.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    pages: HashMap<u64, Box<[u64; PAGE]>, DefaultHashBuilder>,
+    /// Where texts stand in `texts`.
+    index: HashTable<u32>,
+    /// One after the other: the value in 8 bytes, the length in one, the text.
+    texts: Vec<u8>,
+}
+
+/// A place for the value of one key.
+pub(super) enum Place<'a> {
+    /// Of a number.
+    Page(&'a mut u64),
+    /// Of a text.
+    Text(&'a mut [u8; 8]),
+}
+
+impl Place<'_> {
+    /// The last value; 0 if there was none.
+    pub(super) const fn get(&self) -> u64 {
+        match self {
+            Self::Page(value) => **value,
+            Self::Text(bytes) => u64::from_le_bytes(**bytes),
+        }
+    }
+
+    pub(super) const fn set(&mut self, value: u64) {
+        match self {
+            Self::Page(place) => **place = value,
+            Self::Text(bytes) => **bytes = value.to_le_bytes(),
+        }
+    }
+}
+
+impl Table {
+    /// An empty one that takes about `bytes_max` at most.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: DefaultHashBuilder::default(),
+            shard_bytes_max: (bytes_max / SHARDS).max(PAGE_BYTES),
+        }
+    }
+
+    /// Locks the part that a key is in.
+    pub(super) fn lock(&self, key: Key<'_>) -> (MutexGuard<'_, Shard>, u64) {
+        let hash = match key {
+            // Neighbours stand on one page.
+            Key::Number(number) => number / PAGE as u64,
+            Key::Text(text) => self.hasher.hash_one(text),
+        };
+        // The lowest bits choose in the index, and the highest mark its places.
+        let shard = usize::try_from((hash >> 20 ^ hash) % SHARDS as u64).unwrap_or(0);
+        (self.shard(shard), hash)
+    }
+
+    #[allow(clippy::indexing_slicing, reason = "shards are counted modulo their number")]
+    fn shard(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        self.shards[shard % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody is in the middle of taking who had begun before.
+    pub(super) fn settle(&self) {
+        for shard in 0..SHARDS {
+            drop(self.shard(shard));
+        }
+    }
+
+    /// Whether a part is as large as it may be.
+    pub(super) fn is_full(&self, shard: &Shard) -> bool {
+        shard.bytes() > self.shard_bytes_max
+    }
+
+    /// The place of a key's value, made if there is none.
+    pub(super) fn place<'a>(&self, shard: &'a mut Shard, key: Key<'_>, hash: u64) -> Place<'a> {
+        match key {
+            Key::Number(number) => {
+                let page = shard.pages.entry(hash).or_insert_with(|| Box::new([0; PAGE]));
+                let at = usize::try_from(number % PAGE as u64).unwrap_or(0);
+                #[allow(clippy::indexing_slicing, reason = "counted modulo the page's length")]
+                Place::Page(&mut page[at])
+            }
+            Key::Text(text) => Place::Text(shard.text(text, hash, &self.hasher)),
+        }
+    }
+
+    /// The value of a key, if there is one.
+    pub(super) fn find(&self, shard: &Shard, key: Key<'_>, hash: u64) -> Option<u64> {
+        let value = match key {
+            Key::Number(number) => {
+                let at = usize::try_from(number % PAGE as u64).ok()?;
+                *shard.pages.get(&hash)?.get(at)?
+            }
+            Key::Text(text) => {
+                let at = shard.index.find(hash, |at| text_at(&shard.texts, *at) == text)?;
+                let at = usize::try_from(*at).ok()?;
+                u64::from_le_bytes(shard.texts.get(at..at + 8)?.try_into().ok()?)
+            }
+        };
+        (value > 0).then_some(value)
+    }
+
+    /// How many keys and bytes there are, about.
+    pub(super) fn size(&self) -> (u64, u64) {
+        (0..SHARDS).fold((0, 0), |(keys, bytes), shard| {
+            let shard = self.shard(shard);
+            let of_pages = shard.pages.values().flat_map(|page| page.iter());
+            let numbers = of_pages.filter(|value| **value > 0).count();
+            let all = u64::try_from(numbers + shard.index.len()).unwrap_or(u64::MAX);
+            let more = u64::try_from(shard.bytes()).unwrap_or(u64::MAX);
+            (keys.saturating_add(all), bytes.saturating_add(more))
+        })
+    }
+}
+
+impl Shard {
+    fn bytes(&self) -> usize {
+        self.pages.len() * PAGE_BYTES + self.texts.len() + self.index.len() * (TEXT_BYTES - 9)
+    }
+
+    /// Forgets all keys.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    #[allow(
+        clippy::expect_used,
+        clippy::unwrap_in_result,
+        clippy::indexing_slicing,
+        reason = "a place that was written is there"
+    )]
+    fn text(&mut self, text: &[u8], hash: u64, hasher: &DefaultHashBuilder) -> &mut [u8; 8] {
+        let Self { index, texts, .. } = self;
+        let found = index.find(hash, |at| text_at(texts, *at) == text).copied();
+        let at = found.unwrap_or_else(|| {
+            // Far below: a shard is cleared before it has 4 GiB.
+            let at = u32::try_from(texts.len()).unwrap_or(u32::MAX);
+            texts.extend_from_slice(&0_u64.to_le_bytes());
+            texts.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
+            texts.extend_from_slice(text);
+            index.insert_unique(hash, at, |at| hasher.hash_one(text_at(texts, *at)));
+            at
+        });
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        (&mut texts[at..at + 8]).try_into().expect("eight bytes are eight bytes")
+    }
+}
+
+fn text_at(texts: &[u8], at: u32) -> &[u8] {
+    let at = usize::try_from(at).unwrap_or(usize::MAX).saturating_add(8);
+    let length = texts.get(at).copied().map_or(0, usize::from);
+    texts.get(at + 1..at + 1 + length).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(table: &Table, key: &[u8], by: u64) -> u64 {
+        let key = Key::new(key).unwrap();
+        let (mut shard, hash) = table.lock(key);
+        let mut place = table.place(&mut shard, key, hash);
+        let value = place.get() + by;
+        place.set(value);
+        assert_eq!(table.find(&shard, key, hash), Some(value));
+        value
+    }
+
+    #[test]
+    fn keys_of_both_kinds_count_for_themselves() {
+        let table = Table::new(1 << 30);
+        for round in 1..=3 {
+            for number in 0..5_000_u64 {
+                for key in [format!("{number}"), format!("user-{number}"), format!("0{number}")] {
+                    assert_eq!(add(&table, key.as_bytes(), number + 1), round * (number + 1));
+                }
+            }
+        }
+        let none = Key::Text(b"nobody");
+        let (shard, hash) = table.lock(none);
+        assert_eq!(table.find(&shard, none, hash), None);
+        drop(shard);
+        assert_eq!(table.size().0, 15_000);
+    }
+
+    #[test]
+    fn longest_keys_and_highest_values_fit() {
+        let table = Table::new(1 << 30);
+        let key = [b'k'; 255];
+        assert_eq!(add(&table, &key, u64::MAX), u64::MAX);
+        assert_eq!(add(&table, b"18446744073709551615", u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_full_part_forgets_and_goes_on() {
+        let table = Table::new(SHARDS * 4_000);
+        let mut cleared = 0;
+        for number in 0..100_000_u32 {
+            let text = format!("user-{number}");
+            let key = Key::Text(text.as_bytes());
+            let (mut shard, hash) = table.lock(key);
+            if table.is_full(&shard) {
+                shard.clear();
+                cleared += 1;
+            }
+            table.place(&mut shard, key, hash).set(1);
+        }
+        assert!(cleared > SHARDS, "{cleared}");
+        assert!(table.size().1 < (SHARDS * 4_200) as u64, "{:?}", table.size());
+    }
+
+    /// The bound that is promised: 10 bytes for dense numbers, 40 and the key for texts.
+    #[test]
+    fn keys_cost_what_is_said() {
+        let table = Table::new(1 << 30);
+        for number in 0..1_000_000_u64 {
+            let key = Key::Number(number);
+            let (mut shard, hash) = table.lock(key);
+            table.place(&mut shard, key, hash).set(1);
+        }
+        let (keys, bytes) = table.size();
+        assert!(keys == 1_000_000 && bytes <= 10 * keys, "{bytes}");
+    }
+}

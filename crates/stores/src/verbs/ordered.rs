@@ -1,0 +1,80 @@
+//! The verbs on ordered slots.
+
+use async_trait::async_trait;
+use snowmint_coord::ordered::{TakeStep, check_take, decide_let_go, decide_take, gone};
+use snowmint_coord::pool::leases;
+use snowmint_coord::{LetGo, SlotRow, Take, Taken};
+use snowmint_core::UnixMillis;
+
+use super::members::infos;
+use super::{Rows, Step, Verb};
+
+/// Takes some of the slots of a request: as many as one step can write.
+pub(super) struct Takes<'a> {
+    pub(super) take: &'a Take,
+    /// Which of them.
+    pub(super) slots: &'a [u64],
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl Verb for Takes<'_> {
+    type Answer = Taken;
+    const OP: &'static str = "take";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Taken> {
+        let pool = &self.take.pool;
+        let now = rows.time(self.now);
+        let members = infos(rows, now).await?;
+        check_take(self.take, &members)?;
+        match rows.pool(&pool.name).await? {
+            Some((stored, _)) => pool.check_same(&stored)?,
+            None => rows.put_pool(pool, 0).await?,
+        }
+        let ground = rows.namespace().await?.ground;
+        let mut gone = gone(self.take, &members);
+        gone.truncate(R::WRITES_MAX / 2);
+        let mut taken = Taken::default();
+        let mut granted = Vec::new();
+        for (slot, row) in rows.named_slots(&pool.name, self.slots).await? {
+            match decide_take(row.as_ref(), slot, self.take, &members, &gone, ground, now) {
+                TakeStep::Held(holder) => taken.held.push((slot, holder)),
+                TakeStep::Repeat(row) => taken.leases.extend(leases(&pool.name, &[row])),
+                TakeStep::Grant(row) => granted.push(row),
+            }
+        }
+        taken.leases.extend(leases(&pool.name, &granted));
+        let changes = !granted.is_empty() || !gone.is_empty();
+        if changes {
+            rows.hold_member(self.take.member).await?;
+            for member in gone {
+                rows.remove_member(member).await?;
+            }
+            rows.put_slots(&pool.name, &granted).await?;
+        }
+        Ok((taken, changes))
+    }
+}
+
+/// Gives some of the slots of a request up: as many as one step can write.
+pub(super) struct LetsGo<'a> {
+    pub(super) let_go: &'a LetGo,
+    pub(super) slots: &'a [u64],
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl Verb for LetsGo<'_> {
+    type Answer = ();
+    const OP: &'static str = "let_go";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        let now = rows.time(self.now);
+        let (pool, member) = (&self.let_go.pool, self.let_go.member);
+        let held = rows.named_slots(pool, self.slots).await?;
+        let after: Vec<SlotRow> =
+            held.iter().filter_map(|(_, row)| decide_let_go(row.as_ref()?, member, now)).collect();
+        rows.put_slots(pool, &after).await?;
+        Ok(((), !after.is_empty()))
+    }
+}

@@ -1,0 +1,200 @@
+use std::collections::BTreeMap;
+
+use super::case::{Case, TASKS, TTL_LONG_MS, TTL_SHORT_MS, code, extend, later, pool};
+use super::cases;
+use snowmint_coord::{LetGo, Mark, Member, Pool, Result, Reuse, Silent, Take, Taken, Wish, random};
+
+cases![
+    an_ordered_slot_has_one_holder_until_it_lets_go,
+    a_lapsed_presence_passes_no_ordered_slot_on,
+    a_member_that_left_leaves_its_ordered_slots,
+    a_silent_holder_is_replaced_and_renews_no_more,
+    a_renewal_saves_an_ordered_slot,
+    a_member_takes_what_it_had_as_another,
+    a_repeated_take_answers_the_same_and_another_takes_anew,
+    the_mark_of_an_ordered_slot_stays_where_it_is,
+    a_take_that_makes_no_sense_is_refused,
+    sixteen_takers_of_the_same_slots_share_none,
+    a_thousand_slots_are_taken_at_once,
+];
+
+fn sections(slots: u64) -> Pool {
+    Pool { name: "sections".into(), slots, group: 1, reuse: Reuse::Ordered }
+}
+
+fn wanting(member: &Member, slots: impl IntoIterator<Item = u64>) -> Take {
+    Take {
+        pool: sections(2000),
+        member: member.incarnation,
+        owner: member.owner.clone(),
+        slots: slots.into_iter().collect(),
+        silent: Vec::new(),
+        supersedes: None,
+        request: random::request().unwrap(),
+    }
+}
+
+async fn take(case: &Case, take: &Take) -> Result<Taken> {
+    case.store.take(take, case.now().await).await
+}
+
+async fn let_go(case: &Case, member: &Member, slots: &[u64]) {
+    let (pool, member) = ("sections".into(), member.incarnation);
+    let let_go = LetGo { pool, member, slots: slots.to_vec() };
+    case.store.let_go(&let_go, case.now().await).await.unwrap();
+}
+
+async fn an_ordered_slot_has_one_holder_until_it_lets_go(case: Case) {
+    let (a, b) = (case.member("a").await, case.another().await.member("b").await);
+    let first = take(&case, &wanting(&a, [3, 7])).await.unwrap();
+    let slots: Vec<_> = first.leases.iter().map(|lease| (lease.slot, lease.term.get())).collect();
+    assert_eq!((slots, first.held), (vec![(3, 1), (7, 1)], vec![]));
+    let second = take(&case, &wanting(&b, [7, 8])).await.unwrap();
+    assert_eq!(second.leases[0].slot, 8);
+    assert_eq!(second.held, [(7, a.incarnation)]);
+    let_go(&case, &b, &[7]).await;
+    assert_eq!(take(&case, &wanting(&b, [7])).await.unwrap().held, [(7, a.incarnation)]);
+    let_go(&case, &a, &[7, 8, 9]).await;
+    let third = take(&case, &wanting(&b, [7, 3])).await.unwrap();
+    assert_eq!((third.leases[0].slot, third.leases[0].term.get()), (7, 3));
+    assert_eq!(third.held, [(3, a.incarnation)]);
+    let a_again = take(&case, &wanting(&a, [8])).await.unwrap();
+    assert_eq!(a_again.held, [(8, b.incarnation)], "what is another's cannot be let go");
+}
+
+async fn a_lapsed_presence_passes_no_ordered_slot_on(case: Case) {
+    let a = case.member_for("a", TTL_SHORT_MS).await;
+    let b = case.another().await.member("b").await;
+    take(&case, &wanting(&a, [0])).await.unwrap();
+    case.pass_ms(2 * TTL_SHORT_MS).await;
+    let refused = take(&case, &wanting(&b, [0])).await.unwrap();
+    assert_eq!(refused.held, [(0, a.incarnation)], "the store's clock has no say");
+}
+
+async fn a_member_that_left_leaves_its_ordered_slots(case: Case) {
+    let (a, b) = (case.member("a").await, case.another().await.member("b").await);
+    take(&case, &wanting(&a, [0, 1])).await.unwrap();
+    case.store.leave(a.incarnation, case.now().await).await.unwrap();
+    assert_eq!(take(&case, &wanting(&b, [0, 1])).await.unwrap().leases.len(), 2);
+}
+
+async fn a_silent_holder_is_replaced_and_renews_no_more(case: Case) {
+    let (a, b) = (case.member("a").await, case.another().await.member("b").await);
+    let held = take(&case, &wanting(&a, [4, 5])).await.unwrap().leases;
+    let watched = vec![Silent { member: a.incarnation, renewals: 0 }];
+    let won = take(&case, &Take { silent: watched, ..wanting(&b, [4]) }).await.unwrap();
+    assert_eq!((won.leases[0].slot, won.leases[0].term), (4, held[0].term.next()));
+    let presence = case.presence(1, TTL_LONG_MS).await;
+    let renewed = case.store.renew(a.incarnation, presence, case.now().await).await;
+    assert_eq!(code(renewed), "not_found");
+    let moved = case.extend_item(extend(&held[0], held[0].mark, later(held[0].mark, 5))).await;
+    assert_eq!(code(moved), "fenced");
+    // What it had besides is free for everybody.
+    assert_eq!(take(&case, &wanting(&b, [5])).await.unwrap().leases.len(), 1);
+}
+
+async fn a_renewal_saves_an_ordered_slot(case: Case) {
+    let (a, b) = (case.member("a").await, case.another().await.member("b").await);
+    take(&case, &wanting(&a, [4])).await.unwrap();
+    let presence = case.presence(1, TTL_LONG_MS).await;
+    case.store.renew(a.incarnation, presence, case.now().await).await.unwrap();
+    let watched = vec![Silent { member: a.incarnation, renewals: 0 }];
+    let refused = take(&case, &Take { silent: watched, ..wanting(&b, [4]) }).await.unwrap();
+    assert_eq!(refused.held, [(4, a.incarnation)]);
+    let presence = case.presence(2, TTL_LONG_MS).await;
+    case.store.renew(a.incarnation, presence, case.now().await).await.unwrap();
+}
+
+async fn a_member_takes_what_it_had_as_another(case: Case) {
+    let (a, b) = (case.member("a").await, case.another().await.member("a").await);
+    take(&case, &wanting(&a, [4])).await.unwrap();
+    let same_name = take(&case, &wanting(&b, [4])).await.unwrap();
+    assert_eq!(same_name.held, [(4, a.incarnation)], "a name proves nothing");
+    let supersedes = Some(a.incarnation);
+    let again = take(&case, &Take { supersedes, ..wanting(&b, [4]) }).await.unwrap();
+    assert_eq!(again.leases[0].term.get(), 2);
+}
+
+async fn a_repeated_take_answers_the_same_and_another_takes_anew(case: Case) {
+    let a = case.member("a").await;
+    let wanted = wanting(&a, [1, 2]);
+    let first = take(&case, &wanted).await.unwrap();
+    let writes = case.writes().await;
+    assert_eq!(take(&case, &wanted).await.unwrap(), first);
+    assert_eq!(case.writes().await, writes, "a repeat changes nothing");
+    let anew = take(&case, &wanting(&a, [1])).await.unwrap();
+    assert_eq!(anew.leases[0].term, first.leases[0].term.next());
+}
+
+async fn the_mark_of_an_ordered_slot_stays_where_it_is(case: Case) {
+    let (a, b) = (case.member("a").await, case.another().await.member("b").await);
+    let lease = take(&case, &wanting(&a, [9])).await.unwrap().leases.remove(0);
+    let mark = later(lease.mark, 10_000);
+    case.extend_item(extend(&lease, lease.mark, mark)).await.unwrap();
+    let_go(&case, &a, &[9]).await;
+    let next = take(&case, &wanting(&b, [9])).await.unwrap().leases.remove(0);
+    assert_eq!((next.floor, next.mark), (mark, mark));
+    let late = case.extend_item(extend(&lease, mark, later(mark, 1))).await;
+    assert_eq!(code(late), "fenced");
+}
+
+async fn a_take_that_makes_no_sense_is_refused(case: Case) {
+    let a = case.member("a").await;
+    let good = wanting(&a, [1]);
+    assert_eq!(code(take(&case, &wanting(&a, [2000])).await), "invalid");
+    assert_eq!(code(take(&case, &wanting(&a, [])).await), "invalid");
+    assert_eq!(code(take(&case, &Take { pool: pool(8), ..good.clone() }).await), "invalid");
+    let stranger = Member { incarnation: random::incarnation().unwrap(), ..a.clone() };
+    assert_eq!(code(take(&case, &wanting(&stranger, [1])).await), "not_found");
+    take(&case, &good).await.unwrap();
+    let other_shape = Take { pool: sections(1000), ..wanting(&a, [2]) };
+    assert_eq!(code(take(&case, &other_shape).await), "conflict");
+    assert_eq!(code(case.try_claim(&a, &sections(2000), Wish::Any).await), "invalid");
+}
+
+async fn sixteen_takers_of_the_same_slots_share_none(case: Case) {
+    const SLOTS: u64 = 40;
+    let answers = case
+        .contend(|case, number| async move {
+            let member = case.member("counters").await;
+            // From different ends, in several calls.
+            let mut slots: Vec<u64> = (0..SLOTS).collect();
+            slots.rotate_left(usize::try_from(number * 5 % SLOTS).unwrap());
+            let mut leases = Vec::new();
+            for some in slots.chunks(10) {
+                loop {
+                    match take(&case, &wanting(&member, some.iter().copied())).await {
+                        Ok(mut taken) => break leases.append(&mut taken.leases),
+                        Err(error) => assert_eq!(error.kind().code(), "unavailable", "{error:?}"),
+                    }
+                }
+            }
+            (member.incarnation, leases)
+        })
+        .await;
+    assert_eq!(answers.len(), usize::try_from(TASKS).unwrap());
+    let mut holders = BTreeMap::new();
+    for (member, leases) in answers {
+        for lease in leases {
+            assert_eq!((lease.term.get(), lease.mark), (1, Mark::ZERO));
+            assert_eq!(holders.insert(lease.slot, member), None, "slot {}", lease.slot);
+        }
+    }
+    assert_eq!(holders.len(), usize::try_from(SLOTS).unwrap(), "none was left");
+}
+
+async fn a_thousand_slots_are_taken_at_once(case: Case) {
+    let a = case.member("a").await;
+    let wanted = wanting(&a, 0..1000);
+    let taken = take(&case, &wanted).await.unwrap();
+    assert_eq!(taken.leases.len(), 1000);
+    let extends: Vec<_> =
+        taken.leases.iter().map(|lease| extend(lease, lease.mark, Mark::new(10))).collect();
+    let moved = case.store.extend(&extends, case.now().await).await.unwrap();
+    assert!(moved.iter().all(Result::is_ok));
+    let slots: Vec<u64> = (0..1000).collect();
+    let_go(&case, &a, &slots).await;
+    let b = case.another().await.member("b").await;
+    let next = take(&case, &wanting(&b, [0, 999])).await.unwrap();
+    assert!(next.leases.iter().all(|lease| lease.mark == Mark::new(10)));
+}
