@@ -93,6 +93,9 @@ pub struct RespSettings {
     /// How long a connection may rest between requests. 1 h, since pools of clients keep
     /// connections open.
     pub idle_max: Span,
+    /// The counter source whose keys stand alone in `INCR`, `INCRBY` and `GET`, so that an application
+    /// of Redis moves by changing an address. None. Define it with `counter.keys = "alone"`.
+    pub default_counter_source: String,
 }
 
 impl Default for RespSettings {
@@ -102,6 +105,7 @@ impl Default for RespSettings {
             frame_time_max: Span::from_ms(10_000),
             write_time_max: Span::from_ms(30_000),
             idle_max: Span::from_ms(3_600_000),
+            default_counter_source: String::new(),
         }
     }
 }

@@ -14,10 +14,12 @@ mod accept;
 mod config;
 mod handle;
 mod http;
+mod reach;
 mod resp;
 mod roster;
 pub mod service;
 
 pub use config::{HttpSettings, Limits, RespSettings, Settings};
 pub use handle::{Handle, Parts, start};
+pub use reach::Reach;
 pub use service::{Error, Service};

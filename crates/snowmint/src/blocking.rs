@@ -48,6 +48,15 @@ impl Mint {
         Ok(Segment { segment, keep: Arc::clone(&self.keep) })
     }
 
+    /// As [`crate::Mint::counter`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn counter(&self, name: &str) -> Result<Counter> {
+        let counter = self.keep.block_on(self.mint.counter(name))?;
+        Ok(Counter { counter, keep: Arc::clone(&self.keep) })
+    }
+
     /// As [`crate::Mint::uuid`].
     ///
     /// # Errors
@@ -136,6 +145,40 @@ impl Segment {
     /// As there.
     pub fn row(&self, length: u64) -> Result<Row> {
         self.keep.block_on(self.segment.row(length))
+    }
+}
+
+/// A counter source, as [`crate::Counter`].
+#[derive(Clone, Debug)]
+pub struct Counter {
+    counter: crate::Counter,
+    keep: Arc<Keep>,
+}
+
+impl Counter {
+    /// As [`crate::Counter::next`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next(&self, key: impl AsRef<[u8]>) -> Result<u64> {
+        let key = key.as_ref();
+        self.counter.try_next(key).or_else(|_| self.keep.block_on(self.counter.next(key)))
+    }
+
+    /// As [`crate::Counter::next_many`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next_many(&self, key: impl AsRef<[u8]>, count: u64) -> Result<(u64, u64)> {
+        self.keep.block_on(self.counter.next_many(key, count))
+    }
+
+    /// As [`crate::Counter::bound`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn bound(&self, key: impl AsRef<[u8]>) -> Result<u64> {
+        self.keep.block_on(self.counter.bound(key))
     }
 }
 

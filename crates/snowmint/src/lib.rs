@@ -97,7 +97,7 @@ pub use builder::{Builder, CATCH_UP_MS, JUMP_MAX_MS, LOCK_WAIT_MS};
 pub use clock::ClockChoice;
 pub use lane::Lane;
 pub use snowflake::{Decoded, Short, Snowflake, Stats};
-pub use stored::{Mint, Options, STORE_WAIT_MS, Segment, Texts, open};
+pub use stored::{Counter, Mint, Options, STORE_WAIT_MS, Segment, Texts, open};
 pub use worker::{WINDOW_MS, default_dir};
 
 pub use snowmint_coord as coord;

@@ -111,6 +111,27 @@ async fn segments_go_on_where_they_were_closed() {
 }
 
 #[tokio::test]
+async fn counters_rise_by_key_and_belong_to_one_process_until_it_closes() {
+    let dir = TempDir::new();
+    let (first, second) = (opened(&dir).await, opened(&dir).await);
+    let messages = within(first.counter("messages")).await.unwrap();
+    for wanted in 1..=3 {
+        assert_eq!(within(messages.next("alice")).await.unwrap(), wanted);
+        assert_eq!(within(messages.next(b"7")).await.unwrap(), wanted);
+    }
+    assert_eq!(within(messages.next_many("alice", 10)).await.unwrap(), (4, 13));
+    assert_eq!(messages.try_next("alice").unwrap(), 14);
+    let others = within(second.counter("messages")).await.unwrap();
+    let refused = within(others.next("alice")).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "elsewhere", "{refused}");
+    within(first.close()).await.unwrap();
+    assert_eq!(messages.try_next("alice").unwrap_err().kind().code(), "closed");
+    assert!(within(others.next("alice")).await.unwrap() > 14);
+    assert!(within(others.bound("7")).await.unwrap() >= 3);
+    within(second.close()).await.unwrap();
+}
+
+#[tokio::test]
 async fn uuids_and_ulids_are_sources_too() {
     let mint = within(open("memory:")).await.unwrap();
     let requests = within(mint.uuid("requests")).await.unwrap();

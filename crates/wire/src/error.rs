@@ -109,6 +109,8 @@ codes! {
     PoolFull =                  "pool_full",          503, TryAgain, 4,  14;
     /// Another member took the right over; this one is claiming anew.
     Fenced =                    "fenced",             503, TryAgain, 4,  14;
+    /// Another server answers for this key.
+    Elsewhere =                 "elsewhere",          503, TryAgain, 4,  14;
     /// Another call moved the mark first.
     MarkMoved =                 "mark_moved",         503, TryAgain, 4,  14;
     /// Every ID of this tick has been minted.

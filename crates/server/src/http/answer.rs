@@ -110,7 +110,7 @@ pub(super) async fn no_such_method(method: Method, uri: Uri) -> Refusal {
 }
 
 /// The one variable part of a path.
-pub(super) fn part(path: Result<Path<String>, PathRejection>) -> Result<String, Refusal> {
+pub(super) fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
     match path {
         Ok(Path(part)) => Ok(part),
         Err(error) => Err(Refusal(Error::bad_request(error.body_text()))),

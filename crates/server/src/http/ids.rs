@@ -37,7 +37,7 @@ pub(super) async fn of_source(
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
     let request = if uri.query().is_none() { MintRequest::default() } else { answer::query(uri)? };
-    mint(door, name, request, Form::wanted(headers)).await
+    mint(door, name, request, headers).await
 }
 
 pub(super) async fn post(
@@ -50,7 +50,7 @@ pub(super) async fn post(
     let body = answer::bytes(body, door.body_bytes_max).await?;
     // No body at all is a request without wishes.
     let request = if body.is_empty() { MintRequest::default() } else { answer::parsed(&body)? };
-    mint(&door, &name, request, Form::wanted(&headers)).await
+    mint(&door, &name, request, &headers).await
 }
 
 /// `HEAD` would mint an ID and throw it away.
@@ -62,11 +62,20 @@ async fn mint(
     door: &Door,
     name: &str,
     request: MintRequest,
-    form: Form,
+    headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
+    let form = Form::wanted(headers);
     let wish = Wish::read(request.format.as_deref())?;
     let count = request.count.unwrap_or_default().get();
-    let (source, minted) = door.service.mint(name, count, request.key.as_deref()).await?;
+    let (source, minted) = match door.service.mint(name, count, request.key.as_deref()).await {
+        Ok(minted) => minted,
+        Err(error) => {
+            let path = format!("/v1/ids/{name}");
+            let body = serde_json::to_vec(&request).unwrap_or_default();
+            let passed = door.forward.or_refuse(error, Method::POST, &path, headers, body);
+            return Ok(passed.await?);
+        }
+    };
     let (values, hold) = minted.into_parts();
     let bytes = written(&source, values, wish, form)?;
     Ok(answer::held(form.content_type(), bytes, hold))

@@ -2,6 +2,8 @@
 
 mod admin;
 mod answer;
+mod counters;
+mod forward;
 mod health;
 mod ids;
 mod stream;
@@ -28,6 +30,7 @@ use crate::accept::{self, Surroundings, stopping};
 use crate::config::HttpSettings;
 use crate::roster::{Roster, Ticket};
 use crate::service::Service;
+use forward::Forward;
 use stream::Watched;
 
 /// Below this hyper refuses to work.
@@ -51,6 +54,7 @@ content-length: 127\r\n\
 #[derive(Debug)]
 struct Door {
     service: Service,
+    forward: Forward,
     body_bytes_max: usize,
 }
 
@@ -84,7 +88,8 @@ pub(crate) async fn serve(
     surroundings: Surroundings,
 ) {
     let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
-    let door = Arc::new(Door { service, body_bytes_max: settings.body_bytes_max });
+    let forward = Forward::new(Arc::clone(&surroundings.timer), settings.request_time_max.ms());
+    let door = Arc::new(Door { service, forward, body_bytes_max: settings.body_bytes_max });
     let pages = Pages { router: router(Arc::clone(&door)), door };
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
@@ -120,6 +125,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/v1/ids/{source}", get(ids::get).post(ids::post).head(ids::head))
+        .route("/v1/counters/{source}/{key}", get(counters::bound))
         .route("/v1/segments/{source}", post(ids::segment))
         .route("/v1/decode/{id}", get(admin::decode))
         .route("/v1/layouts", get(admin::layouts))

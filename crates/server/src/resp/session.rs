@@ -40,6 +40,18 @@ impl Session {
         }
     }
 
+    /// The counter source that an argument of `INCR` is about, if it is the one asked last; and the key.
+    #[inline]
+    pub(super) fn counter_at_hand<'a>(&self, arg: &'a [u8]) -> Option<(&Source, &'a [u8])> {
+        let (at_hand, source) = self.source.as_ref()?;
+        let default = &self.door.settings.default_counter_source;
+        if !default.is_empty() {
+            return (default == at_hand).then_some((source, arg));
+        }
+        let key = arg.strip_prefix(at_hand.as_bytes())?.strip_prefix(b":")?;
+        Some((source, key))
+    }
+
     /// Keeps a source at hand.
     pub(super) fn keep_source(&mut self, name: &str, source: Source) {
         if self.source_at_hand(name.as_bytes()).is_none() {
@@ -68,12 +80,28 @@ pub(super) struct Target {
 }
 
 impl Target {
+    /// What `INCR`, `INCRBY` and `GET` name: a key of the default counter source, if there is one.
+    pub(super) fn counter(arg: &[u8], default: &str) -> Result<Self, Error> {
+        if default.is_empty() {
+            return Self::read(arg);
+        }
+        Ok(Self { source: default.to_owned(), key: Some(text(arg)?.to_owned()) })
+    }
+
     pub(super) fn read(arg: &[u8]) -> Result<Self, Error> {
         let text = text(arg)?;
-        Ok(match text.split_once(':') {
-            None => Self { source: text.to_owned(), key: None },
-            Some((source, key)) => Self { source: source.to_owned(), key: Some(key.to_owned()) },
+        Ok(match split(text) {
+            (source, None) => Self { source: source.to_owned(), key: None },
+            (source, Some(key)) => Self { source: source.to_owned(), key: Some(key.to_owned()) },
         })
+    }
+}
+
+/// A source and the key after it.
+fn split(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        None => (text, None),
+        Some((source, key)) => (source, Some(key)),
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use snowmint_coord::{ErrorKind, Retry};
 use snowmint_wire::error::{Code, RespPrefix};
 
+use crate::reach::Reach;
+
 /// When nobody knows better: in how long something that is not available now may be.
 const RETRY_MS: u64 = 1_000;
 
@@ -15,6 +17,16 @@ pub struct Error {
     code: Code,
     message: String,
     retry_after_ms: Option<u64>,
+    elsewhere: Option<Box<Elsewhere>>,
+}
+
+/// Who answers for a key instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The key's section.
+    pub section: u16,
+    /// Where that server is reached.
+    pub reach: Reach,
 }
 
 impl Error {
@@ -22,20 +34,13 @@ impl Error {
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let retry_after_ms = (code.row().resp == RespPrefix::TryAgain).then_some(RETRY_MS);
-        Self { code, message: message.into(), retry_after_ms }
+        Self { code, message: message.into(), retry_after_ms, elsewhere: None }
     }
 
     /// The request is wrong in itself.
     #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(Code::BadRequest, message)
-    }
-
-    pub(crate) fn no_counters() -> Self {
-        Self::new(
-            Code::Unsupported,
-            "source:key is for counters, which are not available in this version",
-        )
     }
 
     pub(crate) fn too_many(what: &str, asked: u64, limit: u64, limit_name: &str) -> Self {
@@ -61,6 +66,12 @@ impl Error {
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Who answers for the key instead, if somebody does.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<&Elsewhere> {
+        self.elsewhere.as_deref()
     }
 
     /// In how many milliseconds the same request may succeed; none when a retry does not help.
@@ -102,7 +113,14 @@ impl From<snowmint_coord::Error> for Error {
             log(&error, code);
         }
         // What a back end had to say stays in the log: it may name hosts, paths and users.
-        Self { code, message: error.kind().to_string(), retry_after_ms }
+        let elsewhere = match error.kind() {
+            ErrorKind::Elsewhere { section, address } => {
+                let reach = Reach::read(address);
+                Some(Box::new(Elsewhere { section: *section, reach }))
+            }
+            _ => None,
+        };
+        Self { code, message: error.kind().to_string(), retry_after_ms, elsewhere }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The use cases, as plain functions on domain types. The protocols only translate.
 
+mod counters;
 mod describe;
 mod error;
 
@@ -18,8 +19,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::config::Limits;
 
+pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
-pub use error::{Error, code_of};
+pub use error::{Elsewhere, Error, code_of};
 
 /// Answers with fewer IDs than this are not counted against the limit of unsent ones.
 const COUNTED_FROM: u32 = 1_024;

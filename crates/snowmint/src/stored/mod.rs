@@ -1,5 +1,6 @@
 //! Sources of a store, opened by this process.
 
+mod counter;
 mod options;
 mod segment;
 mod snowflake;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{Node, Readiness, Source, SourceSpec};
 
+pub use counter::Counter;
 pub use options::Options;
 pub use segment::Segment;
 pub(crate) use snowflake::Stored;
@@ -42,7 +44,7 @@ pub async fn open(url: &str) -> Result<Mint> {
 ///
 /// [`close`](Self::close) gives worker numbers back at once. Dropping the last clone and the last of
 /// its sources stops minting, but gives nothing back: a worker number stays held until the presence of
-/// this process has lapsed (30 s), and the unused rest of its window is minted by nobody.
+/// this process has lapsed (10 s), and the unused rest of its window is minted by nobody.
 ///
 /// A forked child is refused, as [`Snowflake`] says: the task that extends windows stays behind in the
 /// parent. Open stores after forking.
@@ -88,6 +90,15 @@ impl Mint {
     pub async fn segment(&self, name: &str) -> Result<Segment> {
         let source = self.source(name, Kind::Segment).await?;
         Ok(Segment::new(source, self.shared.clone()))
+    }
+
+    /// The counter source of this name: numbers for each key.
+    ///
+    /// # Errors
+    /// As [`segment`](Self::segment).
+    pub async fn counter(&self, name: &str) -> Result<Counter> {
+        let source = self.source(name, Kind::Counter).await?;
+        Ok(Counter::new(source, self.shared.clone()))
     }
 
     /// The UUID source of this name; version 7 unless it is defined otherwise.

@@ -126,6 +126,13 @@ pub fn write_id_lines(out: &mut Vec<u8>, ids: &[u64]) {
     }
 }
 
+/// The answer of `GET /v1/counters/{source}/{key}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterBody {
+    /// The highest number that anybody may have been answered; 0 if there is none.
+    pub bound: String,
+}
+
 /// The body of `POST /v1/segments/{source}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,7 +11,8 @@ pub use admin::{
     SourcesBody, WorkerBody, WorkersBody,
 };
 pub use mint::{
-    Count, IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines, write_ids,
+    Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines,
+    write_ids,
 };
 
 use serde::{Deserialize, Serialize};

@@ -1,20 +1,217 @@
-//! `CLUSTER ...`: this server is not part of a Redis Cluster.
+//! `CLUSTER ...`: who answers for which counters, as the clients of a Redis Cluster ask it.
 
-use snowmint_wire::resp::Command;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
-use super::{Flow, Session, Spec};
+use snowmint_coord::sources::{SECTIONS, Server, Shares, hash_slot};
+use snowmint_wire::resp::{Command, Encoder};
+
+use super::{Flow, Session, Spec, unknown_subcommand, wrong_arity};
+use crate::reach::Reach;
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster",
     arity: -2,
-    summary: "A container for cluster commands; there is no cluster.",
+    summary: "A container for commands on who answers for which counters.",
     group: "cluster",
     takes_source: false,
     run,
 };
 
-fn run(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    // Redis's words when it is alone: cluster clients then talk to it as to a single server.
-    session.reply(output).error("ERR", "This instance has cluster support disabled");
+const HELP: &[&str] = &[
+    "CLUSTER <subcommand> [<arg> ...]. Subcommands are:",
+    "INFO",
+    "    Return how many sections there are, and servers.",
+    "KEYSLOT <key>",
+    "    Return the section of a key.",
+    "MYID",
+    "    Return this server's ID.",
+    "NODES",
+    "    Return all servers and their sections, one a line.",
+    "SHARDS",
+    "    Return all servers and their sections.",
+    "SLOTS",
+    "    Return all ranges of sections and their servers.",
+    "HELP",
+    "    Print this help.",
+];
+
+fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let subcommand = command.arg(1).unwrap_or_default();
+    let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
+    let view = View::of(session);
+    let mut reply = session.reply(output);
+    match command.len() {
+        2 if is("slots") => view.slots(&mut reply),
+        2 if is("shards") => view.shards(&mut reply),
+        2 if is("nodes") => reply.verbatim(&view.nodes()),
+        2 if is("info") => reply.verbatim(&view.info()),
+        2 if is("myid") => reply.bulk(view.own_id().as_bytes()),
+        2 if is("help") => {
+            reply.array(HELP.len());
+            HELP.iter().for_each(|line| reply.simple(line));
+        }
+        3 if is("keyslot") => reply.id(hash_slot(command.arg(2).unwrap_or_default()).into()),
+        _ if ["slots", "shards", "nodes", "info", "myid", "help", "keyslot"]
+            .into_iter()
+            .any(is) =>
+        {
+            let subcommand = String::from_utf8_lossy(subcommand).to_ascii_lowercase();
+            wrong_arity(&format!("cluster|{subcommand}"), &mut reply);
+        }
+        _ => unknown_subcommand(SPEC.name, subcommand, &mut reply),
+    }
     Flow::Next
+}
+
+/// Everybody who is reached by RESP, and ourselves.
+struct View {
+    nodes: Vec<Node>,
+}
+
+/// One server as Redis tells it.
+struct Node {
+    id: String,
+    host: String,
+    port: u16,
+    is_own: bool,
+    /// First and last section of each range.
+    ranges: Vec<(u16, u16)>,
+}
+
+impl View {
+    fn of(session: &Session) -> Self {
+        let shares = session.door.service.shares();
+        let own_port = session.door.port;
+        let mut nodes: BTreeMap<_, Node> = BTreeMap::new();
+        for server in shares.servers() {
+            let is_own = Some(server.member) == shares.own();
+            if let Some(node) = Node::of(server, is_own) {
+                nodes.insert(server.member, node);
+            }
+        }
+        if !nodes.values().any(|node| node.is_own) {
+            // Nobody was told where we are: whoever asks knows.
+            let member = shares.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
+            let own = Node {
+                id: id(member),
+                host: String::new(),
+                port: own_port,
+                is_own: true,
+                ranges: Vec::new(),
+            };
+            nodes.insert(member, own);
+        }
+        for (first, last, owner) in ranges(&shares) {
+            if let Some(node) = nodes.get_mut(&owner) {
+                node.ranges.push((first, last));
+            }
+        }
+        Self { nodes: nodes.into_values().collect() }
+    }
+
+    fn own_id(&self) -> &str {
+        self.nodes.iter().find(|node| node.is_own).map_or("", |node| &node.id)
+    }
+
+    fn slots(&self, reply: &mut Encoder<'_>) {
+        let count = self.nodes.iter().map(|node| node.ranges.len()).sum();
+        reply.array(count);
+        for node in &self.nodes {
+            for (first, last) in &node.ranges {
+                reply.array(3);
+                reply.id((*first).into());
+                reply.id((*last).into());
+                reply.array(4);
+                reply.bulk(node.host.as_bytes());
+                reply.id(node.port.into());
+                reply.bulk(node.id.as_bytes());
+                reply.array(0);
+            }
+        }
+    }
+
+    fn shards(&self, reply: &mut Encoder<'_>) {
+        reply.array(self.nodes.len());
+        for node in &self.nodes {
+            reply.map(2);
+            reply.bulk(b"slots");
+            reply.array(node.ranges.len() * 2);
+            for (first, last) in &node.ranges {
+                reply.id((*first).into());
+                reply.id((*last).into());
+            }
+            reply.bulk(b"nodes");
+            reply.array(1);
+            reply.map(7);
+            let port = u64::from(node.port);
+            for (name, text) in [("id", &node.id), ("ip", &node.host), ("endpoint", &node.host)] {
+                reply.bulk(name.as_bytes());
+                reply.bulk(text.as_bytes());
+            }
+            for (name, number) in [("port", port), ("replication-offset", 0)] {
+                reply.bulk(name.as_bytes());
+                reply.id(number);
+            }
+            for (name, text) in [("role", "master"), ("health", "online")] {
+                reply.bulk(name.as_bytes());
+                reply.bulk(text.as_bytes());
+            }
+        }
+    }
+
+    fn nodes(&self) -> String {
+        let mut text = String::new();
+        for node in &self.nodes {
+            let flags = if node.is_own { "myself,master" } else { "master" };
+            let Node { id, host, port, ranges, .. } = node;
+            let _ = write!(text, "{id} {host}:{port}@{port} {flags} - 0 0 1 connected");
+            for (first, last) in ranges {
+                let _ = if first == last {
+                    write!(text, " {first}")
+                } else {
+                    write!(text, " {first}-{last}")
+                };
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    fn info(&self) -> String {
+        let known = self.nodes.len();
+        let with_slots = self.nodes.iter().filter(|node| !node.ranges.is_empty()).count();
+        format!(
+            "cluster_enabled:1\r\ncluster_state:ok\r\ncluster_slots_assigned:{SECTIONS}\r\n\
+             cluster_slots_ok:{SECTIONS}\r\ncluster_slots_pfail:0\r\ncluster_slots_fail:0\r\n\
+             cluster_known_nodes:{known}\r\ncluster_size:{with_slots}\r\n\
+             cluster_current_epoch:1\r\ncluster_my_epoch:1\r\n"
+        )
+    }
+}
+
+impl Node {
+    /// None for a server that does not speak RESP.
+    fn of(server: &Server, is_own: bool) -> Option<Self> {
+        let address = Reach::read(&server.address).resp?;
+        let (host, port) = address.rsplit_once(':')?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let (id, port) = (id(server.member), port.parse().ok()?);
+        Some(Self { id, host, port, is_own, ranges: Vec::new() })
+    }
+}
+
+/// All sections in ranges; those of nobody in particular are ours.
+fn ranges(shares: &Shares) -> Vec<(u16, u16, snowmint_coord::Incarnation)> {
+    let own = shares.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
+    let ranges = shares.ranges();
+    if ranges.is_empty() {
+        return vec![(0, SECTIONS - 1, own)];
+    }
+    ranges.into_iter().map(|(first, last, server)| (first, last, server.member)).collect()
+}
+
+/// An ID as Redis makes them: 40 hexadecimal digits.
+fn id(member: snowmint_coord::Incarnation) -> String {
+    format!("{member}00000000")
 }

@@ -27,7 +27,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         ("timeout", (settings.idle_max.ms() / 1_000).to_string()),
         ("port", session.door.port.to_string()),
         ("proto-max-bulk-len", BULK_BYTES_MAX.to_string()),
-        ("cluster-enabled", "no".to_owned()),
+        ("cluster-enabled", "yes".to_owned()),
     ];
     let mut reply = session.reply(output);
     if is("get") && command.len() > 2 {

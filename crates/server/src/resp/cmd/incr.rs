@@ -1,4 +1,4 @@
-//! `INCR source`: one ID.
+//! `INCR source`: one ID; `INCR source:key`: the next number of a counter.
 
 use snowmint_wire::resp::Command;
 
@@ -9,7 +9,7 @@ use crate::resp::session::Target;
 pub(super) const SPEC: Spec = Spec {
     name: "incr",
     arity: 2,
-    summary: "Mints one ID of a source.",
+    summary: "Mints one ID of a source, or the next number of a counter (source:key).",
     group: "string",
     takes_source: true,
     run,
@@ -18,13 +18,18 @@ pub(super) const SPEC: Spec = Spec {
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
     // The way of nearly every request: the source is at hand and has an ID right now.
-    if let Some(source) = session.source_at_hand(arg)
+    if let Some((counter, key)) = session.counter_at_hand(arg) {
+        if let Ok((number, _)) = counter.try_count(key, 1) {
+            session.reply(output).id(number);
+            return Flow::Next;
+        }
+    } else if let Some(source) = session.source_at_hand(arg)
         && let Ok(id) = source.try_mint()
     {
         session.reply(output).id(id);
         return Flow::Next;
     }
-    match Target::read(arg) {
+    match Target::counter(arg, &session.door.settings.default_counter_source) {
         Ok(target) => Flow::Wait(Box::new(Work::Mint(Mint { target, count: None }))),
         Err(error) => {
             super::error(&error, &mut session.reply(output));

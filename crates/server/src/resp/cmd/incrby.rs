@@ -1,6 +1,5 @@
-//! `INCRBY source n`: n numbers in a row, of which the last is answered, as Redis does.
+//! `INCRBY source n`, `INCRBY source:key n`: n numbers in a row, of which the last is answered, as Redis does.
 
-use snowmint_coord::Row;
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::Command;
 
@@ -12,7 +11,7 @@ use crate::service::{Error, Hold};
 pub(super) const SPEC: Spec = Spec {
     name: "incrby",
     arity: 3,
-    summary: "Takes numbers in a row of a segment source; answers the last.",
+    summary: "Takes numbers in a row of a segment source or a counter; answers the last.",
     group: "string",
     takes_source: true,
     run,
@@ -26,7 +25,9 @@ pub(in crate::resp) struct InARow {
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let work = Target::read(command.arg(1).unwrap_or_default()).and_then(|target| {
+    let arg = command.arg(1).unwrap_or_default();
+    let default = &session.door.settings.default_counter_source;
+    let work = Target::counter(arg, default).and_then(|target| {
         Ok(InARow { target, length: read_count(command.arg(2).unwrap_or_default())? })
     });
     match work {
@@ -41,16 +42,18 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
 impl InARow {
     pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
         match self.taken(session).await {
-            Ok(row) => session.reply(output).id(row.last),
+            Ok(last) => session.reply(output).id(last),
             Err(error) => super::error(&error, &mut session.reply(output)),
         }
         Hold::default()
     }
 
-    async fn taken(&self, session: &Session) -> Result<Row, Error> {
-        if self.target.key.is_some() {
-            return Err(Error::no_counters());
+    async fn taken(&self, session: &Session) -> Result<u64, Error> {
+        let (service, length) = (&session.door.service, self.length.get());
+        let Target { source, key } = &self.target;
+        match key {
+            Some(key) => Ok(service.count(source, key, length).await?.last),
+            None => Ok(service.take_in_a_row(source, length).await?.last),
         }
-        session.door.service.take_in_a_row(&self.target.source, self.length.get()).await
     }
 }

@@ -81,7 +81,7 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
         ],
     );
     section("Replication", &[("role", "master".to_owned()), ("connected_slaves", "0".to_owned())]);
-    section("Cluster", &[("cluster_enabled", "0".to_owned())]);
+    section("Cluster", &[("cluster_enabled", "1".to_owned())]);
     section("Keyspace", &[]);
     section(
         "Snowmint",

@@ -7,6 +7,7 @@ mod command;
 mod config;
 mod decode;
 mod echo;
+mod get;
 mod hello;
 mod incr;
 mod incrby;
@@ -21,7 +22,8 @@ mod web;
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::session::Session;
-use crate::service::{Error, Hold};
+use crate::reach::Reach;
+use crate::service::{Elsewhere, Error, Hold};
 
 /// A command of the table.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,7 @@ static COMMANDS: &[Spec] = &[
     incr::SPEC,
     mint::SPEC,
     incrby::SPEC,
+    get::SPEC,
     ping::SPEC,
     decode::SPEC,
     echo::SPEC,
@@ -73,6 +76,7 @@ pub(super) enum Flow {
 pub(super) enum Work {
     Mint(mint::Mint),
     InARow(incrby::InARow),
+    Get(get::Get),
     Decode(decode::Decode),
 }
 
@@ -82,6 +86,7 @@ impl Work {
         match self {
             Self::Mint(work) => work.run(session, output).await,
             Self::InARow(work) => work.run(session, output).await,
+            Self::Get(work) => work.run(session, output).await,
             Self::Decode(work) => work.run(session, output).await,
         }
     }
@@ -143,5 +148,10 @@ fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
 }
 
 fn error(error: &Error, reply: &mut Encoder<'_>) {
+    if let Some(Elsewhere { section, reach: Reach { resp: Some(address), .. } }) = error.elsewhere()
+    {
+        // In Redis's words, which its cluster clients follow.
+        return reply.error("MOVED", &format!("{section} {address}"));
+    }
     reply.error(error.code().row().resp.as_str(), error.message());
 }

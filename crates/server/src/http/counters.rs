@@ -1,0 +1,34 @@
+//! `/v1/counters/{source}/{key}`.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::{IntoResponse as _, Response};
+use snowmint_wire::http::CounterBody;
+
+use super::Door;
+use super::answer::{self, Form, Refusal};
+
+/// The bound of a counter, taking nothing.
+pub(super) async fn bound(
+    State(door): State<Arc<Door>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let (source, key) = answer::part(path)?;
+    let bound = match door.service.counted(&source, &key).await {
+        Ok(bound) => bound,
+        Err(error) => {
+            let path = uri.path();
+            let passed = door.forward.or_refuse(error, Method::GET, path, &headers, Vec::new());
+            return Ok(passed.await?);
+        }
+    };
+    Ok(match Form::wanted(&headers) {
+        Form::Json => answer::json(&CounterBody { bound: bound.to_string() }),
+        Form::Text => format!("{bound}\n").into_response(),
+    })
+}

@@ -1,0 +1,50 @@
+//! Where a server is reached, as the others who share counters with it are told.
+
+use std::fmt;
+
+/// The addresses of one server. Its text form, which the store keeps: `resp=HOST:PORT http=HOST:PORT`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Where RESP is spoken.
+    pub resp: Option<String>,
+    /// Where HTTP is spoken.
+    pub http: Option<String>,
+}
+
+impl Reach {
+    /// Reads the text form. What is not understood is left out: a newer server may say more.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let part = |name: &str| {
+            let mut parts = text.split(' ').filter_map(|part| part.split_once('='));
+            parts.find(|(key, _)| *key == name).map(|(_, address)| address.to_owned())
+        };
+        Self { resp: part("resp"), http: part("http") }
+    }
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [("resp", &self.resp), ("http", &self.http)];
+        let mut said = parts.iter().filter_map(|(name, address)| Some((name, address.as_ref()?)));
+        if let Some((name, address)) = said.next() {
+            write!(f, "{name}={address}")?;
+        }
+        said.try_for_each(|(name, address)| write!(f, " {name}={address}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reads_what_it_writes_and_leaves_out_what_it_does_not_know() {
+        let both = Reach { resp: Some("a:1".into()), http: Some("[::1]:2".into()) };
+        assert_eq!(both.to_string(), "resp=a:1 http=[::1]:2");
+        for reach in [both, Reach::default(), Reach { http: Some("b:3".into()), resp: None }] {
+            assert_eq!(Reach::read(&reach.to_string()), reach);
+        }
+        assert_eq!(Reach::read("grpc=c:4 resp=a:1 x").resp.as_deref(), Some("a:1"));
+    }
+}

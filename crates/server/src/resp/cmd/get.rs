@@ -1,0 +1,53 @@
+//! `GET source:key`: the bound of a counter, taking nothing.
+
+use snowmint_wire::resp::Command;
+
+use super::{Flow, Session, Spec, Work};
+use crate::resp::session::Target;
+use crate::service::{Error, Hold};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "get",
+    arity: 2,
+    summary: "Returns the highest number that a counter (source:key) may have answered.",
+    group: "string",
+    takes_source: true,
+    run,
+};
+
+/// A counter to be read.
+#[derive(Debug)]
+pub(in crate::resp) struct Get {
+    target: Target,
+}
+
+fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let arg = command.arg(1).unwrap_or_default();
+    match Target::counter(arg, &session.door.settings.default_counter_source) {
+        Ok(target) => Flow::Wait(Box::new(Work::Get(Get { target }))),
+        Err(error) => {
+            super::error(&error, &mut session.reply(output));
+            Flow::Next
+        }
+    }
+}
+
+impl Get {
+    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
+        match self.bound(session).await {
+            // As in Redis: the value of a key is a text, and there is none before the first.
+            Ok(0) => session.reply(output).null(),
+            Ok(bound) => session.reply(output).bulk(bound.to_string().as_bytes()),
+            Err(error) => super::error(&error, &mut session.reply(output)),
+        }
+        Hold::default()
+    }
+
+    async fn bound(&self, session: &Session) -> Result<u64, Error> {
+        let Target { source, key } = &self.target;
+        let Some(key) = key else {
+            return Err(Error::bad_request("only a counter can be read: say source:key"));
+        };
+        session.door.service.counted(source, key).await
+    }
+}

@@ -1,0 +1,59 @@
+//! Counters: numbers of a key, its bound, and who answers for it.
+
+use std::sync::Arc;
+
+use snowmint_coord::Shares;
+
+use super::{Error, Service};
+
+/// Numbers of one key that follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The first.
+    pub first: u64,
+    /// The last.
+    pub last: u64,
+}
+
+impl Service {
+    /// Takes `count` numbers of a key in a row, as `INCRBY` does.
+    ///
+    /// # Errors
+    /// More than `limits.incrby_max`, a source of another kind, a key of another server's, or what the
+    /// store refuses.
+    pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<Counted, Error> {
+        let limit = self.limits.incrby_max;
+        if count > limit {
+            return Err(Error::too_many("numbers in a row", count, limit, "limits.incrby_max"));
+        }
+        let wait_ms = self.limits.wait_max.ms();
+        let counted = match self.source(name).await?.count(key.as_bytes(), count, wait_ms).await {
+            Ok(counted) => counted,
+            Err(error) => {
+                let source = self.reopened(name, error).await?;
+                source.count(key.as_bytes(), count, wait_ms).await?
+            }
+        };
+        Ok(Counted { first: counted.0, last: counted.1 })
+    }
+
+    /// The highest number that anybody may have been answered for a key; 0 if there is none.
+    ///
+    /// # Errors
+    /// As [`Service::count`].
+    pub async fn counted(&self, name: &str, key: &str) -> Result<u64, Error> {
+        let wait_ms = self.limits.wait_max.ms();
+        match self.source(name).await?.counted(key.as_bytes(), wait_ms).await {
+            Ok(bound) => Ok(bound),
+            Err(error) => {
+                Ok(self.reopened(name, error).await?.counted(key.as_bytes(), wait_ms).await?)
+            }
+        }
+    }
+
+    /// Who answers for which sections.
+    #[must_use]
+    pub fn shares(&self) -> Arc<Shares> {
+        self.node.shares()
+    }
+}
