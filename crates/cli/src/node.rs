@@ -26,14 +26,16 @@ pub(crate) enum Journal {
 }
 
 /// Opens a node as the configuration says, and defines its sources.
-pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
+///
+/// `address`: where others reach this process, if it serves.
+pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> Outcome<Node> {
     let data_dir = &config.server.data_dir;
     let url = config.store_url();
     let in_data_dir = store::file(&url).is_some_and(|file| file.starts_with(data_dir));
     if journal != Journal::Without || in_data_dir {
         make_dir(data_dir)?;
     }
-    let settings = settings(config, journal)?;
+    let settings = NodeSettings { address, ..settings(config, journal)? };
     let parts = || {
         let (clock, observer) = (clock::clock()?, clock::observer());
         Ok::<_, Failure>(Parts { clock, observer, ..Parts::system() })
@@ -83,6 +85,8 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
         builtin: config.sources.builtin,
         keyrings: keyrings(&config.disguise.keys)?,
         data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
+        presence_ttl_ms: config.counters.lease.ms(),
+        counter_bytes_max: config.counters.memory_max_bytes,
         clock_witness: Ntp::at(&config.clock.ntp).map(|ntp| Arc::new(ntp) as _),
         ..pacing(config)
     };

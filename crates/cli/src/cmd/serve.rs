@@ -2,11 +2,12 @@
 //! takes them apart again in the right order.
 
 use std::io::IsTerminal as _;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use clap::Args;
 use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull, Timer as _};
-use snowmint_server::{Handle, Settings};
+use snowmint_server::{Handle, Reach, Settings};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -112,7 +113,8 @@ async fn serve(config: &Config, journal: Journal) -> Outcome {
     // Ports before worker numbers: what is in use should cost nobody anything.
     let http = listen(&config.server.http, "server.http").await?;
     let resp = listen(&config.server.resp, "server.resp").await?;
-    let node = node::open(config, journal).await?;
+    let reach = reach(config, &http, &resp).to_string();
+    let node = node::open(config, journal, reach).await?;
     let served = match check_workers(config, &node).await {
         Ok(()) => serve_on(config, &node, http, resp, &mut signals).await,
         refused => refused,
@@ -121,7 +123,7 @@ async fn serve(config: &Config, journal: Journal) -> Outcome {
     let closed = tokio::select! {
         closed = node.close() => closed.map_err(Failure::from),
         () = signals.next() => Err(Failure::unavailable(
-            "stopped without giving the worker numbers back; they are free again in half a minute",
+            "stopped without giving the worker numbers back; they are free again when its lease has lapsed (counters.lease)",
         )),
     };
     let store = node.store().close().await.map_err(Failure::from);
@@ -250,6 +252,25 @@ async fn tell_forecasts(node: Node) {
         }
         BootTimer.sleep_ms(DAY_MS).await;
     }
+}
+
+/// Where other servers, and clients that they send here, reach this one.
+fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> Reach {
+    let at = |listener: &TcpListener| {
+        let bound = listener.local_addr().ok()?;
+        let host = match config.server.announce.as_str() {
+            "" if bound.ip().is_unspecified() => {
+                rustix::system::uname().nodename().to_string_lossy().into_owned()
+            }
+            "" => match bound.ip() {
+                IpAddr::V4(ip) => ip.to_string(),
+                IpAddr::V6(ip) => format!("[{ip}]"),
+            },
+            host => host.to_owned(),
+        };
+        Some(format!("{host}:{}", bound.port()))
+    };
+    Reach { resp: at(resp), http: at(http) }
 }
 
 async fn listen(address: &str, key: &str) -> Outcome<TcpListener> {

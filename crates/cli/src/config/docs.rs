@@ -19,6 +19,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "owner",
                 "What this process is called in listings, and by which it wishes for the worker number it had before. Empty: the name of the host.",
             ),
+            (
+                "announce",
+                "The host name or IP by which other servers, and clients that they send here, reach this one: servers on one store share counters. Empty: the address that it listens on, or the name of the host where that is all addresses.",
+            ),
         ],
     ),
     (
@@ -115,6 +119,24 @@ pub(super) const SECTIONS: &[Section] = &[
             ("frame_time_max", "How long a request may take from its first byte to its last."),
             ("write_time_max", "How long a client may take to read the answers to what it sent."),
             ("idle_max", "How long a connection may rest between requests."),
+            (
+                "default_counter_source",
+                "The counter source whose keys stand alone in INCR, INCRBY and GET, so that an application of Redis moves by changing an address: define it with counter.keys = \"alone\". Empty: keys are named source:key.",
+            ),
+        ],
+    ),
+    (
+        "counters",
+        "Counters, which servers on one store share.",
+        &[
+            (
+                "lease",
+                "How long this server answers for its keys after the store heard of it last, and so how long after a crash others take them over (an eighth later). From 1s to 5m.",
+            ),
+            (
+                "memory_max_bytes",
+                "How many bytes the keys of one counter source may take in memory, about. Beyond, keys are forgotten: their numbers jump.",
+            ),
         ],
     ),
     (

@@ -1,5 +1,5 @@
-//! `[worker]` and `[clock]`: which worker numbers a node takes and how it keeps them, and which clocks it
-//! believes.
+//! `[worker]`, `[counters]` and `[clock]`: which worker numbers a node takes, how it keeps what it
+//! holds, and which clocks it believes.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::spec::Span;
@@ -104,6 +104,23 @@ fn time_server<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
         return Ok(text);
     }
     Err(serde::de::Error::custom("write HOST or HOST:PORT"))
+}
+
+/// `[counters]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CountersSection {
+    /// Also how long a worker number stays held by a process that is gone.
+    #[serde(deserialize_with = "from_to::<SECOND_MS, { 5 * MINUTE_MS }, _>")]
+    pub(crate) lease: Span,
+    pub(crate) memory_max_bytes: usize,
+}
+
+impl Default for CountersSection {
+    fn default() -> Self {
+        let NodeSettings { presence_ttl_ms, counter_bytes_max, .. } = NodeSettings::default();
+        Self { lease: Span::from_ms(presence_ttl_ms), memory_max_bytes: counter_bytes_max }
+    }
 }
 
 impl Default for WorkerSection {

@@ -20,7 +20,7 @@ use snowmint_server::{HttpSettings, Limits, RespSettings};
 
 pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
-pub(crate) use minting::{Again, ClockSection, Number, Then, WorkerSection};
+pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
 pub(crate) use template::template;
 
 use crate::exit::{Failure, Outcome};
@@ -36,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) http: HttpSettings,
     pub(crate) resp: RespSettings,
+    pub(crate) counters: CountersSection,
     pub(crate) log: LogSection,
     pub(crate) disguise: DisguiseSection,
     pub(crate) sources: SourcesSection,
@@ -52,6 +53,7 @@ pub(crate) struct ServerSection {
     pub(crate) http: String,
     pub(crate) resp: String,
     pub(crate) owner: String,
+    pub(crate) announce: String,
 }
 
 impl Default for ServerSection {
@@ -61,6 +63,7 @@ impl Default for ServerSection {
             http: "127.0.0.1:7700".into(),
             resp: "127.0.0.1:7701".into(),
             owner: String::new(),
+            announce: String::new(),
         }
     }
 }

@@ -7,6 +7,7 @@
 mod by_hand;
 mod clients;
 mod connections;
+mod counters;
 mod crashes;
 mod data;
 mod faketime;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use snowmint_core::ElapsedMillis;
 
-use super::{Requests, backoff_ms};
+use super::{Now, Requests, backoff_ms};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{Extend, Extended, Lease, Mark, Term};
 use crate::member::{Incarnation, MemberInfo};
@@ -180,36 +180,31 @@ impl SectionsMachine {
     }
 
     /// What is due. `again`: somebody was sent elsewhere since the last look.
-    pub(crate) fn look(
-        &mut self,
-        now: ElapsedMillis,
-        actor: &Actor,
-        again: bool,
-    ) -> Vec<SectionsAction> {
+    pub(crate) fn look(&mut self, now: Now, actor: &Actor, again: bool) -> Vec<SectionsAction> {
         let mut due = Vec::new();
         due.extend(self.take_due(now, actor).map(SectionsAction::Take));
         due.extend(self.extend_due(now).map(SectionsAction::Extend));
-        due.extend(self.let_go_due(now, actor).map(SectionsAction::LetGo));
-        if self.list_due(now, actor, again) {
+        due.extend(self.let_go_due(now.elapsed, actor).map(SectionsAction::LetGo));
+        if self.list_due(now.elapsed, actor, again) {
             due.push(SectionsAction::List);
         }
         due
     }
 
-    fn take_due(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<Take> {
-        if !self.taking.may_begin(now) {
+    fn take_due(&mut self, now: Now, actor: &Actor) -> Option<Take> {
+        if !self.taking.may_begin(now.elapsed) {
             return None;
         }
         if self.take.is_none() && !self.wanted.is_empty() {
-            let slots = self.to_take(now, actor);
+            let slots = self.to_take(now.elapsed, actor);
             self.take = Some(Take {
                 pool: self.pool.clone(),
                 member: actor.member,
                 owner: actor.owner.clone(),
                 slots,
-                silent: self.watch.silent(now),
+                silent: self.watch.silent(now.elapsed),
                 supersedes: actor.before,
-                request: self.requests.next(),
+                request: self.requests.next(now.chance),
             });
         }
         let take = self.take.clone()?;
@@ -234,8 +229,8 @@ impl SectionsMachine {
         wanted.iter().copied().chain(more).collect()
     }
 
-    fn extend_due(&mut self, now: ElapsedMillis) -> Option<Vec<Extend>> {
-        if !self.extending.may_begin(now) {
+    fn extend_due(&mut self, now: Now) -> Option<Vec<Extend>> {
+        if !self.extending.may_begin(now.elapsed) {
             return None;
         }
         let mut due = Vec::new();
@@ -270,8 +265,14 @@ impl SectionsMachine {
         })
     }
 
+    /// Whether others matter: somebody has what we want, or may want what we have.
+    fn watches(&self, actor: &Actor) -> bool {
+        let counts = !self.held.is_empty() || self.last_want.is_some();
+        !self.blocked.is_empty() || (counts && !actor.address.is_empty())
+    }
+
     fn list_due(&mut self, now: ElapsedMillis, actor: &Actor, again: bool) -> bool {
-        let needed = !actor.address.is_empty() || !self.blocked.is_empty();
+        let needed = again || self.watches(actor);
         let after_ms = if again { LIST_AGAIN_MS } else { actor.list_every_ms };
         let is_due = self.listed_at.is_none_or(|at| now.since(at) >= after_ms);
         if !needed || !is_due || !self.listing.may_begin(now) {
@@ -447,8 +448,7 @@ impl SectionsMachine {
         let extends = self.held.values().any(|held| held.extend.is_some() || held.want.is_some());
         let extend = extends.then(|| self.extending.in_ms(now)).flatten();
         let let_go = (!self.leaving.is_empty()).then(|| self.letting.in_ms(now)).flatten();
-        let needed = !actor.address.is_empty() || !self.blocked.is_empty();
-        let list = needed.then(|| {
+        let list = self.watches(actor).then(|| {
             let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));
             let due_ms = actor.list_every_ms.saturating_sub(since_ms);
             self.listing.in_ms(now).map(|ms| ms.max(due_ms))
@@ -464,11 +464,11 @@ impl Held {
         pool: &Pool,
         section: u16,
         want: Want,
-        now: ElapsedMillis,
+        now: Now,
         requests: &mut Requests,
     ) -> Extend {
         if let Some(at) = self.extended_at {
-            let lasted_ms = now.since(at);
+            let lasted_ms = now.elapsed.since(at);
             if lasted_ms < HURRY_MS {
                 self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
             } else if lasted_ms > 10 * HURRY_MS {
@@ -483,7 +483,7 @@ impl Held {
             term: self.term,
             from: self.mark,
             to: Mark::new(until.min(Mark::MAX.get())),
-            request: requests.next(),
+            request: requests.next(now.chance),
             ahead_max_ms: None,
         }
     }

@@ -353,7 +353,10 @@ impl Node {
     /// Who answers for which sections of counters, as far as is known here.
     #[must_use]
     pub fn shares(&self) -> Arc<Shares> {
-        self.core().around.sections.shares()
+        let sections = &self.core().around.sections;
+        // Whoever asks wants to know how it is, not how it was when somebody counted last.
+        sections.look_again();
+        sections.shares()
     }
 
     /// The store.

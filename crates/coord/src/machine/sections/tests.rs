@@ -12,6 +12,10 @@ fn at(ms: u64) -> ElapsedMillis {
     ElapsedMillis::new(ms)
 }
 
+fn moment(ms: u64) -> Now {
+    Now { wall: UnixMillis::ZERO, elapsed: at(ms), chance: ms }
+}
+
 fn member(number: u128) -> Incarnation {
     Incarnation::new(number)
 }
@@ -57,14 +61,14 @@ fn lease(slot: u64) -> Lease {
 
 /// The one take that is due.
 fn take(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Option<Take> {
-    machine.look(at(now), actor, false).into_iter().find_map(|action| match action {
+    machine.look(moment(now), actor, false).into_iter().find_map(|action| match action {
         SectionsAction::Take(take) => Some(take),
         _ => None,
     })
 }
 
 fn extends(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Vec<Extend> {
-    let actions = machine.look(at(now), actor, false).into_iter();
+    let actions = machine.look(moment(now), actor, false).into_iter();
     let extends = actions.filter_map(|action| match action {
         SectionsAction::Extend(items) => Some(items),
         _ => None,
@@ -112,7 +116,7 @@ fn what_is_wanted_at_once_is_taken_and_extended_in_one_call_each() {
     );
     let opened = answer(&mut machine, 6, &items);
     assert_eq!(opened[0], SectionChange::Open(3, Mark::new(150)));
-    assert!(machine.look(at(6), &actor, false).is_empty(), "an idle section costs nothing");
+    assert!(machine.look(moment(6), &actor, false).is_empty(), "an idle section costs nothing");
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn what_belongs_to_another_is_let_go_before_anybody_is_sent_there() {
     assert!((100..300).contains(&leaving.len()), "{}", leaving.len());
     assert!(machine.shares(at(1_000), &actor).is_none(), "not yet");
     machine.want(want(leaving.iter().copied()), at(1_000));
-    let actions = machine.look(at(1_000), &actor, false);
+    let actions = machine.look(moment(1_000), &actor, false);
     let [SectionsAction::LetGo(let_go)] = &actions[..] else { panic!("{actions:?}") };
     assert_eq!(let_go.slots.len(), leaving.len());
     machine.let_go(at(1_000), &let_go.slots, &Err(unavailable()));

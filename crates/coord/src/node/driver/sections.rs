@@ -38,8 +38,8 @@ impl Driver {
         let sections = &self.core.around.sections;
         sections.lease_until(self.membership, presence.lease_until());
         self.sections.want(sections.take_wanted(), now.elapsed);
-        let again = sections.take_sent_elsewhere();
-        for action in self.sections.look(now.elapsed, &actor, again) {
+        let again = sections.take_look_again();
+        for action in self.sections.look(now, &actor, again) {
             self.spawn_sections(actor.member, action);
         }
     }

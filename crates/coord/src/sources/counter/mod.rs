@@ -254,7 +254,7 @@ impl CounterSource {
         match shares.place(section) {
             Place::Here => Refused::Wait(self.not_yet(section)),
             Place::With(server) => {
-                self.sections().sends_elsewhere();
+                self.sections().look_again();
                 Refused::Error(elsewhere(section, server))
             }
         }

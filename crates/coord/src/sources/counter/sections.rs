@@ -80,8 +80,8 @@ pub(crate) struct Sections {
     wake: Arc<Notify>,
     /// The node is closed.
     closed: AtomicBool,
-    /// Somebody was sent elsewhere since the driver last looked.
-    sent_elsewhere: AtomicBool,
+    /// Somebody was sent elsewhere, or asked who has what, since the driver last looked.
+    look_again: AtomicBool,
     /// Told when windows have opened, or an attempt has failed.
     pub(super) news: Notify,
     /// Who has which sections.
@@ -99,7 +99,7 @@ impl Sections {
             wanted: Mutex::default(),
             wake,
             closed: AtomicBool::new(false),
-            sent_elsewhere: AtomicBool::new(false),
+            look_again: AtomicBool::new(false),
             news: Notify::new(),
             shares: ArcSwap::default(),
             tables: Mutex::default(),
@@ -141,17 +141,17 @@ impl Sections {
         self.wake.notify_one();
     }
 
-    /// Somebody is sent elsewhere: who has what may have changed.
-    pub(super) fn sends_elsewhere(&self) {
-        if !self.sent_elsewhere.swap(true, Ordering::Relaxed) {
+    /// Who has what may have changed: somebody is sent elsewhere, or asks.
+    pub(crate) fn look_again(&self) {
+        if !self.look_again.swap(true, Ordering::Relaxed) {
             self.wake.notify_one();
         }
     }
 
     // What follows is for the driver.
 
-    pub(crate) fn take_sent_elsewhere(&self) -> bool {
-        self.sent_elsewhere.swap(false, Ordering::Relaxed)
+    pub(crate) fn take_look_again(&self) -> bool {
+        self.look_again.swap(false, Ordering::Relaxed)
     }
 
     /// What is wanted since it was last asked.

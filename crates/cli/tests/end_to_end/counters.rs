@@ -1,0 +1,144 @@
+//! Counters: one server, several on one store, and servers that die.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::server::{Folder, Server, client, curl};
+
+/// How long a server answers for its keys after the store has heard of it last.
+const LEASE_MS: u64 = 2_000;
+/// Generous: these machines are noisy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn redis(server: &Server, arguments: &[&str]) -> String {
+    client("redis-cli", &[&["-p", server.resp_port()], arguments].concat()).trim().to_owned()
+}
+
+/// `redis-cli -c`, which goes where it is sent; none when nobody answers for the key now.
+fn follow(server: &Server, key: &str) -> Option<u64> {
+    let answer = redis(server, &["-c", "INCR", &format!("messages:{key}")]);
+    answer.lines().last().and_then(|line| line.parse().ok())
+}
+
+/// By HTTP, which is passed on to whoever answers for the key.
+fn ask(server: &Server, key: &str) -> Option<u64> {
+    let answer = curl(&[&server.url(&format!("/v1/ids/messages?key={key}"))]);
+    let value: serde_json::Value = serde_json::from_str(&answer).ok()?;
+    value["ids"][0].as_str()?.parse().ok()
+}
+
+/// Every later answer for a key is greater.
+#[derive(Default)]
+struct History(BTreeMap<String, u64>);
+
+impl History {
+    fn rises(&mut self, key: &str, answer: u64) {
+        let before = self.0.insert(key.into(), answer).unwrap_or(0);
+        assert!(answer > before, "{key}: {answer} after {before}");
+    }
+}
+
+fn start(folder: &Folder, number: usize) -> Server {
+    let config = folder.join("config.toml");
+    let text =
+        format!("[sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"{LEASE_MS}ms\"\n");
+    std::fs::write(&config, text).unwrap();
+    let store = format!("sqlite:{}", folder.join("ids.db").display());
+    let data = folder.join(&format!("server-{number}"));
+    let (config, data) = (config.to_str().unwrap(), data.to_str().unwrap());
+    let arguments = ["--config", config, "--store", &store, "--data-dir", data];
+    let server = Server::start(&arguments, &[]);
+    server.ready();
+    server
+}
+
+#[test]
+fn a_key_is_counted_by_redis_cli_and_curl_alike() {
+    let folder = Folder::new("counted");
+    let server = start(&folder, 0);
+    let mut history = History::default();
+    for _ in 0..3 {
+        history.rises("alice", redis(&server, &["INCR", "messages:alice"]).parse().unwrap());
+        history.rises("alice", ask(&server, "alice").unwrap());
+    }
+    let before = history.0["alice"];
+    assert_eq!(redis(&server, &["INCRBY", "messages:alice", "10"]), (before + 10).to_string());
+    assert_eq!(redis(&server, &["GET", "messages:alice"]), (before + 10).to_string());
+    assert_eq!(redis(&server, &["GET", "messages:nobody"]), "");
+    let (status, bound) = server.get("/v1/counters/messages/alice");
+    assert_eq!((status.as_str(), &bound["bound"]), ("200", &(before + 10).to_string().into()));
+    let many = curl(&["-H", "Accept: text/plain", &server.url("/v1/ids/messages?key=7&count=5")]);
+    assert_eq!(many.lines().collect::<Vec<_>>(), ["1", "2", "3", "4", "5"]);
+    for wrong in [&["INCR", "messages"][..], &["INCR", "messages:"], &["INCR", "default:x"]] {
+        assert!(redis(&server, wrong).starts_with("ERR"), "{wrong:?}");
+    }
+    history.rises("alice", before + 10);
+    // After a crash it goes on above, at once: it is the same data directory.
+    server.kill();
+    let server = start(&folder, 0);
+    history.rises("alice", follow(&server, "alice").unwrap());
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn keys_stand_alone_where_that_is_configured() {
+    let folder = Folder::new("alone");
+    let config = folder.join("config.toml");
+    let text = "[sources.pages]\nkind = \"counter\"\ncounter = { keys = \"alone\" }\n\
+                [resp]\ndefault_counter_source = \"pages\"\n";
+    std::fs::write(&config, text).unwrap();
+    let data = folder.join("data");
+    let arguments = ["--config", config.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
+    let server = Server::start(&arguments, &[]);
+    server.ready();
+    assert_eq!(redis(&server, &["INCR", "page:views:7"]), "1");
+    assert_eq!(redis(&server, &["INCR", "page:views:7"]), "2");
+    assert_eq!(redis(&server, &["CLUSTER", "KEYSLOT", "page:views:7"]), "2861");
+    // What the benchmark of Redis counts by is a key like any other.
+    let arguments = ["-p", server.resp_port(), "-t", "incr", "-n", "20000", "-r", "2000"];
+    let said =
+        client("redis-benchmark", &[&arguments[..], &["-P", "16", "-c", "4", "--csv"]].concat());
+    assert!(said.contains("\"INCR\","), "{said}");
+    let counted: u64 = redis(&server, &["GET", "counter:000000000007"]).parse().unwrap();
+    assert!((1..1_000).contains(&counted), "{counted}");
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn three_servers_share_keys_and_take_over_from_the_dead() {
+    let folder = Folder::new("shared");
+    let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number)).collect();
+    let keys: Vec<String> = (0..60).map(|number| format!("user-{number}")).collect();
+    let mut history = History::default();
+    // Whichever is asked, by whatever door.
+    let round = |servers: &[Server], history: &mut History| {
+        for (index, key) in keys.iter().enumerate() {
+            let until = Instant::now() + PATIENCE;
+            loop {
+                let server = &servers[index % servers.len()];
+                let answer = if index % 2 == 0 { follow(server, key) } else { ask(server, key) };
+                match answer {
+                    Some(answer) => break history.rises(key, answer),
+                    None => assert!(Instant::now() < until, "{key}: nobody answers"),
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    };
+    round(&servers, &mut history);
+    std::thread::sleep(Duration::from_millis(LEASE_MS));
+    round(&servers, &mut history);
+    let slots = redis(&servers[0], &["CLUSTER", "NODES"]);
+    assert_eq!(slots.lines().count(), 3, "{slots}");
+    assert!(slots.lines().all(|line| line.split(' ').count() > 8), "each has sections: {slots}");
+    servers.remove(1).kill();
+    let began = Instant::now();
+    round(&servers, &mut history);
+    // A lease, an eighth of it, a third until somebody looks; and the machine may be busy.
+    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+    servers.push(start(&folder, 3));
+    std::thread::sleep(Duration::from_millis(LEASE_MS));
+    round(&servers, &mut history);
+    assert_eq!(servers.remove(0).stop(), 0);
+    round(&servers, &mut history);
+}
