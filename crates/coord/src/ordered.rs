@@ -15,13 +15,16 @@ use std::collections::BTreeMap;
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use crate::error::ErrorKind;
-use crate::lease::{Lease, SlotRow, given_up};
+use crate::lease::{Lease, Mark, SlotRow, given_up};
 use crate::member::{Incarnation, MemberInfo, not_joined};
 use crate::pool::{Ground, Pool, Reuse};
 
 /// How much longer than the holder's lease its count must stand still: for clocks that do not run alike.
 /// One part in eight of the lease, and at least this many milliseconds.
 pub const MARGIN_MS_MIN: u64 = 500;
+
+/// The longest window of a take: 2^53. A mark has room for a thousand of them.
+pub const LENGTH_MAX: u64 = 1 << 53;
 
 /// A member whose count of renewals stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub struct Take {
     pub silent: Vec<Silent>,
     /// The member that the taker was before, which surely answers no more.
     pub supersedes: Option<Incarnation>,
+    /// How far above its floor the mark of each is moved by the same step: at most [`LENGTH_MAX`].
+    pub length: u64,
     /// A random number. A repeat with the same number, by the same member, answers the same leases.
     pub request: u64,
 }
@@ -85,6 +90,9 @@ pub fn check_take(take: &Take, members: &[MemberInfo]) -> Result<(), ErrorKind> 
     }
     if take.slots.is_empty() {
         return invalid(format!("a take from pool {} names at least one slot", pool.name));
+    }
+    if take.length > LENGTH_MAX {
+        return invalid(format!("a take moves marks by {LENGTH_MAX} at most, not {}", take.length));
     }
     if let Some(slot) = take.slots.iter().find(|slot| **slot >= pool.slots) {
         let last = pool.slots.saturating_sub(1);
@@ -151,7 +159,7 @@ pub fn decide_take(
         slot,
         term: term.next(),
         floor: mark,
-        mark,
+        mark: Mark::new(mark.get().saturating_add(take.length).min(Mark::MAX.get())),
         holder: Some(take.member),
         owner: take.owner.clone(),
         claim_request: take.request,

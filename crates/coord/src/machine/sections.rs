@@ -12,12 +12,16 @@ use super::{Now, Requests, backoff_ms};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{Extend, Extended, Lease, Mark, Term};
 use crate::member::{Incarnation, MemberInfo};
-use crate::ordered::{LetGo, Take, Taken, Watch};
+use crate::ordered::{LENGTH_MAX, LetGo, Take, Taken, Watch};
 use crate::pool::Pool;
 use crate::sources::{FRESH_MS, SECTIONS, Server, Shares, Want};
 
 /// How many sections one call takes, extends or lets go.
 const AT_ONCE: usize = 1_000;
+/// How many the first call takes, and the least; calls that take longer than this are for fewer.
+const AT_ONCE_FIRST: usize = 64;
+const AT_ONCE_MIN: usize = 8;
+const SLOW_MS: u64 = 100;
 /// How soon the members are listed again, when somebody was sent elsewhere.
 const LIST_AGAIN_MS: u64 = 200;
 /// A window that was used up in less time than this is followed by one twice as long, and one that
@@ -74,12 +78,21 @@ struct Held {
     doublings: u32,
 }
 
-/// When a kind of call may be made again.
-#[derive(Clone, Copy, Debug, Default)]
+/// When a kind of call may be made again, and of how many sections.
+#[derive(Clone, Copy, Debug)]
 struct Turn {
     busy: bool,
     failures: u32,
     next_at: Option<ElapsedMillis>,
+    began_at: ElapsedMillis,
+    at_once: usize,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        let (next_at, began_at) = (None, ElapsedMillis::new(0));
+        Self { busy: false, failures: 0, next_at, began_at, at_once: AT_ONCE_FIRST }
+    }
 }
 
 impl Turn {
@@ -87,12 +100,20 @@ impl Turn {
         !self.busy && self.next_at.is_none_or(|at| now >= at)
     }
 
-    const fn began(&mut self) {
+    const fn began(&mut self, now: ElapsedMillis) {
         self.busy = true;
+        self.began_at = now;
     }
 
     fn ended(&mut self, now: ElapsedMillis, failed: bool) {
         self.busy = false;
+        // Somebody waits for the first of them, and so for them all.
+        let took_ms = now.since(self.began_at);
+        if took_ms > SLOW_MS {
+            self.at_once = (self.at_once / 2).max(AT_ONCE_MIN);
+        } else if took_ms < SLOW_MS / 2 {
+            self.at_once = (self.at_once * 2).min(AT_ONCE);
+        }
         self.failures = if failed { self.failures.saturating_add(1) } else { 0 };
         self.next_at = failed.then(|| now.saturating_add(backoff_ms(self.failures)));
     }
@@ -197,6 +218,7 @@ impl SectionsMachine {
         }
         if self.take.is_none() && !self.wanted.is_empty() {
             let slots = self.to_take(now.elapsed, actor);
+            let step = self.wanted.values().map(|want| want.step).max().unwrap_or(0);
             self.take = Some(Take {
                 pool: self.pool.clone(),
                 member: actor.member,
@@ -204,19 +226,21 @@ impl SectionsMachine {
                 slots,
                 silent: self.watch.silent(now.elapsed),
                 supersedes: actor.before,
+                length: step.min(LENGTH_MAX),
                 request: self.requests.next(now.chance),
             });
         }
         let take = self.take.clone()?;
-        self.taking.began();
+        self.taking.began(now.elapsed);
         Some(take)
     }
 
     /// What is wanted, and as many more of ours as are held already: a server that counts few keys has
     /// few sections, and one that counts many soon has them all, without a wait for each.
     fn to_take(&self, now: ElapsedMillis, actor: &Actor) -> Vec<u64> {
+        let at_once = self.taking.at_once;
         let wanted: Vec<u64> =
-            self.wanted.keys().take(AT_ONCE).map(|section| u64::from(*section)).collect();
+            self.wanted.keys().take(at_once).map(|section| u64::from(*section)).collect();
         let shares = self.shares_now(now, actor);
         let is_new = |section: &u16| {
             !self.held.contains_key(section)
@@ -224,7 +248,7 @@ impl SectionsMachine {
                 && !self.blocked.contains_key(section)
                 && shares.is_own(*section)
         };
-        let room = AT_ONCE.saturating_sub(wanted.len());
+        let room = at_once.saturating_sub(wanted.len());
         let more = (0..SECTIONS).filter(is_new).map(u64::from).take(self.held.len().min(room));
         wanted.iter().copied().chain(more).collect()
     }
@@ -241,14 +265,14 @@ impl SectionsMachine {
                 held.extend = Some(held.next(&self.pool, *section, want, now, &mut self.requests));
             }
             due.extend(held.extend.clone());
-            if due.len() == AT_ONCE {
+            if due.len() >= self.extending.at_once {
                 break;
             }
         }
         if due.is_empty() {
             return None;
         }
-        self.extending.began();
+        self.extending.began(now.elapsed);
         Some(due)
     }
 
@@ -257,7 +281,7 @@ impl SectionsMachine {
             return None;
         }
         // What is on its way may still move a mark, and nobody answers from it.
-        self.letting.began();
+        self.letting.began(now);
         Some(LetGo {
             pool: self.pool.name.clone(),
             member: actor.member,
@@ -278,7 +302,7 @@ impl SectionsMachine {
         if !needed || !is_due || !self.listing.may_begin(now) {
             return false;
         }
-        self.listing.began();
+        self.listing.began(now);
         true
     }
 
@@ -308,19 +332,21 @@ impl SectionsMachine {
         for lease in taken.leases {
             let Ok(section) = u16::try_from(lease.slot) else { continue };
             self.blocked.remove(&section);
-            let want = self.wanted.remove(&section).or(self.last_want);
+            let want = self.wanted.remove(&section).filter(|want| want.until > lease.mark.get());
             self.held.insert(
                 section,
                 Held {
                     term: lease.term,
                     mark: lease.mark,
-                    want: Some(want.unwrap_or_default()),
+                    want,
                     extend: None,
                     extended_at: None,
                     doublings: 0,
                 },
             );
+            let mark = lease.mark;
             changes.push(SectionChange::Held(section, lease, request));
+            changes.push(SectionChange::Open(section, mark));
         }
         for (slot, holder) in taken.held {
             let Ok(section) = u16::try_from(slot) else { continue };

@@ -211,7 +211,7 @@ mod tests {
         };
         // Twice the window, and the distance of clocks on both sides.
         assert_eq!(reach(&default, &[]), 80_000);
-        assert_eq!(default.reach_ms(&[], ClockOf::Caller), 110_000);
+        assert_eq!(default.reach_ms(&[], ClockOf::Caller), 90_000);
         let usual = plan("{}");
         assert_eq!(reach(&default, std::slice::from_ref(&usual)), 85_000, "a lead of 5 s");
         let fail = plan(r#"{"on_rollback":"fail"}"#);

@@ -13,6 +13,7 @@ cases![
     a_member_takes_what_it_had_as_another,
     a_repeated_take_answers_the_same_and_another_takes_anew,
     the_mark_of_an_ordered_slot_stays_where_it_is,
+    a_take_can_open_a_window_at_once,
     a_take_that_makes_no_sense_is_refused,
     sixteen_takers_of_the_same_slots_share_none,
     a_thousand_slots_are_taken_at_once,
@@ -30,6 +31,7 @@ fn wanting(member: &Member, slots: impl IntoIterator<Item = u64>) -> Take {
         slots: slots.into_iter().collect(),
         silent: Vec::new(),
         supersedes: None,
+        length: 0,
         request: random::request().unwrap(),
     }
 }
@@ -138,11 +140,29 @@ async fn the_mark_of_an_ordered_slot_stays_where_it_is(case: Case) {
     assert_eq!(code(late), "fenced");
 }
 
+async fn a_take_can_open_a_window_at_once(case: Case) {
+    let (a, b) = (case.member("a").await, case.another().await.member("b").await);
+    let wanted = Take { length: 500, ..wanting(&a, [9]) };
+    let lease = take(&case, &wanted).await.unwrap().leases.remove(0);
+    assert_eq!((lease.floor, lease.mark), (Mark::ZERO, Mark::new(500)));
+    assert_eq!(
+        take(&case, &wanted).await.unwrap().leases,
+        [lease.clone()],
+        "a repeat moves nothing"
+    );
+    case.extend_item(extend(&lease, lease.mark, Mark::new(600))).await.unwrap();
+    let_go(&case, &a, &[9]).await;
+    let next = take(&case, &Take { length: 7, ..wanting(&b, [9]) }).await.unwrap().leases.remove(0);
+    assert_eq!((next.floor, next.mark), (Mark::new(600), Mark::new(607)));
+}
+
 async fn a_take_that_makes_no_sense_is_refused(case: Case) {
     let a = case.member("a").await;
     let good = wanting(&a, [1]);
     assert_eq!(code(take(&case, &wanting(&a, [2000])).await), "invalid");
     assert_eq!(code(take(&case, &wanting(&a, [])).await), "invalid");
+    let long = Take { length: u64::MAX, ..good.clone() };
+    assert_eq!(code(take(&case, &long).await), "invalid");
     assert_eq!(code(take(&case, &Take { pool: pool(8), ..good.clone() }).await), "invalid");
     let stranger = Member { incarnation: random::incarnation().unwrap(), ..a.clone() };
     assert_eq!(code(take(&case, &wanting(&stranger, [1])).await), "not_found");

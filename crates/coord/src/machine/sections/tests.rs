@@ -89,8 +89,6 @@ fn hold(machine: &mut SectionsMachine, sections: impl IntoIterator<Item = u16>, 
     machine.want(want(sections), at(0));
     let taken = take(machine, 0, actor).unwrap();
     machine.taken(at(0), taken.request, granted(&taken));
-    let items = extends(machine, 0, actor);
-    answer(machine, 0, &items);
 }
 
 fn answer(machine: &mut SectionsMachine, now: u64, items: &[Extend]) -> Vec<SectionChange> {
@@ -108,12 +106,13 @@ fn what_is_wanted_at_once_is_taken_and_extended_in_one_call_each() {
     assert_eq!(take(&mut machine, 0, &actor), None, "one at a time");
     let (changes, error) = machine.taken(at(5), taken.request, granted(&taken));
     assert!(error.is_none());
-    assert_eq!(changes.len(), 3);
+    assert_eq!(taken.length, 100);
+    assert_eq!(changes[1], SectionChange::Open(3, Mark::new(50)));
+    assert_eq!(changes.len(), 6);
+    machine.want(want([3, 9]), at(5));
     let items = extends(&mut machine, 5, &actor);
-    assert_eq!(
-        items.iter().map(|item| (item.from.get(), item.to.get())).collect::<Vec<_>>(),
-        [(50, 150); 3]
-    );
+    let moved: Vec<_> = items.iter().map(|item| (item.from.get(), item.to.get())).collect();
+    assert_eq!(moved, [(50, 150); 2]);
     let opened = answer(&mut machine, 6, &items);
     assert_eq!(opened[0], SectionChange::Open(3, Mark::new(150)));
     assert!(machine.look(moment(6), &actor, false).is_empty(), "an idle section costs nothing");
@@ -143,6 +142,7 @@ fn a_call_whose_outcome_is_unknown_is_made_again_as_it_was() {
     assert_eq!(take(&mut machine, 0, &actor), None, "not at once");
     assert_eq!(take(&mut machine, 1_000, &actor), Some(first.clone()));
     machine.taken(at(1_000), first.request, granted(&first));
+    machine.want(want([3]), at(1_000));
     let items = extends(&mut machine, 1_000, &actor);
     machine.extended(at(1_000), &items, &[Err(unavailable())]);
     assert_eq!(extends(&mut machine, 3_000, &actor), items);
@@ -159,7 +159,7 @@ fn steps_follow_the_pace() {
         lengths.push(items[0].to.get() - items[0].from.get());
         answer(&mut machine, now, &items);
     }
-    assert_eq!(lengths, [200, 400, 800, 400, 200, 100]);
+    assert_eq!(lengths, [100, 200, 400, 200, 100, 100]);
 }
 
 #[test]
@@ -193,9 +193,12 @@ fn only_who_was_seen_to_stand_still_for_a_lease_and_its_margin_is_named() {
 fn what_belongs_to_another_is_let_go_before_anybody_is_sent_there() {
     let (mut machine, actor) = (machine(), actor("a"));
     machine.listed(at(0), &actor, Ok(vec![info(1, 0, "a")]));
-    hold(&mut machine, 0..400, &actor);
+    while machine.held.len() < 400 {
+        let next = (0..SECTIONS).find(|section| !machine.held.contains_key(section)).unwrap();
+        hold(&mut machine, [next], &actor);
+    }
     let leaving = machine.listed(at(1_000), &actor, Ok(vec![info(1, 0, "a"), info(2, 0, "b")]));
-    assert!((100..300).contains(&leaving.len()), "{}", leaving.len());
+    assert!((100..600).contains(&leaving.len()), "{}", leaving.len());
     assert!(machine.shares(at(1_000), &actor).is_none(), "not yet");
     machine.want(want(leaving.iter().copied()), at(1_000));
     let actions = machine.look(moment(1_000), &actor, false);

@@ -314,6 +314,7 @@ impl CounterSource {
             slots: vec![section.into()],
             silent: Vec::new(),
             supersedes: None,
+            length: 0,
             request,
         };
         let taken = around.store.take(&take, around.clock.unix_ms());

@@ -170,11 +170,11 @@ impl Sections {
         self.lease.store(Lease::new(membership, until).0, Ordering::Release);
     }
 
-    /// A section is ours: everything below the mark of its lease may have been
+    /// A section is ours: everything below the floor of its lease may have been
     /// given. `request` is what the store knows our hold by.
     pub(crate) fn hold(&self, section: u16, lease: &crate::lease::Lease, request: u64) {
         let cell = self.cell(section);
-        cell.base.fetch_max(lease.mark.get(), Ordering::AcqRel);
+        cell.base.fetch_max(lease.floor.get(), Ordering::AcqRel);
         cell.term.store(lease.term.get(), Ordering::Release);
         cell.request.store(request, Ordering::Release);
     }
