@@ -7,7 +7,6 @@ use super::ground::{Ground, On, copy, on_each, rounds};
 use super::holder::NUMBERS;
 
 #[test]
-#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn a_backup_put_back_is_refused_by_who_remembers_more() {
     let fault = "backup of the server's data put back under running processes";
     on_each(fault, On::Servers, 4, restored);
@@ -68,7 +67,6 @@ fn restored(ground: &mut Ground) -> u64 {
 }
 
 #[test]
-#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn a_copied_data_directory_is_refused() {
     on_each("data directory copied, started elsewhere and in place", On::All, 4, cloned);
 }

@@ -9,7 +9,6 @@ fn proxy(ground: &Ground) -> &Proxy {
 }
 
 #[test]
-#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn connections_are_cut_and_held() {
     let fault = "connections cut, delayed, and held in one direction or both";
     on_each(fault, On::Servers, 2, disturbed);
@@ -50,7 +49,6 @@ fn disturbed(ground: &mut Ground) -> u64 {
 }
 
 #[test]
-#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn a_holder_cut_off_loses_its_number_and_its_late_requests_do_nothing() {
     let fault =
         "holder cut off from its store, its number claimed by another, its requests delivered late";

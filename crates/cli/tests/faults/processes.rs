@@ -4,7 +4,6 @@ use super::ground::{Ground, On, STEADY_TTL_MS, TTL_MS, below, on_each, rounds, s
 use super::holder::Holder;
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "runs as the product ships: --profile testrelease")]
 fn holders_are_killed_at_random_points() {
     on_each("holder killed (`kill -9`) under load, and restarted", On::All, 5, killed);
 }
@@ -34,7 +33,6 @@ fn killed(ground: &mut Ground) -> u64 {
 }
 
 #[test]
-#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn holders_are_frozen_until_another_has_their_number() {
     let fault = "holder frozen (`SIGSTOP`) past its expiry, its number claimed by another, thawed";
     on_each(fault, On::All, 1, frozen);

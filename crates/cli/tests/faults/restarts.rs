@@ -18,7 +18,6 @@ const AT_ONCE: u64 = 8;
 const DIES: u64 = 20;
 
 #[test]
-#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn restarts_with_fresh_names_exhaust_nothing() {
     let fault = "rolling restarts with fresh names on 128 worker numbers, one in 20 a crash";
     on_each(fault, On::All, 7, restarted);

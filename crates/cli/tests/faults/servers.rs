@@ -13,7 +13,6 @@ fn start(ground: &Ground, window_ms: u64) -> Vec<Holder> {
 }
 
 #[test]
-#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn a_server_that_stands_still_costs_nothing_until_windows_are_spent() {
     let fault = "server held still for less than its holders' windows, then for longer";
     on_each(fault, On::Servers, 4, held_still);
@@ -63,7 +62,6 @@ fn held_still(ground: &mut Ground) -> u64 {
 }
 
 #[test]
-#[ignore = "minutes, and a machine of its own: ci/faults"]
 fn servers_are_killed_under_load() {
     let fault = "server killed (`kill -9`) under load, and restarted on its data";
     on_each(fault, On::Servers, 4, killed);

@@ -4,31 +4,25 @@
 //! idle section costs nothing. Those that are wanted at the same time are taken, extended and let go in
 //! one call each.
 
+mod held;
+mod turn;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use snowmint_core::ElapsedMillis;
 
-use super::{Now, Requests, backoff_ms};
+use self::held::Held;
+use self::turn::{AT_ONCE, Turn};
+use super::{Now, Requests};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lease::{Extend, Extended, Lease, Mark, Term};
+use crate::lease::{Extend, Extended, Lease, Mark};
 use crate::member::{Incarnation, MemberInfo};
 use crate::ordered::{LENGTH_MAX, LetGo, Take, Taken, Watch};
 use crate::pool::Pool;
 use crate::sources::{FRESH_MS, SECTIONS, Server, Shares, Want};
 
-/// How many sections one call takes, extends or lets go.
-const AT_ONCE: usize = 1_000;
-/// How many the first call takes, and the least; calls that take longer than this are for fewer.
-const AT_ONCE_FIRST: usize = 64;
-const AT_ONCE_MIN: usize = 8;
-const SLOW_MS: u64 = 100;
 /// How soon the members are listed again, when somebody was sent elsewhere.
 const LIST_AGAIN_MS: u64 = 200;
-/// A window that was used up in less time than this is followed by one twice as long, and one that
-/// lasted ten times as long by one half as long.
-const HURRY_MS: u64 = 1_000;
-/// How often a step is doubled at most.
-const DOUBLINGS_MAX: u32 = 12;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,62 +59,6 @@ pub(crate) struct Actor {
     pub(crate) address: String,
     /// How often the members are listed.
     pub(crate) list_every_ms: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Held {
-    term: Term,
-    mark: Mark,
-    want: Option<Want>,
-    /// Sent, or to be sent again.
-    extend: Option<Extend>,
-    extended_at: Option<ElapsedMillis>,
-    doublings: u32,
-}
-
-/// When a kind of call may be made again, and of how many sections.
-#[derive(Clone, Copy, Debug)]
-struct Turn {
-    busy: bool,
-    failures: u32,
-    next_at: Option<ElapsedMillis>,
-    began_at: ElapsedMillis,
-    at_once: usize,
-}
-
-impl Default for Turn {
-    fn default() -> Self {
-        let (next_at, began_at) = (None, ElapsedMillis::new(0));
-        Self { busy: false, failures: 0, next_at, began_at, at_once: AT_ONCE_FIRST }
-    }
-}
-
-impl Turn {
-    fn may_begin(self, now: ElapsedMillis) -> bool {
-        !self.busy && self.next_at.is_none_or(|at| now >= at)
-    }
-
-    const fn began(&mut self, now: ElapsedMillis) {
-        self.busy = true;
-        self.began_at = now;
-    }
-
-    fn ended(&mut self, now: ElapsedMillis, failed: bool) {
-        self.busy = false;
-        // Somebody waits for the first of them, and so for them all.
-        let took_ms = now.since(self.began_at);
-        if took_ms > SLOW_MS {
-            self.at_once = (self.at_once / 2).max(AT_ONCE_MIN);
-        } else if took_ms < SLOW_MS / 2 {
-            self.at_once = (self.at_once * 2).min(AT_ONCE);
-        }
-        self.failures = if failed { self.failures.saturating_add(1) } else { 0 };
-        self.next_at = failed.then(|| now.saturating_add(backoff_ms(self.failures)));
-    }
-
-    fn in_ms(self, now: ElapsedMillis) -> Option<u64> {
-        (!self.busy).then(|| self.next_at.map_or(0, |at| at.since(now)))
-    }
 }
 
 /// The sections of one member.
@@ -480,38 +418,6 @@ impl SectionsMachine {
             self.listing.in_ms(now).map(|ms| ms.max(due_ms))
         });
         [take, extend, let_go, list.flatten()].into_iter().flatten().min()
-    }
-}
-
-impl Held {
-    /// The next extend: a step, or as far as is wanted, whichever is more. Steps follow the pace.
-    fn next(
-        &mut self,
-        pool: &Pool,
-        section: u16,
-        want: Want,
-        now: Now,
-        requests: &mut Requests,
-    ) -> Extend {
-        if let Some(at) = self.extended_at {
-            let lasted_ms = now.elapsed.since(at);
-            if lasted_ms < HURRY_MS {
-                self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
-            } else if lasted_ms > 10 * HURRY_MS {
-                self.doublings = self.doublings.saturating_sub(1);
-            }
-        }
-        let step = want.step.max(1).saturating_mul(1 << self.doublings);
-        let until = self.mark.get().saturating_add(step).max(want.until.saturating_add(step));
-        Extend {
-            pool: pool.name.clone(),
-            slot: section.into(),
-            term: self.term,
-            from: self.mark,
-            to: Mark::new(until.min(Mark::MAX.get())),
-            request: requests.next(now.chance),
-            ahead_max_ms: None,
-        }
     }
 }
 

@@ -145,11 +145,8 @@ async fn a_take_can_open_a_window_at_once(case: Case) {
     let wanted = Take { length: 500, ..wanting(&a, [9]) };
     let lease = take(&case, &wanted).await.unwrap().leases.remove(0);
     assert_eq!((lease.floor, lease.mark), (Mark::ZERO, Mark::new(500)));
-    assert_eq!(
-        take(&case, &wanted).await.unwrap().leases,
-        [lease.clone()],
-        "a repeat moves nothing"
-    );
+    let again = take(&case, &wanted).await.unwrap().leases;
+    assert_eq!(again, std::slice::from_ref(&lease), "a repeat moves nothing");
     case.extend_item(extend(&lease, lease.mark, Mark::new(600))).await.unwrap();
     let_go(&case, &a, &[9]).await;
     let next = take(&case, &Take { length: 7, ..wanting(&b, [9]) }).await.unwrap().leases.remove(0);

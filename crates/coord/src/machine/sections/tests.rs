@@ -1,6 +1,7 @@
 //! The sections machine, with answers made by hand.
 
 use super::*;
+use crate::lease::Term;
 use crate::member::{Member, Presence};
 use crate::ordered::silence_ms;
 use crate::sources::sections_pool;

@@ -1,0 +1,57 @@
+//! A section that is ours, and how far its window is moved at once.
+
+use snowmint_core::ElapsedMillis;
+
+use crate::lease::{Extend, Mark, Term};
+use crate::machine::{Now, Requests};
+use crate::pool::Pool;
+use crate::sources::Want;
+
+/// A window that was used up in less time than this is followed by one twice as long, and one that
+/// lasted ten times as long by one half as long.
+const HURRY_MS: u64 = 1_000;
+/// How often a step is doubled at most.
+const DOUBLINGS_MAX: u32 = 12;
+
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) term: Term,
+    pub(super) mark: Mark,
+    pub(super) want: Option<Want>,
+    /// Sent, or to be sent again.
+    pub(super) extend: Option<Extend>,
+    pub(super) extended_at: Option<ElapsedMillis>,
+    pub(super) doublings: u32,
+}
+
+impl Held {
+    /// The next extend: a step, or as far as is wanted, whichever is more. Steps follow the pace.
+    pub(super) fn next(
+        &mut self,
+        pool: &Pool,
+        section: u16,
+        want: Want,
+        now: Now,
+        requests: &mut Requests,
+    ) -> Extend {
+        if let Some(at) = self.extended_at {
+            let lasted_ms = now.elapsed.since(at);
+            if lasted_ms < HURRY_MS {
+                self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
+            } else if lasted_ms > 10 * HURRY_MS {
+                self.doublings = self.doublings.saturating_sub(1);
+            }
+        }
+        let step = want.step.max(1).saturating_mul(1 << self.doublings);
+        let until = self.mark.get().saturating_add(step).max(want.until.saturating_add(step));
+        Extend {
+            pool: pool.name.clone(),
+            slot: section.into(),
+            term: self.term,
+            from: self.mark,
+            to: Mark::new(until.min(Mark::MAX.get())),
+            request: requests.next(now.chance),
+            ahead_max_ms: None,
+        }
+    }
+}
