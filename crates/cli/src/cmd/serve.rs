@@ -24,7 +24,8 @@ const DAY_MS: u64 = 86_400_000;
 /// Serve IDs over HTTP and RESP.
 ///
 /// With nothing given: the store is a file in ./snowmint-data, HTTP is on 127.0.0.1:7700, RESP on
-/// 127.0.0.1:7701, and the sources default (snowflake) and numbers (segment) are ready to use. The first
+/// 127.0.0.1:7701, and the sources default (snowflake), numbers (segment) and counters (counter) are ready to
+/// use. The first
 /// line on standard output is `listening http=ADDRESS resp=ADDRESS`.
 ///
 /// SIGTERM or SIGINT stops it: requests in progress are finished and worker numbers given back. A

@@ -157,7 +157,7 @@ pub(super) const SECTIONS: &[Section] = &[
         "Sources. Those below are defined in the store at the start, if they are not there yet.",
         &[(
             "builtin",
-            "Whether the sources default (snowflake) and numbers (segment) exist without being defined.",
+            "Whether the sources default (snowflake), numbers (segment) and counters (counter) exist without being defined.",
         )],
     ),
 ];

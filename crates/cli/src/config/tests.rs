@@ -33,12 +33,14 @@ fn the_printed_file_has_every_key_and_changes_nothing() {
 }
 
 #[test]
-fn the_printed_file_names_every_store_and_only_the_sources_that_there_are() {
+fn the_printed_file_names_every_store_and_every_built_in_source() {
     let template = template();
     for scheme in snowmint_stores::schemes() {
         assert!(template.contains(&format!("{scheme}:")), "{scheme} is missing");
     }
-    assert!(!template.contains("counters"), "there are none yet");
+    for source in ["default", "numbers", "counters"] {
+        assert!(template.contains(source), "{source} is missing");
+    }
 }
 
 #[test]
