@@ -126,7 +126,14 @@ async fn counters_rise_by_key_and_belong_to_one_process_until_it_closes() {
     assert_eq!(refused.kind().code(), "elsewhere", "{refused}");
     within(first.close()).await.unwrap();
     assert_eq!(messages.try_next("alice").unwrap_err().kind().code(), "closed");
-    assert!(within(others.next("alice")).await.unwrap() > 14);
+    // What the store said a moment ago is believed for some milliseconds.
+    let next = loop {
+        match within(others.next("alice")).await {
+            Err(error) if error.kind().code() == "elsewhere" => tokio::task::yield_now().await,
+            answer => break answer.unwrap(),
+        }
+    };
+    assert!(next > 14, "{next}");
     assert!(within(others.bound("7")).await.unwrap() >= 3);
     within(second.close()).await.unwrap();
 }
