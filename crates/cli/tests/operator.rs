@@ -63,7 +63,7 @@ fn fast_forward_reads_what_serve_reads_and_goes_as_far_as_that_may_have_minted()
     };
     // Two windows, the lead, the clocks' distance on both sides, and the age of what they are
     // compared with.
-    let usual = 1200 + 20 + 1 + 1 + 30;
+    let usual = 1200 + 20 + 1 + 1 + 10;
     let some_time = 30;
     let close = |found: i64, expected: i64| (expected - 1..expected + some_time).contains(&found);
     let found = ahead(&[], &["--dry-run"]);

@@ -59,7 +59,7 @@ fn sources_are_managed_from_the_command_line() {
     let names = |out: &str| -> Vec<String> {
         out.lines().map(|line| json(line)["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&source(&["list"]).ok()), ["default", "numbers"]);
+    assert_eq!(names(&source(&["list"]).ok()), ["counters", "default", "numbers"]);
     let defined = json(&source(&["define", "orders", "--layout", "discord"]).ok());
     assert!(defined["layout"].as_str().unwrap().starts_with("time=42,worker=5+5,"));
     assert_eq!(json(&source(&["alter", "orders", "--burst", "5ms"]).ok())["burst"], "5ms");
