@@ -55,7 +55,13 @@ pub const NOW: UnixMillis = UnixMillis::new(1_800_000_000_000);
 
 pub async fn join(store: &Arc<dyn Store>, owner: &str) -> Member {
     let incarnation = random::incarnation().expect("randomness");
-    let member = Member { incarnation, owner: owner.into(), host: "bench".into(), process: 1 };
+    let member = Member {
+        incarnation,
+        owner: owner.into(),
+        host: "bench".into(),
+        process: 1,
+        address: String::new(),
+    };
     let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 600_000 };
     store.join(&member, presence, NOW).await.expect("a member joins");
     member

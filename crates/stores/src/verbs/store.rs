@@ -49,9 +49,11 @@ impl<B: Backend> Kept<B> {
     }
 }
 
-/// The slots in such numbers as one step can write, with room for the records of members.
+/// The slots in such numbers as one step can write, with room for the records of members. At least one
+/// step, which refuses what makes no sense.
 fn in_steps<B: Backend>(slots: &[u64]) -> impl Iterator<Item = &[u64]> {
-    slots.chunks((<B::Rows as Rows>::WRITES_MAX / 2).max(1))
+    let chunks = slots.chunks((<B::Rows as Rows>::WRITES_MAX / 2).max(1));
+    chunks.chain(slots.is_empty().then_some(slots))
 }
 
 #[async_trait]
