@@ -47,8 +47,8 @@ pub use ordered::{LetGo, Silent, Take, Taken};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
 pub use sources::{
-    Decoded, NumberLane, Numbers, OnEmpty, OnFull, Patience, PrefillHooks, PrefillStats, Row,
-    Shares, Source, SourceStats, Values,
+    Decoded, NumberLane, NumberStats, Numbers, OnEmpty, OnFull, Patience, PrefillHooks,
+    PrefillStats, Row, Shares, Source, SourceStats, Values,
 };
 pub use spec::SourceSpec;
 pub use store::{FastForward, Store, StoreIdentity};

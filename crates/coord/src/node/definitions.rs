@@ -192,4 +192,13 @@ impl Core {
         };
         self.known_sources().into_iter().filter_map(close).collect()
     }
+
+    /// The store has taken the end of a chain back.
+    pub(super) fn gave_back(&self, back: &GiveBack) {
+        if let Some(source) = self.known(&back.source)
+            && let Back::Segment(segment) = &source.back
+        {
+            segment.gave_back(back.last.saturating_sub(back.first).saturating_add(1));
+        }
+    }
 }

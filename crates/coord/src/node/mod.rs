@@ -13,6 +13,8 @@ mod entry;
 mod kill_tests;
 mod lease;
 mod record;
+#[cfg(test)]
+mod segment_tests;
 mod settings;
 #[cfg(test)]
 mod tests;

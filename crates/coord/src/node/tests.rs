@@ -43,11 +43,11 @@ impl World {
         Arc::new(self.store.handle("default").unwrap())
     }
 
-    async fn open(&self) -> Node {
+    pub(super) async fn open(&self) -> Node {
         self.open_with(NodeSettings::default()).await
     }
 
-    async fn open_with(&self, settings: NodeSettings) -> Node {
+    pub(super) async fn open_with(&self, settings: NodeSettings) -> Node {
         Node::open(self.handle(), settings, self.parts()).await.unwrap()
     }
 
@@ -68,14 +68,14 @@ pub(super) async fn settle() {
     }
 }
 
-fn numbers(values: Values) -> Vec<u64> {
+pub(super) fn numbers(values: Values) -> Vec<u64> {
     match values {
         Values::Numbers(numbers) => numbers,
         Values::Texts(texts) => panic!("{texts:?}"),
     }
 }
 
-fn spec(json: &str) -> SourceSpec {
+pub(super) fn spec(json: &str) -> SourceSpec {
     SourceSpec::from_json(json).unwrap()
 }
 

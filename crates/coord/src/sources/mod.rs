@@ -28,7 +28,7 @@ pub use patience::Patience;
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
 pub(crate) use running::{Back, Defined, SourceInner};
 pub(crate) use segment::SegmentSource;
-pub use segment::{NumberLane, Numbers};
+pub use segment::{NumberLane, NumberStats, Numbers};
 pub(crate) use surroundings::{Reserved, Surroundings};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -119,8 +119,8 @@ pub struct SourceStats {
     pub taken_until: Option<UnixMillis>,
     /// Clock steps back and ahead that its generator met.
     pub clock_steps: (u64, u64),
-    /// Numbers in stock, of a segment source.
-    pub stock: Option<u64>,
+    /// Of a segment source.
+    pub numbers: Option<NumberStats>,
     /// Keys that are known here and the bytes that they take, of a counter source.
     pub keys: Option<(u64, u64)>,
     /// The queue, of a prefilled source.
@@ -401,14 +401,14 @@ impl Source {
                     ready: enabled,
                     taken_until: minter.positions().iter().map(|slot| slot.taken_until).max(),
                     clock_steps: minter.steps(),
-                    stock: None,
+                    numbers: None,
                     keys: None,
                     prefill: back.queue.get().map(|prefill| prefill.stats()),
                 }
             }
             Back::Segment(segment) => SourceStats {
                 ready: enabled,
-                stock: Some(segment.stock()),
+                numbers: Some(segment.stats()),
                 ..SourceStats::default()
             },
             Back::Counter(counter) => {

@@ -191,14 +191,44 @@ pub const KEYS: &[Key] = &[
         "snowflake, segment",
         "the form of IDs as text: decimal, hex, base36, base62, base32, base58 or friendly",
     ),
-    key("step.min", Takes::Number, "100", "segment", "the fewest numbers taken from the store"),
-    key("step.max", Takes::Number, "1000000", "segment", "the most numbers taken at once"),
+    key(
+        "step.rule",
+        Takes::Text,
+        "adaptive",
+        "segment",
+        "how many numbers are taken from the store at once: adaptive (by their rate and the store's \
+         latency), fixed (step.size), or leaf (twice as many when they lasted under 15 minutes, half \
+         when over 30)",
+    ),
+    key(
+        "step.size",
+        Takes::Number,
+        "1000",
+        "segment with fixed or leaf",
+        "how many numbers are taken at once; with leaf, at first and at least",
+    ),
+    key("step.min", Takes::Number, "100", "segment with adaptive", "the fewest numbers taken"),
+    key(
+        "step.max",
+        Takes::Number,
+        "1000000",
+        "segment with adaptive or leaf",
+        "the most numbers taken at once",
+    ),
     key(
         "step.lasts",
         Takes::Text,
         "10s",
-        "segment",
+        "segment with adaptive",
         "how long the numbers taken at once should last at the present rate",
+    ),
+    key(
+        "step.waste_max",
+        Takes::Number,
+        "50",
+        "segment with adaptive",
+        "the share, in percent, of all numbers that a process took from the store that are lost if it \
+         is killed; step.min are taken in any case; 100: no bound",
     ),
     key("offset", Takes::Number, "1", "segment", "the first number"),
     key("increment", Takes::Number, "1", "segment", "the distance from a number to the next"),

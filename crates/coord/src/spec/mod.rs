@@ -21,7 +21,7 @@ pub use duration::{Span, SpanError};
 pub use error::SpecError;
 pub use plan::{
     Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, KeyNames, Plan, PrefillPlan,
-    SegmentPlan, SnowflakePlan, StartPlan, UuidPlan,
+    SegmentPlan, SnowflakePlan, StartPlan, StepPlan, UuidPlan,
 };
 
 /// What kind of IDs a source has.
@@ -130,6 +130,19 @@ pub enum OnEmpty {
     Error,
     /// Wait for the refill, up to `prefill.wait_max`.
     Wait,
+}
+
+/// How a segment source decides how many numbers it takes from the store at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepRule {
+    /// By the rate at which numbers go, the store's latency, and a bound on waste.
+    #[default]
+    Adaptive,
+    /// Always as many.
+    Fixed,
+    /// Doubled when the numbers lasted less than 15 minutes, halved when more than 30 (Leaf).
+    Leaf,
 }
 
 /// A source's keys as they were written; none is required. See [`keys::KEYS`] for what each means.
@@ -251,6 +264,12 @@ pub struct DisguiseSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepSpec {
+    /// How it is decided how many numbers are taken at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<StepRule>,
+    /// How many are taken at once, or at first, where the rule begins from a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
     /// The fewest numbers taken at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<u64>,
@@ -260,6 +279,9 @@ pub struct StepSpec {
     /// How long the numbers taken at once should last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
+    /// The share of all numbers taken, in percent, that may be lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waste_max: Option<u8>,
 }
 
 /// The keys `uuid.*`.

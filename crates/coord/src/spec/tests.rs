@@ -52,6 +52,11 @@ const POSSIBLE: &[&str] = &[
     r#"{"kind":"segment"}"#,
     r#"{"kind":"segment","step":{"min":1,"max":1,"lasts":"1m"},"offset":7,"increment":16}"#,
     r#"{"kind":"segment","step":{"min":2000000},"disguise":{"mode":"full","bits":53}}"#,
+    r#"{"kind":"segment","step":{"rule":"adaptive","waste_max":1}}"#,
+    r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#,
+    r#"{"kind":"segment","step":{"rule":"fixed"}}"#,
+    r#"{"kind":"segment","step":{"rule":"leaf","size":2000,"max":2000}}"#,
+    r#"{"kind":"segment","step":{"rule":"leaf","size":2000000}}"#,
     r#"{"kind":"uuid"}"#,
     r#"{"kind":"uuid","uuid":{"version":5,"namespace":"dns"}}"#,
     r#"{"kind":"uuid","uuid":{"version":3,"namespace":"6ba7b810-9dad-11d1-80b4-00c04fd430c8"}}"#,
@@ -131,6 +136,15 @@ fn what_is_impossible_is_refused_by_the_key_that_says_it() {
         (r#"{"kind":"segment","step":{"min":0}}"#, "step.min"),
         (r#"{"kind":"segment","step":{"min":10,"max":9}}"#, "step.max"),
         (r#"{"kind":"segment","step":{"lasts":"1ms"}}"#, "step.lasts"),
+        (r#"{"kind":"segment","step":{"waste_max":0}}"#, "step.waste_max"),
+        (r#"{"kind":"segment","step":{"waste_max":101}}"#, "step.waste_max"),
+        (r#"{"kind":"segment","step":{"size":10}}"#, "step.size"),
+        (r#"{"kind":"segment","step":{"rule":"fixed","size":0}}"#, "step.size"),
+        (r#"{"kind":"segment","step":{"rule":"fixed","size":1,"max":2}}"#, "step.max"),
+        (r#"{"kind":"segment","step":{"rule":"fixed","min":1}}"#, "step.min"),
+        (r#"{"kind":"segment","step":{"rule":"leaf","size":10,"max":9}}"#, "step.max"),
+        (r#"{"kind":"segment","step":{"rule":"leaf","lasts":"1s"}}"#, "step.lasts"),
+        (r#"{"kind":"segment","step":{"rule":"leaf","waste_max":5}}"#, "step.waste_max"),
         (r#"{"kind":"segment","increment":0}"#, "increment"),
         (r#"{"kind":"segment","offset":9223372036854775808}"#, "offset"),
         (r#"{"kind":"segment","layout":"twitter"}"#, "layout"),
@@ -163,6 +177,10 @@ fn limits_hold_at_the_limit_and_not_one_beyond() {
             r#"{"kind":"segment","step":{"min":1099511627776}}"#,
             r#"{"kind":"segment","step":{"min":1099511627777}}"#,
         ),
+        (
+            r#"{"kind":"segment","step":{"rule":"fixed","size":1099511627776}}"#,
+            r#"{"kind":"segment","step":{"rule":"fixed","size":1099511627777}}"#,
+        ),
     ] {
         assert!(spec(possible).check().is_ok(), "{possible}");
         assert!(spec(impossible).check().is_err(), "{impossible}");
@@ -192,6 +210,9 @@ fn unknown_keys_and_wrong_types_are_refused() {
         (r#"{"burst":"5"}"#, "length of time"),
         (r#"{"enabled":"yes"}"#, "yes"),
         ("[]", ""),
+        (r#"{"kind":"segment","step":{"rule":"fast"}}"#, "fast"),
+        (r#"{"kind":"segment","step":{"min":-1}}"#, "-1"),
+        (r#"{"kind":"segment","step":{"waste_max":256}}"#, "256"),
         ("", ""),
     ] {
         let error = SourceSpec::from_json(json).unwrap_err();
@@ -210,6 +231,7 @@ fn sample(key: &keys::Key) -> &'static str {
         "on_rollback" => "fail",
         "wait_for" => "twice",
         "sequence_start" => "carried",
+        "step.rule" => "leaf",
         "prefill.on_empty" => "wait",
         "disguise.mode" => "full",
         "disguise.check" => "00",
@@ -284,7 +306,8 @@ fn the_table_has_every_key_and_no_other() {
     assert!(on_empty.is_some() && wait_max.is_some());
     let DisguiseSpec { mode, key, bits, check } = disguise.unwrap();
     assert!(mode.is_some() && key.is_some() && bits.is_some() && check.is_some());
-    let StepSpec { min, max, lasts } = step.unwrap();
+    let StepSpec { rule, size, min, max, lasts, waste_max } = step.unwrap();
+    assert!(rule.is_some() && size.is_some() && waste_max.is_some());
     assert!(min.is_some() && max.is_some() && lasts.is_some());
     let CounterSpec { start, step, confirm, keys } = counter.unwrap();
     assert!(start.is_some() && step.is_some() && confirm.is_some() && keys.is_some());

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::spec::SourceSpec;
+use snowmint_coord::spec::{SourceSpec, SpecError};
 use snowmint_coord::{
     Decoded, ErrorKind, Incarnation, Node, Readiness, Row, SlotInfo, Source, SourceInfo, Values,
 };
@@ -203,7 +203,8 @@ impl Service {
         Ok(self.node.define(name, spec).await?)
     }
 
-    /// Changes keys of a source: those given, as a JSON merge patch (RFC 7396); the others stay.
+    /// Changes keys of a source: those given, as a JSON merge patch (RFC 7396); the others stay, but for
+    /// those that mean nothing any more.
     ///
     /// # Errors
     /// When the keys are not possible, are part of the source's identity, or somebody else changed
@@ -216,7 +217,7 @@ impl Service {
         let SourceInfo { spec, version, .. } = self.definition(name).await?;
         let mut keys = spec.to_json();
         merge(&mut keys, changes);
-        let spec = spec_of(keys)?;
+        let spec = without_leftovers(keys, changes)?;
         Ok(self.node.alter(name, &spec, Some(version)).await?)
     }
 
@@ -294,6 +295,42 @@ fn merge(keys: &mut Map<String, Value>, changes: &Map<String, Value>) {
                 keys.insert(name.clone(), change.clone());
             }
         }
+    }
+}
+
+/// The source that altered keys describe. The catalog writes every default out, so a change of policy
+/// leaves keys of the old one behind, which nobody asked for.
+fn without_leftovers(
+    mut keys: Map<String, Value>,
+    changes: &Map<String, Value>,
+) -> Result<SourceSpec, Error> {
+    loop {
+        let spec = spec_of(keys.clone())?;
+        match spec.check() {
+            Err(SpecError::Needs { key, .. })
+                if !is_set(changes, key) && take_away(&mut keys, key) => {}
+            _ => return Ok(spec),
+        }
+    }
+}
+
+fn is_set(keys: &Map<String, Value>, name: &str) -> bool {
+    match name.split_once('.') {
+        None => keys.contains_key(name),
+        Some((table, rest)) => {
+            keys.get(table).and_then(Value::as_object).is_some_and(|table| is_set(table, rest))
+        }
+    }
+}
+
+/// Whether the key was there.
+fn take_away(keys: &mut Map<String, Value>, name: &str) -> bool {
+    match name.split_once('.') {
+        None => keys.remove(name).is_some(),
+        Some((table, rest)) => keys
+            .get_mut(table)
+            .and_then(Value::as_object_mut)
+            .is_some_and(|table| take_away(table, rest)),
     }
 }
 

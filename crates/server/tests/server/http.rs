@@ -210,6 +210,13 @@ async fn a_source_from_its_definition_to_its_end() {
     assert_eq!((&changed["enabled"], &changed["step"]["max"]), (&false.into(), &5000.into()));
     // What was not named has stayed.
     assert_eq!(changed["text"], "base62");
+    let leaf = "{\"step\":{\"rule\":\"leaf\",\"size\":10}}";
+    let leaf = server.send("PATCH", "/v1/sources/orders", "", leaf).await.json();
+    let expected = serde_json::json!({"rule": "leaf", "size": 10, "max": 5000});
+    assert_eq!(leaf["step"], expected, "what has no meaning for another rule has gone");
+    let both = "{\"step\":{\"rule\":\"fixed\",\"max\":7}}";
+    let both = server.send("PATCH", "/v1/sources/orders", "", both).await;
+    assert_eq!((both.status, both.code().as_str()), (400, "bad_request"), "{both:?}");
     assert_eq!(server.get("/v1/ids/orders").await.code(), "disabled");
     assert!(resp.ask(&["INCR", "orders"]).await.starts_with("-ERR source orders is disabled"));
     let identity = server.send("PATCH", "/v1/sources/orders", "", "{\"kind\":\"ulid\"}").await;

@@ -60,7 +60,9 @@ impl Driver {
         let wall = around.clock.unix_ms();
         for back in backs {
             // Refused when others have reserved since: then it is a gap.
-            let _ = around.call("give back", around.store.give_back(&back)).await;
+            if around.call("give back", around.store.give_back(&back)).await.is_ok() {
+                self.core.gave_back(&back);
+            }
         }
         let Some(member) = member else { return outcome };
         let mut sent = JoinSet::new();

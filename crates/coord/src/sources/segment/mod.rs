@@ -8,6 +8,7 @@
 mod lane;
 mod pace;
 mod refill;
+mod step;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,6 +71,19 @@ impl Scheme {
     fn id_of_any(self, number: u64) -> Option<u64> {
         (1..=self.number_max).contains(&number).then(|| self.id_of(number))
     }
+}
+
+/// What became of the numbers that a segment source took from the store, but for rows that were too long
+/// for the stock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NumberStats {
+    /// In stock.
+    pub stock: u64,
+    /// Taken from the store, those of answers that never came among them. What was given back is not.
+    pub fetched: u64,
+    /// Those that nobody will get: of answers that never came, of rows with a gap, and what was in stock
+    /// at the end and could not be given back.
+    pub lost: u64,
 }
 
 /// What is there.
@@ -219,10 +233,12 @@ impl SegmentSource {
         let mut row = self.cursor.take_run(length, || self.look_ahead(length))?;
         while row.end - row.first < length {
             let left = length - (row.end - row.first);
-            let more = self.cursor.take_run(left, || self.look_ahead(left))?;
-            if more.first != row.end {
+            let more = self.cursor.take_run(left, || self.look_ahead(left));
+            let Some(more) = more.filter(|more| more.first == row.end) else {
+                let after = more.map_or(0, |more| more.end - more.first);
+                self.refill().drop_numbers(row.end - row.first + after);
                 return None;
-            }
+            };
             row.end = more.end;
         }
         Some(row)
@@ -254,6 +270,9 @@ impl SegmentSource {
                 return None;
             }
             refill.closed = true;
+            // What is taken at this very moment is counted as lost too.
+            let left = self.cursor.left().saturating_add(refill.parked());
+            refill.drop_numbers(left);
             let unused = self.cursor.close();
             refill.newest.map(|newest| (newest.first.max(unused), newest))
         };
@@ -267,10 +286,17 @@ impl SegmentSource {
         })
     }
 
-    /// How many numbers are in stock.
-    pub(crate) fn stock(&self) -> u64 {
+    /// The store has taken so many numbers back.
+    pub(crate) fn gave_back(&self, count: u64) {
+        self.refill().gave_back(count);
+    }
+
+    /// What became of all numbers.
+    pub(crate) fn stats(&self) -> NumberStats {
         let stock = self.stock_now();
-        if stock.closed { 0 } else { stock.left }
+        let left = if stock.closed { 0 } else { stock.left };
+        let tally = self.refill().tally(left);
+        NumberStats { stock: left, fetched: tally.fetched, lost: tally.lost }
     }
 }
 
@@ -278,7 +304,7 @@ impl fmt::Debug for SegmentSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SegmentSource")
             .field("name", &self.name)
-            .field("stock", &self.stock())
+            .field("stats", &self.stats())
             .finish_non_exhaustive()
     }
 }

@@ -22,17 +22,6 @@ pub(super) struct Pace {
     answer_ms: u64,
 }
 
-/// What a definition wants.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    /// The fewest numbers taken at once.
-    pub(super) step_min: u64,
-    /// The most.
-    pub(super) step_max: u64,
-    /// How long the numbers taken at once should last, in milliseconds.
-    pub(super) lasts_ms: u64,
-}
-
 impl Pace {
     /// Takes in that `taken` numbers have been taken by now.
     pub(super) fn look(&mut self, taken: u64, at: ElapsedMillis) {
@@ -62,18 +51,18 @@ impl Pace {
     }
 
     /// Whether more should be fetched while `left` numbers are there: when they last for less than half
-    /// of what one step should, or hardly until the store can have answered.
-    pub(super) fn is_low(&self, left: u64, wanted: Wanted) -> bool {
+    /// of what one step should (`wanted_ms`), or hardly until the store can have answered.
+    pub(super) fn is_low(&self, left: u64, wanted_ms: u64) -> bool {
         let until_answer_ms = self.answer_ms.saturating_mul(2).saturating_add(MARGIN_MS);
-        self.lasts_ms(left) < until_answer_ms.max(wanted.lasts_ms / 2)
+        self.lasts_ms(left) < until_answer_ms.max(wanted_ms / 2)
     }
 
-    /// How many numbers to fetch: as many as are taken while a step should last, or while the store
-    /// answers twice, whichever is more.
-    pub(super) fn step(&self, wanted: Wanted) -> u64 {
-        let for_ms = wanted.lasts_ms.max(self.answer_ms.saturating_mul(2));
+    /// How many numbers are taken while a step should last, or while the store answers twice, whichever
+    /// is longer.
+    pub(super) fn step(&self, wanted_ms: u64) -> u64 {
+        let for_ms = wanted_ms.max(self.answer_ms.saturating_mul(2));
         let step = u128::from(self.rate) * u128::from(for_ms) / 1000;
-        u64::try_from(step).unwrap_or(u64::MAX).clamp(wanted.step_min, wanted.step_max)
+        u64::try_from(step).unwrap_or(u64::MAX)
     }
 }
 
@@ -81,7 +70,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const WANTED: Wanted = Wanted { step_min: 100, step_max: 1_000_000, lasts_ms: 10_000 };
+    const WANTED: u64 = 10_000;
 
     fn at(ms: u64) -> ElapsedMillis {
         ElapsedMillis::new(ms)
@@ -95,10 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn a_step_lasts_as_long_as_is_wanted_within_its_bounds() {
-        assert_eq!(Pace::default().step(WANTED), 100);
+    fn a_step_lasts_as_long_as_is_wanted() {
+        assert_eq!(Pace::default().step(WANTED), 0);
         assert_eq!(pace(1).step(WANTED), 10_000);
-        assert_eq!(pace(10_000).step(WANTED), 1_000_000);
+        assert_eq!(pace(10_000).step(WANTED), 100_000_000);
     }
 
     #[test]
@@ -109,12 +98,12 @@ mod tests {
         for second in 3..40 {
             pace.look(51_000, at(second * 1000));
         }
-        assert_eq!(pace.step(WANTED), 100, "after a burst it comes down again");
+        assert!(pace.step(WANTED) < 100, "after a burst it comes down again");
     }
 
     #[test]
     fn a_slow_store_is_asked_earlier_and_for_more() {
-        let wanted = Wanted { lasts_ms: 100, ..WANTED };
+        let wanted = 100;
         let mut pace = pace(1);
         assert!(pace.is_low(49, wanted) && !pace.is_low(51, wanted));
         pace.answered(500);

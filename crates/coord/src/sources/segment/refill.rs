@@ -6,7 +6,8 @@ use std::sync::Arc;
 use snowmint_core::ElapsedMillis;
 use snowmint_core::cursor::PushError;
 
-use super::pace::{Pace, Wanted};
+use super::pace::Pace;
+use super::step::{Steps, Tally};
 use super::{SegmentSource, Stock};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::machine::backoff_ms;
@@ -29,10 +30,15 @@ pub(super) struct Refill {
     failures: u32,
     again_at: Option<ElapsedMillis>,
     pace: Pace,
+    steps: Steps,
     /// Parts that the cursor has no room for yet, in order.
     parts: VecDeque<(u64, u64)>,
     /// How many numbers were fetched into stock.
     fetched: u64,
+    /// How many of these nobody will get.
+    dropped: u64,
+    /// How many an answer may have brought that never came.
+    burned: u64,
     /// The newest segment: the only one whose end the store takes back.
     pub(super) newest: Option<Segment>,
     /// Everything below was seen reserved: a store that hands it out again went back.
@@ -48,8 +54,11 @@ impl Refill {
             failures: 0,
             again_at: None,
             pace: Pace::default(),
+            steps: Steps::default(),
             parts: VecDeque::new(),
             fetched: 0,
+            dropped: 0,
+            burned: 0,
             newest: None,
             seen_end,
             closed: false,
@@ -61,6 +70,23 @@ impl Refill {
         self.parts
             .iter()
             .fold(0, |sum, (first, end)| sum.saturating_add(end.saturating_sub(*first)))
+    }
+
+    /// What became of all that was fetched, while `left` are in stock.
+    pub(super) fn tally(&self, left: u64) -> Tally {
+        let fetched = self.fetched.saturating_add(self.burned);
+        Tally { fetched, lost: self.dropped.saturating_add(self.burned), left }
+    }
+
+    /// So many numbers will be used by nobody.
+    pub(super) fn drop_numbers(&mut self, count: u64) {
+        self.dropped = self.dropped.saturating_add(count);
+    }
+
+    /// So many numbers that were counted as lost have gone back to the store.
+    pub(super) fn gave_back(&mut self, count: u64) {
+        self.dropped = self.dropped.saturating_sub(count);
+        self.fetched = self.fetched.saturating_sub(count);
     }
 
     /// Why there are no numbers: the last fetch failed, or one is on its way.
@@ -80,8 +106,9 @@ impl Refill {
         !self.fetching && !self.closed && again
     }
 
-    /// Cuts a segment into the parts in which it is opened; numbers above `number_max` have no ID.
-    fn cut(&mut self, segment: &Segment, number_max: u64) {
+    /// Cuts a segment into the parts in which it is opened, and says how many numbers they have: those
+    /// above `number_max` have no ID.
+    fn cut(&mut self, segment: &Segment, number_max: u64) -> u64 {
         let end = segment.last.min(number_max).saturating_add(1);
         let length = end.saturating_sub(segment.first);
         let part = length.div_ceil(PARTS).max(1);
@@ -92,6 +119,7 @@ impl Refill {
             first = next;
         }
         self.fetched = self.fetched.saturating_add(length);
+        length
     }
 }
 
@@ -105,27 +133,23 @@ impl SegmentSource {
             let taken = refill.fetched.saturating_sub(left);
             let now = self.around.timer.elapsed();
             refill.pace.look(taken, now);
-            let bounds = self.bounds();
-            let last_part = self.cursor.waiting() == 0;
-            let need = left < wanted || last_part || refill.pace.is_low(left, bounds);
-            if !need || !refill.may_ask(now) {
+            let must = left < wanted || self.cursor.waiting() == 0;
+            let (step, tally) = (self.plan.load().step, refill.tally(left));
+            let Some(step) = refill.steps.wanted(step, &refill.pace, tally, must, now) else {
+                return;
+            };
+            if !refill.may_ask(now) {
                 return;
             }
             refill.fetching = true;
-            refill.pace.step(bounds).max(wanted.saturating_sub(left))
+            step.max(wanted.saturating_sub(left))
         };
         let source = Arc::clone(self);
         self.around.runtime.spawn(async move {
             let begun = source.around.timer.elapsed();
             let answer = source.reserve(length).await;
-            let took_ms = source.around.timer.elapsed().since(begun);
-            source.take_in(answer, took_ms);
+            source.take_in(answer, begun);
         });
-    }
-
-    fn bounds(&self) -> Wanted {
-        let plan = self.plan.load();
-        Wanted { step_min: plan.step_min, step_max: plan.step_max, lasts_ms: plan.lasts_ms }
     }
 
     /// Gives the cursor what it has room for.
@@ -152,9 +176,17 @@ impl SegmentSource {
         };
         let answer = self.around.call("reserve", self.around.store.reserve(&reserve)).await;
         let segment = answer.inspect_err(|error| {
-            // Somebody changed the definition: the node reads the catalog again.
-            if matches!(error.kind(), ErrorKind::Conflict { .. } | ErrorKind::NotFound { .. }) {
-                self.around.catalog_stale();
+            match error.kind() {
+                // Somebody changed the definition: the node reads the catalog again.
+                ErrorKind::Conflict { .. } | ErrorKind::NotFound { .. } => {
+                    self.around.catalog_stale();
+                }
+                // It may have been done: these numbers are never used.
+                ErrorKind::Unavailable { .. } => {
+                    let mut refill = self.refill();
+                    refill.burned = refill.burned.saturating_add(length);
+                }
+                _ => {}
             }
         })?;
         self.check_forward(&segment)?;
@@ -179,19 +211,23 @@ impl SegmentSource {
         Ok(())
     }
 
-    fn take_in(self: &Arc<Self>, answer: Result<Segment>, took_ms: u64) {
+    fn take_in(self: &Arc<Self>, answer: Result<Segment>, asked_at: ElapsedMillis) {
         let came = answer.is_ok();
         let mut refill = self.refill();
         refill.fetching = false;
-        refill.pace.answered(took_ms);
+        refill.pace.answered(self.around.timer.elapsed().since(asked_at));
         match answer {
-            // Nobody takes any more.
-            Ok(segment) if refill.closed => refill.newest = Some(segment),
             Ok(segment) => {
                 (refill.error, refill.failures, refill.again_at) = (None, 0, None);
-                refill.cut(&segment, self.scheme.number_max);
+                refill.steps.came(self.plan.load().step, asked_at);
+                let length = refill.cut(&segment, self.scheme.number_max);
                 refill.newest = Some(segment);
-                self.hand_on(&mut refill);
+                if refill.closed {
+                    // Nobody takes any more.
+                    refill.drop_numbers(length);
+                } else {
+                    self.hand_on(&mut refill);
+                }
             }
             Err(error) => {
                 tracing::warn!(source = %self.name, %error, "no numbers from the store");

@@ -1,11 +1,9 @@
 //! From a plan back to keys, every default written out.
 
-use super::{
-    Clockwork, DisguisePlan, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan, UuidPlan,
-};
+use super::{Clockwork, DisguisePlan, Plan, PrefillPlan, SnowflakePlan, StartPlan, UuidPlan};
 use crate::spec::{
     DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, Order, PrefillSpec, SourceSpec, Span,
-    StepSpec, UuidSpec,
+    UuidSpec,
 };
 
 /// The configuration name of a value that serialises as a text.
@@ -89,7 +87,7 @@ impl PrefillPlan {
 }
 
 impl DisguisePlan {
-    fn to_spec(self) -> DisguiseSpec {
+    pub(super) fn to_spec(self) -> DisguiseSpec {
         match self {
             Self::Full { key, bits } => {
                 DisguiseSpec { mode: Some(DisguiseMode::Full), key: Some(key), bits, check: None }
@@ -100,23 +98,6 @@ impl DisguisePlan {
                 bits: None,
                 check: None,
             },
-        }
-    }
-}
-
-impl SegmentPlan {
-    fn to_spec(&self) -> SourceSpec {
-        SourceSpec {
-            step: Some(StepSpec {
-                min: Some(self.step_min),
-                max: Some(self.step_max),
-                lasts: Some(Span::from_ms(self.lasts_ms)),
-            }),
-            offset: Some(self.offset),
-            increment: Some(self.increment),
-            disguise: self.disguise.map(DisguisePlan::to_spec),
-            text: Some(self.text.to_string()),
-            ..SourceSpec::of(Kind::Segment)
         }
     }
 }

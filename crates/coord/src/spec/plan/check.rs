@@ -8,8 +8,7 @@ use snowmint_core::text::{Format, UnknownFormat};
 use super::canonical::name_of;
 use super::counter;
 use super::{
-    Clockwork, DisguisePlan, NUMBER_MAX, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan,
-    UuidPlan,
+    Clockwork, DisguisePlan, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan, UuidPlan,
 };
 use crate::spec::{
     DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, Order, PrefillSpec, SourceSpec, Span,
@@ -31,11 +30,7 @@ const PREFILL_CAPACITY_MAX: u64 = 1 << 24;
 const PREFILL_BOOST_DEFAULT: u32 = 3;
 const PREFILL_THRESHOLD_DEFAULT: u32 = 50;
 const PREFILL_WAIT_MAX_MS_DEFAULT: u64 = 100;
-const STEP_MIN_DEFAULT: u64 = 100;
-const STEP_MAX_DEFAULT: u64 = 1_000_000;
-/// One reservation may not use up a name's numbers: 2^40 of 2^63.
-const STEP_LIMIT: u64 = 1 << 40;
-const STEP_LASTS_MS_DEFAULT: u64 = 10_000;
+
 pub(super) fn value(
     key: &'static str,
     value: impl std::fmt::Display,
@@ -67,7 +62,7 @@ pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
     refuse_foreign_keys(spec, kind)?;
     match kind {
         Kind::Snowflake => snowflake(spec).map(Plan::Snowflake),
-        Kind::Segment => segment(spec).map(Plan::Segment),
+        Kind::Segment => SegmentPlan::check(spec).map(Plan::Segment),
         Kind::Uuid => uuid(spec).map(Plan::Uuid),
         Kind::Counter => counter::check(spec).map(Plan::Counter),
         Kind::Ulid => Ok(Plan::Ulid),
@@ -295,7 +290,7 @@ fn prefill(given: Option<&PrefillSpec>, layout: &Layout) -> Result<Option<Prefil
     }))
 }
 
-fn disguise(
+pub(super) fn disguise(
     given: Option<&DisguiseSpec>,
     layout: Option<&Layout>,
 ) -> Result<Option<DisguisePlan>, SpecError> {
@@ -338,39 +333,9 @@ fn disguise(
     }
 }
 
-fn text(given: Option<&str>) -> Result<Format, SpecError> {
+pub(super) fn text(given: Option<&str>) -> Result<Format, SpecError> {
     let Some(written) = given else { return Ok(Format::default()) };
     written.parse().map_err(|error: UnknownFormat| value("text", written, error.to_string()))
-}
-
-fn segment(spec: &SourceSpec) -> Result<SegmentPlan, SpecError> {
-    let step = spec.step.clone().unwrap_or_default();
-    let step_min = step.min.unwrap_or(STEP_MIN_DEFAULT);
-    if !(1..=STEP_LIMIT).contains(&step_min) {
-        return Err(value("step.min", step_min, format!("take 1 to {STEP_LIMIT}")));
-    }
-    let step_max = step.max.unwrap_or(Ord::max(STEP_MAX_DEFAULT, step_min));
-    if !(step_min..=STEP_LIMIT).contains(&step_max) {
-        return Err(value("step.max", step_max, format!("take {step_min} to {STEP_LIMIT}")));
-    }
-    let lasts_ms = step.lasts.map_or(STEP_LASTS_MS_DEFAULT, Span::ms);
-    if !(100..=86_400_000).contains(&lasts_ms) {
-        return Err(value("step.lasts", Span::from_ms(lasts_ms), "take 100ms to 1d"));
-    }
-    let offset = spec.offset.unwrap_or(1);
-    if offset > NUMBER_MAX {
-        return Err(value("offset", offset, format!("the highest number is {NUMBER_MAX}")));
-    }
-    let increment = spec.increment.unwrap_or(1);
-    if !(1..=NUMBER_MAX).contains(&increment) {
-        return Err(value("increment", increment, format!("take 1 to {NUMBER_MAX}")));
-    }
-    let disguise = disguise(spec.disguise.as_ref(), None)?;
-    let text = text(spec.text.as_deref())?;
-    if text.needs_layout() {
-        return Err(value("text", text, "only snowflake sources have a time to show"));
-    }
-    Ok(SegmentPlan { step_min, step_max, lasts_ms, offset, increment, disguise, text })
 }
 
 fn uuid(spec: &SourceSpec) -> Result<UuidPlan, SpecError> {

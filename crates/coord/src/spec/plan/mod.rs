@@ -3,6 +3,7 @@
 mod canonical;
 mod check;
 mod counter;
+mod segment;
 
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
@@ -10,6 +11,7 @@ use snowmint_core::text::Format;
 use super::Unique;
 pub(super) use check::check;
 pub use counter::{Confirm, CounterPlan, CounterSpec, KeyNames};
+pub use segment::{SegmentPlan, StepPlan};
 
 /// The highest number of any source, so that every ID is a positive signed number.
 pub(crate) const NUMBER_MAX: u64 = i64::MAX.unsigned_abs();
@@ -136,34 +138,6 @@ impl DisguisePlan {
         match self {
             Self::Full { key, .. } | Self::Ordered { key } => key,
         }
-    }
-}
-
-/// A segment source in which everything is decided.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SegmentPlan {
-    /// The fewest numbers taken at once.
-    pub step_min: u64,
-    /// The most numbers taken at once.
-    pub step_max: u64,
-    /// How long the numbers taken at once should last, in milliseconds.
-    pub lasts_ms: u64,
-    /// The first number.
-    pub offset: u64,
-    /// The distance between numbers, at least 1.
-    pub increment: u64,
-    /// The disguise, if any.
-    pub disguise: Option<DisguisePlan>,
-    /// The form of IDs as text.
-    pub text: Format,
-}
-
-impl SegmentPlan {
-    /// The ID for the store's `number`, which counts from 1. None when it would pass the highest.
-    #[must_use]
-    pub fn id_of(&self, number: u64) -> Option<u64> {
-        let id = number.checked_sub(1)?.checked_mul(self.increment)?.checked_add(self.offset)?;
-        (id <= NUMBER_MAX).then_some(id)
     }
 }
 

@@ -1,0 +1,175 @@
+//! Segment sources: which numbers they have, and how many are taken at once.
+
+use snowmint_core::text::Format;
+
+use super::check::{disguise, text, value};
+use super::{DisguisePlan, NUMBER_MAX};
+use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
+
+const SIZE_DEFAULT: u64 = 1_000;
+const MIN_DEFAULT: u64 = 100;
+const MAX_DEFAULT: u64 = 1_000_000;
+/// One reservation may not use up a name's numbers: 2^40 of 2^63.
+const STEP_LIMIT: u64 = 1 << 40;
+const LASTS_MS_DEFAULT: u64 = 10_000;
+/// As much as was used: after a burst no more is in stock than was taken.
+const WASTE_PERCENT_DEFAULT: u8 = 50;
+
+/// A segment source in which everything is decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentPlan {
+    /// How many numbers are taken at once.
+    pub step: StepPlan,
+    /// The first number.
+    pub offset: u64,
+    /// The distance between numbers, at least 1.
+    pub increment: u64,
+    /// The disguise, if any.
+    pub disguise: Option<DisguisePlan>,
+    /// The form of IDs as text.
+    pub text: Format,
+}
+
+/// How many numbers are taken from the store at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepPlan {
+    /// As many as go in a while.
+    Adaptive {
+        /// The fewest.
+        min: u64,
+        /// The most.
+        max: u64,
+        /// How long they should last, in milliseconds.
+        lasts_ms: u64,
+        /// The share of all numbers taken that may be lost; `min` are taken in any case.
+        waste_max_percent: u8,
+    },
+    /// Always as many.
+    Fixed {
+        /// So many.
+        size: u64,
+    },
+    /// Twice as many when they were soon used up, half when they lasted.
+    Leaf {
+        /// At first, and at least.
+        size: u64,
+        /// The most.
+        max: u64,
+    },
+}
+
+impl StepPlan {
+    fn check(spec: &StepSpec) -> Result<Self, SpecError> {
+        let rule = spec.rule.unwrap_or_default();
+        refuse_other_rules_keys(spec, rule)?;
+        let size = within("step.size", spec.size.unwrap_or(SIZE_DEFAULT), 1)?;
+        match rule {
+            StepRule::Fixed => Ok(Self::Fixed { size }),
+            StepRule::Leaf => {
+                let max = spec.max.unwrap_or(Ord::max(MAX_DEFAULT, size));
+                Ok(Self::Leaf { size, max: within("step.max", max, size)? })
+            }
+            StepRule::Adaptive => {
+                let min = within("step.min", spec.min.unwrap_or(MIN_DEFAULT), 1)?;
+                let max = spec.max.unwrap_or(Ord::max(MAX_DEFAULT, min));
+                let max = within("step.max", max, min)?;
+                let lasts_ms = spec.lasts.map_or(LASTS_MS_DEFAULT, Span::ms);
+                if !(100..=86_400_000).contains(&lasts_ms) {
+                    return Err(value("step.lasts", Span::from_ms(lasts_ms), "take 100ms to 1d"));
+                }
+                let waste_max_percent = spec.waste_max.unwrap_or(WASTE_PERCENT_DEFAULT);
+                if !(1..=100).contains(&waste_max_percent) {
+                    return Err(value(
+                        "step.waste_max",
+                        waste_max_percent,
+                        "take 1 to 100 percent",
+                    ));
+                }
+                Ok(Self::Adaptive { min, max, lasts_ms, waste_max_percent })
+            }
+        }
+    }
+
+    /// What `adaptive` has always had is written out; the rest only where it is something else.
+    fn to_spec(self) -> StepSpec {
+        match self {
+            Self::Adaptive { min, max, lasts_ms, waste_max_percent: percent } => StepSpec {
+                min: Some(min),
+                max: Some(max),
+                lasts: Some(Span::from_ms(lasts_ms)),
+                waste_max: (percent != WASTE_PERCENT_DEFAULT).then_some(percent),
+                ..StepSpec::default()
+            },
+            Self::Fixed { size } => {
+                StepSpec { rule: Some(StepRule::Fixed), size: Some(size), ..StepSpec::default() }
+            }
+            Self::Leaf { size, max } => StepSpec {
+                rule: Some(StepRule::Leaf),
+                size: Some(size),
+                max: Some(max),
+                ..StepSpec::default()
+            },
+        }
+    }
+}
+
+fn refuse_other_rules_keys(spec: &StepSpec, rule: StepRule) -> Result<(), SpecError> {
+    let adaptive = rule == StepRule::Adaptive;
+    let sized = !adaptive;
+    let rules = [
+        ("step.size", spec.size.is_some(), sized, "step.rule = fixed or leaf"),
+        ("step.min", spec.min.is_some(), adaptive, "step.rule = adaptive"),
+        ("step.max", spec.max.is_some(), rule != StepRule::Fixed, "step.rule = adaptive or leaf"),
+        ("step.lasts", spec.lasts.is_some(), adaptive, "step.rule = adaptive"),
+        ("step.waste_max", spec.waste_max.is_some(), adaptive, "step.rule = adaptive"),
+    ];
+    match rules.into_iter().find(|(_, given, means, _)| *given && !means) {
+        Some((key, .., needs)) => Err(SpecError::Needs { key, needs }),
+        None => Ok(()),
+    }
+}
+
+fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
+    if (least..=STEP_LIMIT).contains(&count) {
+        return Ok(count);
+    }
+    Err(value(key, count, format!("take {least} to {STEP_LIMIT}")))
+}
+
+impl SegmentPlan {
+    pub(super) fn check(spec: &SourceSpec) -> Result<Self, SpecError> {
+        let step = StepPlan::check(&spec.step.clone().unwrap_or_default())?;
+        let offset = spec.offset.unwrap_or(1);
+        if offset > NUMBER_MAX {
+            return Err(value("offset", offset, format!("the highest number is {NUMBER_MAX}")));
+        }
+        let increment = spec.increment.unwrap_or(1);
+        if !(1..=NUMBER_MAX).contains(&increment) {
+            return Err(value("increment", increment, format!("take 1 to {NUMBER_MAX}")));
+        }
+        let disguise = disguise(spec.disguise.as_ref(), None)?;
+        let text = text(spec.text.as_deref())?;
+        if text.needs_layout() {
+            return Err(value("text", text, "only snowflake sources have a time to show"));
+        }
+        Ok(Self { step, offset, increment, disguise, text })
+    }
+
+    pub(super) fn to_spec(&self) -> SourceSpec {
+        SourceSpec {
+            step: Some(self.step.to_spec()),
+            offset: Some(self.offset),
+            increment: Some(self.increment),
+            disguise: self.disguise.map(DisguisePlan::to_spec),
+            text: Some(self.text.to_string()),
+            ..SourceSpec::of(Kind::Segment)
+        }
+    }
+
+    /// The ID for the store's `number`, which counts from 1. None when it would pass the highest.
+    #[must_use]
+    pub fn id_of(&self, number: u64) -> Option<u64> {
+        let id = number.checked_sub(1)?.checked_mul(self.increment)?.checked_add(self.offset)?;
+        (id <= NUMBER_MAX).then_some(id)
+    }
+}
