@@ -55,6 +55,16 @@ impl Failure {
         Self::Said { exit: Exit::Unavailable, message: message.into() }
     }
 
+    /// The same end, said after something else.
+    pub(crate) fn after(self, first: &str) -> Self {
+        match self {
+            Self::Said { exit, message } => {
+                Self::Said { exit, message: format!("{first}: {message}") }
+            }
+            other => other,
+        }
+    }
+
     /// What a code of the table says, wherever it was said.
     pub(crate) fn coded(code: Code, message: impl Into<String>) -> Self {
         let exit = match code.row().exit {

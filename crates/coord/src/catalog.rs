@@ -4,6 +4,7 @@
 //! and says which part of it is the identity.
 
 use crate::error::ErrorKind;
+use crate::lease::{Mark, check_mark};
 use crate::segment::SegmentRow;
 
 /// Longest name of a source or namespace, in bytes.
@@ -21,6 +22,17 @@ pub struct NewDefinition {
     /// The keys that can never change (kind, layout, epoch, unit, order, residues, disguise key,
     /// unique), as canonical JSON.
     pub identity: String,
+}
+
+/// Another identity for a source: the one way in which it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restripe {
+    /// What the source shall be.
+    pub new: NewDefinition,
+    /// The version that this was worked out from.
+    pub if_version: u64,
+    /// The first number that goes by the new definition. All below go by the old one.
+    pub mark: Mark,
 }
 
 /// What a source is.
@@ -137,12 +149,8 @@ pub fn decide_alter(
     check_new(new)?;
     let stored = existing(stored, &new.name)?;
     check_identity(stored, &new.identity)?;
-    if let Some(version) = if_version.filter(|version| *version != stored.version) {
-        return Err(ErrorKind::Conflict {
-            what: format!("source {} was changed since; read it again", new.name),
-            stored: format!("version {}", stored.version),
-            wanted: format!("version {version}"),
-        });
+    if let Some(version) = if_version {
+        check_version(stored, version)?;
     }
     if stored.spec == new.spec {
         return Ok(CatalogStep::Same);
@@ -151,6 +159,37 @@ pub fn decide_alter(
         spec: new.spec.clone(),
         identity: new.identity.clone(),
         state: stored.state,
+    })
+}
+
+/// Decides a restripe: the definition after it, but for its version. Whoever reserves by the version
+/// before is refused from then on, so everything below the mark, and nothing above it, was handed out by
+/// the old identity.
+///
+/// # Errors
+/// `Invalid` for a bad name, an over-long text or a mark that cannot be kept; `NotFound`; `Conflict` when
+/// the source was changed since; `MarkMoved` when numbers from that mark on have been handed out.
+pub fn decide_restripe(
+    stored: Option<&Definition>,
+    restripe: &Restripe,
+) -> Result<Definition, ErrorKind> {
+    let Restripe { new, if_version, mark } = restripe;
+    check_new(new)?;
+    check_mark(*mark)?;
+    let stored = existing(stored, &new.name)?;
+    check_version(stored, *if_version)?;
+    if *mark < stored.segment.mark {
+        return Err(ErrorKind::MarkMoved {
+            what: format!("source {}", new.name),
+            expected: *mark,
+            found: stored.segment.mark,
+        });
+    }
+    Ok(Definition {
+        spec: new.spec.clone(),
+        identity: new.identity.clone(),
+        segment: stored.segment.forwarded(*mark),
+        ..stored.clone()
     })
 }
 
@@ -224,6 +263,17 @@ fn check_new(new: &NewDefinition) -> Result<(), ErrorKind> {
         }
     }
     Ok(())
+}
+
+fn check_version(stored: &Definition, version: u64) -> Result<(), ErrorKind> {
+    if stored.version == version {
+        return Ok(());
+    }
+    Err(ErrorKind::Conflict {
+        what: format!("source {} was changed since; read it again", stored.name),
+        stored: format!("version {}", stored.version),
+        wanted: format!("version {version}"),
+    })
 }
 
 fn check_identity(stored: &Definition, identity: &str) -> Result<(), ErrorKind> {

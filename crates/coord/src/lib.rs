@@ -34,7 +34,7 @@ pub mod store;
 pub mod timer;
 
 pub use capability::{Capabilities, ClockOf, PresenceBy};
-pub use catalog::{Catalog, Definition, NewDefinition, SourceState};
+pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 pub use error::{Error, ErrorKind, Holder, PoolFull, Result, Retry};
 pub use forecast::{Forecast, PoolUse, forecast};
 pub use lease::{
@@ -42,7 +42,9 @@ pub use lease::{
 };
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
-pub use node::{AfterCrash, ClockWitness, Node, NodeSettings, Parts, Readiness, SourceInfo};
+pub use node::{
+    AfterCrash, ClockWitness, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo,
+};
 pub use ordered::{LetGo, Silent, Take, Taken};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};

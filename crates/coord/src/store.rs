@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use crate::capability::Capabilities;
-use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
+use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::error::{ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
@@ -213,6 +213,15 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Atomicity: comparison and write. Whose clock: none. On retry: repeat freely without
     /// `if_version`; with it, a repeat of one that was done is a `Conflict`.
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition>;
+
+    /// Gives a segment source another identity from a number on, which becomes its mark: its other
+    /// stripe. [`decide_restripe`](crate::catalog::decide_restripe) says when.
+    ///
+    /// Atomicity: comparison of version and mark, definition, and mark. Whose clock: none. On retry: a
+    /// repeat of one that was done is a `Conflict`.
+    ///
+    /// Refuses with `Conflict`, `MarkMoved`, `NotFound`, `Invalid`.
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition>;
 
     /// Enables, disables or deletes a source. A deleted one leaves a tombstone with its mark and
     /// identity, and comes back by [`define`](Self::define) only.

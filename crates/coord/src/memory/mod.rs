@@ -22,8 +22,8 @@ use snowmint_core::UnixMillis;
 
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{
-    Catalog, Definition, NewDefinition, SourceState, check_name, decide_alter, decide_define,
-    decide_state, existing,
+    Catalog, Definition, NewDefinition, Restripe, SourceState, check_name, decide_alter,
+    decide_define, decide_restripe, decide_state, existing,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{
@@ -310,6 +310,13 @@ impl Store for MemoryStore {
         self.atomic("alter", |space, _| {
             let step = decide_alter(space.definitions.get(&new.name), new, if_version)?;
             space.apply(&new.name, step)
+        })
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        self.atomic("restripe", |space, _| {
+            let stored = space.definitions.get(&restripe.new.name);
+            changed(space.write(decide_restripe(stored, restripe)?))
         })
     }
 

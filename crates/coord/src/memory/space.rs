@@ -231,19 +231,19 @@ impl Space {
                 Err(ErrorKind::Internal { what: format!("source {name} is the same as nothing") })
             }
             (CatalogStep::Write { spec, identity, state }, stored) => {
-                self.catalog_version += 1;
-                let definition = Definition {
-                    name: name.to_owned(),
-                    spec,
-                    identity,
-                    version: self.catalog_version,
-                    state,
-                    segment: stored.map_or(SegmentRow::NEW, |stored| stored.segment),
-                };
-                self.definitions.insert(name.to_owned(), definition.clone());
-                changed(definition)
+                let segment = stored.map_or(SegmentRow::NEW, |stored| stored.segment);
+                let name = name.to_owned();
+                changed(self.write(Definition { name, spec, identity, version: 0, state, segment }))
             }
         }
+    }
+
+    /// Writes a definition, with a version of its own.
+    pub(super) fn write(&mut self, definition: Definition) -> Definition {
+        self.catalog_version += 1;
+        let definition = Definition { version: self.catalog_version, ..definition };
+        self.definitions.insert(definition.name.clone(), definition.clone());
+        definition
     }
 
     pub(super) fn accept_lead(&mut self, until: Mark) {

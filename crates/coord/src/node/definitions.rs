@@ -22,11 +22,16 @@ pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
 pub(super) fn info(definition: &Definition) -> Result<SourceInfo> {
     let mut spec = read_spec(definition)?;
     spec.enabled = Some(definition.state == SourceState::Enabled);
+    let next = match spec.check() {
+        Ok(Plan::Segment(plan)) => plan.stripe.next(definition.segment.mark.get()),
+        _ => None,
+    };
     Ok(SourceInfo {
         name: definition.name.clone(),
         spec,
         state: definition.state,
         version: definition.version,
+        next,
     })
 }
 
@@ -183,7 +188,7 @@ impl Core {
     /// Ends queues and chains; answers what the store may have back.
     pub(super) fn close_stocks(&self) -> Vec<GiveBack> {
         let close = |source: Arc<SourceInner>| match &source.back {
-            Back::Segment(segment) => segment.close(),
+            Back::Segment(segment) => segment.now().close(),
             Back::Snowflake(back) => {
                 back.queue.close();
                 None
@@ -198,7 +203,7 @@ impl Core {
         if let Some(source) = self.known(&back.source)
             && let Back::Segment(segment) = &source.back
         {
-            segment.gave_back(back.last.saturating_sub(back.first).saturating_add(1));
+            segment.now().gave_back(back.last.saturating_sub(back.first).saturating_add(1));
         }
     }
 }

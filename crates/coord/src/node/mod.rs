@@ -13,6 +13,7 @@ mod entry;
 mod kill_tests;
 mod lease;
 mod record;
+mod restripe;
 #[cfg(test)]
 mod segment_tests;
 mod settings;
@@ -31,6 +32,7 @@ use driver::{Command, Driver};
 use entry::Witness;
 pub(crate) use lease::pool_of;
 use record::Keeper;
+pub use restripe::NewStripe;
 pub use settings::{AfterCrash, ClockWitness, NodeSettings, Parts};
 
 use crate::catalog::{Definition, SourceState, check_name};
@@ -71,6 +73,8 @@ pub struct SourceInfo {
     pub state: SourceState,
     /// The catalog's version when it last changed.
     pub version: u64,
+    /// The lowest number of a segment source that nobody was given; none when they are spent.
+    pub next: Option<u64>,
 }
 
 /// What the handle and the driver share.

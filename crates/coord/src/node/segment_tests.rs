@@ -22,7 +22,7 @@ async fn a_fixed_step_moves_the_mark_by_as_much_each_time() {
     let source = node.source("bills").await.unwrap();
     let mut expected = 1;
     for _ in 0..100 {
-        let ids = numbers(source.mint(3, None, 1_000).await.unwrap());
+        let ids = drawn(&world, &source, 3).await;
         assert_eq!(ids, (expected..expected + 3).collect::<Vec<_>>());
         expected += 3;
         world.pass(1_000).await;
@@ -39,11 +39,11 @@ async fn an_altered_step_counts_from_the_next_fetch_on() {
         |size| spec(&format!(r#"{{"kind":"segment","step":{{"rule":"fixed","size":{size}}}}}"#));
     node.define("bills", &fixed(10)).await.unwrap();
     let source = node.source("bills").await.unwrap();
-    source.mint(1, None, 1_000).await.unwrap();
+    drawn(&world, &source, 1).await;
     settle().await;
     assert_eq!(mark(&world, "bills").await, 11);
     node.alter("bills", &fixed(5_000), None).await.unwrap();
-    source.mint(10, None, 1_000).await.unwrap();
+    drawn(&world, &source, 10).await;
     settle().await;
     assert_eq!(mark(&world, "bills").await, 5_011);
 }
@@ -56,10 +56,10 @@ async fn waste_is_counted() {
     let fixed = spec(r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#);
     one.define("bills", &fixed).await.unwrap();
     let (here, there) = (one.source("bills").await.unwrap(), other.source("bills").await.unwrap());
-    here.mint(10, None, 1_000).await.unwrap();
+    drawn(&world, &here, 10).await;
     settle().await;
     assert_eq!(stats(&here), NumberStats { stock: 90, fetched: 100, lost: 0 });
-    there.mint(10, None, 1_000).await.unwrap();
+    drawn(&world, &there, 10).await;
     settle().await;
     one.close().await.unwrap();
     other.close().await.unwrap();
@@ -75,11 +75,155 @@ async fn after_a_burst_no_more_is_in_stock_than_was_taken() {
     node.define("bills", &spec(r#"{"kind":"segment"}"#)).await.unwrap();
     let source = node.source("bills").await.unwrap();
     for _ in 0..40 {
-        source.mint(500, None, 1_000).await.unwrap();
+        drawn(&world, &source, 500).await;
         world.timer.advance_ms(1);
         settle().await;
         let NumberStats { stock, fetched, lost } = stats(&source);
         // Twice what was asked for at once is needed in any case.
         assert!(stock <= Ord::max(fetched / 2, 1_000) && lost == 0, "{stock} of {fetched}");
     }
+}
+
+/// The answer of a call that may have to wait, while time passes.
+async fn while_time_passes<T>(world: &World, call: impl Future<Output = Result<T>>) -> T {
+    tokio::pin!(call);
+    for _ in 0..10_000 {
+        tokio::select! {
+            biased;
+            answer = &mut call => return answer.unwrap(),
+            () = world.pass(5) => {}
+        }
+    }
+    panic!("no answer within 50 s");
+}
+
+async fn drawn(world: &World, source: &Source, count: u32) -> Vec<u64> {
+    numbers(while_time_passes(world, source.mint(count, None, 40_000)).await)
+}
+
+fn stripe(offset: u64, increment: u64) -> NewStripe {
+    NewStripe { offset, increment, first: None, if_version: None }
+}
+
+/// All that a handle can do, by both nodes of a store, while its stripe changes again and again.
+#[tokio::test]
+async fn numbers_are_unique_and_rise_over_every_change_of_stripe() {
+    let world = World::new();
+    let (one, other) = (world.open().await, world.open().await);
+    one.define("bills", &spec(r#"{"kind":"segment","step":{"min":7}}"#)).await.unwrap();
+    let (here, there) = (one.source("bills").await.unwrap(), other.source("bills").await.unwrap());
+    let numbers_there = there.numbers().unwrap();
+    let mut lane = numbers_there.lane(5);
+    let mut seen = std::collections::HashSet::new();
+    let mut last = [0; 2];
+    for (round, (offset, increment)) in
+        [(1, 1), (2, 3), (2, 2), (16, 16), (1, 16), (1, 1), (3, 7)].into_iter().enumerate()
+    {
+        let changed = one.restripe("bills", stripe(offset, increment)).await.unwrap();
+        let first = changed.next.unwrap();
+        for turn in 0..30_u64 {
+            let mut taken = [Vec::new(), Vec::new()];
+            taken[0] = drawn(&world, &here, 9).await;
+            let row = while_time_passes(&world, here.row(4, 40_000)).await;
+            assert_eq!((row.increment, row.last), (increment, row.first + 3 * increment));
+            for index in 0..4 {
+                assert!(seen.insert(row.first + index * increment), "{round}");
+            }
+            taken[1] = drawn(&world, &there, 11).await;
+            taken[1].extend(numbers_there.try_next());
+            // The lane has others in hand, below.
+            for _ in 0..3 {
+                if let Ok(id) = lane.try_next() {
+                    assert!(seen.insert(id), "{round}");
+                }
+            }
+            for (taken, last) in taken.iter().zip(&mut last) {
+                for id in taken {
+                    assert!(*id > *last && seen.insert(*id), "{round}: {id} after {last}");
+                    *last = *id;
+                }
+            }
+            assert!(taken[0].iter().all(|id| *id >= first && id % increment == offset % increment));
+            world.pass(100 + turn * 50).await;
+        }
+        assert!(last[1] >= first && last[1] % increment == offset % increment, "the other follows");
+        let shown = here.decode(&last[0].to_string(), None).unwrap();
+        assert_eq!(shown, crate::sources::Decoded::Number { id: last[0] });
+    }
+    let lost = stats(&here).lost;
+    assert!(lost > 0 && lost < 500, "{lost}: what was in stock is lost");
+    let end = mark(&world, "bills").await;
+    one.close().await.unwrap();
+    other.close().await.unwrap();
+    assert!(mark(&world, "bills").await < end, "the last stripe's end goes back");
+}
+
+#[tokio::test]
+async fn a_stripe_goes_on_where_the_one_before_ended() {
+    let world = World::new();
+    let node = world.open().await;
+    let fixed = r#"{"kind":"segment","offset":2,"increment":2,"step":{"rule":"fixed","size":10}}"#;
+    node.define("bills", &spec(fixed)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    assert_eq!(drawn(&world, &source, 3).await, [2, 4, 6]);
+    settle().await;
+    // Ten numbers were promised, up to 20.
+    let info = node.definition("bills").await.unwrap();
+    assert_eq!(info.next, Some(22));
+    for (wanted, word) in [
+        (NewStripe { first: Some(21), ..stripe(1, 3) }, "were handed out"),
+        (stripe(4, 3), "offset"),
+        (stripe(0, 3), "offset"),
+        (stripe(1, 0), "increment"),
+    ] {
+        let refused = node.restripe("bills", wanted).await.unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Invalid { .. }), "{refused}");
+        assert!(refused.to_string().contains(word), "{refused}");
+    }
+    let stale = NewStripe { if_version: Some(info.version - 1), ..stripe(1, 3) };
+    let refused = node.restripe("bills", stale).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Conflict { .. }), "{refused}");
+    assert_eq!(node.definition("bills").await.unwrap(), info, "nothing has changed");
+
+    let changed =
+        node.restripe("bills", NewStripe { first: Some(22), ..stripe(1, 3) }).await.unwrap();
+    assert_eq!(
+        (changed.next, changed.spec.first, changed.spec.first_at),
+        (Some(22), Some(22), Some(11))
+    );
+    assert_eq!(drawn(&world, &source, 3).await, [22, 25, 28]);
+    // A node that starts anew reads the same.
+    let other = world.open().await;
+    let there = other.source("bills").await.unwrap();
+    assert_eq!(drawn(&world, &there, 1).await, [52]);
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    assert!(node.restripe("orders", stripe(1, 2)).await.is_err(), "no segment source");
+    assert!(node.restripe("nobody", stripe(1, 2)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_source_that_is_told_to_end_goes_up_to_there_and_on_when_it_may() {
+    let world = World::new();
+    let node = world.open().await;
+    let ends = |until: &str| {
+        spec(&format!(r#"{{"kind":"segment","offset":2,"increment":3,"until":{until}}}"#))
+    };
+    node.define("bills", &ends("null")).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    node.alter("bills", &ends("13"), None).await.unwrap();
+    assert_eq!(drawn(&world, &source, 4).await, [2, 5, 8, 11]);
+    let refused = source.try_mint().unwrap_err();
+    settle().await;
+    let later = source.try_mint().unwrap_err();
+    for refused in [refused, later] {
+        assert!(
+            matches!(refused.retry(), crate::Retry::AfterMs(_) | crate::Retry::Now),
+            "{refused}"
+        );
+    }
+    assert!(source.try_mint().unwrap_err().to_string().contains("below 13"));
+    let first = NewStripe { first: Some(13), ..stripe(1, 4) };
+    node.restripe("bills", first).await.unwrap();
+    assert_eq!(drawn(&world, &source, 2).await, [13, 17]);
+    assert_eq!(node.definition("bills").await.unwrap().spec.until, None);
 }

@@ -374,7 +374,7 @@ async fn a_prefilled_source_serves_from_its_queue_and_is_refilled() {
 async fn rows_of_a_segment_source_follow_one_another() {
     let world = World::new();
     let node = world.open().await;
-    let odd = spec(r#"{"kind":"segment","offset":7,"increment":3}"#);
+    let odd = spec(r#"{"kind":"segment","offset":1,"increment":3,"first":7}"#);
     node.define("numbers", &odd).await.unwrap();
     let source = node.source("numbers").await.unwrap();
     let row = source.row(10, 1_000).await.unwrap();

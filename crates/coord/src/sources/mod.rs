@@ -256,18 +256,11 @@ impl Source {
     /// [`Source::mint`].
     pub async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
         self.inner.check_enabled()?;
-        let defined = self.inner.defined.load_full();
-        let (Back::Segment(segment), Plan::Segment(plan)) = (&self.inner.back, &defined.plan)
-        else {
-            let what = format!("source {} is no segment source: only they have rows", self.name());
-            return Err(Error::invalid("reserve", what));
-        };
-        if length == 0 || !defined.form.is_plain() {
+        if length == 0 || !self.inner.plain {
             let what = "a row has at least one number, and no disguise";
             return Err(Error::invalid("reserve", what));
         }
-        let (first, last) = segment.row(length, within_ms).await?;
-        Ok(Row { first, last, increment: plan.increment })
+        self.inner.row(length, within_ms).await
     }
 
     /// `count` numbers of a key of a counter source, one after the other: the first and the last. Each is
@@ -316,7 +309,7 @@ impl Source {
     pub fn numbers(&self) -> Result<Numbers> {
         match &self.inner.back {
             Back::Segment(segment) if self.inner.plain => {
-                Ok(Numbers::new(Arc::clone(segment), self.clone()))
+                Ok(Numbers::new(segment.now(), self.clone()))
             }
             _ => {
                 let what =
@@ -408,7 +401,7 @@ impl Source {
             }
             Back::Segment(segment) => SourceStats {
                 ready: enabled,
-                numbers: Some(segment.stats()),
+                numbers: Some(segment.now().stats()),
                 ..SourceStats::default()
             },
             Back::Counter(counter) => {

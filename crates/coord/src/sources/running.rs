@@ -9,10 +9,13 @@ use snowmint_core::Refusal;
 use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
 use super::queue::Queue;
-use super::{CounterSource, Form, Minter, Patience, SegmentSource, Surroundings, WINDOW_WAIT_MS};
+use super::segment::Refill;
+use super::{
+    CounterSource, Form, Minter, Patience, Row, SegmentSource, Surroundings, WINDOW_WAIT_MS,
+};
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
-use crate::spec::{Kind, Plan, SourceSpec};
+use crate::spec::{Kind, Plan, SegmentPlan, SourceSpec};
 
 /// What a source's definition says now.
 #[derive(Debug)]
@@ -27,10 +30,45 @@ pub(crate) struct Defined {
 #[derive(Debug)]
 pub(crate) enum Back {
     Snowflake(SnowflakeBack),
-    Segment(Arc<SegmentSource>),
+    Segment(SegmentBack),
     Counter(Arc<CounterSource>),
     Uuid(Box<UuidSource>),
     Ulid(UlidSource),
+}
+
+/// What numbers come from now: another one after each restripe.
+#[derive(Debug)]
+pub(crate) struct SegmentBack(ArcSwap<SegmentSource>);
+
+impl SegmentBack {
+    pub(crate) fn now(&self) -> Arc<SegmentSource> {
+        self.0.load_full()
+    }
+
+    /// Asks the source there is, and the one after it if it was replaced meanwhile.
+    #[inline]
+    fn ask<T, E>(&self, ask: impl Fn(&Arc<SegmentSource>) -> Result<T, E>) -> Result<T, E> {
+        let asked = self.0.load();
+        let answer = ask(&asked);
+        if answer.is_err() && self.replaced(&asked) { ask(&self.0.load()) } else { answer }
+    }
+
+    fn replaced(&self, asked: &Arc<SegmentSource>) -> bool {
+        !Arc::ptr_eq(asked, &self.0.load())
+    }
+
+    /// The definition was changed.
+    fn alter(&self, plan: &SegmentPlan, version: u64, enabled: bool) {
+        let now = self.0.load();
+        if now.maps_as(plan) {
+            return now.alter(plan.clone(), version, enabled);
+        }
+        let next = now.successor(plan.clone(), version, enabled);
+        // In this order: who finds the old one closed finds the new one.
+        self.0.store(next);
+        // Nothing goes back: the store has set the mark behind it.
+        now.close();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -84,8 +122,10 @@ impl SourceInner {
             Plan::Segment(plan) => {
                 let (version, around) = (defined.version, Arc::clone(&around));
                 let enabled = defined.state == SourceState::Enabled;
-                let plan = plan.clone();
-                Back::Segment(SegmentSource::new(name, plan, version, seen_end, enabled, around))
+                let refill = Refill::new(seen_end);
+                let source =
+                    SegmentSource::new(name, plan.clone(), version, refill, enabled, around);
+                Back::Segment(SegmentBack(ArcSwap::new(source)))
             }
             Plan::Counter(plan) => {
                 Back::Counter(Arc::new(CounterSource::new(name, *plan, Arc::clone(&around))))
@@ -111,7 +151,7 @@ impl SourceInner {
         match (&self.back, &defined.plan) {
             (Back::Segment(segment), Plan::Segment(plan)) => {
                 let enabled = defined.state == SourceState::Enabled;
-                segment.alter(plan.clone(), defined.version, enabled);
+                segment.alter(plan, defined.version, enabled);
             }
             (Back::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan),
             (Back::Snowflake(back), Plan::Snowflake(plan)) => {
@@ -170,7 +210,7 @@ impl SourceInner {
                     minter.try_mint().map_err(|why| self.refused(why))?
                 }
             }
-            Back::Segment(segment) => segment.try_mint()?,
+            Back::Segment(segment) => segment.ask(SegmentSource::try_mint)?,
             Back::Counter(_) => return Err(self.no_key()),
             Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),
         };
@@ -239,6 +279,19 @@ impl SourceInner {
         Error::refused("mint", &self.name, why)
     }
 
+    /// A row of numbers of a segment source.
+    pub(super) async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
+        let Back::Segment(segment) = &self.back else {
+            let what = format!("source {} is no segment source: only they have rows", self.name);
+            return Err(Error::invalid("reserve", what));
+        };
+        let now = segment.now();
+        match now.row(length, within_ms).await {
+            Err(_) if segment.replaced(&now) => segment.now().row(length, within_ms).await,
+            row => row,
+        }
+    }
+
     pub(super) fn try_fill(&self, out: &mut [u64]) -> Result<(), (usize, Error)> {
         self.check_enabled().map_err(|error| (0, error))?;
         match &self.back {
@@ -253,7 +306,14 @@ impl SourceInner {
                 let minter = minter.as_ref().ok_or_else(|| (0, self.suspended(back)))?;
                 minter.try_fill(out).map_err(|short| (short.made, self.refused(short.why)))
             }
-            Back::Segment(segment) => segment.try_fill(out),
+            Back::Segment(segment) => {
+                let now = segment.now();
+                match now.try_fill(out) {
+                    // Those that were made are used by nobody.
+                    Err(_) if segment.replaced(&now) => segment.now().try_fill(out),
+                    filled => filled,
+                }
+            }
             Back::Counter(_) => Err((0, self.no_key())),
             Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
         }
@@ -263,7 +323,11 @@ impl SourceInner {
     pub(super) async fn fill(&self, out: &mut [u64], within_ms: u64) -> Result<()> {
         if let Back::Segment(segment) = &self.back {
             self.check_enabled()?;
-            return segment.fill(out, within_ms).await;
+            let now = segment.now();
+            return match now.fill(out, within_ms).await {
+                Err(_) if segment.replaced(&now) => segment.now().fill(out, within_ms).await,
+                filled => filled,
+            };
         }
         let prefill = match &self.back {
             Back::Snowflake(back) => back.queue.get(),

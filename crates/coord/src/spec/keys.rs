@@ -230,8 +230,35 @@ pub const KEYS: &[Key] = &[
         "the share, in percent, of all numbers that a process took from the store that are lost if it \
          is killed; step.min are taken in any case; 100: no bound",
     ),
-    key("offset", Takes::Number, "1", "segment", "the first number"),
-    key("increment", Takes::Number, "1", "segment", "the distance from a number to the next"),
+    key(
+        "offset",
+        Takes::Number,
+        "1",
+        "segment",
+        "which stripe of the numbers the source has, 1 to increment: offset, offset + increment, ...",
+    ),
+    key(
+        "increment",
+        Takes::Number,
+        "1",
+        "segment",
+        "how many stripes there are: the distance from a number to the next",
+    ),
+    key("first", Takes::Number, "1", "segment", "no number is lower"),
+    key(
+        "first_at",
+        Takes::Number,
+        "1",
+        "segment",
+        "which of the store's numbers the first is; written by source restripe",
+    ),
+    key(
+        "until",
+        Takes::Number,
+        "",
+        "segment",
+        "no number is as high; written by source restripe while it tells all installations",
+    ),
     key("counter.start", Takes::Number, "1", "counter", "no number of any key is lower"),
     key(
         "counter.step",

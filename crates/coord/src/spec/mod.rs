@@ -21,7 +21,7 @@ pub use duration::{Span, SpanError};
 pub use error::SpecError;
 pub use plan::{
     Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, KeyNames, Plan, PrefillPlan,
-    SegmentPlan, SnowflakePlan, StartPlan, StepPlan, UuidPlan,
+    SegmentPlan, SnowflakePlan, StartPlan, StepPlan, Stripe, UuidPlan,
 };
 
 /// What kind of IDs a source has.
@@ -200,12 +200,21 @@ pub struct SourceSpec {
     /// How many numbers a segment source takes from the store at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSpec>,
-    /// The first number of a segment source.
+    /// Which stripe of the numbers a segment source has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// The distance between the numbers of a segment source.
+    /// The distance between the numbers of a segment source: how many stripes there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub increment: Option<u64>,
+    /// No number of a segment source is lower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// Which of the store's numbers is the first of the stripe: written by a restripe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_at: Option<u64>,
+    /// No number of a segment source is as high: written while stripes are changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
     /// How counters count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<CounterSpec>,
@@ -399,6 +408,8 @@ impl SourceSpec {
             disguise: canonical.disguise,
             offset: canonical.offset,
             increment: canonical.increment,
+            first: canonical.first,
+            first_at: canonical.first_at,
             uuid: canonical.uuid,
             counter: canonical.counter.as_ref().map(CounterSpec::identity),
             ..Self::default()

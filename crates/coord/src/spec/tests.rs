@@ -1,7 +1,6 @@
 use snowmint_core::layout::Field;
 use snowmint_core::text::{Format, Radix};
 
-use super::plan::NUMBER_MAX;
 use super::*;
 
 fn spec(json: &str) -> SourceSpec {
@@ -51,6 +50,7 @@ const POSSIBLE: &[&str] = &[
     r#"{"disguise":{"mode":"none"},"prefill":{"enabled":false},"text":"friendly"}"#,
     r#"{"kind":"segment"}"#,
     r#"{"kind":"segment","step":{"min":1,"max":1,"lasts":"1m"},"offset":7,"increment":16}"#,
+    r#"{"kind":"segment","offset":2,"increment":3,"first":1000,"first_at":40,"until":99}"#,
     r#"{"kind":"segment","step":{"min":2000000},"disguise":{"mode":"full","bits":53}}"#,
     r#"{"kind":"segment","step":{"rule":"adaptive","waste_max":1}}"#,
     r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#,
@@ -146,7 +146,15 @@ fn what_is_impossible_is_refused_by_the_key_that_says_it() {
         (r#"{"kind":"segment","step":{"rule":"leaf","lasts":"1s"}}"#, "step.lasts"),
         (r#"{"kind":"segment","step":{"rule":"leaf","waste_max":5}}"#, "step.waste_max"),
         (r#"{"kind":"segment","increment":0}"#, "increment"),
-        (r#"{"kind":"segment","offset":9223372036854775808}"#, "offset"),
+        (r#"{"kind":"segment","offset":0}"#, "offset"),
+        (r#"{"kind":"segment","offset":2}"#, "offset"),
+        (r#"{"kind":"segment","offset":4,"increment":3}"#, "offset"),
+        (r#"{"kind":"segment","increment":9223372036854775807}"#, "increment"),
+        (r#"{"kind":"segment","first":0}"#, "first"),
+        (r#"{"kind":"segment","first":9223372036854775807}"#, "first"),
+        (r#"{"kind":"segment","first":9223372036854775800}"#, "step.min"),
+        (r#"{"kind":"segment","first_at":0}"#, "first_at"),
+        (r#"{"kind":"segment","until":0}"#, "until"),
         (r#"{"kind":"segment","layout":"twitter"}"#, "layout"),
         (r#"{"kind":"uuid","uuid":{"version":2}}"#, "uuid.version"),
         (r#"{"kind":"uuid","uuid":{"version":9}}"#, "uuid.version"),
@@ -291,6 +299,9 @@ fn the_table_has_every_key_and_no_other() {
         step,
         offset,
         increment,
+        first,
+        first_at,
+        until,
         counter,
         serial,
         uuid,
@@ -300,6 +311,7 @@ fn the_table_has_every_key_and_no_other() {
     assert!(unique.is_some() && order.is_some() && on_rollback.is_some() && lead_max.is_some());
     assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
     assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());
+    assert!(first.is_some() && first_at.is_some() && until.is_some());
     assert!(serial.is_none() && keys::find("serial").is_some());
     let PrefillSpec { enabled, boost, threshold, schedule, on_empty, wait_max } = prefill.unwrap();
     assert!(enabled.is_some() && boost.is_some() && threshold.is_some() && schedule.is_some());
@@ -365,8 +377,10 @@ fn identity_is_what_would_make_ids_collide_and_nothing_else() {
         r#"{"disguise":{"mode":"full","check":"01"}}"#,
         r#"{"disguise":{"mode":"ordered"}}"#,
         r#"{"kind":"segment"}"#,
-        r#"{"kind":"segment","offset":2}"#,
+        r#"{"kind":"segment","offset":2,"increment":2}"#,
         r#"{"kind":"segment","increment":2}"#,
+        r#"{"kind":"segment","increment":2,"first":2}"#,
+        r#"{"kind":"segment","increment":2,"first_at":2}"#,
         r#"{"kind":"uuid"}"#,
         r#"{"kind":"ulid"}"#,
     ];
@@ -378,18 +392,14 @@ fn identity_is_what_would_make_ids_collide_and_nothing_else() {
 }
 
 #[test]
-fn segment_numbers_keep_their_residue_and_end_before_they_wrap() {
-    let plan = |json| match spec(json).check().unwrap() {
-        Plan::Segment(plan) => plan,
-        other => panic!("{other:?}"),
-    };
-    let plain = plan(r#"{"kind":"segment"}"#);
-    assert_eq!((plain.id_of(0), plain.id_of(1), plain.id_of(2)), (None, Some(1), Some(2)));
-    let odd = plan(r#"{"kind":"segment","offset":5,"increment":3}"#);
-    let ids: Vec<_> = (1..=4).map(|number| odd.id_of(number).unwrap()).collect();
-    assert_eq!(ids, [5, 8, 11, 14]);
-    let top = plan(r#"{"kind":"segment","offset":9223372036854775806}"#);
-    assert_eq!(top.id_of(2), Some(NUMBER_MAX));
-    assert_eq!(top.id_of(3), None);
-    assert_eq!(odd.id_of(u64::MAX), None);
+fn a_number_to_begin_from_is_rounded_up_to_the_stripe_and_an_end_is_no_identity() {
+    let of = |json| spec(json).canonical().unwrap();
+    let canonical = of(r#"{"kind":"segment","offset":2,"increment":3,"first":1000}"#);
+    assert_eq!((canonical.first, canonical.first_at, canonical.until), (Some(1001), None, None));
+    assert_eq!(of(r#"{"kind":"segment","first":1}"#), of(r#"{"kind":"segment"}"#));
+    let identity = |json| spec(json).identity().unwrap();
+    assert_eq!(
+        identity(r#"{"kind":"segment","until":5}"#),
+        identity(r#"{"kind":"segment","until":6}"#)
+    );
 }

@@ -9,8 +9,9 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use snowmint_coord::NewStripe;
 use snowmint_wire::error::Code;
-use snowmint_wire::http::{SourceRequest, SourcesBody, WorkersBody};
+use snowmint_wire::http::{RestripeRequest, SourceRequest, SourcesBody, WorkersBody};
 
 use super::Door;
 use super::answer::{self, Refusal};
@@ -86,6 +87,18 @@ pub(super) async fn alter(
     let changes: Map<String, Value> = answer::parsed(&body)?;
     let definition = door.service.alter(&name, &changes).await?;
     Ok(answer::json(&source_body(&definition)))
+}
+
+pub(super) async fn restripe(
+    State(door): State<Arc<Door>>,
+    name: Part,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let name = answer::part(name)?;
+    let body = answer::bytes(body, door.body_bytes_max).await?;
+    let RestripeRequest { offset, increment, first, version } = answer::parsed(&body)?;
+    let stripe = NewStripe { offset, increment, first, if_version: version };
+    Ok(answer::json(&source_body(&door.service.restripe(&name, stripe).await?)))
 }
 
 pub(super) async fn delete(State(door): State<Arc<Door>>, name: Part) -> Result<Response, Refusal> {

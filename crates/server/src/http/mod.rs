@@ -132,6 +132,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/v1/layouts/{layout}", get(admin::layout))
         .route("/v1/sources", get(admin::sources).post(admin::define))
         .route("/v1/sources/{name}", get(admin::source).patch(admin::alter).delete(admin::delete))
+        .route("/v1/sources/{name}/restripe", post(admin::restripe))
         .route("/v1/workers", get(admin::workers))
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)

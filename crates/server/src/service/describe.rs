@@ -44,7 +44,12 @@ pub fn decoded_body(id: &str, decoded: &Decoded) -> DecodedBody {
 /// A definition with its keys.
 #[must_use]
 pub fn source_body(source: &SourceInfo) -> SourceBody {
-    SourceBody { name: source.name.clone(), version: source.version, keys: source.spec.to_json() }
+    SourceBody {
+        name: source.name.clone(),
+        version: source.version,
+        next: source.next.map(|next| next.to_string()),
+        keys: source.spec.to_json(),
+    }
 }
 
 /// A slot, as the member `own` shows it.

@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::{SourceSpec, SpecError};
 use snowmint_coord::{
-    Decoded, ErrorKind, Incarnation, Node, Readiness, Row, SlotInfo, Source, SourceInfo, Values,
+    Decoded, ErrorKind, Incarnation, NewStripe, Node, Readiness, Row, SlotInfo, Source, SourceInfo,
+    Values,
 };
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
@@ -219,6 +220,15 @@ impl Service {
         merge(&mut keys, changes);
         let spec = without_leftovers(keys, changes)?;
         Ok(self.node.alter(name, &spec, Some(version)).await?)
+    }
+
+    /// Gives a segment source another stripe of the numbers, while it serves.
+    ///
+    /// # Errors
+    /// When there is no such stripe, or it would begin below what was handed out.
+    pub async fn restripe(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
+        check_source_name(name)?;
+        Ok(self.node.restripe(name, stripe).await?)
     }
 
     /// Deletes a source. Its mark stays, so that the name can never mint an old ID again.

@@ -1,10 +1,13 @@
 //! The verbs on sources: the catalog, and the numbers of segment sources.
 
 use async_trait::async_trait;
-use snowmint_coord::catalog::{self, CatalogStep, decide_alter, decide_define, decide_state};
+use snowmint_coord::catalog::{
+    self, CatalogStep, decide_alter, decide_define, decide_restripe, decide_state,
+};
 use snowmint_coord::segment::{SegmentRow, decide_give_back, decide_reserve};
 use snowmint_coord::{
-    Catalog, Definition, ErrorKind, GiveBack, NewDefinition, Reserve, Segment, SourceState,
+    Catalog, Definition, ErrorKind, GiveBack, NewDefinition, Reserve, Restripe, Segment,
+    SourceState,
 };
 
 use super::{Access, Answer, NamespaceRow, Rows, Step, Verb};
@@ -84,21 +87,38 @@ impl Verb for Change<'_> {
                 Err(ErrorKind::Internal { what }.into())
             }
             (CatalogStep::Write { spec, identity, state }, stored) => {
-                let namespace = rows.namespace().await?;
-                let version = namespace.catalog_version.saturating_add(1);
-                rows.put_namespace(NamespaceRow { catalog_version: version, ..namespace }).await?;
-                let definition = Definition {
-                    name: self.name.to_owned(),
-                    spec,
-                    identity,
-                    version,
-                    state,
-                    segment: stored.map_or(SegmentRow::NEW, |stored| stored.segment),
-                };
-                rows.put_definition(&definition).await?;
-                Ok((definition, true))
+                let segment = stored.map_or(SegmentRow::NEW, |stored| stored.segment);
+                let name = self.name.to_owned();
+                let definition = Definition { name, spec, identity, version: 0, state, segment };
+                Ok((write(rows, definition).await?, true))
             }
         }
+    }
+}
+
+/// Writes a definition, with a version of its own.
+async fn write<R: Rows>(rows: &mut R, definition: Definition) -> Answer<R, Definition> {
+    let namespace = rows.namespace().await?;
+    let version = namespace.catalog_version.saturating_add(1);
+    rows.put_namespace(NamespaceRow { catalog_version: version, ..namespace }).await?;
+    let definition = Definition { version, ..definition };
+    rows.put_definition(&definition).await?;
+    Ok(definition)
+}
+
+pub(super) struct Restripes<'a> {
+    pub(super) restripe: &'a Restripe,
+}
+
+#[async_trait]
+impl Verb for Restripes<'_> {
+    type Answer = Definition;
+    const OP: &'static str = "restripe";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Definition> {
+        let stored = rows.definition(&self.restripe.new.name).await?;
+        let definition = decide_restripe(stored.as_ref(), self.restripe)?;
+        Ok((write(rows, definition).await?, true))
     }
 }
 

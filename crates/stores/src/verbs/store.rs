@@ -5,8 +5,8 @@ use snowmint_coord::pool::check_group;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
     FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
-    Presence, Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
-    Taken, random,
+    Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
+    StoreIdentity, Take, Taken, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -14,7 +14,7 @@ use super::forward::{AcceptLead, Forward, Walk};
 use super::members::{Join, Leave, Members, Renew};
 use super::ordered::{LetsGo, Takes};
 use super::slots::{Claim, Extends, Releases, Workers};
-use super::sources::{Change, Changed, Get, GivesBack, List, Reserves};
+use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
 use super::{Access, Backend, Kept, Rows, Step, Verb};
 
 struct Identity;
@@ -170,6 +170,10 @@ impl<B: Backend> Store for Kept<B> {
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
         self.answer(Change { name: &new.name, change: Changed::Alter(new, if_version) }).await
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        self.answer(Restripes { restripe }).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {

@@ -11,6 +11,7 @@ mod members;
 mod ordered;
 mod reference;
 mod segments;
+mod stripes;
 mod whole;
 
 use std::sync::Arc;
@@ -58,6 +59,7 @@ pub async fn run(factory: impl Factory) {
         ordered::CASES,
         extends::CASES,
         segments::CASES,
+        stripes::CASES,
         catalog::CASES,
         whole::CASES,
         reference::CASES,

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
     Incarnation, Lease, LetGo, Mark, Member, MemberInfo, MemoryStore, NewDefinition, Presence,
-    Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
+    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -129,6 +129,10 @@ impl Store for Door {
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
         self.store.alter(new, if_version).await
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        self.store.restripe(restripe).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {

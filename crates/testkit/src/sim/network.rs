@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
     FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
-    Presence, Release, Reserve, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
+    Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
     Taken,
 };
 use snowmint_core::UnixMillis;
@@ -282,6 +282,14 @@ impl Store for Faulty {
         through!(self, "alter", |store| {
             let new = new.clone();
             async move { store.alter(&new, if_version).await }
+        })
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        let restripe = restripe.clone();
+        through!(self, "restripe", |store| {
+            let restripe = restripe.clone();
+            async move { store.restripe(&restripe).await }
         })
     }
 

@@ -20,9 +20,28 @@ pub struct SourceBody {
     pub name: String,
     /// Rises with each change of the definition.
     pub version: u64,
+    /// The lowest number of a segment source that nobody was given; none when they are spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// The source's keys, defaults written out.
     #[serde(flatten)]
     pub keys: Map<String, Value>,
+}
+
+/// The body of `POST /v1/sources/{name}/restripe`: which stripe a segment source gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestripeRequest {
+    /// Which, 1 to `increment`.
+    pub offset: u64,
+    /// How many there are.
+    pub increment: u64,
+    /// Where it begins; without it, where the old one is now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// Only if the source still has this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// The body of `GET /v1/sources`.

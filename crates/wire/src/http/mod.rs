@@ -7,8 +7,8 @@ mod admin;
 mod mint;
 
 pub use admin::{
-    BitsBody, DecodedBody, LayoutBody, LayoutsBody, ReadyBody, SourceBody, SourceRequest,
-    SourcesBody, WorkerBody, WorkersBody,
+    BitsBody, DecodedBody, LayoutBody, LayoutsBody, ReadyBody, RestripeRequest, SourceBody,
+    SourceRequest, SourcesBody, WorkerBody, WorkersBody,
 };
 pub use mint::{
     Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use snowmint_core::cursor::Run;
+
 use super::SegmentSource;
 use crate::error::Result;
 use crate::sources::Source;
@@ -20,7 +22,8 @@ impl Numbers {
         Self { segment, source }
     }
 
-    /// The next number, if it is in stock. Never waits.
+    /// The next number, if it is in stock. Never waits. Once the source has got another stripe, this is the
+    /// long way: ask it for its [`numbers`](Source::numbers) again.
     ///
     /// # Errors
     /// As [`Source::try_mint`].
@@ -40,7 +43,7 @@ impl Numbers {
     /// A lane, which takes `block` numbers at a time and counts locally.
     #[must_use]
     pub fn lane(&self, block: u64) -> NumberLane {
-        let increment = self.segment.scheme.increment;
+        let increment = self.segment.stripe.increment();
         NumberLane { id: 0, left: 0, increment, block: block.max(1), numbers: self.clone() }
     }
 }
@@ -66,7 +69,7 @@ impl NumberLane {
     #[inline]
     pub fn try_next(&mut self) -> Result<u64> {
         if self.left == 0 {
-            (self.id, self.left) = self.numbers.block(self.block)?;
+            self.take_block()?;
         }
         let id = self.id;
         self.left -= 1;
@@ -76,15 +79,36 @@ impl NumberLane {
     }
 }
 
-impl Numbers {
-    /// The first ID of a run of at most `block` numbers, and how many there are.
+impl NumberLane {
     #[cold]
-    fn block(&self, block: u64) -> Result<(u64, u64)> {
-        self.source.inner.check_enabled()?;
+    fn take_block(&mut self) -> Result<()> {
+        self.numbers.source.inner.check_enabled()?;
+        let taken = self.numbers.run(self.block);
+        let run = match taken {
+            // The source goes on by another stripe.
+            Err(_) if self.numbers.is_left_behind() => {
+                self.numbers = self.numbers.source.numbers()?;
+                self.numbers.run(self.block)?
+            }
+            taken => taken?,
+        };
+        let stripe = self.numbers.segment.stripe;
+        self.increment = stripe.increment();
+        (self.id, self.left) = (stripe.id_of(run.first), run.end - run.first);
+        Ok(())
+    }
+}
+
+impl Numbers {
+    /// A run of at most so many numbers.
+    fn run(&self, block: u64) -> Result<Run> {
         let segment = &self.segment;
         let run = segment.cursor.take_run(block, || segment.look_ahead(1));
-        let run = run.ok_or_else(|| segment.dry(1))?;
-        Ok((segment.scheme.id_of(run.first), run.end - run.first))
+        run.ok_or_else(|| segment.dry(1))
+    }
+
+    fn is_left_behind(&self) -> bool {
+        self.source.numbers().is_ok_and(|now| !Arc::ptr_eq(&now.segment, &self.segment))
     }
 }
 

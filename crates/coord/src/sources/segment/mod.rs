@@ -19,19 +19,20 @@ use snowmint_core::SegmentCursor;
 use snowmint_core::cursor::Run;
 use tokio::sync::Notify;
 
-use super::Surroundings;
+use super::{Row, Surroundings};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::segment::{GiveBack, NUMBER_MAX};
-use crate::spec::SegmentPlan;
+use crate::spec::{SegmentPlan, Stripe};
 pub use lane::{NumberLane, Numbers};
-use refill::Refill;
+pub(crate) use refill::Refill;
 
 /// A source of numbers.
 pub(crate) struct SegmentSource {
     name: String,
     around: Arc<Surroundings>,
     cursor: SegmentCursor,
-    scheme: Scheme,
+    /// How numbers become IDs. Whoever follows another stripe gets another one of these.
+    stripe: Stripe,
     /// Whether the definition allows minting.
     enabled: AtomicBool,
     plan: ArcSwap<SegmentPlan>,
@@ -39,38 +40,6 @@ pub(crate) struct SegmentSource {
     refill: Mutex<Refill>,
     /// Told when a fetch has ended, well or not.
     news: Notify,
-}
-
-/// How numbers become IDs: a part of the source's identity, which never changes.
-#[derive(Clone, Copy, Debug)]
-struct Scheme {
-    offset: u64,
-    increment: u64,
-    /// The highest number that has an ID.
-    number_max: u64,
-}
-
-impl Scheme {
-    fn new(plan: &SegmentPlan) -> Self {
-        let (offset, increment) = (plan.offset, plan.increment.max(1));
-        let number_max = (NUMBER_MAX.saturating_sub(offset) / increment).saturating_add(1);
-        Self { offset, increment, number_max }
-    }
-
-    /// The ID of a number from 1 to `number_max`; no others get into the cursor.
-    #[inline]
-    const fn id_of(self, number: u64) -> u64 {
-        let before = number.wrapping_sub(1);
-        // A multiplication is as long as everything else that follows the locked instruction.
-        let distance =
-            if self.increment == 1 { before } else { before.wrapping_mul(self.increment) };
-        self.offset.wrapping_add(distance)
-    }
-
-    /// The ID of a number that the store gave.
-    fn id_of_any(self, number: u64) -> Option<u64> {
-        (1..=self.number_max).contains(&number).then(|| self.id_of(number))
-    }
 }
 
 /// What became of the numbers that a segment source took from the store, but for rows that were too long
@@ -103,7 +72,7 @@ impl SegmentSource {
         name: &str,
         plan: SegmentPlan,
         definition_version: u64,
-        seen_end: u64,
+        refill: Refill,
         enabled: bool,
         around: Arc<Surroundings>,
     ) -> Arc<Self> {
@@ -111,11 +80,11 @@ impl SegmentSource {
             name: name.into(),
             around,
             cursor: SegmentCursor::new(),
-            scheme: Scheme::new(&plan),
+            stripe: plan.stripe,
             enabled: AtomicBool::new(enabled),
             plan: ArcSwap::from_pointee(plan),
             definition_version: AtomicU64::new(definition_version),
-            refill: Mutex::new(Refill::new(seen_end)),
+            refill: Mutex::new(refill),
             news: Notify::new(),
         })
     }
@@ -125,6 +94,22 @@ impl SegmentSource {
         self.enabled.store(enabled, Ordering::Release);
         self.plan.store(Arc::new(plan));
         self.definition_version.store(definition_version, Ordering::Release);
+    }
+
+    /// Whether numbers become the same IDs by this plan.
+    pub(crate) fn maps_as(&self, plan: &SegmentPlan) -> bool {
+        self.stripe.maps_as(plan.stripe)
+    }
+
+    /// The source that goes on by another stripe. Then this one is to be closed: its stock is lost.
+    pub(crate) fn successor(
+        &self,
+        plan: SegmentPlan,
+        definition_version: u64,
+        enabled: bool,
+    ) -> Arc<Self> {
+        let refill = self.refill().successor();
+        Self::new(&self.name, plan, definition_version, refill, enabled, Arc::clone(&self.around))
     }
 
     fn definition_version(&self) -> u64 {
@@ -143,15 +128,15 @@ impl SegmentSource {
             return None;
         }
         // Read before the number is taken: whatever is read after the locked instruction waits for it.
-        let scheme = self.scheme;
-        self.cursor.take(|| self.look_ahead(1)).map(|number| scheme.id_of(number))
+        let stripe = self.stripe;
+        self.cursor.take(|| self.look_ahead(1)).map(|number| stripe.id_of(number))
     }
 
     /// One ID from stock.
     pub(crate) fn try_mint(self: &Arc<Self>) -> Result<u64> {
         self.cursor
             .take(|| self.look_ahead(1))
-            .map(|number| self.scheme.id_of(number))
+            .map(|number| self.stripe.id_of(number))
             .ok_or_else(|| self.dry(1))
     }
 
@@ -170,7 +155,7 @@ impl SegmentSource {
                 return Err((made, self.dry(count)));
             };
             for (number, slot) in (run.first..run.end).zip(rest) {
-                *slot = self.scheme.id_of(number);
+                *slot = self.stripe.id_of(number);
                 made = made.saturating_add(1);
             }
         }
@@ -208,7 +193,7 @@ impl SegmentSource {
 
     /// A row of numbers that follow one another, for a caller to spend: from stock if there are many,
     /// else from the store.
-    pub(crate) async fn row(self: &Arc<Self>, length: u64, within_ms: u64) -> Result<(u64, u64)> {
+    pub(crate) async fn row(self: &Arc<Self>, length: u64, within_ms: u64) -> Result<Row> {
         let stock = self.stock_now();
         if stock.closed {
             return Err(self.closed("reserve"));
@@ -224,8 +209,9 @@ impl SegmentSource {
                 (segment.first, segment.last)
             }
         };
-        let id_of = |number| self.scheme.id_of_any(number).ok_or_else(|| self.spent("reserve"));
-        Ok((id_of(first)?, id_of(last)?))
+        let stripe = self.plan.load().stripe;
+        let id_of = |number| stripe.id_of_any(number).ok_or_else(|| self.spent("reserve"));
+        Ok(Row { first: id_of(first)?, last: id_of(last)?, increment: stripe.increment() })
     }
 
     /// A row from parts of the stock that follow one another. What was taken before a gap is not used.
@@ -245,6 +231,14 @@ impl SegmentSource {
     }
 
     fn spent(&self, op: &'static str) -> Error {
+        if let Some(until) = self.plan.load().stripe.until() {
+            let what = format!(
+                "source {}, which ends below {until} until its restripe is finished (give the command \
+                 again if it was cut off): a number",
+                self.name
+            );
+            return Error::new(op, ErrorKind::Unavailable { what });
+        }
         let what = format!("source {}", self.name);
         Error::new(op, ErrorKind::Exhausted { what, limit: NUMBER_MAX })
     }

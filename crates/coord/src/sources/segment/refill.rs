@@ -12,6 +12,7 @@ use super::{SegmentSource, Stock};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::machine::backoff_ms;
 use crate::segment::{Reserve, Segment};
+use crate::spec::Stripe;
 
 /// Into how many parts a segment is opened, one after the other: the opening of each is the moment to
 /// look at the pace, so that the hot path need not.
@@ -22,7 +23,7 @@ const STALE_MS: u64 = 20;
 
 /// All about fetching; behind a lock that is held to change it, never over a call to the store.
 #[derive(Debug)]
-pub(super) struct Refill {
+pub(crate) struct Refill {
     fetching: bool,
     /// Why the last fetch failed.
     error: Option<Error>,
@@ -47,7 +48,7 @@ pub(super) struct Refill {
 }
 
 impl Refill {
-    pub(super) fn new(seen_end: u64) -> Self {
+    pub(crate) fn new(seen_end: u64) -> Self {
         Self {
             fetching: false,
             error: None,
@@ -62,6 +63,16 @@ impl Refill {
             newest: None,
             seen_end,
             closed: false,
+        }
+    }
+
+    /// What a source that takes the place of this one's begins with.
+    pub(super) fn successor(&self) -> Self {
+        Self {
+            pace: self.pace,
+            dropped: self.dropped,
+            burned: self.burned,
+            ..Self::new(self.seen_end)
         }
     }
 
@@ -106,13 +117,13 @@ impl Refill {
         !self.fetching && !self.closed && again
     }
 
-    /// Cuts a segment into the parts in which it is opened, and says how many numbers they have: those
-    /// above `number_max` have no ID.
-    fn cut(&mut self, segment: &Segment, number_max: u64) -> u64 {
-        let end = segment.last.min(number_max).saturating_add(1);
-        let length = end.saturating_sub(segment.first);
+    /// Cuts a segment into the parts in which it is opened, and says how many numbers they have: some may
+    /// have no ID.
+    fn cut(&mut self, segment: &Segment, stripe: Stripe) -> u64 {
+        let end = segment.last.min(stripe.number_max()).saturating_add(1);
+        let mut first = segment.first.max(stripe.number_min());
+        let length = end.saturating_sub(first);
         let part = length.div_ceil(PARTS).max(1);
-        let mut first = segment.first;
         while first < end {
             let next = first.saturating_add(part).min(end);
             self.parts.push_back((first, next));
@@ -191,7 +202,7 @@ impl SegmentSource {
         })?;
         self.check_forward(&segment)?;
         self.around.remember(&self.name, &segment).await?;
-        if segment.first > self.scheme.number_max {
+        if segment.first > self.plan.load().stripe.number_max() {
             return Err(self.spent("reserve"));
         }
         Ok(segment)
@@ -219,8 +230,9 @@ impl SegmentSource {
         match answer {
             Ok(segment) => {
                 (refill.error, refill.failures, refill.again_at) = (None, 0, None);
-                refill.steps.came(self.plan.load().step, asked_at);
-                let length = refill.cut(&segment, self.scheme.number_max);
+                let plan = self.plan.load();
+                refill.steps.came(plan.step, asked_at);
+                let length = refill.cut(&segment, plan.stripe);
                 refill.newest = Some(segment);
                 if refill.closed {
                     // Nobody takes any more.

@@ -91,6 +91,9 @@ fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
         ("step", spec.step.is_some(), segment),
         ("offset", spec.offset.is_some(), segment),
         ("increment", spec.increment.is_some(), segment),
+        ("first", spec.first.is_some(), segment),
+        ("first_at", spec.first_at.is_some(), segment),
+        ("until", spec.until.is_some(), segment),
         ("counter", spec.counter.is_some(), kind == Kind::Counter),
         ("uuid", spec.uuid.is_some(), kind == Kind::Uuid),
     ];

@@ -4,6 +4,7 @@ mod canonical;
 mod check;
 mod counter;
 mod segment;
+mod stripe;
 
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
@@ -12,9 +13,7 @@ use super::Unique;
 pub(super) use check::check;
 pub use counter::{Confirm, CounterPlan, CounterSpec, KeyNames};
 pub use segment::{SegmentPlan, StepPlan};
-
-/// The highest number of any source, so that every ID is a positive signed number.
-pub(crate) const NUMBER_MAX: u64 = i64::MAX.unsigned_abs();
+pub use stripe::Stripe;
 
 /// A source in which everything is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]

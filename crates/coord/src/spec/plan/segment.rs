@@ -3,7 +3,8 @@
 use snowmint_core::text::Format;
 
 use super::check::{disguise, text, value};
-use super::{DisguisePlan, NUMBER_MAX};
+use super::{DisguisePlan, Stripe};
+use crate::segment::NUMBER_MAX;
 use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
 
 const SIZE_DEFAULT: u64 = 1_000;
@@ -20,10 +21,8 @@ const WASTE_PERCENT_DEFAULT: u8 = 50;
 pub struct SegmentPlan {
     /// How many numbers are taken at once.
     pub step: StepPlan,
-    /// The first number.
-    pub offset: u64,
-    /// The distance between numbers, at least 1.
-    pub increment: u64,
+    /// Which numbers it has.
+    pub stripe: Stripe,
     /// The disguise, if any.
     pub disguise: Option<DisguisePlan>,
     /// The form of IDs as text.
@@ -59,6 +58,14 @@ pub enum StepPlan {
 }
 
 impl StepPlan {
+    /// The fewest numbers that are taken at once, and the key that says so.
+    const fn least(self) -> (&'static str, u64) {
+        match self {
+            Self::Adaptive { min, .. } => ("step.min", min),
+            Self::Fixed { size } | Self::Leaf { size, .. } => ("step.size", size),
+        }
+    }
+
     fn check(spec: &StepSpec) -> Result<Self, SpecError> {
         let rule = spec.rule.unwrap_or_default();
         refuse_other_rules_keys(spec, rule)?;
@@ -139,37 +146,27 @@ fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
 impl SegmentPlan {
     pub(super) fn check(spec: &SourceSpec) -> Result<Self, SpecError> {
         let step = StepPlan::check(&spec.step.clone().unwrap_or_default())?;
-        let offset = spec.offset.unwrap_or(1);
-        if offset > NUMBER_MAX {
-            return Err(value("offset", offset, format!("the highest number is {NUMBER_MAX}")));
-        }
-        let increment = spec.increment.unwrap_or(1);
-        if !(1..=NUMBER_MAX).contains(&increment) {
-            return Err(value("increment", increment, format!("take 1 to {NUMBER_MAX}")));
+        let stripe = Stripe::check(spec)?;
+        let (key, least) = step.least();
+        let count = stripe.count();
+        if count < least {
+            let why = format!("the source has only {count} numbers up to {NUMBER_MAX}");
+            return Err(value(key, least, why));
         }
         let disguise = disguise(spec.disguise.as_ref(), None)?;
         let text = text(spec.text.as_deref())?;
         if text.needs_layout() {
             return Err(value("text", text, "only snowflake sources have a time to show"));
         }
-        Ok(Self { step, offset, increment, disguise, text })
+        Ok(Self { step, stripe, disguise, text })
     }
 
     pub(super) fn to_spec(&self) -> SourceSpec {
-        SourceSpec {
+        self.stripe.to_spec(SourceSpec {
             step: Some(self.step.to_spec()),
-            offset: Some(self.offset),
-            increment: Some(self.increment),
             disguise: self.disguise.map(DisguisePlan::to_spec),
             text: Some(self.text.to_string()),
             ..SourceSpec::of(Kind::Segment)
-        }
-    }
-
-    /// The ID for the store's `number`, which counts from 1. None when it would pass the highest.
-    #[must_use]
-    pub fn id_of(&self, number: u64) -> Option<u64> {
-        let id = number.checked_sub(1)?.checked_mul(self.increment)?.checked_add(self.offset)?;
-        (id <= NUMBER_MAX).then_some(id)
+        })
     }
 }

@@ -1,5 +1,7 @@
 //! `snowmint source`: what sources there are, and what they are.
 
+mod restripe;
+
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -18,9 +20,11 @@ use crate::output::Output;
   snowmint source list
   snowmint source show orders
   snowmint source define orders --layout twitter,epoch=2026-01-01T00:00:00Z --on_rollback wait
-  snowmint source define invoices --kind segment --offset 1000
+  snowmint source define invoices --kind segment --first 1000
   snowmint source alter orders --lead_max 10s
-  snowmint source disable orders")]
+  snowmint source disable orders
+  snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \
+      --stripe 3=10.0.0.3:7700")]
 pub(crate) struct Source {
     #[command(subcommand)]
     action: Action,
@@ -38,6 +42,7 @@ enum Action {
     Alter(NamedKeys),
     /// The source refuses to mint until `alter NAME --enabled true`.
     Disable(Named),
+    Restripe(restripe::Restripe),
 }
 
 #[derive(Debug, Args)]
@@ -127,16 +132,17 @@ impl Source {
             }
             Action::Show(named) => {
                 let body = named.target.client()?.get(&named.path())?;
-                show(&body, &named.target, &mut out)?;
+                show(&body, named.target.json, &mut out)?;
             }
             Action::Define(NamedKeys { named, keys: Keys(spec) }) => {
                 let request = SourceRequest { name: named.name.clone(), keys: spec.to_json() };
                 let body = named.target.client()?.post("/v1/sources", &request)?;
-                show(&body, &named.target, &mut out)?;
+                show(&body, named.target.json, &mut out)?;
             }
             Action::Alter(NamedKeys { named, keys: Keys(spec) }) => {
                 alter(&named, &spec.to_json(), &mut out)?;
             }
+            Action::Restripe(restripe) => restripe.run()?,
             Action::Disable(named) => {
                 let spec = SourceSpec { enabled: Some(false), ..SourceSpec::default() };
                 alter(&named, &spec.to_json(), &mut out)?;
@@ -160,7 +166,7 @@ impl Named {
 
 fn alter(named: &Named, keys: &impl Serialize, out: &mut Output) -> Outcome {
     let body = named.target.client()?.patch(&named.path(), keys)?;
-    show(&body, &named.target, out)
+    show(&body, named.target.json, out)
 }
 
 fn list(sources: &[SourceBody], target: &Target, out: &mut Output) -> Outcome {
@@ -180,11 +186,14 @@ fn list(sources: &[SourceBody], target: &Target, out: &mut Output) -> Outcome {
 }
 
 /// As it would stand in a configuration file.
-fn show(source: &SourceBody, target: &Target, out: &mut Output) -> Outcome {
-    if target.json {
+fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
+    if json {
         return out.json(source);
     }
-    out.line(format_args!("# version {}", source.version))?;
+    match &source.next {
+        Some(next) => out.line(format_args!("# version {}, next number {next}", source.version))?,
+        None => out.line(format_args!("# version {}", source.version))?,
+    }
     out.line(format_args!("[sources.{}]", toml_key(&source.name)))?;
     let mut lines = Vec::new();
     flatten("", &source.keys, &mut lines);

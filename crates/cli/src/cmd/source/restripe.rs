@@ -1,0 +1,259 @@
+//! `snowmint source restripe`: how N installations that share nothing become M.
+//!
+//! One installation is one step of its store. With several, no number may come from an old stripe of one
+//! and a new stripe of another, so there is a number that parts them: first every store is told that its
+//! old stripe ends there (`until`), above everything that it has handed out; only when all have answered
+//! does each get its new stripe, which begins there. A command that is cut off leaves stores that mint
+//! below that number or above it, never a wrong one, and is taken up by giving it again.
+
+use clap::Args;
+use serde_json::{Value, json};
+use snowmint_wire::http::{RestripeRequest, SourceBody};
+
+use super::show;
+use crate::client::{Client, DEFAULT_SERVER, segment};
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+
+/// How often a number is chosen that stores overtake while they are told of it.
+const TRIES: u32 = 8;
+/// How much further away the next one is.
+const FURTHER: u64 = 8;
+
+/// Give installations that share nothing other stripes of a segment source: installation J of M has the
+/// numbers J, J + M, J + 2M, ... While they serve, above every number that was handed out.
+///
+/// Name every installation that has the source, also those whose stripe stays: else the same number
+/// could come twice. When not all can be reached, nothing is changed. A command that was cut off is
+/// finished by giving it again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint source restripe orders --increment 2 --offset 1
+  snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \\
+      --stripe 3=10.0.0.3:7700")]
+pub(crate) struct Restripe {
+    /// The source.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// How many stripes there are: the distance from a number to the next.
+    #[arg(long, value_name = "M")]
+    increment: u64,
+    /// The stripe of the only installation, 1 to M.
+    #[arg(long, value_name = "J", required_unless_present = "stripe", conflicts_with = "stripe")]
+    offset: Option<u64>,
+    /// A running server of the only installation.
+    #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER, conflicts_with = "stripe")]
+    server: String,
+    /// A stripe, and a running server of the installation that gets it; once for each installation.
+    #[arg(long, value_name = "J=URL", value_parser = stripe)]
+    stripe: Vec<(u64, String)>,
+    /// JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn stripe(text: &str) -> Result<(u64, String), String> {
+    let (offset, url) = text.split_once('=').ok_or("write J=URL, such as 1=10.0.0.1:7700")?;
+    let offset = offset.parse().map_err(|_| format!("{offset:?} is no number of a stripe"))?;
+    Ok((offset, url.to_owned()))
+}
+
+/// One installation, and what its server said last.
+struct Installation {
+    offset: u64,
+    url: String,
+    client: Client,
+    body: SourceBody,
+}
+
+impl Restripe {
+    pub(crate) fn run(self) -> Outcome {
+        let mut all = self.look()?;
+        if !all.iter().all(|one| one.has(self.increment)) {
+            // A lone store needs no number that parts old from new: its own mark does.
+            let alone = all.len() == 1 && all.iter().all(|one| one.until().is_none());
+            let parting = if alone { None } else { Some(self.part(&mut all)?) };
+            self.change(&mut all, parting)?;
+        }
+        let mut out = Output::new();
+        for one in &all {
+            show(&one.body, self.json, &mut out)?;
+        }
+        out.flush()
+    }
+
+    fn path(&self) -> String {
+        format!("/v1/sources/{}", segment(&self.name))
+    }
+
+    /// Asks every installation what it has.
+    fn look(&self) -> Outcome<Vec<Installation>> {
+        let lone = self.offset.map(|offset| (offset, self.server.clone()));
+        let stripes: Vec<_> = lone.into_iter().chain(self.stripe.iter().cloned()).collect();
+        for (index, (offset, url)) in stripes.iter().enumerate() {
+            if !(1..=self.increment).contains(offset) {
+                return Err(Failure::usage(format!(
+                    "stripe {offset} of {}: take 1 to {}",
+                    self.increment, self.increment
+                )));
+            }
+            let before = stripes.iter().take(index);
+            if before.clone().any(|(other, _)| other == offset) {
+                return Err(Failure::usage(format!("stripe {offset} is given twice")));
+            }
+            if before.clone().any(|(_, other)| other == url) {
+                return Err(Failure::usage(format!("{url} is given twice: it has one stripe")));
+            }
+        }
+        let look = |(offset, url): (u64, String)| {
+            let client = Client::new(&url)?;
+            let body: SourceBody = client.get(&self.path()).map_err(unchanged)?;
+            if body.next.is_none() {
+                let why = format!("source {} of {url} is no segment source", self.name);
+                return Err(Failure::usage(why));
+            }
+            Ok(Installation { offset, url, client, body })
+        };
+        stripes.into_iter().map(look).collect()
+    }
+
+    /// The number below which no new stripe and above which no old one mints, told to all.
+    fn part(&self, all: &mut [Installation]) -> Outcome<u64> {
+        if all.iter().any(|one| one.has(self.increment)) {
+            return self.go_on(all);
+        }
+        let mut room = all.iter().map(Installation::stride).fold(1, u64::max);
+        for _ in 0..TRIES {
+            let highest = all.iter().map(Installation::next).fold(0, u64::max);
+            let parting = highest.saturating_add(room);
+            if let Err(failure) = self.cap(all, parting) {
+                return Err(self.undo(all, failure));
+            }
+            if all.iter().all(|one| one.next() <= parting) {
+                return Ok(parting);
+            }
+            room = room.saturating_mul(FURTHER);
+        }
+        let why = format!(
+            "source {} goes too fast: {TRIES} times a number was passed while it was being agreed upon",
+            self.name
+        );
+        Err(self.undo(all, Failure::unavailable(why)))
+    }
+
+    /// What a command before this one agreed upon: some have their new stripe already.
+    fn go_on(&self, all: &[Installation]) -> Outcome<u64> {
+        let (done, left): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.has(self.increment));
+        let mut partings = left.iter().map(|one| one.until());
+        let parting = partings.next().flatten();
+        let agreed = parting.filter(|parting| {
+            partings.all(|other| other == Some(*parting))
+                && done.iter().all(|one| one.first() >= *parting)
+        });
+        agreed.ok_or_else(|| {
+            let urls = |some: &[&Installation]| {
+                some.iter().map(|one| one.url.as_str()).collect::<Vec<_>>().join(", ")
+            };
+            Failure::refused(format!(
+                "{} already have stripes of {}, and {} were not told where theirs begin: numbers could \
+                 come twice. Name all with another number of stripes first",
+                urls(&done),
+                self.increment,
+                urls(&left)
+            ))
+        })
+    }
+
+    fn cap(&self, all: &mut [Installation], parting: u64) -> Outcome {
+        for one in all {
+            let body = one.client.patch(&self.path(), &json!({ "until": parting }));
+            one.body = body.map_err(Failure::from)?;
+        }
+        Ok(())
+    }
+
+    /// Lifts what was told, as far as servers answer.
+    fn undo(&self, all: &mut [Installation], why: Failure) -> Failure {
+        let mut left = Vec::new();
+        for one in all.iter_mut() {
+            let lifted: Result<SourceBody, _> =
+                one.client.patch(&self.path(), &json!({ "until": Value::Null }));
+            match lifted {
+                Ok(body) => one.body = body,
+                Err(_) => left.push(one.url.as_str()),
+            }
+        }
+        if left.is_empty() {
+            return unchanged(why);
+        }
+        let still = format!(
+            "no stripe was changed, but {} may still have been told to end: give this command again \
+             when all can be reached",
+            left.join(", ")
+        );
+        why.after(&still)
+    }
+
+    fn change(&self, all: &mut [Installation], parting: Option<u64>) -> Outcome {
+        let count = all.len();
+        for (index, one) in all.iter_mut().enumerate() {
+            if one.has(self.increment) {
+                continue;
+            }
+            let request = RestripeRequest {
+                offset: one.offset,
+                increment: self.increment,
+                first: parting,
+                version: Some(one.body.version),
+            };
+            let changed = one.client.post(&format!("{}/restripe", self.path()), &request);
+            one.body = changed.map_err(|error| {
+                Failure::from(error).after(&format!(
+                    "{index} of {count} installations were changed: give this command again to change \
+                     the others"
+                ))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn unchanged(why: impl Into<Failure>) -> Failure {
+    why.into().after("nothing was changed")
+}
+
+impl Installation {
+    fn number(&self, key: &str) -> Option<u64> {
+        self.body.keys.get(key).and_then(Value::as_u64)
+    }
+
+    fn until(&self) -> Option<u64> {
+        self.number("until")
+    }
+
+    /// Whether it has its stripe of so many.
+    fn has(&self, increment: u64) -> bool {
+        (self.number("offset"), self.number("increment")) == (Some(self.offset), Some(increment))
+            && self.until().is_none()
+    }
+
+    /// The lowest number of its stripe.
+    fn first(&self) -> u64 {
+        self.number("first").unwrap_or(self.offset)
+    }
+
+    /// Everything below was handed out.
+    fn next(&self) -> u64 {
+        let next = self.body.next.as_deref().and_then(|next| next.parse().ok());
+        // One that has no number left is as far as can be.
+        next.unwrap_or(u64::MAX)
+    }
+
+    /// How far one step of the smallest kind moves it.
+    fn stride(&self) -> u64 {
+        let step = self.body.keys.get("step");
+        let size = ["min", "size"].iter().find_map(|key| step?.get(key)?.as_u64());
+        let increment = self.number("increment").unwrap_or(1);
+        size.unwrap_or(1).saturating_mul(increment).saturating_mul(2)
+    }
+}

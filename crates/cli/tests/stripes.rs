@@ -1,0 +1,154 @@
+//! Installations that share nothing but a scheme: each has a stripe of the numbers.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod common;
+#[path = "common/server.rs"]
+mod server;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use common::{Ran, json, run};
+use server::{Server, serve};
+
+/// An installation: a store and a server of its own, with a source that has this stripe.
+fn installation(place: &tempfile::TempDir, number: usize, keys: &str) -> Server {
+    let dir = place.path().join(format!("installation-{number}"));
+    let server = Server::start(serve(&dir, &[]));
+    let define = ["source", "define", "orders", "--kind", "segment", "--server", &server.http];
+    let keys: Vec<_> = keys.split_whitespace().collect();
+    run(&[&define[..], &keys].concat()).ok();
+    server
+}
+
+/// Draws until it is told to stop: all that was drawn, in order.
+fn drawing(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<u64>> {
+    let (http, stop) = (server.http.clone(), Arc::clone(stop));
+    std::thread::spawn(move || {
+        let mut drawn = Vec::new();
+        while !stop.load(Ordering::SeqCst) {
+            let ids = run(&["mint", "orders", "-n", "700", "--server", &http]).ok();
+            drawn.extend(ids.lines().map(|id| id.parse::<u64>().unwrap()));
+        }
+        drawn
+    })
+}
+
+fn restripe(increment: &str, stripes: &[(u64, &str)]) -> Ran {
+    let stripes: Vec<_> = stripes.iter().map(|(offset, url)| format!("{offset}={url}")).collect();
+    let mut args = vec!["source", "restripe", "orders", "--json", "--increment", increment];
+    for stripe in &stripes {
+        args.extend(["--stripe", stripe]);
+    }
+    run(&args)
+}
+
+fn assert_unique(drawn: impl IntoIterator<Item = Vec<u64>>) {
+    let mut seen = HashSet::new();
+    for id in drawn.into_iter().flatten() {
+        assert!(seen.insert(id), "{id} came twice");
+    }
+}
+
+#[test]
+fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let two = installation(&place, 2, "--offset 2 --increment 2");
+    let three = installation(&place, 3, "--step.rule fixed --step.size 5");
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut drawing_all: Vec<_> =
+        [&one, &one, &two, &two].iter().map(|server| drawing(server, &stop)).collect();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let changed = restripe("3", &[(3, &one.http), (1, &two.http), (2, &three.http)]).ok();
+    let firsts: Vec<_> = changed
+        .lines()
+        .zip([3, 1, 2])
+        .map(|(line, offset)| {
+            let source = json(line);
+            assert_eq!((&source["offset"], &source["increment"]), (&offset.into(), &3.into()));
+            assert!(source.get("until").is_none(), "{source}");
+            source["first"].as_u64().unwrap_or(offset)
+        })
+        .collect();
+    assert_eq!(firsts.len(), 3);
+    drawing_all.push(drawing(&three, &stop));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    stop.store(true, Ordering::SeqCst);
+    let drawn: Vec<_> = drawing_all.into_iter().map(|drawing| drawing.join().unwrap()).collect();
+    for (drawn, (first, residue)) in
+        drawn.iter().zip([(firsts[0], 0), (firsts[0], 0), (firsts[1], 1), (firsts[1], 1)])
+    {
+        assert!(drawn.iter().any(|id| *id < first) && drawn.iter().any(|id| *id >= first));
+        assert!(drawn.iter().filter(|id| **id >= first).all(|id| id % 3 == residue));
+    }
+    assert!(drawn[4].iter().all(|id| *id >= firsts[2] && id % 3 == 2));
+    assert_unique(drawn);
+    // Again is no error, and changes nothing.
+    let again = restripe("3", &[(3, &one.http), (1, &two.http), (2, &three.http)]).ok();
+    assert_eq!(again.lines().count(), 3);
+}
+
+#[test]
+fn when_one_installation_cannot_be_reached_nothing_changes() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let before = run(&["source", "show", "orders", "--server", &one.http]).ok();
+    let nobody = "127.0.0.1:1";
+    let refused = restripe("3", &[(1, &one.http), (2, nobody)]);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.err.contains("nothing was changed"), "{}", refused.err);
+    let shown = |text: &str| {
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let after = run(&["source", "show", "orders", "--server", &one.http]).ok();
+    assert_eq!(shown(&after), shown(&before));
+    for (stripes, word) in [
+        (&[(0, one.http.as_str())][..], "take 1 to 3"),
+        (&[(4, &one.http)], "take 1 to 3"),
+        (&[(1, &one.http), (1, nobody)], "given twice"),
+        (&[(1, &one.http), (2, &one.http)], "given twice"),
+    ] {
+        let refused = restripe("3", stripes);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains(word), "{}", refused.err);
+    }
+}
+
+/// As a command that was cut off between two stores leaves them.
+#[test]
+fn a_restripe_that_was_cut_off_is_finished_by_another() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let two = installation(&place, 2, "--offset 2 --increment 2 --until 1001");
+    let cut_off = restripe("3", &[(1, &one.http), (2, &two.http)]);
+    assert_eq!(cut_off.code, 0, "nobody had a new stripe yet: {cut_off:?}");
+
+    let three = installation(&place, 3, "--offset 1 --increment 3 --first 1000");
+    let four = installation(&place, 4, "--offset 2 --increment 2 --until 1000");
+    let before = run(&["mint", "orders", "-n", "450", "--server", &four.http]).ok();
+    assert_eq!(before.lines().last(), Some("900"));
+    restripe("3", &[(1, &three.http), (2, &four.http)]).ok();
+    let after = run(&["mint", "orders", "-n", "2", "--server", &four.http]).ok();
+    assert_eq!(after, "1001\n1004\n");
+
+    let five = installation(&place, 5, "--offset 2 --increment 2");
+    let refused = restripe("3", &[(1, &three.http), (2, &five.http)]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.err.contains("numbers could come twice"), "{}", refused.err);
+}
+
+#[test]
+fn one_installation_is_restriped_by_its_own_mark() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--step.rule fixed --step.size 10");
+    run(&["mint", "orders", "-n", "10", "--server", &one.http]).ok();
+    let args = ["source", "restripe", "orders", "--increment", "16", "--offset", "5"];
+    run(&[&args[..], &["--server", &one.http]].concat()).ok();
+    let ids = run(&["mint", "orders", "-n", "3", "--server", &one.http]).ok();
+    let ids: Vec<u64> = ids.lines().map(|id| id.parse().unwrap()).collect();
+    assert!(ids[0] > 10 && ids[0] < 64, "{ids:?}");
+    assert!(ids.iter().all(|id| id % 16 == 5) && ids[1] == ids[0] + 16, "{ids:?}");
+}

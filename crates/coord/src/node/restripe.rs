@@ -1,0 +1,94 @@
+//! Another stripe for a segment source, while it serves.
+
+use super::definitions::read_spec;
+use super::{Node, SourceInfo};
+use crate::catalog::{Definition, Restripe, check_name};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::Mark;
+use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
+
+/// How often a mark is aimed at that others overtake. The aim goes twice as far each time.
+const TRIES: u32 = 20;
+
+/// Which stripe a source shall have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewStripe {
+    /// Which, 1 to `increment`.
+    pub offset: u64,
+    /// How many there are.
+    pub increment: u64,
+    /// The new stripe begins here, and not below what was handed out. None: where the old one is now.
+    pub first: Option<u64>,
+    /// Only if the source still has this version.
+    pub if_version: Option<u64>,
+}
+
+impl Node {
+    /// Gives a segment source another stripe, for everybody in the namespace. Numbers of the old stripe
+    /// lie below all of the new one's; what is in stock is lost. Nothing is known of other stores: to
+    /// change several, first tell each where its old stripe ends (`until`).
+    ///
+    /// # Errors
+    /// `Invalid` for a stripe that is none, a `first` below what was handed out, or a source of another
+    /// kind; `NotFound`; `Conflict` when the source was changed meanwhile.
+    pub async fn restripe(&self, name: &str, wanted: NewStripe) -> Result<SourceInfo> {
+        check_name("source", name).map_err(|kind| Error::new("restripe", kind))?;
+        let around = &self.core().around;
+        let mut tries = 0;
+        loop {
+            let stored = around.call("restripe", around.store.get(name)).await?;
+            let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1)?;
+            match around.call("restripe", around.store.restripe(&restripe)).await {
+                Ok(changed) => return self.core().changed(changed),
+                Err(error) => {
+                    tries += 1;
+                    let overtaken = matches!(error.kind(), ErrorKind::MarkMoved { .. });
+                    if !overtaken || tries == TRIES {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The definition by which numbers go from `ahead` above the stored mark on.
+    fn worked_out(&self, stored: &Definition, wanted: NewStripe, ahead: u64) -> Result<Restripe> {
+        let invalid = |what: String| Error::invalid("restripe", what);
+        if let Some(version) = wanted.if_version.filter(|version| *version != stored.version) {
+            let kind = ErrorKind::Conflict {
+                what: format!("source {} was changed since; read it again", stored.name),
+                stored: format!("version {}", stored.version),
+                wanted: format!("version {version}"),
+            };
+            return Err(Error::new("restripe", kind));
+        }
+        let spec = read_spec(stored)?;
+        let Ok(Plan::Segment(SegmentPlan { stripe, .. })) = spec.check() else {
+            let what =
+                format!("source {} is no segment source: only they have stripes", stored.name);
+            return Err(invalid(what));
+        };
+        let mark = stored.segment.mark.get().max(stripe.number_min()).saturating_add(ahead);
+        let limit = crate::segment::NUMBER_MAX;
+        let spent = || {
+            let kind = ErrorKind::Exhausted { what: format!("source {}", stored.name), limit };
+            Error::new("restripe", kind)
+        };
+        let reached = stripe.next(mark).ok_or_else(spent)?;
+        // What lies above the end that the source was told was handed out to nobody.
+        let handed_out = stripe.until().map_or(reached, |until| until.min(reached));
+        let lowest = wanted.first.unwrap_or(handed_out);
+        if lowest < handed_out {
+            return Err(invalid(format!(
+                "first = {lowest} is not possible: numbers below {handed_out} of source {} were handed \
+                 out; take {handed_out} or more",
+                stored.name
+            )));
+        }
+        let stripe = Stripe::new(wanted.offset, wanted.increment, lowest, mark)
+            .map_err(|error| invalid(error.to_string()))?;
+        let spec = stripe.to_spec(SourceSpec { until: None, ..spec });
+        let (new, _) = self.core().new_definition("restripe", &stored.name, &spec)?;
+        Ok(Restripe { new, if_version: stored.version, mark: Mark::new(mark) })
+    }
+}

@@ -1,0 +1,213 @@
+//! Which numbers a segment source has, and which ID each of the store's numbers stands for.
+//!
+//! The store counts 1, 2, 3, …, and its mark never goes back. A stripe says which ID each number is:
+//! installation 2 of 3 has 2, 5, 8, …. When a source is restriped, its numbers go on where they are, and
+//! the new stripe says of which number on it holds (`first_at`) and which ID that is (`first`): so the
+//! mark and all that witnesses it need not know of stripes.
+
+use super::check::value;
+use crate::segment::NUMBER_MAX;
+use crate::spec::{SourceSpec, SpecError};
+
+/// A stripe in which everything is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stripe {
+    offset: u64,
+    increment: u64,
+    /// The lowest ID, and the store's number that it is.
+    first: u64,
+    first_at: u64,
+    /// No ID is as high, while stripes are changed.
+    until: Option<u64>,
+}
+
+impl Stripe {
+    /// All numbers.
+    pub const ALL: Self = Self { offset: 1, increment: 1, first: 1, first_at: 1, until: None };
+
+    /// The stripe `offset` of `increment`, whose lowest ID is `lowest` or just above, and is the
+    /// store's number `first_at`.
+    ///
+    /// # Errors
+    /// [`SpecError::Value`] for the key that is not possible.
+    pub fn new(offset: u64, increment: u64, lowest: u64, first_at: u64) -> Result<Self, SpecError> {
+        let number = |key, number| {
+            if (1..=NUMBER_MAX).contains(&number) {
+                return Ok(number);
+            }
+            Err(value(key, number, format!("take 1 to {NUMBER_MAX}")))
+        };
+        let increment = number("increment", increment)?;
+        if !(1..=increment).contains(&offset) {
+            let why = format!(
+                "it says which of {increment} stripes (increment) the source has: take 1 to \
+                 {increment}; to begin above a number, set first"
+            );
+            return Err(value("offset", offset, why));
+        }
+        let lowest = number("first", lowest)?;
+        let first_at = number("first_at", first_at)?;
+        let stripes = lowest.saturating_sub(offset).div_ceil(increment);
+        let first = stripes.checked_mul(increment).and_then(|more| more.checked_add(offset));
+        let Some(first) = first.filter(|first| *first <= NUMBER_MAX) else {
+            let why = format!("the stripe has no number from there to {NUMBER_MAX}");
+            return Err(value("first", lowest, why));
+        };
+        Ok(Self { offset, increment, first, first_at, until: None })
+    }
+
+    pub(super) fn check(spec: &SourceSpec) -> Result<Self, SpecError> {
+        let or_one = |given: Option<u64>| given.unwrap_or(1);
+        let stripe = Self::new(
+            or_one(spec.offset),
+            or_one(spec.increment),
+            or_one(spec.first),
+            or_one(spec.first_at),
+        )?;
+        match spec.until {
+            Some(0) => Err(value("until", 0, "take 1 or more")),
+            until => Ok(Self { until, ..stripe }),
+        }
+    }
+
+    /// What is as it is without being said is left out.
+    pub(crate) fn to_spec(self, spec: SourceSpec) -> SourceSpec {
+        SourceSpec {
+            offset: Some(self.offset),
+            increment: Some(self.increment),
+            first: (self.first != self.offset).then_some(self.first),
+            first_at: (self.first_at != 1).then_some(self.first_at),
+            until: self.until,
+            ..spec
+        }
+    }
+
+    /// The distance from an ID to the next.
+    #[must_use]
+    pub const fn increment(self) -> u64 {
+        self.increment
+    }
+
+    /// Whether both make the same ID of every number that both have.
+    #[must_use]
+    pub fn maps_as(self, other: Self) -> bool {
+        Self { until: None, ..self } == Self { until: None, ..other }
+    }
+
+    /// The ID of a number from `first_at` to [`number_max`](Self::number_max).
+    #[inline]
+    #[must_use]
+    pub const fn id_of(self, number: u64) -> u64 {
+        let after = number.wrapping_sub(self.first_at);
+        // A multiplication is as long as everything else that follows the locked instruction.
+        let distance = if self.increment == 1 { after } else { after.wrapping_mul(self.increment) };
+        self.first.wrapping_add(distance)
+    }
+
+    /// The ID of a number that the store gave, if it has one.
+    #[must_use]
+    pub fn id_of_any(self, number: u64) -> Option<u64> {
+        (self.first_at..=self.number_max()).contains(&number).then(|| self.id_of(number))
+    }
+
+    /// The lowest number that has an ID.
+    #[must_use]
+    pub const fn number_min(self) -> u64 {
+        self.first_at
+    }
+
+    /// The highest number that has an ID; below the lowest when none has.
+    #[must_use]
+    pub fn number_max(self) -> u64 {
+        let last = self.until.map_or(NUMBER_MAX, |until| until.saturating_sub(1).min(NUMBER_MAX));
+        match last.checked_sub(self.first) {
+            Some(room) => self.first_at.saturating_add(room / self.increment).min(NUMBER_MAX),
+            None => self.first_at.saturating_sub(1),
+        }
+    }
+
+    /// Where the source is told to end while stripes are changed: no ID is as high.
+    #[must_use]
+    pub const fn until(self) -> Option<u64> {
+        self.until
+    }
+
+    /// The lowest ID that was not handed out when the store's mark lies here, whatever `until` says;
+    /// none when the numbers are spent.
+    #[must_use]
+    pub fn next(self, mark: u64) -> Option<u64> {
+        let number = mark.max(self.first_at);
+        Self { until: None, ..self }.id_of_any(number)
+    }
+
+    /// How many IDs it has in all.
+    pub(super) fn count(self) -> u64 {
+        (NUMBER_MAX.saturating_sub(self.first) / self.increment).saturating_add(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_share_all_numbers_among_them() {
+        for increment in [1, 2, 3, 16, 1000] {
+            let mut ids: Vec<u64> = (1..=increment)
+                .flat_map(|offset| {
+                    let stripe = Stripe::new(offset, increment, 1, 1).unwrap();
+                    (1..=3).map(move |number| stripe.id_of_any(number).unwrap())
+                })
+                .collect();
+            ids.sort_unstable();
+            assert_eq!(ids, (1..=3 * increment).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_stripe_begins_at_its_first_number_that_is_high_enough() {
+        for (lowest, first) in [(1, 2), (2, 2), (3, 5), (5, 5), (6, 8), (1_000, 1_001)] {
+            let stripe = Stripe::new(2, 3, lowest, 40).unwrap();
+            assert_eq!(stripe.id_of_any(39), None);
+            assert_eq!(stripe.id_of_any(40), Some(first), "{lowest}");
+            assert_eq!(stripe.id_of_any(41), Some(first + 3));
+            assert_eq!((stripe.next(1), stripe.next(41)), (Some(first), Some(first + 3)));
+        }
+    }
+
+    #[test]
+    fn nothing_reaches_the_number_where_a_stripe_is_told_to_end() {
+        let stripe = |until| Stripe { until, ..Stripe::new(2, 3, 1, 1).unwrap() };
+        for (until, max) in [(1, 0), (2, 0), (3, 1), (5, 1), (6, 2), (8, 2), (9, 3)] {
+            assert_eq!(stripe(Some(until)).number_max(), max, "{until}");
+            assert_eq!(stripe(Some(until)).next(7), Some(20), "where it would go on");
+        }
+        assert!(stripe(Some(7)).maps_as(stripe(None)));
+        assert!(!stripe(None).maps_as(Stripe::ALL));
+    }
+
+    #[test]
+    fn numbers_end_before_they_wrap() {
+        let top = Stripe::new(1, 1, NUMBER_MAX - 1, 1).unwrap();
+        assert_eq!(top.id_of_any(2), Some(NUMBER_MAX));
+        assert_eq!((top.id_of_any(3), top.next(3), top.count()), (None, None, 2));
+        let far = Stripe::new(1, 1, 1, NUMBER_MAX).unwrap();
+        assert_eq!((far.number_max(), far.id_of_any(NUMBER_MAX)), (NUMBER_MAX, Some(1)));
+        let wide = Stripe::new(NUMBER_MAX, NUMBER_MAX, 1, 1).unwrap();
+        assert_eq!((wide.id_of_any(1), wide.id_of_any(2)), (Some(NUMBER_MAX), None));
+        for (offset, increment, lowest, first_at) in [
+            (0, 1, 1, 1),
+            (2, 1, 1, 1),
+            (1, 0, 1, 1),
+            (1, NUMBER_MAX + 1, 1, 1),
+            (1, 1, 0, 1),
+            (1, 1, NUMBER_MAX + 1, 1),
+            (1, 1, 1, 0),
+            (1, 1, u64::MAX, 1),
+            (1, 3, NUMBER_MAX, 1),
+        ] {
+            let refused = Stripe::new(offset, increment, lowest, first_at);
+            assert!(refused.is_err(), "{offset} {increment} {lowest} {first_at}");
+        }
+    }
+}
