@@ -16,6 +16,18 @@ pub struct Reserve {
     pub length: u64,
     /// The version of the definition that the caller works by.
     pub definition_version: u64,
+    /// Only numbers that lie in here, from its first on if they have not come so far: fewer, when it has
+    /// fewer left.
+    pub within: Option<Within>,
+}
+
+/// A range of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The first.
+    pub first: u64,
+    /// The one behind the last.
+    pub end: u64,
 }
 
 /// Numbers that nobody else will get.
@@ -61,11 +73,11 @@ impl SegmentRow {
     /// Nothing reserved yet: the first number is 1.
     pub const NEW: Self = Self { mark: Mark::new(1), floor: Mark::new(1), version: 0 };
 
-    /// The segment that a reserve took, given the row `before` it.
+    /// The segment that a reserve took, given the row after it.
     #[must_use]
-    pub fn taken(&self, before: &Self, catalog_version: u64, writes: u64) -> Segment {
+    pub fn taken(&self, catalog_version: u64, writes: u64) -> Segment {
         Segment {
-            first: before.mark.get(),
+            first: self.floor.get(),
             // A reserve takes at least one number, so the mark is above zero.
             last: self.mark.get().saturating_sub(1),
             version: self.version,
@@ -82,22 +94,38 @@ impl SegmentRow {
     }
 }
 
-/// Decides a reserve: the row after it. The segment is `row.mark ..= new.mark - 1`.
+/// Decides a reserve: the row after it. The segment is `new.floor ..= new.mark - 1`.
 ///
 /// # Errors
-/// `Invalid` for a length of zero, `Exhausted` past [`NUMBER_MAX`].
+/// `Invalid` for a length of zero, `Exhausted` past [`NUMBER_MAX`], `MarkMoved` when the numbers have come
+/// to the end of `within` or further.
 pub fn decide_reserve(
     source: &str,
     row: &SegmentRow,
     length: u64,
+    within: Option<Within>,
 ) -> Result<SegmentRow, ErrorKind> {
     if length == 0 {
         return Err(ErrorKind::Invalid { what: "a segment has at least one number, not 0".into() });
     }
-    match row.mark.get().checked_add(length) {
+    let (first, end) = match within {
+        None => (row.mark.get(), row.mark.get().checked_add(length)),
+        Some(within) => {
+            let first = row.mark.get().max(within.first);
+            if first >= within.end {
+                return Err(ErrorKind::MarkMoved {
+                    what: format!("source {source}"),
+                    expected: Mark::new(within.end),
+                    found: row.mark,
+                });
+            }
+            (first, Some(first.saturating_add(length).min(within.end)))
+        }
+    };
+    match end {
         Some(end) if end <= Mark::MAX.get() => Ok(SegmentRow {
             mark: Mark::new(end),
-            floor: row.mark,
+            floor: Mark::new(first),
             version: row.version.saturating_add(1),
         }),
         _ => Err(ErrorKind::Exhausted {
@@ -143,7 +171,7 @@ mod tests {
 
     #[test]
     fn numbers_start_at_one_and_a_tail_goes_back_once() {
-        let one = decide_reserve("orders", &SegmentRow::NEW, 10).unwrap();
+        let one = decide_reserve("orders", &SegmentRow::NEW, 10, None).unwrap();
         assert_eq!(one, SegmentRow { mark: Mark::new(11), floor: Mark::new(1), version: 1 });
         assert!(matches!(decide_give_back(&one, &back(0, 10, 1)), Err(ErrorKind::Invalid { .. })));
         assert!(matches!(
@@ -159,13 +187,50 @@ mod tests {
     }
 
     #[test]
+    fn a_reserve_within_a_range_begins_with_it_and_never_passes_its_end() {
+        let within = |first, end| Some(Within { first, end });
+        let row = |mark| SegmentRow { mark: Mark::new(mark), ..SegmentRow::NEW };
+        let reserve = |mark, length, within| {
+            let after = decide_reserve("orders", &row(mark), length, within)?;
+            let taken = after.taken(0, 0);
+            Ok::<_, ErrorKind>((taken.first, taken.last))
+        };
+        assert_eq!(reserve(1, 5, within(101, 200)), Ok((101, 105)));
+        assert_eq!(reserve(150, 5, within(101, 200)), Ok((150, 154)));
+        assert_eq!(reserve(198, 5, within(101, 200)), Ok((198, 199)), "no more are left");
+        assert_eq!(reserve(198, u64::MAX, within(101, 200)), Ok((198, 199)));
+        for mark in [200, 201, 999] {
+            let refused = reserve(mark, 1, within(101, 200)).unwrap_err();
+            assert!(
+                matches!(refused, ErrorKind::MarkMoved { expected, found, .. }
+                    if (expected.get(), found.get()) == (200, mark)),
+                "{refused}"
+            );
+        }
+        assert!(reserve(1, 1, within(7, 7)).is_err() && reserve(1, 0, within(1, 9)).is_err());
+        assert!(
+            reserve(1, 9, within(u64::MAX - 1, u64::MAX)).is_err(),
+            "no mark can be kept there"
+        );
+        let after = decide_reserve("orders", &row(1), 5, within(101, 200)).unwrap();
+        let back = GiveBack { source: "orders".into(), first: 101, last: 105, version: 1 };
+        assert_eq!(decide_give_back(&after, &back).map(|row| row.mark), Ok(Mark::new(101)));
+    }
+
+    #[test]
     fn the_end_of_the_numbers_is_an_error() {
         let row = SegmentRow { mark: Mark::new(NUMBER_MAX - 1), floor: Mark::ZERO, version: 3 };
-        assert!(matches!(decide_reserve("orders", &row, 0), Err(ErrorKind::Invalid { .. })));
-        assert!(matches!(decide_reserve("orders", &row, 3), Err(ErrorKind::Exhausted { .. })));
-        assert!(decide_reserve("orders", &row, u64::MAX).is_err());
-        let last = decide_reserve("orders", &row, 2).unwrap();
+        assert!(matches!(decide_reserve("orders", &row, 0, None), Err(ErrorKind::Invalid { .. })));
+        assert!(matches!(
+            decide_reserve("orders", &row, 3, None),
+            Err(ErrorKind::Exhausted { .. })
+        ));
+        assert!(decide_reserve("orders", &row, u64::MAX, None).is_err());
+        let last = decide_reserve("orders", &row, 2, None).unwrap();
         assert_eq!(last.mark, Mark::MAX);
-        assert!(matches!(decide_reserve("orders", &last, 1), Err(ErrorKind::Exhausted { .. })));
+        assert!(matches!(
+            decide_reserve("orders", &last, 1, None),
+            Err(ErrorKind::Exhausted { .. })
+        ));
     }
 }

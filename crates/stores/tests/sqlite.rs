@@ -136,7 +136,7 @@ fn workers() -> Pool {
 }
 
 async fn take(store: &dyn Store, length: u64, definition_version: u64) -> snowmint_coord::Segment {
-    let reserve = Reserve { source: "numbers".into(), length, definition_version };
+    let reserve = Reserve { source: "numbers".into(), length, definition_version, within: None };
     store.reserve(&reserve).await.unwrap()
 }
 

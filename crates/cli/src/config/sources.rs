@@ -53,8 +53,8 @@ fn as_text(given: &Given, key: &str) -> Outcome<String> {
         (Some(keys::Takes::Text), Value::String(text)) => return Ok(text.clone()),
         (Some(keys::Takes::Number), Value::Integer(number)) => return Ok(number.to_string()),
         (Some(keys::Takes::Flag), Value::Boolean(flag)) => return Ok(flag.to_string()),
-        // What the key is not, or what is not available, is better said by the table itself.
-        (None | Some(keys::Takes::Table), _) => return Ok(given.value.to_string()),
+        // What is no key is better said by the table itself.
+        (None, _) => return Ok(given.value.to_string()),
         (Some(keys::Takes::Text), _) => "a text in quotes",
         (Some(keys::Takes::Number), _) => "a whole number",
         (Some(keys::Takes::Flag), _) => "true or false",

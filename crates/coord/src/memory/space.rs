@@ -204,10 +204,9 @@ impl Space {
     pub(super) fn reserve(&mut self, reserve: &Reserve, writes: u64) -> Result<Segment, ErrorKind> {
         let name = &reserve.source;
         let stored = usable(self.definitions.get(name), name, reserve.definition_version)?;
-        let before = stored.segment;
-        let after = decide_reserve(name, &before, reserve.length)?;
+        let after = decide_reserve(name, &stored.segment, reserve.length, reserve.within)?;
         self.write_segment(name, after);
-        Ok(after.taken(&before, self.catalog_version, writes))
+        Ok(after.taken(self.catalog_version, writes))
     }
 
     pub(super) fn give_back(&mut self, back: &GiveBack) -> Result<u64, ErrorKind> {

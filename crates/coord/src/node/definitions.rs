@@ -23,7 +23,9 @@ pub(super) fn info(definition: &Definition) -> Result<SourceInfo> {
     let mut spec = read_spec(definition)?;
     spec.enabled = Some(definition.state == SourceState::Enabled);
     let next = match spec.check() {
-        Ok(Plan::Segment(plan)) => plan.stripe.next(definition.segment.mark.get()),
+        Ok(Plan::Segment(plan)) if plan.serial.is_none() => {
+            plan.stripe.next(definition.segment.mark.get())
+        }
         _ => None,
     };
     Ok(SourceInfo {

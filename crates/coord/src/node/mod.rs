@@ -16,6 +16,8 @@ mod record;
 mod restripe;
 #[cfg(test)]
 mod segment_tests;
+#[cfg(test)]
+mod serial_tests;
 mod settings;
 #[cfg(test)]
 mod tests;

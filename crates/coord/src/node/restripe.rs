@@ -63,9 +63,11 @@ impl Node {
             return Err(Error::new("restripe", kind));
         }
         let spec = read_spec(stored)?;
-        let Ok(Plan::Segment(SegmentPlan { stripe, .. })) = spec.check() else {
-            let what =
-                format!("source {} is no segment source: only they have stripes", stored.name);
+        let Ok(Plan::Segment(SegmentPlan { stripe, serial: None, .. })) = spec.check() else {
+            let what = format!(
+                "source {} is no segment source of plain numbers, which have stripes",
+                stored.name
+            );
             return Err(invalid(what));
         };
         let mark = stored.segment.mark.get().max(stripe.number_min()).saturating_add(ahead);

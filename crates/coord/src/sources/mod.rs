@@ -32,7 +32,7 @@ pub use segment::{NumberLane, NumberStats, Numbers};
 pub(crate) use surroundings::{Reserved, Surroundings};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::spec::{Kind, Plan, SourceSpec};
+use crate::spec::{Kind, Plan, SegmentPlan, SourceSpec};
 
 /// The most IDs of one call.
 pub const BATCH_MAX: u32 = 1_000_000;
@@ -96,6 +96,13 @@ pub enum Decoded {
         /// The ID without its disguise.
         id: u64,
     },
+    /// Of a segment source that writes serials.
+    Serial {
+        /// The period of its number; none when numbers never begin anew.
+        period: Option<String>,
+        /// The number in its period.
+        number: u64,
+    },
     /// A UUID.
     Uuid {
         /// The UUID.
@@ -158,6 +165,12 @@ impl Source {
         self.inner.kind
     }
 
+    /// Whether its IDs are serials: texts, made of numbers.
+    #[must_use]
+    pub fn makes_serials(&self) -> bool {
+        self.inner.serial.is_some()
+    }
+
     /// Its keys as the catalog has them, every default written out.
     #[must_use]
     pub fn spec(&self) -> SourceSpec {
@@ -197,6 +210,9 @@ impl Source {
     /// # Errors
     /// How many IDs stand at the start of the buffer, and why there are no more. They count as taken.
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), (usize, Error)> {
+        if self.makes_serials() {
+            return Err((0, self.inner.not_number("mint")));
+        }
         let outcome = self.inner.try_fill(out);
         let made = outcome.as_ref().map_or_else(|(made, _)| *made, |()| out.len());
         for id in out.get_mut(..made).unwrap_or_default() {
@@ -243,6 +259,10 @@ impl Source {
         }
         let mut ids = vec![0; usize::try_from(count).unwrap_or(0)];
         self.inner.fill(&mut ids, within_ms).await?;
+        if let Some(serial) = &self.inner.serial {
+            let text = |id: u64| serial.text_of(id).ok_or_else(|| no_serial(self.name(), id));
+            return ids.into_iter().map(text).collect::<Result<_>>().map(Values::Texts);
+        }
         for id in &mut ids {
             *id = self.inner.show(*id)?;
         }
@@ -257,7 +277,7 @@ impl Source {
     pub async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
         self.inner.check_enabled()?;
         if length == 0 || !self.inner.plain {
-            let what = "a row has at least one number, and no disguise";
+            let what = "a row has at least one number, of a source without disguise or serials";
             return Err(Error::invalid("reserve", what));
         }
         self.inner.row(length, within_ms).await
@@ -347,6 +367,13 @@ impl Source {
                     .map_err(|error| Error::invalid("decode", error.to_string()))?;
                 Ok(Decoded::Snowflake { id, parts, time: layout.start_of(parts.tick), layout })
             }
+            Plan::Segment(SegmentPlan { serial: Some(serial), .. }) => {
+                let number = serial.number_of(text).map_err(|why| {
+                    Error::invalid("decode", format!("no serial of source {}: {why}", self.name()))
+                })?;
+                let parts = serial.parts_of(number);
+                Ok(Decoded::Serial { period: parts.period, number: parts.number })
+            }
             Plan::Segment(_) | Plan::Counter(_) => Ok(Decoded::Number { id: number()? }),
             Plan::Uuid(_) => uuid::Uuid::try_parse(text)
                 .map(|uuid| Decoded::Uuid { uuid })
@@ -412,4 +439,8 @@ impl Source {
             }
         }
     }
+}
+
+fn no_serial(name: &str, number: u64) -> Error {
+    Error::internal("mint", format!("number {number} of source {name} lies in no period"))
 }

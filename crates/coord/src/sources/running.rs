@@ -15,7 +15,7 @@ use super::{
 };
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
-use crate::spec::{Kind, Plan, SegmentPlan, SourceSpec};
+use crate::spec::{Kind, Plan, SegmentPlan, SerialPlan, SourceSpec};
 
 /// What a source's definition says now.
 #[derive(Debug)]
@@ -104,6 +104,8 @@ pub(crate) struct SourceInner {
     pub(crate) back: Back,
     /// Whether IDs leave as they are: a part of the identity, which never changes.
     pub(super) plain: bool,
+    /// How numbers become serials, if they do: a part of the identity, too.
+    pub(super) serial: Option<SerialPlan>,
 }
 
 impl SourceInner {
@@ -135,10 +137,15 @@ impl SourceInner {
             }
             Plan::Ulid => Back::Ulid(UlidSource::new(Arc::clone(&around.clock))),
         };
+        let serial = match &defined.plan {
+            Plan::Segment(plan) => plan.serial.clone(),
+            _ => None,
+        };
         Ok(Self {
             name: name.into(),
             kind: defined.spec.kind(),
-            plain: defined.form.is_plain(),
+            plain: defined.form.is_plain() && serial.is_none(),
+            serial,
             enabled: AtomicBool::new(defined.state == SourceState::Enabled),
             defined: ArcSwap::from_pointee(defined),
             around,
@@ -178,8 +185,8 @@ impl SourceInner {
     }
 
     pub(super) fn not_number(&self, op: &'static str) -> Error {
-        let kind = self.kind;
-        Error::invalid(op, format!("source {} makes {kind}s, which are no numbers", self.name))
+        let made = if self.serial.is_some() { "serial" } else { self.kind.name() };
+        Error::invalid(op, format!("source {} makes {made}s, which are no numbers", self.name))
     }
 
     /// A counter is asked for without a key.
@@ -210,6 +217,7 @@ impl SourceInner {
                     minter.try_mint().map_err(|why| self.refused(why))?
                 }
             }
+            Back::Segment(_) if self.serial.is_some() => return Err(self.not_number("mint")),
             Back::Segment(segment) => segment.ask(SegmentSource::try_mint)?,
             Back::Counter(_) => return Err(self.no_key()),
             Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),

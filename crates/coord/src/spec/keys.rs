@@ -10,8 +10,6 @@ pub enum Takes {
     Number,
     /// `true` or `false`.
     Flag,
-    /// A table of keys of its own.
-    Table,
 }
 
 /// One key of a source.
@@ -281,7 +279,36 @@ pub const KEYS: &[Key] = &[
         "counter",
         "how a key's section is found: with-source (SOURCE:KEY) or alone (KEY), for resp.default_counter_source",
     ),
-    key("serial", Takes::Table, "", "segment", "serial numbers; not available in this version"),
+    key("serial.prefix", Takes::Text, "", "segment with serials", "what each serial begins with"),
+    key(
+        "serial.date",
+        Takes::Text,
+        "",
+        "segment with serials",
+        "the date in each serial, and with what its number begins anew: yyyyMMdd, yyyy-MM-dd, yyMMdd \
+         (each day), yyyyMM, yyyy-MM, yyMM (each month), yyyy, yy (each year); left out: none, never",
+    ),
+    key(
+        "serial.zone",
+        Takes::Text,
+        "UTC",
+        "segment with serials",
+        "the time zone that decides which day it is, by its IANA name",
+    ),
+    key(
+        "serial.width",
+        Takes::Number,
+        "6",
+        "segment with serials",
+        "how many digits the number has, with leading zeros",
+    ),
+    key(
+        "serial.reset",
+        Takes::Text,
+        "as serial.date says",
+        "segment with serials",
+        "when the number begins anew: day, month, year or never; it must agree with serial.date",
+    ),
     key("uuid.version", Takes::Number, "7", "uuid", "1, 3, 4, 5, 6, 7 or 8"),
     key(
         "uuid.namespace",

@@ -10,6 +10,7 @@ mod duration;
 mod error;
 pub mod keys;
 mod plan;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -20,9 +21,10 @@ use serde::{Deserialize, Serialize};
 pub use duration::{Span, SpanError};
 pub use error::SpecError;
 pub use plan::{
-    Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, KeyNames, Plan, PrefillPlan,
-    SegmentPlan, SnowflakePlan, StartPlan, StepPlan, Stripe, UuidPlan,
+    Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, KeyNames, Period, Plan, PrefillPlan,
+    SegmentPlan, SerialParts, SerialPlan, SnowflakePlan, StartPlan, StepPlan, Stripe, UuidPlan,
 };
+pub use tables::{DisguiseSpec, PrefillSpec, SerialReset, SerialSpec, StepSpec, UuidSpec};
 
 /// What kind of IDs a source has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -218,91 +220,12 @@ pub struct SourceSpec {
     /// How counters count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<CounterSpec>,
-    /// Serial numbers: known, and not available in this version.
+    /// How the numbers of a segment source are written as serials.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub serial: Option<serde_json::Map<String, serde_json::Value>>,
+    pub serial: Option<SerialSpec>,
     /// What kind of UUIDs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<UuidSpec>,
-}
-
-/// The keys `prefill.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PrefillSpec {
-    /// Whether there is a queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-    /// The queue holds (highest sequence + 1) * 2^boost IDs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub boost: Option<u32>,
-    /// The share of the queue, in percent, below which it is refilled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<u32>,
-    /// How often it is also refilled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Span>,
-    /// What a dry queue does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_empty: Option<OnEmpty>,
-    /// The longest wait for a dry queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait_max: Option<Span>,
-}
-
-/// The keys `disguise.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DisguiseSpec {
-    /// How much is hidden.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<DisguiseMode>,
-    /// The number of the key ring in each server's configuration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<u32>,
-    /// How many bits a disguised number may have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bits: Option<u8>,
-    /// A check value of the key, written by whoever defines the source: a server whose key of this
-    /// number is another one is refused, since two keys would make the same ID twice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub check: Option<String>,
-}
-
-/// The keys `step.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StepSpec {
-    /// How it is decided how many numbers are taken at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<StepRule>,
-    /// How many are taken at once, or at first, where the rule begins from a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    /// The fewest numbers taken at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min: Option<u64>,
-    /// The most numbers taken at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max: Option<u64>,
-    /// How long the numbers taken at once should last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lasts: Option<Span>,
-    /// The share of all numbers taken, in percent, that may be lost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waste_max: Option<u8>,
-}
-
-/// The keys `uuid.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UuidSpec {
-    /// 1, 3, 4, 5, 6, 7 or 8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<u8>,
-    /// `dns`, `url`, `oid`, `x500` or a UUID.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
 }
 
 impl SourceSpec {
@@ -335,9 +258,6 @@ impl SourceSpec {
                 .into(),
             keys::Takes::Flag => {
                 text.parse::<bool>().map_err(|_| refused("it takes true or false".into()))?.into()
-            }
-            keys::Takes::Table => {
-                return Err(SpecError::NotAvailable { key: key.name, value: text.into() });
             }
         };
         let mut whole = self.to_json();
@@ -410,6 +330,7 @@ impl SourceSpec {
             increment: canonical.increment,
             first: canonical.first,
             first_at: canonical.first_at,
+            serial: canonical.serial,
             uuid: canonical.uuid,
             counter: canonical.counter.as_ref().map(CounterSpec::identity),
             ..Self::default()

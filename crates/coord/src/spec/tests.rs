@@ -57,6 +57,10 @@ const POSSIBLE: &[&str] = &[
     r#"{"kind":"segment","step":{"rule":"fixed"}}"#,
     r#"{"kind":"segment","step":{"rule":"leaf","size":2000,"max":2000}}"#,
     r#"{"kind":"segment","step":{"rule":"leaf","size":2000000}}"#,
+    r#"{"kind":"segment","serial":{}}"#,
+    r#"{"kind":"segment","serial":{"prefix":"A-","date":"yyyyMMdd","zone":"Europe/Berlin","width":4,
+        "reset":"day"},"step":{"rule":"fixed","size":10}}"#,
+    r#"{"kind":"segment","serial":{"date":"yy","width":12}}"#,
     r#"{"kind":"uuid"}"#,
     r#"{"kind":"uuid","uuid":{"version":5,"namespace":"dns"}}"#,
     r#"{"kind":"uuid","uuid":{"version":3,"namespace":"6ba7b810-9dad-11d1-80b4-00c04fd430c8"}}"#,
@@ -155,6 +159,21 @@ fn what_is_impossible_is_refused_by_the_key_that_says_it() {
         (r#"{"kind":"segment","first":9223372036854775800}"#, "step.min"),
         (r#"{"kind":"segment","first_at":0}"#, "first_at"),
         (r#"{"kind":"segment","until":0}"#, "until"),
+        (r#"{"kind":"segment","serial":{"prefix":"a b"}}"#, "serial.prefix"),
+        (
+            r#"{"kind":"segment","serial":{"prefix":"0123456789012345678901234567890123"}}"#,
+            "serial.prefix",
+        ),
+        (r#"{"kind":"segment","serial":{"date":"ddMMyyyy"}}"#, "serial.date"),
+        (r#"{"kind":"segment","serial":{"zone":"Europe/Nowhere"}}"#, "serial.zone"),
+        (r#"{"kind":"segment","serial":{"width":0}}"#, "serial.width"),
+        (r#"{"kind":"segment","serial":{"width":13}}"#, "serial.width"),
+        (r#"{"kind":"segment","serial":{"reset":"day"}}"#, "serial.reset"),
+        (r#"{"kind":"segment","serial":{"date":"yyyyMM","reset":"day"}}"#, "serial.reset"),
+        (r#"{"kind":"segment","serial":{"date":"yyyy","reset":"never"}}"#, "serial.reset"),
+        (r#"{"kind":"segment","serial":{},"offset":1}"#, "offset"),
+        (r#"{"kind":"segment","serial":{},"text":"hex"}"#, "text"),
+        (r#"{"kind":"ulid","serial":{}}"#, "serial"),
         (r#"{"kind":"segment","layout":"twitter"}"#, "layout"),
         (r#"{"kind":"uuid","uuid":{"version":2}}"#, "uuid.version"),
         (r#"{"kind":"uuid","uuid":{"version":9}}"#, "uuid.version"),
@@ -197,11 +216,7 @@ fn limits_hold_at_the_limit_and_not_one_beyond() {
 
 #[test]
 fn what_comes_later_is_refused_not_ignored() {
-    for json in [
-        r#"{"order":"global"}"#,
-        r#"{"kind":"segment","serial":{"prefix":"A"}}"#,
-        r#"{"kind":"segment","serial":{}}"#,
-    ] {
+    for json in [r#"{"order":"global"}"#] {
         let error = refusal(json);
         assert!(matches!(error, SpecError::NotAvailable { .. }), "{json}: {error}");
         assert!(error.to_string().contains("not available in this version"), "{error}");
@@ -240,6 +255,7 @@ fn sample(key: &keys::Key) -> &'static str {
         "wait_for" => "twice",
         "sequence_start" => "carried",
         "step.rule" => "leaf",
+        "serial.reset" => "month",
         "prefill.on_empty" => "wait",
         "disguise.mode" => "full",
         "disguise.check" => "00",
@@ -251,7 +267,6 @@ fn sample(key: &keys::Key) -> &'static str {
             keys::Takes::Flag => "true",
             keys::Takes::Number => "7",
             keys::Takes::Text => "7s",
-            keys::Takes::Table => "",
         },
     }
 }
@@ -270,7 +285,7 @@ fn leaves(prefix: &str, map: &serde_json::Map<String, serde_json::Value>) -> Vec
 fn the_table_has_every_key_and_no_other() {
     let mut whole = SourceSpec::default();
     let mut set = Vec::new();
-    for key in keys::KEYS.iter().filter(|key| key.takes != keys::Takes::Table) {
+    for key in keys::KEYS {
         whole.set(key.name, sample(key)).unwrap();
         set.push(key.name.to_owned());
     }
@@ -312,7 +327,9 @@ fn the_table_has_every_key_and_no_other() {
     assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
     assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());
     assert!(first.is_some() && first_at.is_some() && until.is_some());
-    assert!(serial.is_none() && keys::find("serial").is_some());
+    let SerialSpec { prefix, date, zone, width, reset } = serial.unwrap();
+    assert!(prefix.is_some() && date.is_some() && zone.is_some() && width.is_some());
+    assert!(reset.is_some());
     let PrefillSpec { enabled, boost, threshold, schedule, on_empty, wait_max } = prefill.unwrap();
     assert!(enabled.is_some() && boost.is_some() && threshold.is_some() && schedule.is_some());
     assert!(on_empty.is_some() && wait_max.is_some());
@@ -347,6 +364,7 @@ fn keys_are_set_from_text() {
         ("prefill.boost", "4294967296"),
         ("burst", "5"),
         ("serial", "x"),
+        ("serial.width", "-1"),
         ("", ""),
         ("step", "5"),
     ] {

@@ -26,6 +26,10 @@ pub fn decoded_body(id: &str, decoded: &Decoded) -> DecodedBody {
             body.layout = Some(layout.to_string());
         }
         Decoded::Number { id } => body.number = Some(id.to_string()),
+        Decoded::Serial { period, number } => {
+            body.number = Some(number.to_string());
+            body.period.clone_from(period);
+        }
         Decoded::Uuid { uuid } => {
             body.uuid_version = uuid.get_version_num().try_into().ok();
             body.time = uuid.get_timestamp().map(|timestamp| {

@@ -89,6 +89,9 @@ impl Mint {
     /// `Conflict` when it is defined as another kind; `Unavailable` when the store is away.
     pub async fn segment(&self, name: &str) -> Result<Segment> {
         let source = self.source(name, Kind::Segment).await?;
+        if source.makes_serials() {
+            return Err(otherwise(name, "serials".into(), "numbers".into()));
+        }
         Ok(Segment::new(source, self.shared.clone()))
     }
 
@@ -99,6 +102,18 @@ impl Mint {
     pub async fn counter(&self, name: &str) -> Result<Counter> {
         let source = self.source(name, Kind::Counter).await?;
         Ok(Counter::new(source, self.shared.clone()))
+    }
+
+    /// The segment source of this name that writes its numbers as serials. It must be defined before.
+    ///
+    /// # Errors
+    /// `NotFound`; `Conflict` when it is defined otherwise; `Unavailable` when the store is away.
+    pub async fn serial(&self, name: &str) -> Result<Texts> {
+        let source = self.node.source(name).await?;
+        if !source.makes_serials() {
+            return Err(otherwise(name, format!("kind {}", source.kind()), "serials".into()));
+        }
+        Ok(Texts::new(source, self.shared.clone()))
     }
 
     /// The UUID source of this name; version 7 unless it is defined otherwise.
@@ -164,13 +179,11 @@ impl Mint {
         if source.kind() == kind {
             return Ok(source);
         }
-        Err(Error::new(
-            "open source",
-            ErrorKind::Conflict {
-                what: format!("source {name}"),
-                stored: format!("kind {}", source.kind()),
-                wanted: format!("kind {kind}"),
-            },
-        ))
+        Err(otherwise(name, format!("kind {}", source.kind()), format!("kind {kind}")))
     }
+}
+
+fn otherwise(name: &str, stored: String, wanted: String) -> Error {
+    let what = format!("source {name}");
+    Error::new("open source", ErrorKind::Conflict { what, stored, wanted })
 }

@@ -1,11 +1,11 @@
-//! A handle for a source of UUIDs or ULIDs.
+//! A handle for a source of UUIDs, ULIDs or serials.
 
 use snowmint_coord::{Decoded, Source, Values};
 
 use super::Shared;
 use crate::{Error, Result};
 
-/// Makes UUIDs or ULIDs as a source in the store says. A cheap clone.
+/// Makes UUIDs, ULIDs or serials as a source in the store says. A cheap clone.
 #[derive(Clone, Debug)]
 pub struct Texts {
     source: Source,

@@ -42,7 +42,8 @@ fn source(name: &str, spec: &str) -> NewDefinition {
 
 async fn reserve_ten(store: &Kept<File>, source: &Definition) -> Result<Segment> {
     let definition_version = source.version;
-    let reserve = Reserve { source: source.name.clone(), length: 10, definition_version };
+    let reserve =
+        Reserve { source: source.name.clone(), length: 10, definition_version, within: None };
     store.reserve(&reserve).await
 }
 

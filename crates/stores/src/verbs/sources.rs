@@ -23,14 +23,13 @@ impl Verb for Reserves<'_> {
     const OP: &'static str = "reserve";
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Segment> {
-        let Reserve { source, length, definition_version } = self.reserve;
+        let Reserve { source, length, definition_version, within } = self.reserve;
         let stored = rows.definition(source).await?;
         let stored = catalog::usable(stored.as_ref(), source, *definition_version)?;
-        let before = stored.segment;
-        let segment = decide_reserve(source, &before, *length)?;
+        let segment = decide_reserve(source, &stored.segment, *length, *within)?;
         rows.put_definition(&Definition { segment, ..stored.clone() }).await?;
         let catalog_version = rows.namespace().await?.catalog_version;
-        Ok((segment.taken(&before, catalog_version, 0), true))
+        Ok((segment.taken(catalog_version, 0), true))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use snowmint_coord::segment::Within;
 use snowmint_coord::{
     ClaimRequest, ClockOf, Definition, Error, Extend, Extended, Lease, Mark, Member, NewDefinition,
     Pool, Presence, Release, Reserve, Result, Reuse, Segment, Store, Wish, random,
@@ -159,8 +160,17 @@ impl Case {
     }
 
     pub(super) async fn reserve(&self, source: &Definition, length: u64) -> Result<Segment> {
-        let definition_version = source.version;
-        let reserve = Reserve { source: source.name.clone(), length, definition_version };
+        self.reserve_within(source, length, None).await
+    }
+
+    pub(super) async fn reserve_within(
+        &self,
+        source: &Definition,
+        length: u64,
+        within: Option<Within>,
+    ) -> Result<Segment> {
+        let (name, definition_version) = (source.name.clone(), source.version);
+        let reserve = Reserve { source: name, length, definition_version, within };
         self.store.reserve(&reserve).await
     }
 

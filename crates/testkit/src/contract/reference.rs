@@ -166,6 +166,7 @@ async fn one_step(
                 source: source.name.clone(),
                 length: dice.roll(5),
                 definition_version: source.version,
+                within: None,
             };
             let (ours, theirs) = both!(reserve(&reserve));
             let numbers = |answer: &Result<Segment>| {

@@ -1,6 +1,6 @@
 use super::case::{Case, TASKS, code, definition};
 use super::cases;
-use snowmint_coord::segment::NUMBER_MAX;
+use snowmint_coord::segment::{NUMBER_MAX, Within};
 use snowmint_coord::{
     Definition, ErrorKind, FastForward, GiveBack, Mark, Result, Segment, SourceState,
 };
@@ -14,6 +14,7 @@ cases![
     an_older_end_does_not_go_back,
     only_an_end_goes_back,
     numbers_end_with_an_error,
+    numbers_within_a_range_begin_with_it_and_end_before_its_end,
     a_length_of_zero_is_refused,
     thirty_two_reservers_get_distinct_numbers_without_gaps,
     giving_back_and_reserving_at_once_repeat_nothing,
@@ -124,6 +125,31 @@ async fn numbers_end_with_an_error(case: Case) {
     let last = case.reserve(&source, 2).await.unwrap();
     assert_eq!((last.first, last.last), (NUMBER_MAX - 1, NUMBER_MAX));
     assert_eq!(code(case.reserve(&source, 1).await), "exhausted");
+}
+
+async fn numbers_within_a_range_begin_with_it_and_end_before_its_end(case: Case) {
+    let source = case.define("orders").await;
+    let within = |first, end| Some(Within { first, end });
+    for (length, range, expected) in [
+        (5, within(101, 200), (101, 105)),
+        (90, within(101, 200), (106, 195)),
+        (90, within(101, 200), (196, 199)),
+        (3, within(201, 300), (201, 203)),
+    ] {
+        let segment = case.another().await.reserve_within(&source, length, range).await.unwrap();
+        assert_eq!((segment.first, segment.last), expected);
+    }
+    let late = case.reserve_within(&source, 1, within(101, 200)).await.unwrap_err();
+    assert!(
+        matches!(late.kind(), ErrorKind::MarkMoved { expected, found, .. }
+            if (expected.get(), found.get()) == (200, 204)),
+        "{late:?}"
+    );
+    assert_eq!(case.reserve(&source, 1).await.unwrap().first, 204, "the others go on");
+    let jumped = case.reserve_within(&source, 9, within(301, 400)).await.unwrap();
+    give_back(&case, "orders", 303, &jumped).await.unwrap();
+    let next = case.reserve_within(&source, 1, within(301, 400)).await.unwrap();
+    assert_eq!(next.first, 303);
 }
 
 async fn a_length_of_zero_is_refused(case: Case) {

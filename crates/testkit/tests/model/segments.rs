@@ -133,11 +133,11 @@ impl Model for Segments {
             }
             Action::Arrive(Message::Reserve { request, length }) => {
                 let before = state.row.whole();
-                let after = decide_reserve(SOURCE, &before, length).ok()?;
+                let after = decide_reserve(SOURCE, &before, length, None).ok()?;
                 if after.mark.get() > self.numbers + 1 {
                     return None;
                 }
-                let segment = after.taken(&before, 0, 0);
+                let segment = after.taken(0, 0);
                 state.row = Row::of(&after);
                 state.answers.insert((request, (segment.first, segment.last, segment.version)));
             }

@@ -60,6 +60,9 @@ pub struct DecodedBody {
     /// The number in it, before any disguise or text form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<String>,
+    /// The day, month or year of a serial, in whose row the number is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<String>,
     /// When its tick began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,

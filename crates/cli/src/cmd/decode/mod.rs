@@ -196,6 +196,9 @@ fn write_line(line: &Line, out: &mut Output) -> Outcome {
         (Some(worker), None) => field("worker", &worker)?,
         (None, _) => {}
     }
+    if let Some(period) = &body.period {
+        field("period", period)?;
+    }
     if let Some(sequence) = body.sequence {
         field("sequence", &sequence)?;
     }

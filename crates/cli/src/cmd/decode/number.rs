@@ -49,6 +49,7 @@ pub(super) fn with_layout(text: &str, id: u64, layout: &Layout, view: &View<'_>)
         body: DecodedBody {
             id: text.into(),
             number: Some(id.to_string()),
+            period: None,
             time: Some(view.zone.show(time)),
             tick: Some(parts.tick.get()),
             worker: has_worker.then_some(parts.worker),

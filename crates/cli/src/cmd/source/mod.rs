@@ -84,8 +84,7 @@ impl Args for Keys {
             keys::Takes::Flag => "true|false",
             _ => "TEXT",
         };
-        let options = keys::KEYS.iter().filter(|key| !matches!(key.takes, keys::Takes::Table));
-        command.next_help_heading("Keys").args(options.map(|key| {
+        command.next_help_heading("Keys").args(keys::KEYS.iter().map(|key| {
             let default = if key.default.is_empty() {
                 String::new()
             } else {

@@ -7,6 +7,7 @@
 
 mod lane;
 mod pace;
+mod period;
 mod refill;
 mod step;
 
@@ -143,6 +144,7 @@ impl SegmentSource {
     /// Fills the buffer from stock: all of it, or none unless others take at the same time. Then the
     /// error says how many stand at its start.
     pub(crate) fn try_fill(self: &Arc<Self>, out: &mut [u64]) -> Result<(), (usize, Error)> {
+        let lowest = self.lowest().map_err(|error| (0, error))?;
         let wanted = u64::try_from(out.len()).unwrap_or(u64::MAX);
         let stock = self.cursor.left();
         if stock < wanted && self.stock_now().left < wanted {
@@ -154,6 +156,11 @@ impl SegmentSource {
             let Some(run) = self.cursor.take_run(count, || self.look_ahead(count)) else {
                 return Err((made, self.dry(count)));
             };
+            if run.end <= lowest {
+                // Of a period that is over.
+                self.refill().drop_numbers(run.end - run.first);
+                continue;
+            }
             for (number, slot) in (run.first..run.end).zip(rest) {
                 *slot = self.stripe.id_of(number);
                 made = made.saturating_add(1);

@@ -11,7 +11,7 @@ use super::step::{Steps, Tally};
 use super::{SegmentSource, Stock};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::machine::backoff_ms;
-use crate::segment::{Reserve, Segment};
+use crate::segment::{Reserve, Segment, Within};
 use crate::spec::Stripe;
 
 /// Into how many parts a segment is opened, one after the other: the opening of each is the moment to
@@ -45,6 +45,8 @@ pub(crate) struct Refill {
     /// Everything below was seen reserved: a store that hands it out again went back.
     pub(super) seen_end: u64,
     pub(super) closed: bool,
+    /// A number of the newest period that was seen, of a source of serials.
+    pub(super) newest_number: u64,
 }
 
 impl Refill {
@@ -63,6 +65,7 @@ impl Refill {
             newest: None,
             seen_end,
             closed: false,
+            newest_number: seen_end.saturating_sub(1),
         }
     }
 
@@ -103,8 +106,9 @@ impl Refill {
     /// Why there are no numbers: the last fetch failed, or one is on its way.
     pub(super) fn dry(&self) -> Error {
         match &self.error {
-            Some(error) => error.clone(),
-            None => {
+            // What was refused for good is being asked again: a new period may have begun.
+            Some(error) if !self.fetching || error.retry() != Retry::Never => error.clone(),
+            _ => {
                 let mark = crate::lease::Mark::new(self.seen_end);
                 Error::new("mint", ErrorKind::WindowSpent { mark }).with_retry(Retry::AfterMs(5))
             }
@@ -180,10 +184,24 @@ impl SegmentSource {
 
     /// Reserves numbers, and refuses a store that hands out what it handed out before.
     pub(super) async fn reserve(&self, length: u64) -> Result<Segment> {
+        let within = self.within()?;
+        match self.reserve_within(length, within).await {
+            // Somebody else's clock has come to a newer period: nobody goes back from there.
+            Err(error) if self.has_newer_period(&error) => {
+                let newer = self.within()?;
+                let answer = self.reserve_within(length, newer).await;
+                answer.map_err(|error| self.spent_period(error, newer))
+            }
+            answer => answer.map_err(|error| self.spent_period(error, within)),
+        }
+    }
+
+    async fn reserve_within(&self, length: u64, within: Option<Within>) -> Result<Segment> {
         let reserve = Reserve {
             source: self.name.clone(),
             length,
             definition_version: self.definition_version(),
+            within,
         };
         let answer = self.around.call("reserve", self.around.store.reserve(&reserve)).await;
         let segment = answer.inspect_err(|error| {
@@ -219,6 +237,7 @@ impl SegmentSource {
             return Err(Error::new("reserve", kind));
         }
         refill.seen_end = segment.last.saturating_add(1);
+        refill.newest_number = refill.newest_number.max(segment.last);
         Ok(())
     }
 

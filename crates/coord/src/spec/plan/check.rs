@@ -56,9 +56,6 @@ fn span(
 
 pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
     let kind = spec.kind();
-    if spec.serial.is_some() {
-        return Err(SpecError::NotAvailable { key: "serial", value: "{…}".into() });
-    }
     refuse_foreign_keys(spec, kind)?;
     match kind {
         Kind::Snowflake => snowflake(spec).map(Plan::Snowflake),
@@ -95,6 +92,7 @@ fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
         ("first_at", spec.first_at.is_some(), segment),
         ("until", spec.until.is_some(), segment),
         ("counter", spec.counter.is_some(), kind == Kind::Counter),
+        ("serial", spec.serial.is_some(), segment),
         ("uuid", spec.uuid.is_some(), kind == Kind::Uuid),
     ];
     match rules.into_iter().find(|(_, given, means)| *given && !means) {

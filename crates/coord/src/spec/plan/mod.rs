@@ -4,6 +4,7 @@ mod canonical;
 mod check;
 mod counter;
 mod segment;
+mod serial;
 mod stripe;
 
 use snowmint_core::Layout;
@@ -13,6 +14,7 @@ use super::Unique;
 pub(super) use check::check;
 pub use counter::{Confirm, CounterPlan, CounterSpec, KeyNames};
 pub use segment::{SegmentPlan, StepPlan};
+pub use serial::{Period, SerialParts, SerialPlan};
 pub use stripe::Stripe;
 
 /// A source in which everything is decided.

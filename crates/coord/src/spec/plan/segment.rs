@@ -3,7 +3,7 @@
 use snowmint_core::text::Format;
 
 use super::check::{disguise, text, value};
-use super::{DisguisePlan, Stripe};
+use super::{DisguisePlan, SerialPlan, Stripe};
 use crate::segment::NUMBER_MAX;
 use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
 
@@ -23,6 +23,8 @@ pub struct SegmentPlan {
     pub step: StepPlan,
     /// Which numbers it has.
     pub stripe: Stripe,
+    /// How they are written as serials, if they are.
+    pub serial: Option<SerialPlan>,
     /// The disguise, if any.
     pub disguise: Option<DisguisePlan>,
     /// The form of IDs as text.
@@ -136,6 +138,23 @@ fn refuse_other_rules_keys(spec: &StepSpec, rule: StepRule) -> Result<(), SpecEr
     }
 }
 
+/// A serial is a form of its own, of all the store's numbers.
+fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
+    let keys = [
+        ("offset", spec.offset.is_some()),
+        ("increment", spec.increment.is_some()),
+        ("first", spec.first.is_some()),
+        ("first_at", spec.first_at.is_some()),
+        ("until", spec.until.is_some()),
+        ("disguise", spec.disguise.is_some()),
+        ("text", spec.text.is_some()),
+    ];
+    match keys.into_iter().find(|(_, given)| *given) {
+        Some((key, _)) => Err(SpecError::Needs { key, needs: "numbers that are no serials" }),
+        None => Ok(()),
+    }
+}
+
 fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
     if (least..=STEP_LIMIT).contains(&count) {
         return Ok(count);
@@ -146,6 +165,12 @@ fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
 impl SegmentPlan {
     pub(super) fn check(spec: &SourceSpec) -> Result<Self, SpecError> {
         let step = StepPlan::check(&spec.step.clone().unwrap_or_default())?;
+        if let Some(serial) = &spec.serial {
+            refuse_keys_of_plain_numbers(spec)?;
+            let serial = Some(SerialPlan::check(serial)?);
+            let (stripe, text) = (Stripe::ALL, Format::default());
+            return Ok(Self { step, stripe, serial, disguise: None, text });
+        }
         let stripe = Stripe::check(spec)?;
         let (key, least) = step.least();
         let count = stripe.count();
@@ -158,12 +183,17 @@ impl SegmentPlan {
         if text.needs_layout() {
             return Err(value("text", text, "only snowflake sources have a time to show"));
         }
-        Ok(Self { step, stripe, disguise, text })
+        Ok(Self { step, stripe, serial: None, disguise, text })
     }
 
     pub(super) fn to_spec(&self) -> SourceSpec {
+        let step = Some(self.step.to_spec());
+        if let Some(serial) = &self.serial {
+            let serial = Some(serial.to_spec());
+            return SourceSpec { step, serial, ..SourceSpec::of(Kind::Segment) };
+        }
         self.stripe.to_spec(SourceSpec {
-            step: Some(self.step.to_spec()),
+            step,
             disguise: self.disguise.map(DisguisePlan::to_spec),
             text: Some(self.text.to_string()),
             ..SourceSpec::of(Kind::Segment)

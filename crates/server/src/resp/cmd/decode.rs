@@ -54,6 +54,7 @@ fn write(decoded: &DecodedBody, reply: &mut Encoder<'_>) {
     let texts = [
         ("id", Some(&decoded.id)),
         ("number", decoded.number.as_ref()),
+        ("period", decoded.period.as_ref()),
         ("time", decoded.time.as_ref()),
         ("layout", decoded.layout.as_ref()),
     ];

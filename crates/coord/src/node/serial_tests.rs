@@ -1,0 +1,128 @@
+//! Serials of nodes over the memory store.
+
+use std::collections::HashSet;
+
+use snowmint_core::{ManualClock, UnixMillis};
+
+use super::tests::{START, World, settle, spec};
+use super::*;
+use crate::sources::{Decoded, Values};
+
+const DAY_MS: u64 = 86_400_000;
+
+/// A node with a clock of its own, and its source of serials.
+async fn node_at(world: &World, time: UnixMillis) -> (Node, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(time));
+    let parts = Parts { clock: Arc::clone(&clock) as _, ..world.parts() };
+    let node = Node::open(world.handle(), NodeSettings::default(), parts).await.unwrap();
+    (node, clock)
+}
+
+async fn serials(world: &World, source: &Source, count: u32) -> Result<Vec<String>> {
+    let minting = source.mint(count, None, 40_000);
+    tokio::pin!(minting);
+    for _ in 0..10_000 {
+        tokio::select! {
+            biased;
+            answer = &mut minting => return answer.map(|values| match values {
+                Values::Texts(texts) => texts,
+                Values::Numbers(numbers) => panic!("{numbers:?}"),
+            }),
+            () = settle() => world.timer.advance_ms(5),
+        }
+    }
+    panic!("no answer within 50 s");
+}
+
+#[tokio::test]
+async fn over_midnight_three_nodes_whose_clocks_differ_and_go_back_repeat_nothing() {
+    let world = World::new();
+    let daily = r#"{"kind":"segment","serial":{"prefix":"S","date":"yyyyMMdd","width":5},
+        "step":{"rule":"fixed","size":3}}"#;
+    let mut nodes = Vec::new();
+    for ahead_ms in [0, 3_000, 6_000] {
+        let (node, clock) = node_at(&world, UnixMillis::new(START.get() - 10_000 + ahead_ms)).await;
+        node.define("bills", &spec(daily)).await.unwrap();
+        nodes.push((node.source("bills").await.unwrap(), clock, node, String::new()));
+    }
+    let mut seen = HashSet::new();
+    for round in 0..80 {
+        for (source, clock, _, last) in &mut nodes {
+            for serial in serials(&world, source, 2).await.unwrap() {
+                assert!(serial > *last, "{round}: {serial} after {last}");
+                let Decoded::Serial { period, number } = source.decode(&serial, None).unwrap()
+                else {
+                    panic!("{serial} is no serial");
+                };
+                let date = period.unwrap();
+                assert_eq!(serial, format!("S{}{number:05}", date.replace('-', "")));
+                assert!(number >= 1 && ["2026-05-31", "2026-06-01"].contains(&date.as_str()));
+                assert!(seen.insert(serial.clone()), "{round}: {serial} twice");
+                *last = serial;
+            }
+            clock.advance_ms(500);
+        }
+        if round == 50 {
+            // Back to the day before, where nobody goes.
+            nodes[1].1.step_back_ms(60_000);
+        }
+        world.timer.advance_ms(500);
+    }
+    for (.., last) in &nodes {
+        assert!(last.starts_with("S20260601"), "{last}");
+    }
+    for day in ["S20260531", "S20260601"] {
+        assert!(seen.contains(&format!("{day}00001")), "{day} begins with 1");
+    }
+    // One that comes later, with a clock that is behind, goes on in the newest day.
+    let (node, _) = node_at(&world, UnixMillis::new(START.get() - 5_000)).await;
+    let late = serials(&world, &node.source("bills").await.unwrap(), 1).await.unwrap();
+    assert!(late[0].starts_with("S20260601") && seen.insert(late[0].clone()), "{late:?}");
+}
+
+#[tokio::test]
+async fn a_number_too_wide_is_an_error_until_the_next_period() {
+    let world = World::new();
+    let (node, clock) = node_at(&world, START).await;
+    let daily = r#"{"kind":"segment","serial":{"date":"yyyyMMdd","width":1},
+        "step":{"rule":"fixed","size":4}}"#;
+    node.define("bills", &spec(daily)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    for day in 1..=3 {
+        let nine = serials(&world, &source, 9).await.unwrap();
+        let expected: Vec<_> = (1..=9).map(|number| format!("2026060{day}{number}")).collect();
+        assert_eq!(nine, expected);
+        for _ in 0..3 {
+            let refused = serials(&world, &source, 1).await.unwrap_err();
+            assert!(matches!(refused.kind(), ErrorKind::Exhausted { limit: 9, .. }), "{refused}");
+            assert!(refused.to_string().contains(&format!("2026-06-0{day}")), "{refused}");
+            settle().await;
+        }
+        clock.advance_ms(DAY_MS);
+        world.timer.advance_ms(DAY_MS);
+    }
+}
+
+#[tokio::test]
+async fn what_was_in_stock_yesterday_is_not_minted_today() {
+    let world = World::new();
+    let (node, clock) = node_at(&world, START).await;
+    node.define("bills", &spec(r#"{"kind":"segment","serial":{"date":"yyyyMM","width":6}}"#))
+        .await
+        .unwrap();
+    let source = node.source("bills").await.unwrap();
+    assert_eq!(serials(&world, &source, 2).await.unwrap(), ["202606000001", "202606000002"]);
+    clock.advance_ms(30 * DAY_MS - 1);
+    assert_eq!(serials(&world, &source, 1).await.unwrap(), ["202606000003"]);
+    clock.advance_ms(1);
+    assert_eq!(serials(&world, &source, 1).await.unwrap(), ["202607000001"]);
+    let stats = source.stats().numbers.unwrap();
+    assert!(stats.lost >= 97, "{stats:?}: the rest of June");
+    assert!(source.try_mint().is_err() && source.row(1, 0).await.is_err());
+    assert!(source.numbers().is_err() && source.try_fill(&mut [0]).is_err());
+    node.close().await.unwrap();
+    // What was given back is handed out again, also by a node that starts anew.
+    let (node, _) = node_at(&world, clock.unix_ms()).await;
+    let source = node.source("bills").await.unwrap();
+    assert_eq!(serials(&world, &source, 1).await.unwrap(), ["202607000002"]);
+}
