@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
-    Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence, Release, Reserve, Restripe,
-    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
+    Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence, Release, Reserve,
+    Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
     Incarnation, Lease, LetGo, Mark, Member, MemberInfo, MemoryStore, NewDefinition, Presence,
-    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
+    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
+    Taken,
 };
 use snowmint_core::UnixMillis;
 

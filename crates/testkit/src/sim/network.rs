@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use snowmint_coord::{
     Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
     FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
-    Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
-    Taken,
+    Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
+    StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 

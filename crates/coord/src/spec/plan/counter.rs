@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::NUMBER_MAX;
 use super::check::value;
+use crate::segment::NUMBER_MAX;
 use crate::spec::{Kind, SourceSpec, SpecError};
 
 /// A restart skips up to this many numbers of each key, and one write to the store brings as many.
