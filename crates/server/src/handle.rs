@@ -12,6 +12,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accept::{Surroundings, stopping};
 use crate::config::Settings;
+use crate::peers::Peers;
 use crate::service::Service;
 use crate::{http, resp};
 
@@ -63,7 +64,8 @@ where
     let (closing, closing_seen) = watch::channel(false);
     let surroundings =
         Surroundings { timer, closing: closing_seen, stop_ms: settings.limits.stop_max.ms() };
-    let service = Service::new(node, settings.limits, surroundings.closing.clone());
+    let peers = Peers::new(Arc::clone(&surroundings.timer), settings.http.request_time_max.ms());
+    let service = Service::new(node, settings.limits, surroundings.closing.clone(), peers);
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let surroundings = surroundings.clone();

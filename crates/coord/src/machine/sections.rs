@@ -1,4 +1,5 @@
-//! Sections of counters: which are taken, kept ahead of need, and handed over.
+//! Sections of counters, and slots of sources of global order: which are taken, kept ahead of need, and
+//! handed over.
 //!
 //! Sections are ordered slots ([`ordered`](crate::ordered)): the lease on them is the member's own, so an
 //! idle section costs nothing. Those that are wanted at the same time are taken, extended and let go in
@@ -59,6 +60,8 @@ pub(crate) struct Actor {
     pub(crate) address: String,
     /// How often the members are listed.
     pub(crate) list_every_ms: u64,
+    /// How far apart our clock and the store's may be.
+    pub(crate) skew_max_ms: u64,
 }
 
 /// The sections of one member.
@@ -69,8 +72,8 @@ pub(crate) struct SectionsMachine {
     held: BTreeMap<u16, Held>,
     /// To be taken.
     wanted: BTreeMap<u16, Want>,
-    /// What was wanted last of a section that was not ours.
-    last_want: Option<Want>,
+    /// Whether a section that was not ours was ever wanted.
+    was_wanted: bool,
     /// Whose the store said a section is, and when.
     blocked: HashMap<u16, (Incarnation, ElapsedMillis)>,
     /// Sent, or to be sent again.
@@ -93,7 +96,7 @@ impl SectionsMachine {
             requests: Requests::new(seed),
             held: BTreeMap::new(),
             wanted: BTreeMap::new(),
-            last_want: None,
+            was_wanted: false,
             blocked: HashMap::new(),
             take: None,
             leaving: BTreeSet::new(),
@@ -132,7 +135,7 @@ impl SectionsMachine {
             }
             let is_fresh = |(_, at): &(Incarnation, ElapsedMillis)| now.since(*at) < FRESH_MS;
             if !self.blocked.get(&section).is_some_and(is_fresh) {
-                self.last_want = Some(Want { until: 0, ..want });
+                self.was_wanted = true;
                 self.wanted.insert(section, want);
             }
         }
@@ -142,7 +145,7 @@ impl SectionsMachine {
     pub(crate) fn look(&mut self, now: Now, actor: &Actor, again: bool) -> Vec<SectionsAction> {
         let mut due = Vec::new();
         due.extend(self.take_due(now, actor).map(SectionsAction::Take));
-        due.extend(self.extend_due(now).map(SectionsAction::Extend));
+        due.extend(self.extend_due(now, actor.skew_max_ms).map(SectionsAction::Extend));
         due.extend(self.let_go_due(now.elapsed, actor).map(SectionsAction::LetGo));
         if self.list_due(now.elapsed, actor, again) {
             due.push(SectionsAction::List);
@@ -155,8 +158,7 @@ impl SectionsMachine {
             return None;
         }
         if self.take.is_none() && !self.wanted.is_empty() {
-            let slots = self.to_take(now.elapsed, actor);
-            let step = self.wanted.values().map(|want| want.step).max().unwrap_or(0);
+            let (slots, length) = self.to_take(now.elapsed, actor);
             self.take = Some(Take {
                 pool: self.pool.clone(),
                 member: actor.member,
@@ -164,7 +166,7 @@ impl SectionsMachine {
                 slots,
                 silent: self.watch.silent(now.elapsed),
                 supersedes: actor.before,
-                length: step.min(LENGTH_MAX),
+                length,
                 request: self.requests.next(now.chance),
             });
         }
@@ -173,12 +175,24 @@ impl SectionsMachine {
         Some(take)
     }
 
-    /// What is wanted, and as many more of ours as are held already: a server that counts few keys has
-    /// few sections, and one that counts many soon has them all, without a wait for each.
-    fn to_take(&self, now: ElapsedMillis, actor: &Actor) -> Vec<u64> {
+    /// What to take, and how far to move its marks by the same step. Slots of global order by
+    /// themselves: their marks are times. Of sections of counters what is wanted, and as many more of ours
+    /// as are held already: a server that counts few keys has few sections, and one that counts many
+    /// soon has them all, without a wait for each.
+    fn to_take(&self, now: ElapsedMillis, actor: &Actor) -> (Vec<u64>, u64) {
         let at_once = self.taking.at_once;
+        let ordered = self.wanted.range(SECTIONS..);
+        let ordered: Vec<u64> = ordered.take(at_once).map(|(slot, _)| u64::from(*slot)).collect();
+        if !ordered.is_empty() {
+            return (ordered, 0);
+        }
         let wanted: Vec<u64> =
             self.wanted.keys().take(at_once).map(|section| u64::from(*section)).collect();
+        let step_of = |want: &Want| match want {
+            Want::Numbers { step, .. } => *step,
+            Want::Time { .. } => 0,
+        };
+        let step = self.wanted.values().map(step_of).max().unwrap_or(0);
         let shares = self.shares_now(now, actor);
         let is_new = |section: &u16| {
             !self.held.contains_key(section)
@@ -188,10 +202,10 @@ impl SectionsMachine {
         };
         let room = at_once.saturating_sub(wanted.len());
         let more = (0..SECTIONS).filter(is_new).map(u64::from).take(self.held.len().min(room));
-        wanted.iter().copied().chain(more).collect()
+        (wanted.iter().copied().chain(more).collect(), step.min(LENGTH_MAX))
     }
 
-    fn extend_due(&mut self, now: Now) -> Option<Vec<Extend>> {
+    fn extend_due(&mut self, now: Now, skew_max_ms: u64) -> Option<Vec<Extend>> {
         if !self.extending.may_begin(now.elapsed) {
             return None;
         }
@@ -200,7 +214,9 @@ impl SectionsMachine {
             if let Some(want) = held.want.take()
                 && held.extend.is_none()
             {
-                held.extend = Some(held.next(&self.pool, *section, want, now, &mut self.requests));
+                let requests = &mut self.requests;
+                let extend = held.next(&self.pool, *section, want, now, skew_max_ms, requests);
+                held.extend = Some(extend);
             }
             due.extend(held.extend.clone());
             if due.len() >= self.extending.at_once {
@@ -229,7 +245,7 @@ impl SectionsMachine {
 
     /// Whether others matter: somebody has what we want, or may want what we have.
     fn watches(&self, actor: &Actor) -> bool {
-        let counts = !self.held.is_empty() || self.last_want.is_some();
+        let counts = !self.held.is_empty() || self.was_wanted;
         !self.blocked.is_empty() || (counts && !actor.address.is_empty())
     }
 
@@ -270,7 +286,11 @@ impl SectionsMachine {
         for lease in taken.leases {
             let Ok(section) = u16::try_from(lease.slot) else { continue };
             self.blocked.remove(&section);
-            let want = self.wanted.remove(&section).filter(|want| want.until > lease.mark.get());
+            let enough = |want: &Want| match want {
+                Want::Numbers { until, .. } => *until <= lease.mark.get(),
+                Want::Time { .. } => false,
+            };
+            let want = self.wanted.remove(&section).filter(|want| !enough(want));
             self.held.insert(
                 section,
                 Held {
@@ -321,9 +341,15 @@ impl SectionsMachine {
                 Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {
                     failed = true;
                 }
+                // Our clock is wrong, or was: asked for again when it is wanted again.
+                Err(error) if matches!(error.kind(), ErrorKind::ClockAhead { .. }) => {
+                    tracing::warn!(section, %error, "no more time for a source of global order");
+                    held.extend = None;
+                    failed = true;
+                }
                 Err(error) => {
                     // Somebody else has it, or has had it: it is taken anew when it is wanted.
-                    tracing::warn!(section, %error, "a section of counters was lost");
+                    tracing::warn!(section, %error, "a section was lost");
                     self.held.remove(&section);
                     self.leaving.remove(&section);
                     changes.push(SectionChange::Shut(section));

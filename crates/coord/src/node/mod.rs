@@ -12,6 +12,8 @@ mod entry;
 #[cfg(test)]
 mod kill_tests;
 mod lease;
+#[cfg(test)]
+mod order_tests;
 mod record;
 mod restripe;
 #[cfg(test)]

@@ -210,6 +210,18 @@ impl Minter {
         }
     }
 
+    /// The end of what was minted from the first slot, and the end of its window.
+    pub(crate) fn reach(&self) -> (UnixMillis, UnixMillis) {
+        match self {
+            Self::Plain(generator) => (generator.taken_until(), generator.mark()),
+            Self::Ring(ring) => (ring.taken_until(), ring.mark()),
+            Self::Values(values) => {
+                let first = values.values().first();
+                first.map_or_else(Default::default, |value| (value.taken_until(), value.mark()))
+            }
+        }
+    }
+
     /// The time that the next ID would say, while a clock that went back is held.
     pub(crate) fn held_at(&self) -> Option<UnixMillis> {
         match self {

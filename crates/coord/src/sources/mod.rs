@@ -4,11 +4,14 @@ mod counter;
 mod form;
 mod minter;
 mod named;
+mod ordered;
 mod patience;
 mod prefill;
 mod queue;
 mod running;
+mod sections;
 mod segment;
+mod shares;
 mod surroundings;
 
 use std::fmt;
@@ -18,17 +21,21 @@ use std::sync::atomic::Ordering;
 use snowmint_core::text::{Format, Text};
 use snowmint_core::{Layout, Parts, UnixMillis};
 
-pub(crate) use counter::{CounterSource, FRESH_MS, SECTIONS_POOL, Sections, Want, sections_pool};
-pub use counter::{KEY_BYTES_MAX, Place, RUN_MAX, SECTIONS, Server, Shares, hash_slot};
+pub(crate) use counter::{CounterSource, SECTIONS_POOL, sections_pool};
+pub use counter::{KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
 pub use form::Keyrings;
 pub(crate) use form::{Form, check_value, compare_check};
 pub(crate) use minter::{Make, Minter, SlotWindow};
 pub use minter::{NodeClock, NodeObserver};
+pub(crate) use ordered::Ordered;
 pub use patience::Patience;
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
-pub(crate) use running::{Back, Defined, SourceInner};
+pub(crate) use running::{Back, Defined, SnowflakeBack, SourceInner};
+pub(crate) use sections::{Sections, Want};
 pub(crate) use segment::SegmentSource;
 pub use segment::{NumberLane, NumberStats, Numbers};
+pub(crate) use shares::FRESH_MS;
+pub use shares::{Place, Server, Shares};
 pub(crate) use surroundings::{Reserved, Surroundings};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -169,6 +176,12 @@ impl Source {
     #[must_use]
     pub fn makes_serials(&self) -> bool {
         self.inner.serial.is_some()
+    }
+
+    /// Whether one process at a time mints for all, in one order.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        self.inner.in_order().is_some()
     }
 
     /// Its keys as the catalog has them, every default written out.

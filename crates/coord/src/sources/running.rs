@@ -11,11 +11,12 @@ use super::prefill::Prefill;
 use super::queue::Queue;
 use super::segment::Refill;
 use super::{
-    CounterSource, Form, Minter, Patience, Row, SegmentSource, Surroundings, WINDOW_WAIT_MS,
+    CounterSource, Form, Minter, Ordered, Patience, Row, SegmentSource, Surroundings,
+    WINDOW_WAIT_MS,
 };
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
-use crate::spec::{Kind, Plan, SegmentPlan, SerialPlan, SourceSpec};
+use crate::spec::{Kind, Order, Plan, SegmentPlan, SerialPlan, SourceSpec};
 
 /// What a source's definition says now.
 #[derive(Debug)]
@@ -79,12 +80,23 @@ pub(crate) struct SnowflakeBack {
     pub(super) why: Mutex<Option<Error>>,
     /// In front, where the definition asks for it.
     pub(crate) queue: Queue,
+    /// Of a source of global order.
+    pub(super) ordered: Option<Ordered>,
 }
 
 impl SnowflakeBack {
     pub(crate) fn serve(&self, minter: Arc<Minter>) {
         self.minter.store(Some(minter));
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub(crate) fn minter(&self) -> Option<Arc<Minter>> {
+        self.minter.load_full()
+    }
+
+    /// Nobody mints here for now.
+    pub(crate) fn stop(&self) {
+        self.minter.store(None);
     }
 
     pub(crate) fn suspend(&self, why: Error) {
@@ -117,7 +129,11 @@ impl SourceInner {
     ) -> Result<Self> {
         let back = match &defined.plan {
             Plan::Snowflake(plan) => {
-                let back = SnowflakeBack::default();
+                let mut back = SnowflakeBack::default();
+                if plan.order == Order::Global {
+                    back.ordered = Some(Ordered::new(name, plan));
+                    around.sections.begin();
+                }
                 back.queue.set(plan.prefill, &back.minter, &around);
                 Back::Snowflake(back)
             }
@@ -162,12 +178,23 @@ impl SourceInner {
             }
             (Back::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan),
             (Back::Snowflake(back), Plan::Snowflake(plan)) => {
+                if let Some(ordered) = &back.ordered {
+                    ordered.alter(plan);
+                }
                 back.queue.set(plan.prefill, &back.minter, &self.around);
             }
             _ => {}
         }
         self.enabled.store(defined.state == SourceState::Enabled, Ordering::Release);
         self.defined.store(Arc::new(defined));
+    }
+
+    /// Of a source of global order.
+    pub(crate) fn in_order(&self) -> Option<(&SnowflakeBack, &Ordered)> {
+        match &self.back {
+            Back::Snowflake(back) => back.ordered.as_ref().map(|ordered| (back, ordered)),
+            _ => None,
+        }
     }
 
     pub(super) fn check_enabled(&self) -> Result<()> {
@@ -209,7 +236,12 @@ impl SourceInner {
         self.check_enabled()?;
         let id = match &self.back {
             Back::Snowflake(back) => {
-                if let Some(prefill) = back.queue.load().as_ref() {
+                if let Some(ordered) = &back.ordered {
+                    let mut one = [0];
+                    self.fill_in_order(back, ordered, &mut one).map_err(|(_, error)| error)?;
+                    let [id] = one;
+                    id
+                } else if let Some(prefill) = back.queue.load().as_ref() {
                     prefill.take().ok_or_else(|| self.dry(back, prefill))?
                 } else {
                     let minter = back.minter.load();
@@ -304,6 +336,9 @@ impl SourceInner {
         self.check_enabled().map_err(|error| (0, error))?;
         match &self.back {
             Back::Snowflake(back) => {
+                if let Some(ordered) = &back.ordered {
+                    return self.fill_in_order(back, ordered, out);
+                }
                 if let Some(prefill) = back.queue.load().as_ref() {
                     for (made, slot) in out.iter_mut().enumerate() {
                         *slot = prefill.take().ok_or_else(|| (made, self.dry(back, prefill)))?;

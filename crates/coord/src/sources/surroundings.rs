@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
+use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result};
 use crate::segment::Segment;
@@ -23,7 +24,7 @@ pub(crate) struct Surroundings {
     pub(crate) store_call_ms: u64,
     /// Wakes the driver.
     pub(crate) wake: Arc<Notify>,
-    /// The sections of counters that this node answers for.
+    /// What this node answers for, of what one at a time answers for.
     pub(crate) sections: Sections,
     /// How many bytes the keys of one counter source may take.
     pub(crate) counter_bytes_max: usize,
@@ -118,6 +119,13 @@ impl Surroundings {
         if self.catalog_version.fetch_max(catalog_version, Ordering::AcqRel) < catalog_version {
             self.catalog_stale();
         }
+    }
+
+    /// Whether what was taken under this lease on sections may be answered now.
+    pub(super) fn is_leased(&self, lease: Lease) -> bool {
+        // In this order: a lease that was renewed since covers the time at which we look.
+        let now = self.timer.elapsed();
+        lease.covers(self.sections.lease(), now)
     }
 
     pub(crate) fn catalog_stale(&self) {

@@ -52,12 +52,4 @@ pub enum SpecError {
         /// What it is needed for.
         why: &'static str,
     },
-    /// Something that this version knows of and does not have.
-    #[error("{key} = {value} is not available in this version")]
-    NotAvailable {
-        /// The key.
-        key: &'static str,
-        /// What it was given.
-        value: String,
-    },
 }

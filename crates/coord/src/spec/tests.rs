@@ -17,8 +17,7 @@ fn refused_key(json: &str) -> String {
         SpecError::Value { key, .. }
         | SpecError::NotForKind { key, .. }
         | SpecError::Needs { key, .. }
-        | SpecError::Missing { key, .. }
-        | SpecError::NotAvailable { key, .. } => key.to_owned(),
+        | SpecError::Missing { key, .. } => key.to_owned(),
         other => panic!("{other} names no key of the table"),
     }
 }
@@ -215,12 +214,20 @@ fn limits_hold_at_the_limit_and_not_one_beyond() {
 }
 
 #[test]
-fn what_comes_later_is_refused_not_ignored() {
-    for json in [r#"{"order":"global"}"#] {
-        let error = refusal(json);
-        assert!(matches!(error, SpecError::NotAvailable { .. }), "{json}: {error}");
-        assert!(error.to_string().contains("not available in this version"), "{error}");
+fn what_would_break_the_order_is_refused() {
+    for (keys, word) in [
+        (r#""unique":"namespace""#, "unique"),
+        (r#""prefill":{"enabled":true}"#, "prefill"),
+        (r#""disguise":{"mode":"ordered"}"#, "disguise"),
+        (r#""on_rollback":"ring""#, "on_rollback"),
+        (r#""on_rollback":"borrow""#, "on_rollback"),
+        (r#""layout":"time=41,clock=2,worker=8,sequence=12""#, "clock bits"),
+    ] {
+        let error = refusal(&format!(r#"{{"order":"global",{keys}}}"#));
+        assert!(error.to_string().contains(word), "{keys}: {error}");
     }
+    let plan = spec(r#"{"order":"global"}"#).check().unwrap();
+    assert!(matches!(plan, Plan::Snowflake(SnowflakePlan { order: Order::Global, .. })));
 }
 
 #[test]
@@ -390,6 +397,7 @@ fn identity_is_what_would_make_ids_collide_and_nothing_else() {
         r#"{"epoch":"2026-01-02T00:00:00Z"}"#,
         r#"{"layout":"time=41,worker=10,sequence=12,unit=10ms"}"#,
         r#"{"unique":"namespace"}"#,
+        r#"{"order":"global"}"#,
         r#"{"disguise":{"mode":"full"}}"#,
         r#"{"disguise":{"mode":"full","key":2}}"#,
         r#"{"disguise":{"mode":"full","check":"01"}}"#,

@@ -195,6 +195,11 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         self.engine.taken_until(self.state(next).next)
     }
 
+    /// Where the granted window ends.
+    pub fn mark(&self) -> UnixMillis {
+        self.engine.mark()
+    }
+
     /// While a clock that went back is held: the time that the next ID would say. It runs on, at half
     /// speed, also while nothing is minted, and a window must reach it.
     pub fn held_at(&self) -> Option<UnixMillis> {

@@ -10,6 +10,7 @@ use snowmint_wire::http::CounterBody;
 
 use super::Door;
 use super::answer::{self, Form, Refusal};
+use super::forward::or_refuse;
 
 /// The bound of a counter, taking nothing.
 pub(super) async fn bound(
@@ -23,7 +24,8 @@ pub(super) async fn bound(
         Ok(bound) => bound,
         Err(error) => {
             let path = uri.path();
-            let passed = door.forward.or_refuse(error, Method::GET, path, &headers, Vec::new());
+            let peers = door.service.peers();
+            let passed = or_refuse(peers, error, Method::GET, path, &headers, Vec::new());
             return Ok(passed.await?);
         }
     };

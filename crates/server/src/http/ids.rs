@@ -16,6 +16,7 @@ use snowmint_wire::http::{
 
 use super::Door;
 use super::answer::{self, Form, Refusal};
+use super::forward::{or_refuse, was_passed_on};
 use crate::service::{Error, shown};
 
 type Name = Result<Path<String>, PathRejection>;
@@ -67,12 +68,19 @@ async fn mint(
     let form = Form::wanted(headers);
     let wish = Wish::read(request.format.as_deref())?;
     let count = request.count.unwrap_or_default().get();
-    let (source, minted) = match door.service.mint(name, count, request.key.as_deref()).await {
+    let key = request.key.as_deref();
+    let minted = if was_passed_on(headers) {
+        door.service.mint(name, count, key).await
+    } else {
+        door.service.mint_anywhere(name, count, key).await
+    };
+    let (source, minted) = match minted {
         Ok(minted) => minted,
         Err(error) => {
             let path = format!("/v1/ids/{name}");
             let body = serde_json::to_vec(&request).unwrap_or_default();
-            let passed = door.forward.or_refuse(error, Method::POST, &path, headers, body);
+            let peers = door.service.peers();
+            let passed = or_refuse(peers, error, Method::POST, &path, headers, body);
             return Ok(passed.await?);
         }
     };

@@ -30,7 +30,6 @@ use crate::accept::{self, Surroundings, stopping};
 use crate::config::HttpSettings;
 use crate::roster::{Roster, Ticket};
 use crate::service::Service;
-use forward::Forward;
 use stream::Watched;
 
 /// Below this hyper refuses to work.
@@ -54,7 +53,6 @@ content-length: 127\r\n\
 #[derive(Debug)]
 struct Door {
     service: Service,
-    forward: Forward,
     body_bytes_max: usize,
 }
 
@@ -88,8 +86,7 @@ pub(crate) async fn serve(
     surroundings: Surroundings,
 ) {
     let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
-    let forward = Forward::new(Arc::clone(&surroundings.timer), settings.request_time_max.ms());
-    let door = Arc::new(Door { service, forward, body_bytes_max: settings.body_bytes_max });
+    let door = Arc::new(Door { service, body_bytes_max: settings.body_bytes_max });
     let pages = Pages { router: router(Arc::clone(&door)), door };
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);

@@ -3,6 +3,7 @@
 mod counters;
 mod describe;
 mod error;
+mod order;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,7 +19,9 @@ use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use self::order::Relay;
 use crate::config::Limits;
+use crate::peers::Peers;
 
 pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
@@ -34,6 +37,7 @@ pub struct Service {
     limits: Arc<Limits>,
     unsent: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
+    relay: Relay,
     /// Sources that were asked for: opening one goes through the node's driver. Only what the catalog
     /// has gets in.
     sources: Arc<RwLock<HashMap<String, Source>>>,
@@ -64,16 +68,26 @@ impl Service {
     /// A service over an open node. `closing` becomes true when the server stops: then it is not
     /// ready any more, while requests are still answered.
     #[must_use]
-    pub fn new(node: Node, limits: Limits, closing: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(
+        node: Node,
+        limits: Limits,
+        closing: watch::Receiver<bool>,
+        peers: Peers,
+    ) -> Self {
+        let relay = Relay::new(peers, limits.batch_max);
         let unsent = usize::try_from(limits.unsent_max).unwrap_or(Semaphore::MAX_PERMITS);
         let unsent = Arc::new(Semaphore::new(unsent.min(Semaphore::MAX_PERMITS)));
-        Self { node, limits: Arc::new(limits), unsent, closing, sources: Arc::default() }
+        Self { node, limits: Arc::new(limits), unsent, closing, relay, sources: Arc::default() }
     }
 
     /// What one request may ask for.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    pub(crate) const fn peers(&self) -> &Peers {
+        self.relay.peers()
     }
 
     /// A source by name.

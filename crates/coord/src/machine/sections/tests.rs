@@ -28,6 +28,7 @@ fn actor(address: &str) -> Actor {
         before: None,
         address: address.into(),
         list_every_ms: 1_000,
+        skew_max_ms: 0,
     }
 }
 
@@ -52,7 +53,7 @@ fn machine() -> SectionsMachine {
 }
 
 fn want(sections: impl IntoIterator<Item = u16>) -> BTreeMap<u16, Want> {
-    sections.into_iter().map(|section| (section, Want { until: 1, step: 100 })).collect()
+    sections.into_iter().map(|section| (section, Want::Numbers { until: 1, step: 100 })).collect()
 }
 
 fn lease(slot: u64) -> Lease {

@@ -31,7 +31,7 @@ impl Driver {
         let why = closed();
         let mut releases = self.shut_all(&why);
         // Their marks stay where they are: whoever has them next goes on above.
-        self.core.around.sections.close();
+        self.close_sections();
         let backs = self.core.close_stocks();
         let mut member = match &self.stage {
             Stage::In { member, .. } => Some(member.incarnation),

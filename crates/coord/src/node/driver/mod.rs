@@ -3,6 +3,7 @@
 
 mod answers;
 mod closing;
+mod ordered;
 mod owed;
 mod sections;
 mod supply;
@@ -14,6 +15,7 @@ use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use self::ordered::OrderedSources;
 use self::owed::Owed;
 use self::sections::SectionsDone;
 use super::entry::{self, Claim, Compared, Entered, Witness};
@@ -110,6 +112,7 @@ pub(super) struct Driver {
     catalog_read_at_ms: u64,
     owed: Owed,
     sections: SectionsMachine,
+    ordered: OrderedSources,
     /// Which membership in the store this is.
     membership: u64,
 }
@@ -143,6 +146,7 @@ impl Driver {
             catalog_read_at_ms: 0,
             owed: Owed::default(),
             sections: SectionsMachine::new(sections_pool(), seed),
+            ordered: OrderedSources::default(),
             membership: 0,
         }
     }
@@ -172,7 +176,7 @@ impl Driver {
                         // Dropped without close: generators stop, slots stay held until our presence
                         // lapses.
                         self.shut_all(&closed());
-                        self.core.around.sections.close();
+                        self.close_sections();
                         self.core.close_stocks();
                         return;
                     }

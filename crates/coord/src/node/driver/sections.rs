@@ -10,6 +10,7 @@ use crate::lease::{Extend, Extended};
 use crate::machine::{Actor, Now, SectionChange, SectionsAction};
 use crate::member::{Incarnation, MemberInfo};
 use crate::ordered::{LetGo, Taken};
+use crate::sources::SECTIONS;
 
 /// What tasks for sections bring back.
 pub(super) enum SectionsDone {
@@ -29,6 +30,7 @@ impl Driver {
             before: self.before,
             address: member.address.clone(),
             list_every_ms: self.settings().presence_ttl_ms / 3,
+            skew_max_ms: self.settings().clock_skew_max_ms,
         })
     }
 
@@ -104,7 +106,7 @@ impl Driver {
                 if !leaving.is_empty() {
                     tracing::info!(sections = leaving.len(), "handing sections of counters over");
                     for section in leaving {
-                        around.sections.shut(section);
+                        self.shut_section(section);
                     }
                     // Whoever is in the middle of taking ends before the next has them.
                     around.sections.settle();
@@ -117,17 +119,38 @@ impl Driver {
         around.sections.tell();
     }
 
-    fn apply(&self, changes: &[SectionChange]) {
-        let sections = &self.core.around.sections;
+    fn apply(&mut self, changes: &[SectionChange]) {
+        let core = Arc::clone(&self.core);
+        let sections = &core.around.sections;
         for change in changes {
             match change {
+                SectionChange::Held(slot, lease, _) if *slot >= SECTIONS => {
+                    self.ordered.hold(*slot, lease);
+                }
+                SectionChange::Open(slot, mark) if *slot >= SECTIONS => {
+                    self.ordered.open(&core, *slot, *mark);
+                }
                 SectionChange::Held(section, lease, request) => {
                     sections.hold(*section, lease, *request);
                 }
                 SectionChange::Open(section, mark) => sections.open(*section, *mark),
-                SectionChange::Shut(section) => sections.shut(*section),
+                SectionChange::Shut(section) => self.shut_section(*section),
             }
         }
+    }
+
+    fn shut_section(&mut self, section: u16) {
+        if section >= SECTIONS {
+            self.ordered.shut(&self.core, section);
+        } else {
+            self.core.around.sections.shut(section);
+        }
+    }
+
+    /// Nothing of what one at a time answers for is answered any more, for good.
+    pub(super) fn close_sections(&mut self) {
+        self.core.around.sections.close();
+        self.ordered.shut_all(&self.core);
     }
 
     /// A membership begins: nobody has had any section of ours in it.
@@ -143,6 +166,7 @@ impl Driver {
     /// A membership ends: no number is answered any more that was taken in it.
     pub(super) fn end_sections(&mut self) {
         self.core.around.sections.shut_all();
+        self.ordered.shut_all(&self.core);
         self.sections.lose();
     }
 }

@@ -9,14 +9,18 @@ use super::{Driver, closed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Pace;
 use crate::sources::SourceInner;
-use crate::spec::{Plan, SnowflakePlan};
+use crate::spec::{Order, Plan, SnowflakePlan};
 
 impl Driver {
     pub(super) fn attach(&mut self, source: &Arc<SourceInner>, reply: oneshot::Sender<Result<()>>) {
         let defined = source.defined.load_full();
-        let Plan::Snowflake(plan) = &defined.plan else {
-            let _ = reply.send(Ok(()));
-            return;
+        let plan = match &defined.plan {
+            Plan::Snowflake(plan) if plan.order == Order::Local => plan,
+            // It has no worker number: what it needs is asked for when somebody mints.
+            _ => {
+                let _ = reply.send(Ok(()));
+                return;
+            }
         };
         match self.settle(source, plan) {
             Ok((lease, group)) => {
@@ -123,9 +127,10 @@ impl Driver {
     pub(super) fn apply_catalog(&mut self) {
         for source in self.core.known_sources() {
             let defined = source.defined.load_full();
-            if let Plan::Snowflake(plan) = &defined.plan
-                && let Err(error) = self.settle(&source, plan)
-            {
+            let Plan::Snowflake(plan) = &defined.plan else { continue };
+            if plan.order == Order::Global {
+                self.ordered.altered(&source, plan);
+            } else if let Err(error) = self.settle(&source, plan) {
                 tracing::error!(source = %source.name, %error, "the altered source cannot mint");
             }
         }

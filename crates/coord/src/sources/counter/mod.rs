@@ -6,12 +6,10 @@
 //! number of keys; a key that is met for the first time, or by a new owner, goes on above everything
 //! that the mark allowed before. So numbers of a key rise and have gaps.
 //!
-//! [`sections`] is what this process may answer from, [`table`] the last number of each key, [`shares`]
-//! who should have what. The driver keeps them; takers share no lock but that of a part of the keys.
+//! [`Sections`] is what this process may answer from, [`table`] the last number of each key. The
+//! driver keeps them; takers share no lock but that of a part of the keys.
 
 mod key;
-mod sections;
-mod shares;
 mod table;
 
 use std::fmt;
@@ -20,18 +18,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub use self::key::{KEY_BYTES_MAX, SECTIONS, hash_slot};
 use self::key::{Key, Slots};
-use self::sections::Lease;
-pub(crate) use self::sections::{Sections, Want};
-pub(crate) use self::shares::FRESH_MS;
-pub use self::shares::{Place, Server, Shares};
-use self::table::Table;
+pub(super) use self::table::Table;
 use super::Surroundings;
+use super::sections::{Absent, Lease, Sections, Want};
+use super::shares::Server;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ordered::Take;
 use crate::pool::{Pool, Reuse};
 use crate::segment::NUMBER_MAX;
 use crate::spec::CounterPlan;
 
+/// Sections of counters, and as many slots of sources of global order.
+const SLOTS: u16 = 2 * SECTIONS;
 /// The pool of all sections of a namespace.
 pub(crate) const SECTIONS_POOL: &str = "sections";
 /// How long a waiter waits for news before it looks for itself.
@@ -41,7 +39,7 @@ pub const RUN_MAX: u64 = 1_000_000;
 
 /// The pool of all sections of a namespace.
 pub(crate) fn sections_pool() -> Pool {
-    let slots = u64::from(SECTIONS);
+    let slots = u64::from(SLOTS);
     Pool { name: SECTIONS_POOL.into(), slots, group: 1, reuse: Reuse::Ordered }
 }
 
@@ -200,17 +198,12 @@ impl CounterSource {
     }
 
     fn want(&self, last: u64) -> Want {
-        Want { until: last.saturating_add(1), step: self.step.load(Ordering::Relaxed) }
+        Want::Numbers { until: last.saturating_add(1), step: self.step.load(Ordering::Relaxed) }
     }
 
     /// Whether what was taken under `lease` may be answered now.
     fn answered(&self, lease: Lease) -> Result<(), Refused> {
-        // In this order: a lease that was renewed since covers the time at which we look.
-        let now = self.around.timer.elapsed();
-        if lease.covers(self.sections().lease(), now) {
-            return Ok(());
-        }
-        Err(Refused::Wait(self.lapsed()))
+        if self.around.is_leased(lease) { Ok(()) } else { Err(Refused::Wait(self.lapsed())) }
     }
 
     fn lapsed(&self) -> Error {
@@ -239,23 +232,12 @@ impl CounterSource {
     /// The section is not ours: whose it is, or that it is on its way.
     #[cold]
     fn not_here(&self, section: u16) -> Refused {
-        if self.sections().is_closed() {
-            let what = format!("source {}", self.name);
-            return Refused::Error(Error::new("count", ErrorKind::Closed { what }));
-        }
-        let shares = self.sections().shares.load();
-        if shares.is_own(section) {
-            // Also when somebody has it still: it may have been let go since.
-            self.sections().want(section, self.want(0));
-        }
-        if shares.is_old_news(section, self.around.timer.elapsed()) {
-            return Refused::Wait(self.not_yet(section));
-        }
-        match shares.place(section) {
-            Place::Here => Refused::Wait(self.not_yet(section)),
-            Place::With(server) => {
-                self.sections().look_again();
-                Refused::Error(elsewhere(section, server))
+        match self.sections().absent(section, self.want(0), self.around.timer.elapsed()) {
+            Absent::OnItsWay => Refused::Wait(self.not_yet(section)),
+            Absent::With(server) => Refused::Error(elsewhere(section, server)),
+            Absent::Closed => {
+                let what = format!("source {}", self.name);
+                Refused::Error(Error::new("count", ErrorKind::Closed { what }))
             }
         }
     }

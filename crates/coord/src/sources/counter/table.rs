@@ -24,7 +24,7 @@ const TEXT_BYTES: usize = 8 + 1 + 10;
 
 /// Values by key.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(in crate::sources) struct Table {
     shards: Box<[Mutex<Shard>]>,
     hasher: DefaultHashBuilder,
     /// The most bytes that one shard may take.
@@ -94,7 +94,7 @@ impl Table {
     }
 
     /// Waits until nobody is in the middle of taking who had begun before.
-    pub(super) fn settle(&self) {
+    pub(in crate::sources) fn settle(&self) {
         for shard in 0..SHARDS {
             drop(self.shard(shard));
         }

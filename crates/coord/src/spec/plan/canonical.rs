@@ -2,8 +2,7 @@
 
 use super::{Clockwork, DisguisePlan, Plan, PrefillPlan, SnowflakePlan, StartPlan, UuidPlan};
 use crate::spec::{
-    DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, Order, PrefillSpec, SourceSpec, Span,
-    UuidSpec,
+    DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, PrefillSpec, SourceSpec, Span, UuidSpec,
 };
 
 /// The configuration name of a value that serialises as a text.
@@ -35,7 +34,7 @@ impl SnowflakePlan {
             // Left out when it is not: nobody has to know of it then.
             short_life: self.short_life.then_some(true),
             unique: Some(self.unique),
-            order: Some(Order::Local),
+            order: Some(self.order),
             burst: Some(Span::from_ms(self.burst_ms)),
             sequence_start: Some(match self.start {
                 StartPlan::Zero => "zero".into(),

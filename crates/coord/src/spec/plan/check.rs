@@ -12,7 +12,7 @@ use super::{
 };
 use crate::spec::{
     DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, Order, PrefillSpec, SourceSpec, Span,
-    SpecError,
+    SpecError, Unique,
 };
 
 /// The layout of a source that names none.
@@ -102,9 +102,6 @@ fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
 }
 
 fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
-    if spec.order == Some(Order::Global) {
-        return Err(SpecError::NotAvailable { key: "order", value: "global".into() });
-    }
     let layout = layout(spec)?;
     let clockwork = clockwork(spec, &layout)?;
     let disguise = disguise(spec.disguise.as_ref(), Some(&layout))?;
@@ -112,17 +109,43 @@ fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     if text.needs_layout() && matches!(disguise, Some(DisguisePlan::Full { .. })) {
         return Err(value("text", text, "a full disguise hides the time that it would show"));
     }
-    Ok(SnowflakePlan {
+    let plan = SnowflakePlan {
         layout,
         short_life: spec.short_life.unwrap_or(false),
         unique: spec.unique.unwrap_or_default(),
+        order: spec.order.unwrap_or_default(),
         clockwork,
         burst_ms: span("burst", spec.burst, 0, BURST_MS_LIMIT)?,
         start: start(spec.sequence_start.as_deref(), &layout)?,
         prefill: prefill(spec.prefill.as_ref(), &layout)?,
         disguise,
         text,
-    })
+    };
+    if plan.order == Order::Global {
+        check_global(&plan)?;
+    }
+    Ok(plan)
+}
+
+/// What would break the order, or the promise that no ID comes twice.
+fn check_global(plan: &SnowflakePlan) -> Result<(), SpecError> {
+    let needs = |why: &str| Err(value("order", "global", format!("it needs {why}")));
+    match plan.clockwork {
+        Clockwork::Hold { .. } | Clockwork::Wait { .. } | Clockwork::Fail => {}
+        Clockwork::ClockSequence | Clockwork::Ring { .. } | Clockwork::Borrow { .. } => {
+            return needs("on_rollback = hold, wait or fail, and a layout without clock bits");
+        }
+    }
+    if plan.unique == Unique::Namespace {
+        return needs("unique = source: its IDs all have worker number 0");
+    }
+    if plan.prefill.is_some() {
+        return needs("prefill.enabled = false: what is minted ahead of need is out of order");
+    }
+    if plan.disguise.is_some() {
+        return needs("disguise.mode = none: a disguise hides the order");
+    }
+    Ok(())
 }
 
 fn layout(spec: &SourceSpec) -> Result<Layout, SpecError> {

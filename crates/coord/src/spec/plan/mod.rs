@@ -10,7 +10,7 @@ mod stripe;
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 
-use super::Unique;
+use super::{Order, Unique};
 pub(super) use check::check;
 pub use counter::{Confirm, CounterPlan, CounterSpec, KeyNames};
 pub use segment::{SegmentPlan, StepPlan};
@@ -42,6 +42,8 @@ pub struct SnowflakePlan {
     pub short_life: bool,
     /// Within what an ID never comes twice.
     pub unique: Unique,
+    /// How far the order of IDs reaches.
+    pub order: Order,
     /// What happens when the clock goes back.
     pub clockwork: Clockwork,
     /// How far IDs may lag the clock, in milliseconds.

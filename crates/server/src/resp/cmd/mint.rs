@@ -71,7 +71,8 @@ impl Mint {
     async fn minted(&self, session: &mut Session) -> Result<Minted, Error> {
         let count = self.count.unwrap_or_default().get();
         let Target { source: name, key } = &self.target;
-        let (source, minted) = session.door.service.mint(name, count, key.as_deref()).await?;
+        let (source, minted) =
+            session.door.service.mint_anywhere(name, count, key.as_deref()).await?;
         session.keep_source(name, source);
         Ok(minted)
     }

@@ -1,4 +1,8 @@
-//! What this process may answer from: the windows of its sections, and its lease on all of them.
+//! What this process may answer from: its lease on all sections, the windows of those of counters, and
+//! what is wanted next.
+//!
+//! Sections of counters come first, one for each hash slot; the slots of sources of global order follow,
+//! as many: such a source has the slot of its name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,12 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
-use snowmint_core::ElapsedMillis;
+use snowmint_core::{ElapsedMillis, UnixMillis};
 use tokio::sync::Notify;
 
-use super::key::SECTIONS;
-use super::shares::Shares;
-use super::table::Table;
+use super::counter::{SECTIONS, Table};
+use super::shares::{Place, Server, Shares};
 use crate::lease::Mark;
 
 /// The window of one section. Values from `base` to below `limit` may be given.
@@ -61,17 +64,62 @@ impl Lease {
     }
 }
 
-/// More numbers are wanted in a section.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Want {
-    /// The window should reach at least to here.
-    pub(crate) until: u64,
-    /// How many numbers to fetch at once.
-    pub(crate) step: u64,
+/// More is wanted in a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// Numbers of counters.
+    Numbers {
+        /// The window should reach at least to here.
+        until: u64,
+        /// How many numbers to fetch at once.
+        step: u64,
+    },
+    /// Time of a source of global order.
+    Time {
+        /// The end of what was minted.
+        taken_until: UnixMillis,
+        /// How far ahead of now, and of what was minted, the window should reach.
+        window_ms: u64,
+        /// How far IDs may lead the clock.
+        lead_max_ms: u64,
+    },
+}
+
+impl Want {
+    /// What satisfies both. A section is of one kind.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Numbers { until, step }, Self::Numbers { until: until2, step: step2 }) => {
+                Self::Numbers { until: until.max(until2), step: step.max(step2) }
+            }
+            (
+                Self::Time { taken_until, window_ms, lead_max_ms },
+                Self::Time { taken_until: until2, window_ms: window2, lead_max_ms: lead2 },
+            ) => Self::Time {
+                taken_until: taken_until.max(until2),
+                window_ms: window_ms.max(window2),
+                lead_max_ms: lead_max_ms.max(lead2),
+            },
+            (_, other) => other,
+        }
+    }
+}
+
+/// Where a section is that is not ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// The node is closed.
+    Closed,
+    /// It was asked for.
+    OnItsWay,
+    /// Somebody else has it.
+    With(Server),
 }
 
 /// All sections of a node, for all its counter sources.
 pub(crate) struct Sections {
+    /// Whether anything that has sections was ever opened here.
+    used: AtomicBool,
     cells: OnceLock<Box<[Cell]>>,
     lease: AtomicU64,
     memberships: AtomicU64,
@@ -93,6 +141,7 @@ pub(crate) struct Sections {
 impl Sections {
     pub(crate) fn new(wake: Arc<Notify>) -> Self {
         Self {
+            used: AtomicBool::new(false),
             cells: OnceLock::new(),
             lease: AtomicU64::new(0),
             memberships: AtomicU64::new(0),
@@ -106,15 +155,20 @@ impl Sections {
         }
     }
 
-    /// Whether any counter was ever opened here.
+    /// Whether any counter, or source of global order, was ever opened here.
     pub(crate) fn are_used(&self) -> bool {
-        self.cells.get().is_some()
+        self.used.load(Ordering::Acquire)
+    }
+
+    /// Something that has sections was opened.
+    pub(super) fn begin(&self) {
+        self.used.store(true, Ordering::Release);
+        self.wake.notify_one();
     }
 
     pub(super) fn register(&self, table: &Arc<Table>) {
-        let _ = self.all();
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(table));
-        self.wake.notify_one();
+        self.begin();
     }
 
     fn all(&self) -> &[Cell] {
@@ -134,11 +188,31 @@ impl Sections {
     pub(super) fn want(&self, section: u16, want: Want) {
         {
             let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-            let entry = wanted.entry(section).or_default();
-            entry.until = entry.until.max(want.until);
-            entry.step = entry.step.max(want.step);
+            wanted.entry(section).and_modify(|known| *known = known.and(want)).or_insert(want);
         }
         self.wake.notify_one();
+    }
+
+    /// Where a section is that is not ours. If it should be, it is asked for.
+    pub(super) fn absent(&self, section: u16, want: Want, now: ElapsedMillis) -> Absent {
+        if self.is_closed() {
+            return Absent::Closed;
+        }
+        let shares = self.shares.load();
+        if shares.is_own(section) {
+            // Also when somebody has it still: it may have been let go since.
+            self.want(section, want);
+        }
+        if shares.is_old_news(section, now) {
+            return Absent::OnItsWay;
+        }
+        match shares.place(section) {
+            Place::Here => Absent::OnItsWay,
+            Place::With(server) => {
+                self.look_again();
+                Absent::With(server)
+            }
+        }
     }
 
     /// Who has what may have changed: somebody is sent elsewhere, or asks.

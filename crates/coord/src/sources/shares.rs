@@ -1,4 +1,4 @@
-//! Which of those who serve counters should have which sections.
+//! Which of those who serve should have which sections.
 //!
 //! By rendezvous hashing: of all who serve, the one whose hash with the section is highest. Everybody
 //! computes the same from the same list, and whoever joins or leaves moves no more than its own share.
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use snowmint_core::ElapsedMillis;
 
-use super::key::SECTIONS;
+use super::counter::SECTIONS;
 use crate::member::Incarnation;
 
 /// How many neighbouring sections go together: few ranges make short answers to cluster clients, and
@@ -72,7 +72,7 @@ impl Shares {
     /// Whose a section should be; none when whoever comes first may have it.
     #[must_use]
     pub fn owner(&self, section: u16) -> Option<&Server> {
-        let group = usize::from(section / TOGETHER);
+        let group = usize::from(section % SECTIONS / TOGETHER);
         self.servers.get(*self.owners.get(group)?)
     }
 

@@ -1,0 +1,125 @@
+//! Generators of the sources of global order whose slots this node has.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use snowmint_core::{UnixMillis, Window};
+
+use super::super::Core;
+use crate::error::Error;
+use crate::lease::{Lease, Mark};
+use crate::random;
+use crate::sources::{Make, Minter, SlotWindow, SnowflakeBack, SourceInner};
+use crate::spec::{Plan, SnowflakePlan};
+
+/// The slots that are ours.
+#[derive(Debug, Default)]
+pub(super) struct OrderedSources {
+    slots: BTreeMap<u16, Held>,
+}
+
+/// One slot. Sources whose names have the same hash share it.
+#[derive(Debug)]
+struct Held {
+    /// Where generators begin that are made from now on: nobody has minted from here on but those that
+    /// there are.
+    floor: UnixMillis,
+    mark: UnixMillis,
+    /// What the generator of each source was made of.
+    makes: BTreeMap<String, Make>,
+}
+
+impl OrderedSources {
+    /// The slot is ours.
+    pub(super) fn hold(&mut self, slot: u16, lease: &Lease) {
+        let (floor, mark) = (lease.floor.unix_millis(), lease.floor.unix_millis());
+        self.slots.insert(slot, Held { floor, mark, makes: BTreeMap::new() });
+    }
+
+    /// Its window reaches to `mark`.
+    pub(super) fn open(&mut self, core: &Core, slot: u16, mark: Mark) {
+        let Some(held) = self.slots.get_mut(&slot) else { return };
+        held.mark = mark.unix_millis();
+        if held.mark <= held.floor {
+            return;
+        }
+        for source in core.known_sources() {
+            let defined = source.defined.load_full();
+            if let (Some((back, ordered)), Plan::Snowflake(plan)) =
+                (source.in_order(), &defined.plan)
+                && ordered.slot() == slot
+                && let Err(error) = held.serve(core, &source, back, plan)
+            {
+                tracing::error!(source = %source.name, %error, "no generator");
+            }
+        }
+    }
+
+    /// The slot is not ours any more.
+    pub(super) fn shut(&mut self, core: &Core, slot: u16) {
+        if self.slots.remove(&slot).is_none() {
+            return;
+        }
+        for source in core.known_sources() {
+            if let Some((back, ordered)) = source.in_order()
+                && ordered.slot() == slot
+            {
+                close(back);
+            }
+        }
+    }
+
+    /// No slot is ours any more.
+    pub(super) fn shut_all(&mut self, core: &Core) {
+        let slots: Vec<u16> = self.slots.keys().copied().collect();
+        for slot in slots {
+            self.shut(core, slot);
+        }
+    }
+
+    /// The definition of a source was changed: its next generator goes on above all that this one may
+    /// have minted.
+    pub(super) fn altered(&mut self, source: &SourceInner, plan: &SnowflakePlan) {
+        let Some((back, ordered)) = source.in_order() else { return };
+        let Some(held) = self.slots.get_mut(&ordered.slot()) else { return };
+        if held.makes.get(&source.name).is_some_and(|make| *make != Make::of(plan)) {
+            held.makes.remove(&source.name);
+            held.floor = held.mark;
+            close(back);
+        }
+    }
+}
+
+impl Held {
+    /// Gives a source its generator, or the one that it has more time.
+    fn serve(
+        &mut self,
+        core: &Core,
+        source: &SourceInner,
+        back: &SnowflakeBack,
+        plan: &SnowflakePlan,
+    ) -> Result<(), Error> {
+        if let Some(minter) = back.minter() {
+            minter.extend_to(0, self.mark);
+            return Ok(());
+        }
+        let make = Make::of(plan);
+        let window = Window::new(self.floor, self.mark);
+        // One at a time mints, so all have the same worker number.
+        let slots = [SlotWindow { worker: 0, clock_value: 0, window }];
+        let around = &core.around;
+        let (clock, observer) = (Arc::clone(&around.clock), Arc::clone(&around.observer));
+        let minter = Minter::new(&make, &slots, clock, observer, random::number()?)
+            .map_err(|error| Error::internal("make generator", error.to_string()))?;
+        self.makes.insert(source.name.clone(), make);
+        back.serve(Arc::new(minter));
+        Ok(())
+    }
+}
+
+fn close(back: &SnowflakeBack) {
+    if let Some(minter) = back.minter() {
+        back.stop();
+        minter.close();
+    }
+}

@@ -1,0 +1,71 @@
+//! The other servers of a namespace, to which requests are passed on.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderName, HeaderValue, Method, Request};
+use axum::response::Response;
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use snowmint_coord::Timer;
+use snowmint_wire::http::JSON;
+
+/// Says that a request was passed on: whoever gets it answers it or refuses.
+pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
+
+/// Asks other servers. Clones share its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Peers {
+    client: Client<HttpConnector, Full<Bytes>>,
+    timer: Arc<dyn Timer>,
+    /// How long another may take to begin its answer.
+    within_ms: u64,
+}
+
+impl Peers {
+    pub(crate) fn new(timer: Arc<dyn Timer>, within_ms: u64) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Self { client, timer, within_ms }
+    }
+
+    pub(crate) fn timer(&self) -> &dyn Timer {
+        self.timer.as_ref()
+    }
+
+    /// The answer of the server at this address to a request that is passed on; or why there is none.
+    pub(crate) async fn ask(
+        &self,
+        address: &str,
+        method: Method,
+        path: &str,
+        accept: Option<&HeaderValue>,
+        body: Vec<u8>,
+    ) -> Result<Response, String> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://{address}{path}"))
+            .header(PASSED_ON, HeaderValue::from_static("1"))
+            .header(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        let request = match accept {
+            Some(accept) => request.header(ACCEPT, accept),
+            None => request,
+        };
+        let request =
+            request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+        tokio::select! {
+            biased;
+            answer = self.client.request(request) => match answer {
+                Ok(answer) => Ok(answer.map(Body::new)),
+                Err(error) => Err(error.to_string()),
+            },
+            () = self.timer.sleep_ms(self.within_ms) => {
+                Err(format!("no answer within {} ms", self.within_ms))
+            }
+        }
+    }
+}

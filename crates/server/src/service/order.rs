@@ -1,0 +1,213 @@
+//! Sources of global order: whoever does not mint himself asks the one who does, in batches.
+//!
+//! What waits while a question is on its way is asked for together by the next. A request gets its IDs from
+//! a question that was sent after it had come: so they are greater than all that was answered before.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::Method;
+use serde::Deserialize;
+use snowmint_coord::{Source, Values};
+use snowmint_wire::error::Code;
+use snowmint_wire::http::{Count, ErrorBody, MintRequest};
+use tokio::sync::oneshot;
+
+use super::{Error, Minted, Service};
+use crate::peers::Peers;
+
+/// How soon somebody asks again who was sent to one who does not mint any more, or not yet.
+const ASK_AGAIN_MS: u64 = 20;
+/// The most bytes of an ID in an answer, and of all around the IDs.
+const ID_BYTES_MAX: usize = 24;
+const AROUND_BYTES_MAX: usize = 4_096;
+
+/// Asks those who mint. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Relay {
+    peers: Peers,
+    /// The most IDs of one question.
+    batch_max: u32,
+    /// One for each source.
+    queues: Arc<Mutex<HashMap<String, Queue>>>,
+}
+
+/// Who waits for IDs of one source.
+#[derive(Debug, Default)]
+struct Queue {
+    /// A question is on its way.
+    busy: bool,
+    waiting: Vec<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    address: String,
+    count: u32,
+    reply: oneshot::Sender<Result<Vec<u64>, Error>>,
+}
+
+/// An answer's IDs as numbers.
+#[derive(Deserialize)]
+struct Numbers {
+    ids: Vec<u64>,
+}
+
+impl Service {
+    /// As [`Service::mint`], and where another server mints for all, from there.
+    ///
+    /// # Errors
+    /// As [`Service::mint`]; `Unavailable` or `Elsewhere` when nobody could be reached who mints, within
+    /// the limit for a wait.
+    pub async fn mint_anywhere(
+        &self,
+        name: &str,
+        count: u64,
+        key: Option<&str>,
+    ) -> Result<(Source, Minted), Error> {
+        let timer = self.relay.peers.timer();
+        let deadline = timer.elapsed().saturating_add(self.limits.wait_max.ms());
+        loop {
+            let refusal = match self.mint(name, count, key).await {
+                Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
+                answer => return answer,
+            };
+            let source = self.source(name).await?;
+            let address = refusal.elsewhere().and_then(|there| there.reach.http.clone());
+            // Who counts for a key is asked by the protocols, each in its way.
+            let (true, Some(address)) = (source.is_ordered(), address) else {
+                return Err(refusal);
+            };
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            let hold = self.hold(count)?;
+            match self.relay.fetch(name, address, count).await {
+                Ok(ids) => {
+                    return Ok((source, Minted { values: Values::Numbers(ids), hold }));
+                }
+                // It may have lost the order to another, or have died.
+                Err(error) if matches!(error.code(), Code::Elsewhere | Code::Unavailable) => {
+                    let left_ms = deadline.since(timer.elapsed());
+                    if left_ms == 0 {
+                        return Err(error);
+                    }
+                    timer.sleep_ms(left_ms.min(ASK_AGAIN_MS)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Relay {
+    pub(super) fn new(peers: Peers, batch_max: u32) -> Self {
+        Self { peers, batch_max, queues: Arc::default() }
+    }
+
+    pub(super) const fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    fn queues(&self) -> MutexGuard<'_, HashMap<String, Queue>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `count` IDs of a source from the server at this address.
+    async fn fetch(&self, source: &str, address: String, count: u32) -> Result<Vec<u64>, Error> {
+        let (reply, answer) = oneshot::channel();
+        let is_first = {
+            let mut queues = self.queues();
+            let queue = queues.entry(source.to_owned()).or_default();
+            queue.waiting.push(Waiting { address, count, reply });
+            !std::mem::replace(&mut queue.busy, true)
+        };
+        if is_first {
+            tokio::spawn(self.clone().serve(source.to_owned()));
+        }
+        answer.await.unwrap_or_else(|_| Err(not_reached("the server stops")))
+    }
+
+    /// Asks until nobody waits.
+    async fn serve(self, source: String) {
+        while let Some(batch) = self.next_batch(&source) {
+            // Whoever stopped waiting needs no IDs.
+            let batch: Vec<_> =
+                batch.into_iter().filter(|waiting| !waiting.reply.is_closed()).collect();
+            let Some(address) = batch.last().map(|waiting| waiting.address.clone()) else {
+                continue;
+            };
+            let count = batch.iter().map(|waiting| u64::from(waiting.count)).sum();
+            match self.ask(&source, &address, count).await {
+                Ok(ids) => {
+                    let mut ids = ids.into_iter();
+                    for Waiting { count, reply, .. } in batch {
+                        let count = usize::try_from(count).unwrap_or(usize::MAX);
+                        let _ = reply.send(Ok(ids.by_ref().take(count).collect()));
+                    }
+                }
+                Err(error) => {
+                    for Waiting { reply, .. } in batch {
+                        let _ = reply.send(Err(error.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Those who wait, in order: as many as one question has room for. None when nobody does; then
+    /// whoever comes next is the first.
+    fn next_batch(&self, source: &str) -> Option<Vec<Waiting>> {
+        let mut queues = self.queues();
+        let queue = queues.get_mut(source)?;
+        let mut room = self.batch_max;
+        let fits = |waiting: &&Waiting| match room.checked_sub(waiting.count) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => false,
+        };
+        let count = queue.waiting.iter().take_while(fits).count();
+        if queue.waiting.is_empty() {
+            queues.remove(source);
+            return None;
+        }
+        // One that is too large for every question is answered so by whoever is asked.
+        Some(queue.waiting.drain(..count.max(1)).collect())
+    }
+
+    async fn ask(&self, source: &str, address: &str, count: u64) -> Result<Vec<u64>, Error> {
+        let wish =
+            MintRequest { count: Count::new(count), key: None, format: Some("number".to_owned()) };
+        let body = serde_json::to_vec(&wish).unwrap_or_default();
+        let path = format!("/v1/ids/{source}");
+        let failed = |why: String| {
+            tracing::warn!(%source, %address, why, "whoever orders a source could not be asked");
+            not_reached(&why)
+        };
+        let answer = self.peers.ask(address, Method::POST, &path, None, body).await;
+        let (head, body) = answer.map_err(failed)?.into_parts();
+        let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+        let bytes_max = wanted.saturating_mul(ID_BYTES_MAX).saturating_add(AROUND_BYTES_MAX);
+        let body = axum::body::to_bytes(body, bytes_max).await;
+        let body = body.map_err(|error| failed(error.to_string()))?;
+        if !head.status.is_success() {
+            let said: Option<ErrorBody> = serde_json::from_slice(&body).ok();
+            let Some(said) = said else {
+                return Err(failed(format!("{} is no answer", head.status)));
+            };
+            let code = Code::from_name(&said.error.code).unwrap_or(Code::Unavailable);
+            return Err(Error::new(code, said.error.message));
+        }
+        let Numbers { ids } =
+            serde_json::from_slice(&body).map_err(|error| failed(error.to_string()))?;
+        if ids.len() != wanted || !ids.is_sorted_by(|one, next| one < next) {
+            return Err(failed(format!("{} IDs instead of {wanted} in order", ids.len())));
+        }
+        Ok(ids)
+    }
+}
+
+fn not_reached(why: &str) -> Error {
+    let message = format!("the server that orders this source did not answer: {why}");
+    Error::new(Code::Unavailable, message)
+}
