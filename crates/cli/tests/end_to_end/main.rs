@@ -12,4 +12,5 @@ mod crashes;
 mod data;
 mod faketime;
 mod minting;
+mod order;
 mod server;

@@ -1,0 +1,197 @@
+//! Order in real time, over three servers of which one dies, one comes and one leaves: whatever was
+//! answered anywhere before a request began is smaller than its answer.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::{Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use super::server::{Folder, Resp, Server, curl};
+
+/// How long a server has the right to answer after the store has heard of it last.
+const LEASE_MS: u64 = 2_000;
+const CLIENTS: usize = 6;
+/// What a client waits for an answer at most. Generous: these machines are noisy.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// What one request was answered, and when.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    began: Instant,
+    ended: Instant,
+    lowest: u64,
+    highest: u64,
+}
+
+/// Checks that every request's numbers are above all that were answered before it began. Answers by how
+/// much the answers overlapped: without any, nothing was tried.
+fn check(mut history: Vec<Answered>) -> usize {
+    history.sort_by_key(|answered| answered.began);
+    let mut by_end = history.clone();
+    by_end.sort_by_key(|answered| answered.ended);
+    let (mut highest, mut before, mut overlaps) = (0, 0, 0);
+    for (index, one) in history.iter().enumerate() {
+        while let Some(other) = by_end.get(before).filter(|other| other.ended < one.began) {
+            highest = highest.max(other.highest);
+            before += 1;
+        }
+        assert!(one.lowest > highest, "{one:?} came after {highest} was answered");
+        overlaps += usize::from(before < index);
+    }
+    overlaps
+}
+
+#[test]
+fn the_check_can_fail() {
+    let start = Instant::now();
+    let at = |began: u64, ended: u64, id: u64| Answered {
+        began: start + Duration::from_millis(began),
+        ended: start + Duration::from_millis(ended),
+        lowest: id,
+        highest: id,
+    };
+    assert_eq!(check(vec![at(0, 5, 7), at(1, 9, 6), at(10, 11, 8)]), 1);
+    let wrong = || check(vec![at(0, 5, 7), at(6, 9, 6)]);
+    assert!(std::panic::catch_unwind(wrong).is_err());
+}
+
+fn start(folder: &Folder, number: usize) -> Server {
+    let config = folder.join("config.toml");
+    let text = format!(
+        "[sources.orders]\norder = \"global\"\n[sources.messages]\nkind = \"counter\"\n\
+         [counters]\nlease = \"{LEASE_MS}ms\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let store = format!("sqlite:{}", folder.join("ids.db").display());
+    let data = folder.join(&format!("server-{number}"));
+    let (config, data) = (config.to_str().unwrap(), data.to_str().unwrap());
+    let arguments = ["--config", config, "--store", &store, "--data-dir", data];
+    let server = Server::start(&arguments, &[]);
+    server.ready();
+    server
+}
+
+/// The numbers of one answer by HTTP; none when there is no answer, or a refusal.
+fn by_http(address: &str, path: &str) -> Option<Vec<u64>> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(ANSWER)).ok()?;
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nhost: x\r\naccept: text/plain\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    if !head.starts_with("HTTP/1.1 200") {
+        return None;
+    }
+    body.lines().map(|line| line.parse().ok()).collect()
+}
+
+fn by_resp(address: &str, source: &str) -> Option<Vec<u64>> {
+    let mut ids = Vec::new();
+    Resp::connect(address).ok()?.incr(source, 1, &mut ids).ok()?;
+    (!ids.is_empty()).then_some(ids)
+}
+
+/// How a client asks.
+type Ask = fn(&Server, usize) -> Option<Vec<u64>>;
+
+fn orders(server: &Server, turn: usize) -> Option<Vec<u64>> {
+    match turn % 3 {
+        0 => by_resp(&server.resp, "orders"),
+        1 => by_http(&server.http, "/v1/ids/orders"),
+        _ => by_http(&server.http, "/v1/ids/orders?count=20"),
+    }
+}
+
+fn messages(server: &Server, turn: usize) -> Option<Vec<u64>> {
+    let count = turn % 5 + 1;
+    by_http(&server.http, &format!("/v1/ids/messages?key=alice&count={count}"))
+}
+
+/// Clients ask whichever server while servers die, come and leave.
+fn in_order(name: &str, ask: Ask) {
+    let folder = Folder::new(name);
+    let servers: RwLock<Vec<Server>> =
+        RwLock::new((0..3).map(|number| start(&folder, number)).collect());
+    let history = Mutex::new(Vec::new());
+    let until = Instant::now() + Duration::from_millis(5 * LEASE_MS);
+    let later = |share: u64| std::thread::sleep(Duration::from_millis(LEASE_MS * share));
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (servers, history) = (&servers, &history);
+            scope.spawn(move || {
+                let mut turn = client;
+                while Instant::now() < until {
+                    turn += 1;
+                    let servers = servers.read().unwrap();
+                    let began = Instant::now();
+                    let answer = ask(&servers[turn % servers.len()], turn);
+                    let ended = Instant::now();
+                    drop(servers);
+                    let Some(numbers) = answer else {
+                        std::thread::sleep(Duration::from_millis(20));
+                        continue;
+                    };
+                    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+                    let (lowest, highest) = (numbers[0], numbers[numbers.len() - 1]);
+                    history.lock().unwrap().push(Answered { began, ended, lowest, highest });
+                }
+            });
+        }
+        later(1);
+        let dies = servers.write().unwrap().remove(0);
+        dies.kill();
+        later(2);
+        let comes = start(&folder, 3);
+        servers.write().unwrap().push(comes);
+        later(1);
+        let leaves = servers.write().unwrap().remove(0);
+        assert_eq!(leaves.stop(), 0);
+    });
+    let history = history.into_inner().unwrap();
+    let answered = history.len();
+    let newest = history.iter().map(|answered| answered.ended).max().unwrap();
+    assert!(until.saturating_duration_since(newest) < Duration::from_secs(1), "it still answers");
+    let overlaps = check(history);
+    assert!(answered > 100 && overlaps > 10, "{answered} answers, {overlaps} overlapped");
+}
+
+#[test]
+fn ids_of_a_global_order_rise_in_real_time() {
+    in_order("global-order", orders);
+}
+
+#[test]
+fn numbers_of_a_key_rise_in_real_time() {
+    in_order("key-order", messages);
+}
+
+#[test]
+fn any_server_answers_and_the_ids_say_their_time() {
+    let folder = Folder::new("anywhere");
+    let servers: Vec<_> = (0..2).map(|number| start(&folder, number)).collect();
+    let mut last = 0;
+    for turn in 0..30 {
+        for server in &servers {
+            let numbers = orders(server, turn).unwrap();
+            assert!(numbers[0] > last, "{numbers:?} after {last}");
+            last = numbers[numbers.len() - 1];
+        }
+    }
+    let decoded = curl(&[&servers[0].url(&format!("/v1/decode/{last}?source=orders"))]);
+    let decoded: serde_json::Value = serde_json::from_str(&decoded).unwrap();
+    assert_eq!(decoded["worker"].as_u64(), Some(0), "{decoded}");
+    // In the source's own form, whoever mints.
+    for server in &servers {
+        let id = curl(&[&server.url("/v1/ids/orders?format=base62")]);
+        let id: serde_json::Value = serde_json::from_str(&id).unwrap();
+        assert!((10..=11).contains(&id["ids"][0].as_str().unwrap().len()), "{id}");
+        let (status, refused) = server.get("/v1/ids/orders?count=100000000");
+        assert_eq!((status.as_str(), refused["error"]["code"].as_str()), ("413", Some("too_many")));
+    }
+    for server in servers {
+        assert_eq!(server.stop(), 0);
+    }
+}
