@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use crate::error::ErrorKind;
-use crate::lease::{Lease, Mark, SlotRow, given_up};
+use crate::lease::{Lease, Mark, SlotRow, Term, given_up};
 use crate::member::{Incarnation, MemberInfo, not_joined};
 use crate::pool::{Ground, Pool, Reuse};
 
@@ -71,10 +71,11 @@ pub struct Taken {
 pub struct LetGo {
     /// The pool's name.
     pub pool: String,
-    /// Who gives up; slots that it does not hold are passed over.
+    /// Who gives up.
     pub member: Incarnation,
-    /// Which.
-    pub slots: Vec<u64>,
+    /// Which, and by which term they are held: one that is not, or not any more, is passed over. A
+    /// message that comes late must not give up what was taken anew since.
+    pub slots: Vec<(u64, Term)>,
 }
 
 /// Checks that a take makes sense, and that its member has joined.
@@ -169,10 +170,16 @@ pub fn decide_take(
     })
 }
 
-/// Decides a let-go of one slot: the row after it, if the member holds it.
+/// Decides a let-go of one slot: the row after it, if the member holds it by this term.
 #[must_use]
-pub fn decide_let_go(row: &SlotRow, member: Incarnation, now: UnixMillis) -> Option<SlotRow> {
-    (row.holder == Some(member)).then(|| given_up(row, row.mark, now))
+pub fn decide_let_go(
+    row: &SlotRow,
+    member: Incarnation,
+    term: Term,
+    now: UnixMillis,
+) -> Option<SlotRow> {
+    let is_held = row.holder == Some(member) && row.term == term;
+    is_held.then(|| given_up(row, row.mark, now))
 }
 
 /// How long a count of renewals must stand still until its member's lease is surely over.

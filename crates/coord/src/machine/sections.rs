@@ -6,6 +6,8 @@
 //! one call each.
 
 mod held;
+mod shares;
+mod taking;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,15 +17,17 @@ use snowmint_core::ElapsedMillis;
 use self::held::Held;
 use self::turn::{AT_ONCE, Turn};
 use super::{Now, Requests};
-use crate::error::{Error, ErrorKind, Result};
-use crate::lease::{Extend, Extended, Lease, Mark};
+use crate::error::{ErrorKind, Result};
+use crate::lease::{Extend, Extended, Lease, Mark, Term};
 use crate::member::{Incarnation, MemberInfo};
-use crate::ordered::{LENGTH_MAX, LetGo, Take, Taken, Watch};
+use crate::ordered::{LetGo, Take, Watch};
 use crate::pool::Pool;
-use crate::sources::{FRESH_MS, SECTIONS, Server, Shares, Want};
+use crate::sources::{FRESH_MS, Want};
 
 /// How soon the members are listed again, when somebody was sent elsewhere.
 const LIST_AGAIN_MS: u64 = 200;
+/// How often it is looked whether the store holds for us what we do not know of.
+const ORPHANS_MS: u64 = 1_000;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +84,12 @@ pub(crate) struct SectionsMachine {
     take: Option<Take>,
     /// To be let go.
     leaving: BTreeSet<u16>,
+    /// What we asked for in this membership.
+    asked: BTreeSet<u16>,
+    /// What the store may hold for us without our knowing, to be taken once more and let go: the answer
+    /// was lost, or the question came a second time, after we had let go.
+    orphans: BTreeSet<u16>,
+    orphans_at: Option<ElapsedMillis>,
     taking: Turn,
     extending: Turn,
     letting: Turn,
@@ -100,6 +110,9 @@ impl SectionsMachine {
             blocked: HashMap::new(),
             take: None,
             leaving: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            orphans: BTreeSet::new(),
+            orphans_at: None,
             taking: Turn::default(),
             extending: Turn::default(),
             letting: Turn::default(),
@@ -117,6 +130,8 @@ impl SectionsMachine {
         self.wanted.clear();
         self.blocked.clear();
         self.leaving.clear();
+        self.asked.clear();
+        self.orphans.clear();
         self.take = None;
         (self.taking, self.extending, self.letting) = Default::default();
         self.listing = Turn::default();
@@ -153,58 +168,6 @@ impl SectionsMachine {
         due
     }
 
-    fn take_due(&mut self, now: Now, actor: &Actor) -> Option<Take> {
-        if !self.taking.may_begin(now.elapsed) {
-            return None;
-        }
-        if self.take.is_none() && !self.wanted.is_empty() {
-            let (slots, length) = self.to_take(now.elapsed, actor);
-            self.take = Some(Take {
-                pool: self.pool.clone(),
-                member: actor.member,
-                owner: actor.owner.clone(),
-                slots,
-                silent: self.watch.silent(now.elapsed),
-                supersedes: actor.before,
-                length,
-                request: self.requests.next(now.chance),
-            });
-        }
-        let take = self.take.clone()?;
-        self.taking.began(now.elapsed);
-        Some(take)
-    }
-
-    /// What to take, and how far to move its marks by the same step. Slots of global order by
-    /// themselves: their marks are times. Of sections of counters what is wanted, and as many more of ours
-    /// as are held already: a server that counts few keys has few sections, and one that counts many
-    /// soon has them all, without a wait for each.
-    fn to_take(&self, now: ElapsedMillis, actor: &Actor) -> (Vec<u64>, u64) {
-        let at_once = self.taking.at_once;
-        let ordered = self.wanted.range(SECTIONS..);
-        let ordered: Vec<u64> = ordered.take(at_once).map(|(slot, _)| u64::from(*slot)).collect();
-        if !ordered.is_empty() {
-            return (ordered, 0);
-        }
-        let wanted: Vec<u64> =
-            self.wanted.keys().take(at_once).map(|section| u64::from(*section)).collect();
-        let step_of = |want: &Want| match want {
-            Want::Numbers { step, .. } => *step,
-            Want::Time { .. } => 0,
-        };
-        let step = self.wanted.values().map(step_of).max().unwrap_or(0);
-        let shares = self.shares_now(now, actor);
-        let is_new = |section: &u16| {
-            !self.held.contains_key(section)
-                && !self.wanted.contains_key(section)
-                && !self.blocked.contains_key(section)
-                && shares.is_own(*section)
-        };
-        let room = at_once.saturating_sub(wanted.len());
-        let more = (0..SECTIONS).filter(is_new).map(u64::from).take(self.held.len().min(room));
-        (wanted.iter().copied().chain(more).collect(), step.min(LENGTH_MAX))
-    }
-
     fn extend_due(&mut self, now: Now, skew_max_ms: u64) -> Option<Vec<Extend>> {
         if !self.extending.may_begin(now.elapsed) {
             return None;
@@ -236,11 +199,9 @@ impl SectionsMachine {
         }
         // What is on its way may still move a mark, and nobody answers from it.
         self.letting.began(now);
-        Some(LetGo {
-            pool: self.pool.name.clone(),
-            member: actor.member,
-            slots: self.leaving.iter().map(|section| u64::from(*section)).collect(),
-        })
+        let held = |section: &u16| Some((u64::from(*section), self.held.get(section)?.term));
+        let slots = self.leaving.iter().filter_map(held).collect();
+        Some(LetGo { pool: self.pool.name.clone(), member: actor.member, slots })
     }
 
     /// Whether others matter: somebody has what we want, or may want what we have.
@@ -258,60 +219,6 @@ impl SectionsMachine {
         }
         self.listing.began(now);
         true
-    }
-
-    /// The answer to a take.
-    pub(crate) fn taken(
-        &mut self,
-        now: ElapsedMillis,
-        request: u64,
-        answer: Result<Taken>,
-    ) -> (Vec<SectionChange>, Option<Error>) {
-        let Some(take) = self.take.take_if(|take| take.request == request) else {
-            return (Vec::new(), None);
-        };
-        let taken = match answer {
-            Ok(taken) => taken,
-            Err(error) => {
-                self.taking.ended(now, true);
-                if matches!(error.kind(), ErrorKind::Unavailable { .. }) {
-                    // It may have been done: the same once more.
-                    self.take = Some(take);
-                }
-                return (Vec::new(), Some(error));
-            }
-        };
-        self.taking.ended(now, false);
-        let mut changes = Vec::new();
-        for lease in taken.leases {
-            let Ok(section) = u16::try_from(lease.slot) else { continue };
-            self.blocked.remove(&section);
-            let enough = |want: &Want| match want {
-                Want::Numbers { until, .. } => *until <= lease.mark.get(),
-                Want::Time { .. } => false,
-            };
-            let want = self.wanted.remove(&section).filter(|want| !enough(want));
-            self.held.insert(
-                section,
-                Held {
-                    term: lease.term,
-                    mark: lease.mark,
-                    want,
-                    extend: None,
-                    extended_at: None,
-                    doublings: 0,
-                },
-            );
-            let mark = lease.mark;
-            changes.push(SectionChange::Held(section, lease, request));
-            changes.push(SectionChange::Open(section, mark));
-        }
-        for (slot, holder) in taken.held {
-            let Ok(section) = u16::try_from(slot) else { continue };
-            self.wanted.remove(&section);
-            self.blocked.insert(section, (holder, now));
-        }
-        (changes, None)
     }
 
     /// The answers to extends.
@@ -361,10 +268,15 @@ impl SectionsMachine {
     }
 
     /// The answer to a let-go.
-    pub(crate) fn let_go(&mut self, now: ElapsedMillis, slots: &[u64], answer: &Result<()>) {
+    pub(crate) fn let_go(
+        &mut self,
+        now: ElapsedMillis,
+        slots: &[(u64, Term)],
+        answer: &Result<()>,
+    ) {
         self.letting.ended(now, answer.is_err());
         if answer.is_ok() {
-            for section in slots.iter().filter_map(|slot| u16::try_from(*slot).ok()) {
+            for section in slots.iter().filter_map(|(slot, _)| u16::try_from(*slot).ok()) {
                 self.leaving.remove(&section);
                 self.held.remove(&section);
             }
@@ -393,46 +305,9 @@ impl SectionsMachine {
         leaving
     }
 
-    /// Who has what, for callers to be sent to; none while sections are still being let go, so that
-    /// nobody is sent to where they are not yet.
-    pub(crate) fn shares(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<Shares> {
-        self.leaving.is_empty().then(|| {
-            let shares = self.shares_now(now, actor);
-            // Whom we know to be gone has nothing any more.
-            let held = self.blocked.iter().filter(|(_, (holder, _))| {
-                self.members.iter().any(|info| info.member.incarnation == *holder)
-            });
-            let held = held.map(|(section, (holder, at))| (*section, (self.server(*holder), *at)));
-            shares.holding(held.collect())
-        })
-    }
-
-    fn shares_now(&self, now: ElapsedMillis, actor: &Actor) -> Shares {
-        let mut servers: Vec<Server> = self
-            .members
-            .iter()
-            .map(|info| &info.member)
-            .filter(|member| !member.address.is_empty())
-            .filter(|member| member.incarnation != actor.member)
-            .filter(|member| Some(member.incarnation) != actor.before)
-            .filter(|member| !self.watch.is_silent(member.incarnation, now))
-            .map(|member| Server { member: member.incarnation, address: member.address.clone() })
-            .collect();
-        if !actor.address.is_empty() {
-            servers.push(Server { member: actor.member, address: actor.address.clone() });
-        }
-        Shares::new(Some(actor.member), servers)
-    }
-
-    fn server(&self, member: Incarnation) -> Server {
-        let known = self.members.iter().find(|info| info.member.incarnation == member);
-        let address = known.map(|info| info.member.address.clone()).unwrap_or_default();
-        Server { member, address }
-    }
-
     /// Whether all that was ever asked for is done.
     pub(crate) fn look_in_ms(&self, now: ElapsedMillis, actor: &Actor) -> Option<u64> {
-        let take = (self.take.is_some() || !self.wanted.is_empty())
+        let take = (self.take.is_some() || !self.wanted.is_empty() || !self.orphans.is_empty())
             .then(|| self.taking.in_ms(now))
             .flatten();
         let extends = self.held.values().any(|held| held.extend.is_some() || held.want.is_some());

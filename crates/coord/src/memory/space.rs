@@ -179,9 +179,9 @@ impl Space {
     pub(super) fn let_go(&mut self, let_go: &LetGo, now: UnixMillis) -> bool {
         let Some(pool) = self.pools.get_mut(&let_go.pool) else { return false };
         let mut any = false;
-        for slot in &let_go.slots {
+        for (slot, term) in &let_go.slots {
             if let Some(row) = pool.rows.get_mut(slot)
-                && let Some(after) = decide_let_go(row, let_go.member, now)
+                && let Some(after) = decide_let_go(row, let_go.member, *term, now)
             {
                 *row = after;
                 any = true;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tests::{World, settle};
 use super::*;
+use crate::error::Retry;
 use crate::ordered::silence_ms;
 use crate::sources::{Place, SECTIONS};
 use crate::spec::Kind;
@@ -30,7 +31,7 @@ async fn server(world: &World, address: &str) -> (Node, Source) {
 async fn count(source: &Source, key: &str) -> Result<u64> {
     for _ in 0..200 {
         match source.try_count(key.as_bytes(), 1) {
-            Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => settle().await,
+            Err(error) if error.retry() != Retry::Never => settle().await,
             answer => return answer.map(|(first, _)| first),
         }
     }

@@ -259,13 +259,16 @@ async fn definitions_that_disagree_are_refused() {
         spec(r#"{"layout":"twitter"}"#),
         spec(r#"{"kind":"segment"}"#),
         spec(r#"{"kind":"counter"}"#),
+        spec(r#"{"order":"global"}"#),
     ] {
         let error = node.define("orders", &other).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
     }
     let error = node.alter("orders", &spec(r#"{"layout":"twitter"}"#), None).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
-    for (name, json) in [("orders", r#"{"order":"global"}"#), ("a/b", "{}"), ("", "{}")] {
+    for (name, json) in
+        [("new", r#"{"order":"global","unique":"namespace"}"#), ("a/b", "{}"), ("", "{}")]
+    {
         let error = node.define(name, &spec(json)).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Invalid { .. }), "{error}");
     }

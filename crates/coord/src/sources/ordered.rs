@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use snowmint_core::{Clock as _, Refusal, UnixMillis};
 
+use super::WINDOW_WAIT_MS;
 use super::counter::{SECTIONS, hash_slot};
 use super::minter::Make;
 use super::running::{SnowflakeBack, SourceInner};
 use super::sections::{Absent, Sections, Want};
-use crate::error::{Error, ErrorKind, Result};
+use super::shares::Server;
+use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::spec::SnowflakePlan;
 
 /// How far ahead of now a window reaches, in milliseconds, and at least this many units of the layout.
@@ -103,6 +105,10 @@ impl SourceInner {
     #[cold]
     fn not_here(&self, ordered: &Ordered) -> Error {
         let now = self.around.timer.elapsed();
+        let elsewhere = |server: Server| {
+            let section = ordered.slot % SECTIONS;
+            Error::new("mint", ErrorKind::Elsewhere { section, address: server.address })
+        };
         let kind = match self.around.sections.absent(
             ordered.slot,
             ordered.want(self.around.clock.unix_ms()),
@@ -112,9 +118,9 @@ impl SourceInner {
             Absent::OnItsWay => {
                 ErrorKind::Unavailable { what: format!("the right to order source {}", self.name) }
             }
-            Absent::With(server) => {
-                let section = ordered.slot % SECTIONS;
-                ErrorKind::Elsewhere { section, address: server.address }
+            Absent::With(server) => return elsewhere(server),
+            Absent::StillWith(server) => {
+                return elsewhere(server).with_retry(Retry::AfterMs(WINDOW_WAIT_MS));
             }
         };
         Error::new("mint", kind)

@@ -4,7 +4,7 @@
 //! Sections of counters come first, one for each hash slot; the slots of sources of global order follow,
 //! as many: such a source has the slot of its name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -114,6 +114,8 @@ pub(super) enum Absent {
     OnItsWay,
     /// Somebody else has it.
     With(Server),
+    /// Somebody else had it a moment ago. It was asked for.
+    StillWith(Server),
 }
 
 /// All sections of a node, for all its counter sources.
@@ -128,6 +130,8 @@ pub(crate) struct Sections {
     wake: Arc<Notify>,
     /// The node is closed.
     closed: AtomicBool,
+    /// What we were asked for that is another's, since the driver last looked.
+    disowned: Mutex<BTreeSet<u16>>,
     /// Somebody was sent elsewhere, or asked who has what, since the driver last looked.
     look_again: AtomicBool,
     /// Told when windows have opened, or an attempt has failed.
@@ -148,6 +152,7 @@ impl Sections {
             wanted: Mutex::default(),
             wake,
             closed: AtomicBool::new(false),
+            disowned: Mutex::default(),
             look_again: AtomicBool::new(false),
             news: Notify::new(),
             shares: ArcSwap::default(),
@@ -199,15 +204,18 @@ impl Sections {
             return Absent::Closed;
         }
         let shares = self.shares.load();
-        if shares.is_own(section) {
+        let is_own = shares.is_own(section);
+        if is_own {
             // Also when somebody has it still: it may have been let go since.
             self.want(section, want);
-        }
-        if shares.is_old_news(section, now) {
-            return Absent::OnItsWay;
+        } else {
+            self.disowned.lock().unwrap_or_else(PoisonError::into_inner).insert(section);
         }
         match shares.place(section) {
             Place::Here => Absent::OnItsWay,
+            Place::With(server) if is_own && shares.is_old_news(section, now) => {
+                Absent::StillWith(server)
+            }
             Place::With(server) => {
                 self.look_again();
                 Absent::With(server)
@@ -223,6 +231,10 @@ impl Sections {
     }
 
     // What follows is for the driver.
+
+    pub(crate) fn take_disowned(&self) -> BTreeSet<u16> {
+        std::mem::take(&mut *self.disowned.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 
     pub(crate) fn take_look_again(&self) -> bool {
         self.look_again.swap(false, Ordering::Relaxed)

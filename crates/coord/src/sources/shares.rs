@@ -1,7 +1,8 @@
 //! Which of those who serve should have which sections.
 //!
-//! By rendezvous hashing: of all who serve, the one whose hash with the section is highest. Everybody
-//! computes the same from the same list, and whoever joins or leaves moves no more than its own share.
+//! By rendezvous hashing: of all who serve, the one whose address has the highest hash with the section.
+//! Everybody computes the same from the same list, whoever joins or leaves moves no more than its own share,
+//! and whoever is started again gets its share again.
 //! This is a wish: who has a section is what the store says.
 
 use std::collections::HashMap;
@@ -30,7 +31,7 @@ pub struct Server {
 /// Who has, or should have, which sections.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
-    /// Who serves, in the order of their incarnations; with ourselves, if we do.
+    /// Who serves, in the order of their addresses; with ourselves, if we do.
     servers: Vec<Server>,
     /// Ourselves.
     own: Option<Incarnation>,
@@ -53,7 +54,7 @@ impl Shares {
     /// The shares of those who serve.
     #[must_use]
     pub fn new(own: Option<Incarnation>, mut servers: Vec<Server>) -> Self {
-        servers.sort_by_key(|server| server.member);
+        servers.sort_by(|one, next| one.address.cmp(&next.address));
         let serves = servers.iter().any(|server| Some(server.member) == own);
         let owners = if serves {
             (0..SECTIONS / TOGETHER).map(|group| owner(&servers, group)).collect()
@@ -92,11 +93,9 @@ impl Shares {
         }
     }
 
-    /// Whether what is known of a section that should be ours, and is not, is old: whoever had it may
-    /// have let it go since.
+    /// Whether what is known of who has a section is old: it may have been let go since.
     pub(super) fn is_old_news(&self, section: u16, now: ElapsedMillis) -> bool {
-        let held = self.held.get(&section);
-        self.is_own(section) && held.is_some_and(|(_, at)| now.since(*at) >= FRESH_MS)
+        self.held.get(&section).is_some_and(|(_, at)| now.since(*at) >= FRESH_MS)
     }
 
     /// Who serves.
@@ -140,12 +139,10 @@ impl Shares {
 /// The place of the server with the highest hash.
 fn owner(servers: &[Server], group: u16) -> usize {
     let score = |server: &Server| {
-        let id = server.member.get();
-        let folded = u64::try_from(id >> 64).unwrap_or(0)
-            ^ u64::try_from(id & u128::from(u64::MAX)).unwrap_or(0);
-        mix(folded ^ mix(group.into()))
+        let fold = |sum: u64, byte: u8| mix(sum ^ u64::from(byte));
+        mix(server.address.bytes().fold(0, fold) ^ mix(group.into()))
     };
-    let best = servers.iter().enumerate().max_by_key(|(_, server)| (score(server), server.member));
+    let best = servers.iter().enumerate().max_by_key(|(_, server)| score(server));
     best.map_or(0, |(place, _)| place)
 }
 

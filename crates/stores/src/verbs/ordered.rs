@@ -1,9 +1,11 @@
 //! The verbs on ordered slots.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use snowmint_coord::ordered::{TakeStep, check_take, decide_let_go, decide_take, gone};
 use snowmint_coord::pool::leases;
-use snowmint_coord::{LetGo, SlotRow, Take, Taken};
+use snowmint_coord::{LetGo, SlotRow, Take, Taken, Term};
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
@@ -59,7 +61,7 @@ impl Verb for Takes<'_> {
 /// Gives some of the slots of a request up: as many as one step can write.
 pub(super) struct LetsGo<'a> {
     pub(super) let_go: &'a LetGo,
-    pub(super) slots: &'a [u64],
+    pub(super) slots: &'a [(u64, Term)],
     pub(super) now: UnixMillis,
 }
 
@@ -71,9 +73,13 @@ impl Verb for LetsGo<'_> {
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         let now = rows.time(self.now);
         let (pool, member) = (&self.let_go.pool, self.let_go.member);
-        let held = rows.named_slots(pool, self.slots).await?;
-        let after: Vec<SlotRow> =
-            held.iter().filter_map(|(_, row)| decide_let_go(row.as_ref()?, member, now)).collect();
+        let terms: BTreeMap<u64, Term> = self.slots.iter().copied().collect();
+        let slots: Vec<u64> = terms.keys().copied().collect();
+        let held = rows.named_slots(pool, &slots).await?;
+        let decide = |(slot, row): &(u64, Option<SlotRow>)| {
+            decide_let_go(row.as_ref()?, member, *terms.get(slot)?, now)
+        };
+        let after: Vec<SlotRow> = held.iter().filter_map(decide).collect();
         rows.put_slots(pool, &after).await?;
         Ok(((), !after.is_empty()))
     }

@@ -51,7 +51,7 @@ impl<B: Backend> Kept<B> {
 
 /// The slots in such numbers as one step can write, with room for the records of members. At least one
 /// step, which refuses what makes no sense.
-fn in_steps<B: Backend>(slots: &[u64]) -> impl Iterator<Item = &[u64]> {
+fn in_steps<B: Backend, T>(slots: &[T]) -> impl Iterator<Item = &[T]> {
     let chunks = slots.chunks((<B::Rows as Rows>::WRITES_MAX / 2).max(1));
     chunks.chain(slots.is_empty().then_some(slots))
 }
@@ -136,7 +136,7 @@ impl<B: Backend> Store for Kept<B> {
         // Those of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
         let mut taken = Taken::default();
-        for slots in in_steps::<B>(&take.slots) {
+        for slots in in_steps::<B, _>(&take.slots) {
             let mut more = self.answer(Takes { take, slots, now }).await?;
             taken.leases.append(&mut more.leases);
             taken.held.append(&mut more.held);
@@ -145,7 +145,7 @@ impl<B: Backend> Store for Kept<B> {
     }
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        for slots in in_steps::<B>(&let_go.slots) {
+        for slots in in_steps::<B, _>(&let_go.slots) {
             self.answer(LetsGo { let_go, slots, now }).await?;
         }
         Ok(())

@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use super::case::{Case, TASKS, TTL_LONG_MS, TTL_SHORT_MS, code, extend, later, pool};
 use super::cases;
-use snowmint_coord::{LetGo, Mark, Member, Pool, Result, Reuse, Silent, Take, Taken, Wish, random};
+use snowmint_coord::{
+    LetGo, Mark, Member, Pool, Result, Reuse, Silent, Take, Taken, Term, Wish, random,
+};
 
 cases![
     an_ordered_slot_has_one_holder_until_it_lets_go,
@@ -40,9 +42,17 @@ async fn take(case: &Case, take: &Take) -> Result<Taken> {
     case.store.take(take, case.now().await).await
 }
 
+/// Lets go of slots by the terms that they have now.
 async fn let_go(case: &Case, member: &Member, slots: &[u64]) {
-    let (pool, member) = ("sections".into(), member.incarnation);
-    let let_go = LetGo { pool, member, slots: slots.to_vec() };
+    let rows = case.store.workers(case.now().await).await.unwrap();
+    let term_now =
+        |slot: u64| rows.iter().find(|row| row.slot == slot).map_or(Term::new(1), |row| row.term);
+    let by_term = slots.iter().map(|slot| (*slot, term_now(*slot))).collect();
+    let_go_by(case, member, by_term).await;
+}
+
+async fn let_go_by(case: &Case, member: &Member, slots: Vec<(u64, Term)>) {
+    let let_go = LetGo { pool: "sections".into(), member: member.incarnation, slots };
     case.store.let_go(&let_go, case.now().await).await.unwrap();
 }
 
@@ -60,6 +70,12 @@ async fn an_ordered_slot_has_one_holder_until_it_lets_go(case: Case) {
     let third = take(&case, &wanting(&b, [7, 3])).await.unwrap();
     assert_eq!((third.leases[0].slot, third.leases[0].term.get()), (7, 3));
     assert_eq!(third.held, [(3, a.incarnation)]);
+    // One that comes late, when the slot was taken anew since, gives nothing up.
+    let anew = take(&case, &wanting(&a, [3])).await.unwrap().leases.remove(0);
+    let_go_by(&case, &a, vec![(3, Term::new(1))]).await;
+    assert_eq!(take(&case, &wanting(&b, [3])).await.unwrap().held, [(3, a.incarnation)]);
+    let_go_by(&case, &a, vec![(3, anew.term)]).await;
+    assert_eq!(take(&case, &wanting(&b, [3])).await.unwrap().leases[0].slot, 3);
     let a_again = take(&case, &wanting(&a, [8])).await.unwrap();
     assert_eq!(a_again.held, [(8, b.incarnation)], "what is another's cannot be let go");
 }

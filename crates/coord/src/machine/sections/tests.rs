@@ -1,10 +1,10 @@
 //! The sections machine, with answers made by hand.
 
 use super::*;
-use crate::lease::Term;
+use crate::error::Error;
 use crate::member::{Member, Presence};
-use crate::ordered::silence_ms;
-use crate::sources::sections_pool;
+use crate::ordered::{Taken, silence_ms};
+use crate::sources::{SECTIONS, sections_pool};
 use snowmint_core::UnixMillis;
 
 const LEASE_MS: u64 = 8_000;
@@ -223,4 +223,67 @@ fn a_lost_membership_leaves_nothing_behind() {
     let (changes, _) = machine.taken(at(1), late.request, granted(&late));
     assert!(changes.is_empty() && machine.held.is_empty());
     assert!(extends(&mut machine, 1, &actor).is_empty());
+}
+
+#[test]
+fn what_the_store_holds_for_us_without_our_knowing_is_let_go() {
+    let (mut machine, actor) = (machine(), actor("here:1"));
+    machine.want(want([3]), at(0));
+    let taken = take(&mut machine, 0, &actor).unwrap();
+    let held_by_another = Taken { leases: Vec::new(), held: vec![(3, member(2))] };
+    machine.taken(at(1), taken.request, Ok(held_by_another));
+    // Whoever never was asked for by us cannot be ours.
+    machine.disown([3, 4].into(), at(2_000));
+    let again = take(&mut machine, 2_000, &actor).unwrap();
+    assert_eq!((&again.slots[..], again.length), (&[3][..], 0));
+    let (changes, _) = machine.taken(at(2_001), again.request, granted(&again));
+    assert_eq!(changes, [], "nobody answers from it");
+    let actions = machine.look(moment(2_001), &actor, false);
+    let Some(SectionsAction::LetGo(let_go)) = actions.first() else { panic!("{actions:?}") };
+    assert_eq!(let_go.slots, [(3, Term::new(1))]);
+    machine.let_go(at(2_002), &let_go.slots, &Ok(()));
+    // Not again and again, however many come here by mistake.
+    machine.disown([3].into(), at(2_500));
+    assert_eq!(take(&mut machine, 2_500, &actor), None);
+    machine.disown([3].into(), at(3_000));
+    assert!(take(&mut machine, 3_000, &actor).is_some());
+}
+
+#[test]
+fn slots_of_global_order_move_by_time_and_by_themselves() {
+    let (mut machine, actor) = (machine(), actor(""));
+    let time = |taken_until: u64| Want::Time {
+        taken_until: UnixMillis::new(taken_until),
+        window_ms: 500,
+        lead_max_ms: 5_000,
+    };
+    let slot = SECTIONS + 7;
+    machine.want([(3, Want::Numbers { until: 1, step: 100 }), (slot, time(0))].into(), at(0));
+    let taken = take(&mut machine, 0, &actor).unwrap();
+    assert_eq!((&taken.slots[..], taken.length), (&[u64::from(slot)][..], 0));
+    machine.taken(at(0), taken.request, granted(&taken));
+    let actor = Actor { skew_max_ms: 1_000, ..actor };
+    let now = Now { wall: UnixMillis::new(9_000), ..moment(1) };
+    let extend = |machine: &mut SectionsMachine, now| {
+        let actions = machine.look(now, &actor, false).into_iter();
+        let extends = actions.filter_map(|action| match action {
+            SectionsAction::Extend(items) => Some(items),
+            _ => None,
+        });
+        extends.flatten().find(|item| item.slot == u64::from(slot)).unwrap()
+    };
+    let item = extend(&mut machine, now);
+    assert_eq!((item.to.get(), item.ahead_max_ms), (9_500, Some(6_500)));
+    answer(&mut machine, 2, std::slice::from_ref(&item));
+    // The clock went back by four seconds, and IDs go on ahead of it.
+    machine.want([(slot, time(9_400))].into(), at(3));
+    let item = extend(&mut machine, Now { wall: UnixMillis::new(5_000), ..moment(3) });
+    assert_eq!(item.to.get(), 9_525);
+    // A clock that is wrong loses nothing but time.
+    let ahead = ErrorKind::ClockAhead { ahead_ms: 9, limit_ms: 1, compared_with: "x".into() };
+    let refused = vec![Err(Error::new("extend", ahead))];
+    assert_eq!(machine.extended(at(4), std::slice::from_ref(&item), &refused), []);
+    machine.want([(slot, time(9_400))].into(), at(5_000));
+    let item = extend(&mut machine, Now { wall: UnixMillis::new(9_600), ..moment(5_000) });
+    assert_eq!((item.from.get(), item.to.get()), (9_500, 10_100));
 }

@@ -1,4 +1,4 @@
-//! The sections of counters that this node answers for.
+//! What this node answers for of what one at a time does: sections of counters, and sources of global order.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use snowmint_core::Clock as _;
 
 use super::{Done, Driver, Stage};
 use crate::error::Result;
-use crate::lease::{Extend, Extended};
+use crate::lease::{Extend, Extended, Term};
 use crate::machine::{Actor, Now, SectionChange, SectionsAction};
 use crate::member::{Incarnation, MemberInfo};
 use crate::ordered::{LetGo, Taken};
@@ -16,7 +16,7 @@ use crate::sources::SECTIONS;
 pub(super) enum SectionsDone {
     Taken(u64, Result<Taken>),
     Extended(Vec<Extend>, Vec<Result<Extended>>),
-    LetGo(Vec<u64>, Result<()>),
+    LetGo(Vec<(u64, Term)>, Result<()>),
     Listed(Result<Vec<MemberInfo>>),
 }
 
@@ -40,6 +40,7 @@ impl Driver {
         let sections = &self.core.around.sections;
         sections.lease_until(self.membership, presence.lease_until());
         self.sections.want(sections.take_wanted(), now.elapsed);
+        self.sections.disown(sections.take_disowned(), now.elapsed);
         let again = sections.take_look_again();
         for action in self.sections.look(now, &actor, again) {
             self.spawn_sections(actor.member, action);

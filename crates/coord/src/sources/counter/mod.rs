@@ -22,7 +22,7 @@ pub(super) use self::table::Table;
 use super::Surroundings;
 use super::sections::{Absent, Lease, Sections, Want};
 use super::shares::Server;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::ordered::Take;
 use crate::pool::{Pool, Reuse};
 use crate::segment::NUMBER_MAX;
@@ -234,6 +234,10 @@ impl CounterSource {
     fn not_here(&self, section: u16) -> Refused {
         match self.sections().absent(section, self.want(0), self.around.timer.elapsed()) {
             Absent::OnItsWay => Refused::Wait(self.not_yet(section)),
+            Absent::StillWith(server) => {
+                let later = Retry::AfterMs(LOOK_AGAIN_MS);
+                Refused::Wait(elsewhere(section, server).with_retry(later))
+            }
             Absent::With(server) => Refused::Error(elsewhere(section, server)),
             Absent::Closed => {
                 let what = format!("source {}", self.name);

@@ -1,0 +1,148 @@
+//! What is taken, and what comes of it.
+
+use std::collections::BTreeSet;
+
+use snowmint_core::ElapsedMillis;
+
+use super::held::Held;
+use super::{Actor, ORPHANS_MS, SectionChange, SectionsMachine};
+use crate::error::{Error, ErrorKind, Result};
+use crate::machine::Now;
+use crate::ordered::{LENGTH_MAX, Take, Taken};
+use crate::sources::{SECTIONS, Want};
+
+impl SectionsMachine {
+    pub(super) fn take_due(&mut self, now: Now, actor: &Actor) -> Option<Take> {
+        if !self.taking.may_begin(now.elapsed) {
+            return None;
+        }
+        if self.take.is_none() && !(self.wanted.is_empty() && self.orphans.is_empty()) {
+            let (slots, length) = self.to_take(now.elapsed, actor);
+            self.asked.extend(slots.iter().filter_map(|slot| u16::try_from(*slot).ok()));
+            self.take = Some(Take {
+                pool: self.pool.clone(),
+                member: actor.member,
+                owner: actor.owner.clone(),
+                slots,
+                silent: self.watch.silent(now.elapsed),
+                supersedes: actor.before,
+                length,
+                request: self.requests.next(now.chance),
+            });
+        }
+        let take = self.take.clone()?;
+        self.taking.began(now.elapsed);
+        Some(take)
+    }
+
+    /// What to take, and how far to move its marks by the same step. Slots of global order by
+    /// themselves: their marks are times. Of sections of counters what is wanted, and as many more of ours
+    /// as are held already: a server that counts few keys has few sections, and one that counts many
+    /// soon has them all, without a wait for each.
+    fn to_take(&self, now: ElapsedMillis, actor: &Actor) -> (Vec<u64>, u64) {
+        let at_once = self.taking.at_once;
+        if !self.orphans.is_empty() {
+            return (self.orphans.iter().take(at_once).map(|slot| u64::from(*slot)).collect(), 0);
+        }
+        let ordered = self.wanted.range(SECTIONS..);
+        let ordered: Vec<u64> = ordered.take(at_once).map(|(slot, _)| u64::from(*slot)).collect();
+        if !ordered.is_empty() {
+            return (ordered, 0);
+        }
+        let wanted: Vec<u64> =
+            self.wanted.keys().take(at_once).map(|section| u64::from(*section)).collect();
+        let step_of = |want: &Want| match want {
+            Want::Numbers { step, .. } => *step,
+            Want::Time { .. } => 0,
+        };
+        let step = self.wanted.values().map(step_of).max().unwrap_or(0);
+        let shares = self.shares_now(now, actor);
+        let is_new = |section: &u16| {
+            !self.held.contains_key(section)
+                && !self.wanted.contains_key(section)
+                && !self.blocked.contains_key(section)
+                && shares.is_own(*section)
+        };
+        let room = at_once.saturating_sub(wanted.len());
+        let more = (0..SECTIONS).filter(is_new).map(u64::from).take(self.held.len().min(room));
+        (wanted.iter().copied().chain(more).collect(), step.min(LENGTH_MAX))
+    }
+
+    /// Takes in which sections we were asked for that should be another's: whoever sent somebody here may
+    /// know from the store that we have them.
+    pub(crate) fn disown(&mut self, sections: BTreeSet<u16>, now: ElapsedMillis) {
+        if self.orphans_at.is_some_and(|at| now.since(at) < ORPHANS_MS) {
+            return;
+        }
+        let is_orphan = |section: &u16| {
+            self.asked.contains(section)
+                && !self.held.contains_key(section)
+                && !self.wanted.contains_key(section)
+        };
+        let orphans: Vec<u16> = sections.into_iter().filter(is_orphan).collect();
+        if !orphans.is_empty() {
+            self.orphans.extend(orphans);
+            self.orphans_at = Some(now);
+        }
+    }
+
+    /// The answer to a take.
+    pub(crate) fn taken(
+        &mut self,
+        now: ElapsedMillis,
+        request: u64,
+        answer: Result<Taken>,
+    ) -> (Vec<SectionChange>, Option<Error>) {
+        let Some(take) = self.take.take_if(|take| take.request == request) else {
+            return (Vec::new(), None);
+        };
+        let taken = match answer {
+            Ok(taken) => taken,
+            Err(error) => {
+                self.taking.ended(now, true);
+                if matches!(error.kind(), ErrorKind::Unavailable { .. }) {
+                    // It may have been done: the same once more.
+                    self.take = Some(take);
+                }
+                return (Vec::new(), Some(error));
+            }
+        };
+        self.taking.ended(now, false);
+        let mut changes = Vec::new();
+        for lease in taken.leases {
+            let Ok(section) = u16::try_from(lease.slot) else { continue };
+            self.blocked.remove(&section);
+            let enough = |want: &Want| match want {
+                Want::Numbers { until, .. } => *until <= lease.mark.get(),
+                Want::Time { .. } => false,
+            };
+            let want = self.wanted.remove(&section).filter(|want| !enough(want));
+            self.held.insert(
+                section,
+                Held {
+                    term: lease.term,
+                    mark: lease.mark,
+                    want,
+                    extend: None,
+                    extended_at: None,
+                    doublings: 0,
+                },
+            );
+            if self.orphans.remove(&section) {
+                self.leaving.insert(section);
+                continue;
+            }
+            let mark = lease.mark;
+            changes.push(SectionChange::Held(section, lease, request));
+            changes.push(SectionChange::Open(section, mark));
+        }
+        for (slot, holder) in taken.held {
+            let Ok(section) = u16::try_from(slot) else { continue };
+            self.wanted.remove(&section);
+            if !self.orphans.remove(&section) {
+                self.blocked.insert(section, (holder, now));
+            }
+        }
+        (changes, None)
+    }
+}
