@@ -8,7 +8,7 @@ use snowmint_testkit::sim::{Bug, Profile, try_run};
 /// Each bug is found within this many seeds of one of the profiles.
 const SEEDS: u64 = 100;
 const STEPS: u32 = 400;
-const PROFILES: [Profile; 2] = [Profile::Network, Profile::Restores];
+const PROFILES: [Profile; 3] = [Profile::Network, Profile::Restores, Profile::Clocks];
 
 fn found(bug: Bug) {
     for seed in 0..SEEDS {
@@ -49,4 +49,9 @@ planted! {
     a_take_over_by_the_requesters_clock_is_found: TakeOverByTheRequestersClock,
     a_generator_rebuilt_at_the_windows_floor_is_found: RebuiltAtTheWindowsFloor,
     a_mark_in_a_coarser_unit_is_found: MarkInACoarserUnit,
+    a_take_without_a_wait_is_found: TakeWithoutWaiting,
+    the_same_owner_that_skips_the_wait_is_found: SameOwnerSkipsTheWait,
+    a_take_over_by_a_wall_clock_is_found: TakeOverByAWallClock,
+    a_lease_by_a_clock_that_sleeps_is_found: ElapsedTimeWithoutSleep,
+    a_slot_taken_at_the_floor_before_is_found: TakenAtTheFloorBefore,
 }

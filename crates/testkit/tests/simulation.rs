@@ -60,7 +60,16 @@ fn all_seeds(profile: Profile, must_happen: &[&str]) {
 
 #[test]
 fn no_id_comes_twice_over_a_failing_network_and_everybody_recovers() {
-    all_seeds(Profile::Network, &["altered under partition", "a slot changes hands, unanswered"]);
+    all_seeds(
+        Profile::Network,
+        &[
+            "altered under partition",
+            "a slot changes hands, unanswered",
+            "ordered",
+            "counted",
+            "freeze while counting",
+        ],
+    );
 }
 
 #[test]

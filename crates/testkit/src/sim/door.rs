@@ -100,7 +100,7 @@ impl Store for Door {
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        self.store.take(take, now).await
+        planted::take(&self.store, self.bug, take, now).await
     }
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {

@@ -53,6 +53,9 @@ impl World {
         for index in 0..self.machines.len() {
             self.must_mint(index, only_leaders, healed_at_ms + RESUME_MS).await?;
         }
+        if self.profile == Profile::Network {
+            self.must_rise(healed_at_ms + RESUME_MS).await?;
+        }
         if only_leaders {
             // Then the clock has come to the marks, but for what those who lead it took meanwhile.
             self.pass(POISON_MS).await;

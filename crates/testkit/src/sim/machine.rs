@@ -37,6 +37,7 @@ pub(super) struct Machine {
     /// When freezing ends.
     pub(super) thaws: Arc<AtomicU64>,
     pub(super) life: u32,
+    bug: Option<Bug>,
     pub(super) process: Process,
     /// Why the last process did not start.
     pub(super) refused: Option<Error>,
@@ -51,7 +52,7 @@ pub(super) enum Process {
 
 impl Machine {
     pub(super) fn new(index: usize, bug: Option<Bug>, chance: &Chance, time: &TrueTime) -> Self {
-        let gate = Gate::default();
+        let gate = Gate::new(time.clone());
         let lies = bug == Some(Bug::JournalAfterMinting);
         let after_crash = match chance.below(10) {
             0..=6 => AfterCrash::AnotherSlot,
@@ -76,6 +77,7 @@ impl Machine {
             set_aside: false,
             thaws: Arc::default(),
             life: 0,
+            bug,
             process: Process::Stopped,
             refused: None,
         }
@@ -98,19 +100,25 @@ impl Machine {
         Party { machine: index, life: if self.journalled { 0 } else { self.life } }
     }
 
-    pub(super) fn settings(&self) -> NodeSettings {
+    pub(super) fn settings(&self, index: usize) -> NodeSettings {
         NodeSettings {
             owner: self.owner.clone(),
             host: "sim".into(),
             data_dir: self.journalled.then(|| PathBuf::from(DATA_DIR)),
             after_crash: self.after_crash,
+            // Some serve others, some only themselves.
+            address: if index == 1 { String::new() } else { format!("machine-{index}:7701") },
             ..NodeSettings::default()
         }
     }
 
     pub(super) fn parts(&self, time: &TrueTime) -> Parts {
         Parts {
-            timer: Arc::new(ProcessTimer { time: time.clone(), gate: self.gate.clone() }),
+            timer: Arc::new(ProcessTimer {
+                time: time.clone(),
+                gate: self.gate.clone(),
+                sleeps: self.bug == Some(Bug::ElapsedTimeWithoutSleep),
+            }),
             clock: Arc::clone(&self.clock) as _,
             observer: Arc::new(()),
             disk: Arc::new(self.disk.clone()),

@@ -14,14 +14,16 @@
 //! **What is checked,** at every step: no ID of a source comes twice; the IDs of one worker number in
 //! one life of a node increase (where the source's policy promises it); whatever is minted lies in a
 //! window that the store had promised to this very machine before, and below the mark that the store
-//! has now; nobody is promised what another has; no mark falls below anything minted. And at the end,
-//! when the trouble is over: everybody mints again within [`RESUME_MS`].
+//! has now; nobody is promised what another has; no mark falls below anything minted; IDs of a source of
+//! global order, and the numbers of a counter's keys, are above all that anybody was answered before they
+//! were asked for. And at the end, when the trouble is over: everybody mints again within [`RESUME_MS`].
 //!
 //! **What is left out,** because it lies outside the promise: a store and all journals that are
 //! rolled back together (segments cannot see that); a store that loses what it acknowledged, under
 //! its old identity, while processes without a journal run or start; a whole disk that is cloned with
 //! its machine's identity while the original runs; the memory of a process that is cloned; and a
-//! journal that is put back, within three seconds of being written, with its times kept.
+//! journal that is put back, within three seconds of being written, with its times kept. The order over all
+//! processes is not checked where the store is put back.
 
 mod disk;
 mod door;
@@ -31,6 +33,7 @@ mod network;
 mod ordeal;
 mod planted;
 mod random;
+mod rising;
 mod sources;
 mod time;
 mod trouble;

@@ -2,7 +2,8 @@
 //! exactly one way. (The journal's is in [`disk`](super::disk), where it belongs.)
 
 use snowmint_coord::{
-    ClaimRequest, Extend, Extended, Lease, Mark, MemoryStore, Release, Result, SlotRow, Store, Wish,
+    ClaimRequest, Extend, Extended, Lease, Mark, MemberInfo, MemoryStore, Release, Result, Silent,
+    SlotRow, Store, Take, Taken, Wish,
 };
 use snowmint_core::UnixMillis;
 
@@ -25,11 +26,21 @@ pub enum Bug {
     RebuiltAtTheWindowsFloor,
     /// Marks are kept in whole seconds.
     MarkInACoarserUnit,
+    /// What one at a time answers for is taken from whoever has it, without a wait.
+    TakeWithoutWaiting,
+    /// The same owner's slots are taken without a wait, as if a process had one life.
+    SameOwnerSkipsTheWait,
+    /// Who looks dead by a wall clock, the store's or the taker's, is followed at once.
+    TakeOverByAWallClock,
+    /// The time that a lease is measured by stands still while the process does.
+    ElapsedTimeWithoutSleep,
+    /// What was taken begins below what its last holder may have answered.
+    TakenAtTheFloorBefore,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 13] = [
         Self::SkipTheTermCheck,
         Self::ExtendWithoutComparingFrom,
         Self::SameOwnerSharesALease,
@@ -38,6 +49,11 @@ impl Bug {
         Self::TakeOverByTheRequestersClock,
         Self::RebuiltAtTheWindowsFloor,
         Self::MarkInACoarserUnit,
+        Self::TakeWithoutWaiting,
+        Self::SameOwnerSkipsTheWait,
+        Self::TakeOverByAWallClock,
+        Self::ElapsedTimeWithoutSleep,
+        Self::TakenAtTheFloorBefore,
     ];
 }
 
@@ -167,4 +183,42 @@ pub(super) async fn claim(
         }
         _ => store.claim(request, now).await,
     }
+}
+
+/// A take from a store with this bug.
+pub(super) async fn take(
+    store: &MemoryStore,
+    bug: Option<Bug>,
+    take: &Take,
+    now: UnixMillis,
+) -> Result<Taken> {
+    let mut take = take.clone();
+    let members = store.members(now).await?;
+    let mut ignore = |is_gone: &dyn Fn(&MemberInfo) -> bool| {
+        let gone = members.iter().filter(|info| is_gone(info));
+        take.silent = gone
+            .map(|info| Silent {
+                member: info.member.incarnation,
+                renewals: info.presence.renewals,
+            })
+            .collect();
+    };
+    match bug {
+        Some(Bug::TakeWithoutWaiting) => ignore(&|_| true),
+        Some(Bug::SameOwnerSkipsTheWait) => {
+            let owner = take.owner.clone();
+            ignore(&|info| !owner.is_empty() && info.member.owner == owner);
+        }
+        Some(Bug::TakeOverByAWallClock) => ignore(&|info| !info.live),
+        _ => {}
+    }
+    let before = rows(store, &take.pool.name);
+    let mut taken = store.take(&take, now).await?;
+    if bug == Some(Bug::TakenAtTheFloorBefore) {
+        for lease in &mut taken.leases {
+            let last = before.iter().find(|row| row.slot == lease.slot);
+            lease.floor = last.map_or(lease.floor, |row| row.floor.min(lease.floor));
+        }
+    }
+    Ok(taken)
 }

@@ -19,7 +19,7 @@ pub(super) struct SimSource {
     layout: Option<Layout>,
 }
 
-const EPOCH: &str = "1970-01-01T00:00:00Z";
+pub(super) const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 /// How many worker numbers there are. The fewer, the sooner slots pass from hand to hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

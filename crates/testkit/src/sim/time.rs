@@ -67,22 +67,43 @@ impl TrueTime {
 
 /// What everything that a process waits for comes through: shut while it is frozen (SIGSTOP, a
 /// suspended machine, a long pause). Clones share it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Gate {
+    time: TrueTime,
     /// Who waits, in order; none while the gate is open.
     shut: Arc<Mutex<Option<Vec<oneshot::Sender<()>>>>>,
+    /// For how long it was shut, all in all; and since when it is.
+    was_shut: Arc<Mutex<(u64, Option<u64>)>>,
 }
 
 impl Gate {
+    pub(super) fn new(time: TrueTime) -> Self {
+        Self { time, shut: Arc::default(), was_shut: Arc::default() }
+    }
+
+    fn was_shut(&self) -> MutexGuard<'_, (u64, Option<u64>)> {
+        self.was_shut.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For how long it was shut until now.
+    fn shut_ms(&self) -> u64 {
+        let (past_ms, since_ms) = *self.was_shut();
+        past_ms + since_ms.map_or(0, |since_ms| self.time.now_ms() - since_ms)
+    }
+
     pub(super) fn is_shut(&self) -> bool {
         self.shut.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     pub(super) fn shut(&self) {
         self.shut.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+        let now_ms = self.time.now_ms();
+        self.was_shut().1.get_or_insert(now_ms);
     }
 
     pub(super) fn open(&self) {
+        let past_ms = self.shut_ms();
+        *self.was_shut() = (past_ms, None);
         let waiting = self.shut.lock().unwrap_or_else(PoisonError::into_inner).take();
         for waiter in waiting.into_iter().flatten() {
             let _ = waiter.send(());
@@ -107,12 +128,15 @@ impl Gate {
 pub(super) struct ProcessTimer {
     pub(super) time: TrueTime,
     pub(super) gate: Gate,
+    /// A planted bug: it stands still while the process is frozen.
+    pub(super) sleeps: bool,
 }
 
 #[async_trait]
 impl Timer for ProcessTimer {
     fn elapsed(&self) -> ElapsedMillis {
-        ElapsedMillis::new(self.time.now_ms())
+        let frozen_ms = if self.sleeps { self.gate.shut_ms() } else { 0 };
+        ElapsedMillis::new(self.time.now_ms() - frozen_ms)
     }
 
     async fn sleep_ms(&self, ms: u64) {

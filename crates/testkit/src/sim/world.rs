@@ -11,6 +11,7 @@ use super::machine::{Machine, Process};
 use super::network::{Faulty, Line};
 use super::planted::Bug;
 use super::random::Chance;
+use super::rising::{self, Rising};
 use super::sources::{Room, SimSource};
 use super::time::TrueTime;
 use super::truth::Truth;
@@ -32,6 +33,7 @@ pub(super) struct World {
     pub(super) room: Room,
     pub(super) sources: Vec<SimSource>,
     history: History,
+    pub(super) rising: Rising,
     happened: BTreeMap<&'static str, u64>,
 }
 
@@ -69,6 +71,7 @@ impl World {
             room,
             sources: SimSource::all(room),
             history: History::default(),
+            rising: Rising::default(),
             happened: BTreeMap::new(),
             chance,
         }
@@ -99,6 +102,9 @@ impl World {
         let node = Node::open(handle, NodeSettings::default(), parts).await.unwrap();
         for source in &self.sources {
             node.define(source.name, &source.spec).await.unwrap();
+        }
+        for (name, spec) in rising::sources() {
+            node.define(name, &spec).await.unwrap();
         }
     }
 
@@ -131,6 +137,7 @@ impl World {
     async fn happen(&mut self) -> Checked {
         let index = usize::try_from(self.chance.below(self.machines.len() as u64)).unwrap();
         match self.chance.below(100) {
+            0..=14 if self.checks_order() => self.rise(index).await?,
             0..=34 => self.mint(index).await?,
             35..=59 => {
                 let ms = self.chance.between(1, 50);
@@ -172,6 +179,7 @@ impl World {
             88 => self.store_dies(),
             89..=90 => self.open_again(index).await,
             91..=93 => self.ordeal(index).await?,
+            94..=96 if self.checks_order() => self.rise_waiting(index).await?,
             _ => self.mint_waiting(index).await?,
         }
         self.look(index).await;
@@ -224,8 +232,9 @@ impl World {
             self.time.clone(),
             machine.gate.clone(),
         );
-        let (settings, parts) = (machine.settings(), machine.parts(&self.time));
-        let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+        let (settings, parts) = (machine.settings(index), machine.parts(&self.time));
+        let mut names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+        names.extend(rising::sources().map(|(name, _)| name));
         machine.process = Process::Starting(tokio::spawn(async move {
             let node = Node::open(Arc::new(store), settings, parts).await?;
             let mut sources = Vec::new();
@@ -336,7 +345,9 @@ impl World {
         let Some((node, sources)) = self.machines[index].awake() else { return };
         let missing = sources.iter().position(Option::is_none);
         let Some(which) = missing else { return };
-        let (node, name) = (node.clone(), self.sources[which].name);
+        let rising = rising::sources().map(|(name, _)| name);
+        let names = self.sources.iter().map(|source| source.name).chain(rising);
+        let (node, name) = (node.clone(), names.collect::<Vec<_>>()[which]);
         let opening = tokio::spawn(async move { node.source(name).await.ok() });
         while !opening.is_finished() {
             self.pass(100).await;

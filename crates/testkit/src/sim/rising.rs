@@ -1,0 +1,216 @@
+//! What must rise over all processes: IDs of a source of global order, and the numbers of a counter's keys.
+//! Whatever was answered before a request began is smaller than its answer.
+
+use std::collections::BTreeMap;
+
+use snowmint_coord::{Node, Result, Source, SourceSpec, Values};
+
+use super::machine::Process;
+use super::sources::EPOCH;
+use super::world::World;
+use super::{Profile, RESUME_MS};
+use crate::history::{Checked, Violation};
+
+/// So many keys are counted.
+const KEYS: u64 = 3;
+/// The most numbers of one request.
+const COUNT_MAX: u64 = 20;
+
+/// What may be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Asked {
+    /// IDs of the source of global order.
+    Order,
+    /// Numbers of this key.
+    Key(u64),
+}
+
+impl Asked {
+    fn all() -> impl Iterator<Item = Self> {
+        std::iter::once(Self::Order).chain((0..KEYS).map(Self::Key))
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Order => "ordered",
+            Self::Key(_) => "messages",
+        }
+    }
+
+    /// The lowest and the highest of `count` numbers.
+    async fn answer(self, source: &Source, count: u64, within_ms: u64) -> Result<(u64, u64)> {
+        match self {
+            Self::Key(key) => source.count(key.to_string().as_bytes(), count, within_ms).await,
+            Self::Order => {
+                let count = u32::try_from(count).unwrap();
+                let Values::Numbers(ids) = source.mint(count, None, within_ms).await? else {
+                    panic!("IDs of a snowflake source are numbers");
+                };
+                assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
+                Ok((ids[0], ids[ids.len() - 1]))
+            }
+        }
+    }
+}
+
+/// The sources, with their keys.
+pub(super) fn sources() -> [(&'static str, SourceSpec); 2] {
+    let layout = format!("time=41,worker=2,sequence=6,epoch={EPOCH}");
+    let spec = |json: &str| SourceSpec::from_json(json).unwrap();
+    [
+        ("ordered", spec(&format!(r#"{{"order":"global","layout":"{layout}"}}"#))),
+        ("messages", spec(r#"{"kind":"counter","counter":{"step":10}}"#)),
+    ]
+}
+
+/// Everything that was answered.
+#[derive(Debug, Default)]
+pub(super) struct Rising {
+    highest: BTreeMap<Asked, u64>,
+}
+
+impl Rising {
+    fn highest(&self, asked: Asked) -> u64 {
+        self.highest.get(&asked).copied().unwrap_or(0)
+    }
+
+    /// An answer to a request that began when `before` was the highest answer.
+    fn answered(&mut self, asked: Asked, before: u64, answer: (u64, u64), by: &str) -> Checked {
+        let (lowest, highest) = answer;
+        if lowest <= before {
+            let what = format!("{asked:?}: {by} answers {lowest} after {before} was answered");
+            return Err(Violation(what));
+        }
+        let known = self.highest.entry(asked).or_insert(0);
+        *known = (*known).max(highest);
+        Ok(())
+    }
+}
+
+impl World {
+    /// A store that is put back, and moved on by an operator, gives no promise of order to whoever is
+    /// cut off from it meanwhile.
+    pub(super) fn checks_order(&self) -> bool {
+        self.profile != Profile::Restores
+    }
+
+    fn asked(&self) -> Asked {
+        match self.chance.below(2 + KEYS) {
+            0..=1 => Asked::Order,
+            key => Asked::Key(key - 2),
+        }
+    }
+
+    fn rising_source(&self, index: usize, asked: Asked) -> Option<Source> {
+        let (_, sources) = self.machines[index].awake()?;
+        sources.iter().flatten().find(|source| source.name() == asked.name()).cloned()
+    }
+
+    /// What one machine answers at once.
+    pub(super) async fn rise(&mut self, index: usize) -> Checked {
+        let (asked, count) = (self.asked(), self.chance.between(1, COUNT_MAX));
+        let Some(source) = self.rising_source(index, asked) else { return Ok(()) };
+        let before = self.rising.highest(asked);
+        match asked.answer(&source, count, 0).await {
+            Ok(answer) => self.rose(index, asked, before, answer),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// What one machine answers, while the world goes on. Sometimes its process is frozen meanwhile.
+    pub(super) async fn rise_waiting(&mut self, index: usize) -> Checked {
+        let (asked, count) = (self.asked(), self.chance.between(1, COUNT_MAX));
+        let Some(source) = self.rising_source(index, asked) else { return Ok(()) };
+        let before = self.rising.highest(asked);
+        let answer = tokio::spawn(async move { asked.answer(&source, count, 2_000).await });
+        if self.chance.percent(20) {
+            self.pass(1).await;
+            self.machines[index].gate.shut();
+            let frozen_ms = self.chance.between(100, 30_000);
+            self.others_rise(index, asked, frozen_ms).await?;
+            self.machines[index].gate.open();
+            self.count("freeze while counting");
+        }
+        while !answer.is_finished() {
+            self.pass(20).await;
+        }
+        match answer.await.unwrap() {
+            Ok(answer) => self.rose(index, asked, before, answer),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Time passes, and whoever is awake is asked for the same again and again.
+    async fn others_rise(&mut self, index: usize, asked: Asked, ms: u64) -> Checked {
+        let end_ms = self.time.now_ms() + ms;
+        while self.time.now_ms() < end_ms {
+            let step_ms = self.chance.between(50, 2_000).min(end_ms - self.time.now_ms());
+            self.pass(step_ms).await;
+            for other in (0..self.machines.len()).filter(|other| *other != index) {
+                let Some(source) = self.rising_source(other, asked) else { continue };
+                let before = self.rising.highest(asked);
+                if let Ok(answer) = asked.answer(&source, 1, 0).await {
+                    self.rose(other, asked, before, answer)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rose(&mut self, index: usize, asked: Asked, before: u64, answer: (u64, u64)) -> Checked {
+        self.count(match asked {
+            Asked::Order => "ordered",
+            Asked::Key(_) => "counted",
+        });
+        let life = self.machines[index].life;
+        let by = format!("machine {index} in life {life} at {} ms", self.time.now_ms());
+        self.rising.answered(asked, before, answer, &by)
+    }
+
+    /// Somebody answers for everything before the end.
+    pub(super) async fn must_rise(&mut self, end_ms: u64) -> Checked {
+        for asked in Asked::all() {
+            while let Some(refusals) = self.refused_everywhere(asked).await? {
+                if self.time.now_ms() >= end_ms {
+                    let why = format!("not within {RESUME_MS} ms of calm: {asked:?}: {refusals}");
+                    return Err(Violation(why));
+                }
+                self.pass(1_000).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// What everybody says who does not answer; none when somebody does.
+    async fn refused_everywhere(
+        &mut self,
+        asked: Asked,
+    ) -> std::result::Result<Option<String>, Violation> {
+        let mut refusals = Vec::new();
+        for index in 0..self.machines.len() {
+            self.look(index).await;
+            let Process::Running(node, _) = &self.machines[index].process else {
+                refusals.push(format!("machine {index} does not run"));
+                continue;
+            };
+            let before = self.rising.highest(asked);
+            let answer = tokio::spawn(open_and_ask(node.clone(), asked));
+            while !answer.is_finished() {
+                self.pass(20).await;
+            }
+            match answer.await.unwrap() {
+                Ok(answer) => {
+                    self.rose(index, asked, before, answer)?;
+                    return Ok(None);
+                }
+                Err(error) => refusals.push(format!("machine {index}: {error}")),
+            }
+        }
+        Ok(Some(refusals.join("; ")))
+    }
+}
+
+async fn open_and_ask(node: Node, asked: Asked) -> Result<(u64, u64)> {
+    let source = node.source(asked.name()).await?;
+    asked.answer(&source, 1, 10_000).await
+}
