@@ -2,8 +2,6 @@
 //!
 //! The processes are this very program, started again for one of its tests, which then finds
 //! [`CHILD_FILE`] set and does the child's part.
-#![cfg(feature = "sqlite")]
-#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -105,7 +103,7 @@ async fn a_store_that_is_only_looked_at_is_not_made() {
 
 fn start_child(test: &str, url: &str, now_ms: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .args(["--exact", &format!("sqlite::{test}"), "--nocapture", "--test-threads=1"])
         .env(CHILD_FILE, url)
         .env(CHILD_NOW_MS, now_ms.to_string())
         .stdout(Stdio::piped())

@@ -1,6 +1,4 @@
 //! The etcd store keeps the contract, on a real server.
-#![cfg(feature = "etcd")]
-#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,4 @@
 //! The Redis store keeps the contract, on a real server and on a real cluster.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! The ZooKeeper store keeps the contract, on a real server.
-#![cfg(feature = "zookeeper")]
-#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,16 @@
+//! Every store keeps the contract, on real servers that these tests start. They wait for disks most of
+//! the time, so they are one program, which runs several at once.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+#[cfg(feature = "etcd")]
+mod etcd;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
