@@ -74,7 +74,7 @@ impl Service {
         closing: watch::Receiver<bool>,
         peers: Peers,
     ) -> Self {
-        let relay = Relay::new(peers, limits.batch_max);
+        let relay = Relay::new(peers, &limits);
         let unsent = usize::try_from(limits.unsent_max).unwrap_or(Semaphore::MAX_PERMITS);
         let unsent = Arc::new(Semaphore::new(unsent.min(Semaphore::MAX_PERMITS)));
         Self { node, limits: Arc::new(limits), unsent, closing, relay, sources: Arc::default() }

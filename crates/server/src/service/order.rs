@@ -14,6 +14,7 @@ use snowmint_wire::http::{Count, ErrorBody, MintRequest};
 use tokio::sync::oneshot;
 
 use super::{Error, Minted, Service};
+use crate::config::Limits;
 use crate::peers::Peers;
 
 /// How soon somebody asks again who was sent to one who does not mint any more, or not yet.
@@ -28,6 +29,8 @@ pub(super) struct Relay {
     peers: Peers,
     /// The most IDs of one question.
     batch_max: u32,
+    /// How long a whole answer may take: those who came meanwhile wait for it.
+    within_ms: u64,
     /// One for each source.
     queues: Arc<Mutex<HashMap<String, Queue>>>,
 }
@@ -99,8 +102,10 @@ impl Service {
 }
 
 impl Relay {
-    pub(super) fn new(peers: Peers, batch_max: u32) -> Self {
-        Self { peers, batch_max, queues: Arc::default() }
+    pub(super) fn new(peers: Peers, limits: &Limits) -> Self {
+        // Whoever is asked may wait for as long as we may; the rest is for the way there and back.
+        let within_ms = limits.wait_max.ms().saturating_mul(2);
+        Self { peers, batch_max: limits.batch_max, within_ms, queues: Arc::default() }
     }
 
     pub(super) const fn peers(&self) -> &Peers {
@@ -136,7 +141,7 @@ impl Relay {
                 continue;
             };
             let count = batch.iter().map(|waiting| u64::from(waiting.count)).sum();
-            match self.ask(&source, &address, count).await {
+            match self.ask_in_time(&source, &address, count).await {
                 Ok(ids) => {
                     let mut ids = ids.into_iter();
                     for Waiting { count, reply, .. } in batch {
@@ -175,6 +180,22 @@ impl Relay {
         Some(queue.waiting.drain(..count.max(1)).collect())
     }
 
+    async fn ask_in_time(
+        &self,
+        source: &str,
+        address: &str,
+        count: u64,
+    ) -> Result<Vec<u64>, Error> {
+        tokio::select! {
+            biased;
+            answer = self.ask(source, address, count) => answer,
+            () = self.peers.timer().sleep_ms(self.within_ms) => {
+                tracing::warn!(%source, %address, "whoever orders a source did not answer in time");
+                Err(not_reached(&format!("no answer within {} ms", self.within_ms)))
+            }
+        }
+    }
+
     async fn ask(&self, source: &str, address: &str, count: u64) -> Result<Vec<u64>, Error> {
         let wish =
             MintRequest { count: Count::new(count), key: None, format: Some("number".to_owned()) };
@@ -210,4 +231,45 @@ impl Relay {
 fn not_reached(why: &str) -> Error {
     let message = format!("the server that orders this source did not answer: {why}");
     Error::new(Code::Unavailable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use snowmint_coord::BootTimer;
+    use snowmint_coord::spec::Span;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Somebody who begins an answer and never ends it keeps nobody waiting for ever.
+    #[tokio::test]
+    async fn who_does_not_answer_in_time_is_not_waited_for() {
+        for said in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"ids\":["] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap().to_string();
+            let stalls = tokio::spawn(async move {
+                let mut held = Vec::new();
+                loop {
+                    let (mut stream, _) = listener.accept().await.unwrap();
+                    let mut head = [0; 16];
+                    stream.read_exact(&mut head).await.unwrap();
+                    stream.write_all(said.as_bytes()).await.unwrap();
+                    held.push(stream);
+                }
+            });
+            let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
+            let peers = Peers::new(Arc::new(BootTimer), 60_000);
+            let relay = Relay::new(peers, &limits);
+            let fetch = || relay.fetch("orders", address.clone(), 1);
+            let both = async { tokio::join!(fetch(), fetch()) };
+            let (one, other) = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
+            for refused in [one.unwrap_err(), other.unwrap_err()] {
+                assert_eq!(refused.code(), Code::Unavailable, "{said:?}: {refused}");
+            }
+            stalls.abort();
+        }
+    }
 }
