@@ -4,22 +4,12 @@
 //! as another member when its right to mint is lost or in doubt. Nothing is minted on hope: a
 //! generator sees a window only after store and journal have acknowledged it.
 
-#[cfg(test)]
-mod counter_tests;
 mod definitions;
 mod driver;
 mod entry;
-#[cfg(test)]
-mod kill_tests;
 mod lease;
-#[cfg(test)]
-mod order_tests;
 mod record;
 mod restripe;
-#[cfg(test)]
-mod segment_tests;
-#[cfg(test)]
-mod serial_tests;
 mod settings;
 #[cfg(test)]
 mod tests;

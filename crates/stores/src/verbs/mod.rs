@@ -88,9 +88,11 @@ pub(crate) struct NamespaceRow {
     pub(crate) ground: Ground,
 }
 
-/// Longest wait before another try, in milliseconds. Waits begin at one, double, and are random below
-/// that, so that those who met once do not meet again.
-const TRY_WAIT_MS_MAX: u64 = 64;
+/// What a step took is doubled as often before another try, at most: the wait is random below that.
+/// So many writers may meet and few of them meet again, on a slow machine too.
+const TRY_DOUBLINGS_MAX: u32 = 6;
+/// Longest wait before another try, in milliseconds.
+const TRY_WAIT_MS_MAX: u64 = 1_000;
 
 /// The rows of one namespace inside one atomic step. Dropped before its end, nothing of it has
 /// happened.
@@ -240,8 +242,11 @@ impl<B: Backend> Kept<B> {
     /// A step that loses to another is begun anew, a bounded number of times.
     async fn tried<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
         for tried in 1..=self.tries {
+            let begun = BootTimer.elapsed();
             match self.step(verb).await {
-                Err(Failure::Lost) if tried < self.tries => let_others_end(tried).await?,
+                Err(Failure::Lost) if tried < self.tries => {
+                    let_others_end(tried, BootTimer.elapsed().since(begun)).await?;
+                }
                 Err(Failure::Lost) => break,
                 ended => return ended,
             }
@@ -300,10 +305,10 @@ impl<B: Backend> Kept<B> {
     }
 }
 
-/// Waits for a random while before try `tried` + 1.
-async fn let_others_end(tried: u32) -> Result<(), ErrorKind> {
-    let bound_ms = 1_u64.checked_shl(tried).unwrap_or(TRY_WAIT_MS_MAX).min(TRY_WAIT_MS_MAX);
+/// Waits for a random while before try `tried` + 1, when the last took `took_ms`.
+async fn let_others_end(tried: u32, took_ms: u64) -> Result<(), ErrorKind> {
+    let doubled_ms = took_ms.clamp(1, TRY_WAIT_MS_MAX) << tried.min(TRY_DOUBLINGS_MAX);
     let number = random::number().map_err(|error| error.kind().clone())?;
-    BootTimer.sleep_ms(number % bound_ms).await;
+    BootTimer.sleep_ms(number % doubled_ms.min(TRY_WAIT_MS_MAX)).await;
     Ok(())
 }

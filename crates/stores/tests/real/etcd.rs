@@ -1,69 +1,26 @@
 //! The etcd store keeps the contract, on a real server.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use snowmint_coord::{
-    ClaimRequest, Mark, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec, Store, Wish,
+    ClaimRequest, Mark, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec, Wish,
 };
 use snowmint_core::{Clock as _, SystemClock};
-use snowmint_stores::Settings;
-use snowmint_testkit::contract::{self, Factory};
+use snowmint_testkit::contract;
 use snowmint_testkit::servers::{Etcd, Stranger};
 
-struct Server(Etcd);
-
-#[async_trait]
-impl Factory for Server {
-    fn name(&self) -> String {
-        "etcd".into()
-    }
-
-    async fn open(&self, namespace: &str) -> Arc<dyn Store> {
-        snowmint_stores::open(&self.0.url(), namespace).await.unwrap()
-    }
-
-    async fn pass_ms(&self, _ms: u64) {}
-}
+use crate::opening::{self, Reached};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn etcd_keeps_the_contract() {
-    contract::run(Server(Etcd::start())).await;
-}
-
-#[tokio::test]
-async fn a_store_that_is_only_looked_at_is_not_made() {
     let server = Etcd::start();
-    let look = Settings { make: false, ..Settings::default() };
-    for _ in 0..2 {
-        let looked = snowmint_stores::open_with(&server.url(), "default", look).await;
-        assert_eq!(looked.unwrap_err().kind().code(), "not_found");
-    }
-    let made = snowmint_stores::open(&server.url(), "default").await.unwrap();
-    let looked = snowmint_stores::open_with(&server.url(), "default", look).await.unwrap();
-    assert_eq!(looked.identity().await.unwrap(), made.identity().await.unwrap());
+    contract::run(Reached { name: "etcd", url: server.url(), own_clock: false }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sixteen_first_openers_agree_on_one_store() {
+async fn opening_etcd_makes_a_store_once() {
     let server = Etcd::start();
-    let openers: Vec<_> = (0..16)
-        .map(|_| {
-            let url = server.url();
-            tokio::spawn(async move {
-                let store = snowmint_stores::open(&url, "default").await.unwrap();
-                store.identity().await.unwrap().id
-            })
-        })
-        .collect();
-    let mut ids = Vec::new();
-    for opener in openers {
-        ids.push(opener.await.unwrap());
-    }
-    ids.dedup();
-    assert_eq!(ids.len(), 1, "{ids:?}");
+    opening::makes_a_store_once(server.url(), server).await;
 }
 
 #[tokio::test]
@@ -140,15 +97,6 @@ async fn users_log_in_and_others_are_refused() {
         assert_eq!(refused.kind().code(), code, "{user}: {refused:?}");
         assert!(!format!("{refused:?}").contains("wrong"), "{refused:?}");
     }
-}
-
-#[tokio::test]
-async fn a_server_that_is_not_there_is_said_in_time() {
-    let url = { Etcd::start().url() };
-    let opened =
-        tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(&url, "default"));
-    let refused = opened.await.unwrap().unwrap_err();
-    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
 }
 
 #[tokio::test]

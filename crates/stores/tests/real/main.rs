@@ -6,6 +6,7 @@
 mod etcd;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod opening;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]

@@ -1,77 +1,28 @@
 //! The Redis store keeps the contract, on a real server and on a real cluster.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use async_trait::async_trait;
-use snowmint_coord::{BootTimer, FastForward, Store, Timer};
-use snowmint_stores::Settings;
-use snowmint_testkit::contract::{self, Factory};
+use snowmint_coord::{BootTimer, FastForward, Timer};
+use snowmint_testkit::contract;
 use snowmint_testkit::servers::{Redis, RedisCluster};
 
-struct Server {
-    name: &'static str,
-    url: String,
-}
-
-#[async_trait]
-impl Factory for Server {
-    fn name(&self) -> String {
-        self.name.into()
-    }
-
-    async fn open(&self, namespace: &str) -> Arc<dyn Store> {
-        snowmint_stores::open(&self.url, namespace).await.unwrap()
-    }
-
-    async fn pass_ms(&self, ms: u64) {
-        BootTimer.sleep_ms(ms).await;
-    }
-}
+use crate::opening::{self, Reached};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn redis_keeps_the_contract() {
     let server = Redis::start(&[]);
-    contract::run(Server { name: "redis", url: server.url() }).await;
+    contract::run(Reached { name: "redis", url: server.url(), own_clock: true }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn opening_redis_makes_a_store_once() {
+    let server = Redis::start(&[]);
+    opening::makes_a_store_once(server.url(), server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_redis_cluster_keeps_the_contract() {
     let cluster = RedisCluster::start();
-    contract::run(Server { name: "redis cluster", url: cluster.url() }).await;
-}
-
-#[tokio::test]
-async fn a_store_that_is_only_looked_at_is_not_made() {
-    let server = Redis::start(&[]);
-    let look = Settings { make: false, ..Settings::default() };
-    for _ in 0..2 {
-        let looked = snowmint_stores::open_with(&server.url(), "default", look).await;
-        assert_eq!(looked.unwrap_err().kind().code(), "not_found");
-    }
-    let made = snowmint_stores::open(&server.url(), "default").await.unwrap();
-    let looked = snowmint_stores::open_with(&server.url(), "default", look).await.unwrap();
-    assert_eq!(looked.identity().await.unwrap(), made.identity().await.unwrap());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sixteen_first_openers_agree_on_one_store() {
-    let server = Redis::start(&[]);
-    let openers: Vec<_> = (0..16)
-        .map(|_| {
-            let url = server.url();
-            tokio::spawn(async move {
-                let store = snowmint_stores::open(&url, "default").await.unwrap();
-                store.identity().await.unwrap().id
-            })
-        })
-        .collect();
-    let mut ids = Vec::new();
-    for opener in openers {
-        ids.push(opener.await.unwrap());
-    }
-    ids.dedup();
-    assert_eq!(ids.len(), 1, "{ids:?}");
+    let (name, url) = ("redis cluster", cluster.url());
+    contract::run(Reached { name, url, own_clock: true }).await;
 }
 
 #[tokio::test]
@@ -125,13 +76,4 @@ async fn a_restart_of_a_server_that_keeps_everything_is_not_noticed() {
         after = store.identity().await;
     }
     assert_eq!(after.unwrap(), before);
-}
-
-#[tokio::test]
-async fn a_server_that_is_not_there_is_said_in_time() {
-    let url = { Redis::start(&[]).url() };
-    let opened =
-        tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(&url, "default"));
-    let refused = opened.await.unwrap().unwrap_err();
-    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
 }

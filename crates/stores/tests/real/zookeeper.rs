@@ -1,69 +1,27 @@
 //! The ZooKeeper store keeps the contract, on a real server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use snowmint_coord::{
     BootTimer, ClaimRequest, Error, Lease, Mark, Member, Pool, Presence, Reuse, Store, Timer as _,
     Wish, random,
 };
 use snowmint_core::UnixMillis;
-use snowmint_stores::Settings;
-use snowmint_testkit::contract::{self, Factory};
+use snowmint_testkit::contract;
 use snowmint_testkit::servers::Zookeeper;
 
-struct Server(Zookeeper);
-
-#[async_trait]
-impl Factory for Server {
-    fn name(&self) -> String {
-        "zookeeper".into()
-    }
-
-    async fn open(&self, namespace: &str) -> Arc<dyn Store> {
-        snowmint_stores::open(&self.0.url(), namespace).await.unwrap()
-    }
-
-    async fn pass_ms(&self, _ms: u64) {}
-}
+use crate::opening::{self, Reached};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn zookeeper_keeps_the_contract() {
-    contract::run(Server(Zookeeper::start())).await;
-}
-
-#[tokio::test]
-async fn a_store_that_is_only_looked_at_is_not_made() {
     let server = Zookeeper::start();
-    let look = Settings { make: false, ..Settings::default() };
-    for _ in 0..2 {
-        let looked = snowmint_stores::open_with(&server.url(), "default", look).await;
-        assert_eq!(looked.unwrap_err().kind().code(), "not_found");
-    }
-    let made = snowmint_stores::open(&server.url(), "default").await.unwrap();
-    let looked = snowmint_stores::open_with(&server.url(), "default", look).await.unwrap();
-    assert_eq!(looked.identity().await.unwrap(), made.identity().await.unwrap());
+    contract::run(Reached { name: "zookeeper", url: server.url(), own_clock: false }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sixteen_first_openers_agree_on_one_store() {
+async fn opening_zookeeper_makes_a_store_once() {
     let server = Zookeeper::start();
-    let openers: Vec<_> = (0..16)
-        .map(|_| {
-            let url = server.url();
-            tokio::spawn(async move {
-                let store = snowmint_stores::open(&url, "default").await.unwrap();
-                store.identity().await.unwrap().id
-            })
-        })
-        .collect();
-    let mut ids = Vec::new();
-    for opener in openers {
-        ids.push(opener.await.unwrap());
-    }
-    ids.dedup();
-    assert_eq!(ids.len(), 1, "{ids:?}");
+    opening::makes_a_store_once(server.url(), server).await;
 }
 
 #[tokio::test]
@@ -159,13 +117,4 @@ async fn a_session_that_ended_is_made_anew() {
         assert!(store.members(NOW).await.unwrap()[0].live);
         BootTimer.sleep_ms(200).await;
     }
-}
-
-#[tokio::test]
-async fn a_server_that_is_not_there_is_said_in_time() {
-    let url = { Zookeeper::start().url() };
-    let opened =
-        tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(&url, "default"));
-    let refused = opened.await.unwrap().unwrap_err();
-    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::tests::{World, settle};
 use super::*;
 use crate::error::Retry;
 use crate::ordered::silence_ms;
@@ -204,4 +203,57 @@ async fn everybody_says_the_same_of_who_has_what() {
         let here = shares.iter().filter(|shares| shares.place(section) == Place::Here);
         assert_eq!(here.count(), 1, "{section}");
     }
+}
+
+/// As when the hypervisor holds a process still without its clock showing it: somebody else takes the
+/// section, and the first believes in its lease. Whoever asks the store before each answer finds out.
+#[tokio::test]
+async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
+    let world = World::new();
+    let keys = r#"{"kind":"counter","counter":{"confirm":"store"}}"#;
+    let node = world.open().await;
+    node.define("sure", &spec(keys)).await.unwrap();
+    node.define("messages", &SourceSpec::of(Kind::Counter)).await.unwrap();
+    let (sure, plain) =
+        (node.source("sure").await.unwrap(), node.source("messages").await.unwrap());
+    let asked = tokio::spawn({
+        let sure = sure.clone();
+        async move { sure.count(b"alice", 1, 5_000).await }
+    });
+    while !asked.is_finished() {
+        world.pass(10).await;
+    }
+    let first = asked.await.unwrap().unwrap().0;
+    count(&plain, "alice").await.unwrap();
+    assert_eq!(sure.try_count(b"alice", 1).unwrap_err().kind().code(), "unavailable");
+    let store = world.handle();
+    let writes = store.identity().await.unwrap().writes;
+    assert_eq!(sure.count(b"alice", 1, 0).await.unwrap().0, first + 1);
+    assert_eq!(store.identity().await.unwrap().writes, writes, "asking changes nothing");
+    // Another has taken both sections.
+    let other = crate::Member {
+        incarnation: Incarnation::new(7),
+        owner: String::new(),
+        host: String::new(),
+        process: 1,
+        address: String::new(),
+    };
+    let now = world.clock.unix_ms();
+    let presence = crate::Presence { sample: now, renewals: 0, ttl_ms: TTL_MS };
+    store.join(&other, presence, now).await.unwrap();
+    let sections = [sure.section(b"alice").unwrap(), plain.section(b"alice").unwrap()];
+    let take = crate::Take {
+        pool: crate::sources::sections_pool(),
+        member: other.incarnation,
+        owner: String::new(),
+        slots: sections.map(u64::from).to_vec(),
+        silent: Vec::new(),
+        supersedes: node.incarnation(),
+        length: 100,
+        request: 9,
+    };
+    assert_eq!(store.take(&take, now).await.unwrap().leases.len(), 2);
+    count(&plain, "alice").await.expect("it believes in its lease");
+    let refused = sure.count(b"alice", 1, 0).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
 }

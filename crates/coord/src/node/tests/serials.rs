@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use snowmint_core::{ManualClock, UnixMillis};
 
-use super::tests::{START, World, settle, spec};
 use super::*;
 use crate::sources::{Decoded, Values};
 

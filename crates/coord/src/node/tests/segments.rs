@@ -1,6 +1,5 @@
 //! Segment sources of a node over the memory store.
 
-use super::tests::{World, numbers, settle, spec};
 use super::*;
 use crate::sources::NumberStats;
 
@@ -114,7 +113,7 @@ async fn numbers_are_unique_and_rise_over_every_change_of_stripe() {
     let (here, there) = (one.source("bills").await.unwrap(), other.source("bills").await.unwrap());
     let numbers_there = there.numbers().unwrap();
     let mut lane = numbers_there.lane(5);
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let mut last = [0; 2];
     for (round, (offset, increment)) in
         [(1, 1), (2, 3), (2, 2), (16, 16), (1, 16), (1, 1), (3, 7)].into_iter().enumerate()
@@ -148,7 +147,7 @@ async fn numbers_are_unique_and_rise_over_every_change_of_stripe() {
         }
         assert!(last[1] >= first && last[1] % increment == offset % increment, "the other follows");
         let shown = here.decode(&last[0].to_string(), None).unwrap();
-        assert_eq!(shown, crate::sources::Decoded::Number { id: last[0] });
+        assert_eq!(shown, Decoded::Number { id: last[0] });
     }
     let lost = stats(&here).lost;
     assert!(lost > 0 && lost < 500, "{lost}: what was in stock is lost");
@@ -226,4 +225,34 @@ async fn a_source_that_is_told_to_end_goes_up_to_there_and_on_when_it_may() {
     node.restripe("bills", first).await.unwrap();
     assert_eq!(drawn(&world, &source, 2).await, [13, 17]);
     assert_eq!(node.definition("bills").await.unwrap().spec.until, None);
+}
+
+#[tokio::test]
+async fn rows_of_a_segment_source_follow_one_another() {
+    let world = World::new();
+    let node = world.open().await;
+    let odd = spec(r#"{"kind":"segment","offset":1,"increment":3,"first":7}"#);
+    node.define("numbers", &odd).await.unwrap();
+    let source = node.source("numbers").await.unwrap();
+    let row = source.row(10, 1_000).await.unwrap();
+    assert_eq!((row.first, row.last, row.increment), (7, 34, 3));
+    let next = source.row(1, 1_000).await.unwrap();
+    assert_eq!((next.first, next.last), (37, 37));
+    assert!(source.row(0, 1_000).await.is_err());
+}
+
+#[tokio::test]
+async fn a_closed_segment_source_gives_its_tail_back() {
+    let world = World::new();
+    let mut expected = 1;
+    for _ in 0..3 {
+        let node = world.open().await;
+        node.define("numbers", &spec(r#"{"kind":"segment"}"#)).await.unwrap();
+        let source = node.source("numbers").await.unwrap();
+        let ids = numbers(source.mint(10, None, 1_000).await.unwrap());
+        assert_eq!(ids, (expected..expected + 10).collect::<Vec<_>>(), "no gap");
+        expected += 10;
+        settle().await;
+        node.close().await.unwrap();
+    }
 }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use snowmint_core::Clock;
 
-use super::tests::{START, World, settle};
 use super::*;
 use crate::error::ErrorKind;
 use crate::random;
@@ -315,7 +314,7 @@ async fn numbers_of_a_killed_process_leave_a_gap_and_never_come_twice() {
         let (node, source) = open(&world, Some(&dir), r#"{"kind":"segment"}"#).await.unwrap();
         for _ in 0..5 {
             let values = in_time(&world, source.mint(30, None, 5_000)).await.unwrap();
-            let crate::Values::Numbers(ids) = values else { panic!() };
+            let Values::Numbers(ids) = values else { panic!() };
             assert!(ids.into_iter().all(|id| seen.insert(id)));
         }
         drop((node, source));

@@ -2,7 +2,6 @@
 
 use snowmint_core::{Layout, UnixMillis};
 
-use super::tests::{World, numbers, settle, spec};
 use super::*;
 use crate::error::Retry;
 use crate::ordered::silence_ms;
@@ -64,6 +63,10 @@ async fn mark_ms(world: &World) -> u64 {
     mark
 }
 
+async fn writes(world: &World) -> u64 {
+    world.handle().identity().await.unwrap().writes
+}
+
 #[tokio::test]
 async fn one_process_mints_and_its_ids_say_their_time() {
     let world = World::new();
@@ -89,6 +92,8 @@ async fn one_process_mints_and_its_ids_say_their_time() {
 async fn the_window_is_short_and_moves_only_while_somebody_mints() {
     let world = World::new();
     let (_node, source) = server(&world, "one:1").await;
+    mint(&source).await.unwrap();
+    let writes_before = writes(&world).await;
     for _ in 0..20 {
         mint(&source).await.unwrap();
         settle().await;
@@ -96,6 +101,9 @@ async fn the_window_is_short_and_moves_only_while_somebody_mints() {
         assert!((1..=1_000).contains(&ahead_ms), "{ahead_ms}");
         world.pass(100).await;
     }
+    // In two seconds; whoever is there says so to the store, too.
+    let written = writes(&world).await - writes_before;
+    assert!((4..=10).contains(&written), "{written}");
     let before = mark_ms(&world).await;
     world.pass(60_000).await;
     assert_eq!(mark_ms(&world).await, before);
@@ -177,7 +185,7 @@ async fn clocks_that_disagree_do_not_break_the_order() {
     for offset_ms in [0_i64, 1_500, -1_500, 900, -300] {
         let now = world.clock.unix_ms().get();
         let own = UnixMillis::new(now.saturating_add_signed(offset_ms));
-        let clock = Arc::new(snowmint_core::ManualClock::new(own));
+        let clock = Arc::new(ManualClock::new(own));
         let parts = Parts { clock: Arc::clone(&clock) as _, ..world.parts() };
         let (node, source) = server_on(&world, parts, "").await;
         let before = history.0;

@@ -1,0 +1,88 @@
+//! The node over the memory store.
+
+mod clocks;
+mod counters;
+mod kills;
+mod order;
+mod segments;
+mod serials;
+mod sources;
+
+use std::collections::HashSet;
+
+use snowmint_core::{ManualClock, Observer, UnixMillis};
+
+use super::*;
+use crate::memory::MemoryStore;
+use crate::sources::{Decoded, Values};
+use crate::spec::Span;
+use crate::store::FastForward;
+use crate::timer::{ManualTimer, Timer};
+
+/// 2026-06-01T00:00:00Z, well inside the default layout.
+pub(super) const START: UnixMillis = UnixMillis::new(1_780_272_000_000);
+
+/// A world with clocks that a test moves, and a store that outlives nodes.
+pub(super) struct World {
+    pub(super) store: MemoryStore,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) timer: ManualTimer,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self {
+            store: MemoryStore::new("default").unwrap(),
+            clock: Arc::new(ManualClock::new(START)),
+            timer: ManualTimer::new(0),
+        }
+    }
+
+    pub(super) fn parts(&self) -> Parts {
+        Parts {
+            timer: Arc::new(self.timer.clone()) as Arc<dyn Timer>,
+            clock: Arc::clone(&self.clock) as _,
+            observer: Arc::new(()) as Arc<dyn Observer + Send + Sync>,
+            ..Parts::system()
+        }
+    }
+
+    pub(super) fn handle(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.handle("default").unwrap())
+    }
+
+    pub(super) async fn open(&self) -> Node {
+        self.open_with(NodeSettings::default()).await
+    }
+
+    pub(super) async fn open_with(&self, settings: NodeSettings) -> Node {
+        Node::open(self.handle(), settings, self.parts()).await.unwrap()
+    }
+
+    /// Time passes for everybody, in steps that let tasks run in between.
+    pub(super) async fn pass(&self, ms: u64) {
+        for _ in 0..ms.div_ceil(100) {
+            self.clock.advance_ms(Ord::min(ms, 100));
+            self.timer.advance_ms(Ord::min(ms, 100));
+            settle().await;
+        }
+    }
+}
+
+/// Lets everything run that can run without time passing.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn numbers(values: Values) -> Vec<u64> {
+    match values {
+        Values::Numbers(numbers) => numbers,
+        Values::Texts(texts) => panic!("{texts:?}"),
+    }
+}
+
+fn spec(json: &str) -> SourceSpec {
+    SourceSpec::from_json(json).unwrap()
+}

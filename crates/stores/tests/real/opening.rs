@@ -1,0 +1,75 @@
+//! What opening does on every server: it makes a store once, a look makes none, and a server that is
+//! not there is said in time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use snowmint_coord::{BootTimer, Store, Timer as _};
+use snowmint_stores::Settings;
+use snowmint_testkit::contract::Factory;
+
+/// A server, as the contract reaches it.
+pub(crate) struct Reached {
+    pub(crate) name: &'static str,
+    pub(crate) url: String,
+    /// The server's clock is a witness: the contract's time has to pass there.
+    pub(crate) own_clock: bool,
+}
+
+#[async_trait]
+impl Factory for Reached {
+    fn name(&self) -> String {
+        self.name.into()
+    }
+
+    async fn open(&self, namespace: &str) -> Arc<dyn Store> {
+        snowmint_stores::open(&self.url, namespace).await.unwrap()
+    }
+
+    async fn pass_ms(&self, ms: u64) {
+        if self.own_clock {
+            BootTimer.sleep_ms(ms).await;
+        }
+    }
+}
+
+/// On a server where nothing is made yet, and that stops when it is dropped.
+pub(crate) async fn makes_a_store_once(url: String, server: impl Sized) {
+    looking_finds_nothing(&url).await;
+    let ids = sixteen_openers(&url).await;
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    let look = Settings { make: false, ..Settings::default() };
+    let looked = snowmint_stores::open_with(&url, "default", look).await.unwrap();
+    assert_eq!(looked.identity().await.unwrap().id, ids[0]);
+    drop((looked, server));
+    absence_is_said_in_time(&url).await;
+}
+
+async fn looking_finds_nothing(url: &str) {
+    let look = Settings { make: false, ..Settings::default() };
+    for _ in 0..2 {
+        let looked = snowmint_stores::open_with(url, "default", look).await;
+        assert_eq!(looked.unwrap_err().kind().code(), "not_found");
+    }
+}
+
+async fn sixteen_openers(url: &str) -> Vec<String> {
+    let open = |url: String| async move {
+        let store = snowmint_stores::open(&url, "default").await.unwrap();
+        store.identity().await.unwrap().id
+    };
+    let openers: Vec<_> = (0..16).map(|_| tokio::spawn(open(url.to_owned()))).collect();
+    let mut ids = Vec::new();
+    for opener in openers {
+        ids.push(opener.await.unwrap());
+    }
+    ids
+}
+
+async fn absence_is_said_in_time(url: &str) {
+    let opened =
+        tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(url, "default"));
+    let refused = opened.await.expect("a minute is enough").unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+}
