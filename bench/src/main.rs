@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release` takes a few minutes; `-- --test` runs everything once, to see that it works.
 
+mod bursts;
 mod cases;
 mod measure;
 mod report;
@@ -48,6 +49,7 @@ fn main() {
     cases.extend(cases::ours::all(&clock));
     cases.extend(cases::rivals::all());
     cases.extend(cases::segments::all());
+    cases.extend(cases::counters::all());
     cases.extend(cases::text::all());
     if let Some(only) = &plan.only {
         cases.retain(|case| case.name.contains(only.as_str()) || case.name.starts_with("floor"));
@@ -56,6 +58,9 @@ fn main() {
     let bad = checks(&plan, &cases);
     let samples = rounds(&plan, &cases);
     report::print(&cases, &samples);
+    if plan.only.is_none() {
+        bursts::run(plan.rounds * 8);
+    }
     println!("\nlongest gap between two refreshes: {} us", refresher.gap_us_max());
     if bad > 0 {
         eprintln!("{bad} checks failed");

@@ -7,7 +7,7 @@ use crate::measure::{Case, Sample};
 /// What each case is compared with.
 const FLOOR: &str = "floor: fetch_add";
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

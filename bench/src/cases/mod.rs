@@ -1,5 +1,6 @@
 //! Everything that is measured.
 
+pub mod counters;
 pub mod floors;
 pub mod ours;
 pub mod rivals;

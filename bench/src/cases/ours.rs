@@ -16,7 +16,7 @@ pub const WIDE: Layout = match Layout::new(41, 0, 22) {
 };
 
 /// 41 bits of milliseconds, 10 of worker, 12 of sequence.
-const TWITTER: Layout = match Layout::new(41, 10, 12) {
+pub const TWITTER: Layout = match Layout::new(41, 10, 12) {
     Ok(layout) => layout,
     Err(_) => panic!("41, 10 and 12 make a layout"),
 };

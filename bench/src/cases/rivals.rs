@@ -72,12 +72,7 @@ pub fn all() -> Vec<Case> {
     let snowflaked = Arc::new(snowflaked::sync::Generator::new(0));
     let real_time = Arc::new(Mutex::new(rs_snowflake()));
     let wide_core = Arc::new(Mutex::new(id_generator()));
-    let sonyflake = Arc::new(
-        sonyflake::Sonyflake::builder()
-            .machine_id(&|| Ok(1))
-            .finalize()
-            .expect("machine 1 is a machine"),
-    );
+    let sonyflake = Arc::new(sonyflake());
     let ulids = Arc::new(Mutex::new(ulid::Generator::new()));
     vec![
         rival("ferroid Atomic 41+22", &[1, 2, 4], move || {
@@ -130,7 +125,12 @@ pub fn all() -> Vec<Case> {
     ]
 }
 
-fn rs_snowflake() -> snowflake::SnowflakeIdGenerator {
+pub fn sonyflake() -> sonyflake::Sonyflake {
+    let made = sonyflake::Sonyflake::builder().machine_id(&|| Ok(1)).finalize();
+    made.expect("machine 1 is a machine")
+}
+
+pub fn rs_snowflake() -> snowflake::SnowflakeIdGenerator {
     snowflake::SnowflakeIdGenerator::new(1, 1)
 }
 

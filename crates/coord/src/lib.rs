@@ -17,6 +17,7 @@ pub mod capability;
 pub mod catalog;
 pub mod error;
 pub mod forecast;
+mod home;
 pub mod journal;
 pub mod lease;
 pub mod machine;
@@ -37,6 +38,7 @@ pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 pub use error::{Error, ErrorKind, Holder, PoolFull, Result, Retry};
 pub use forecast::{Forecast, PoolUse, forecast};
+pub use home::Home;
 pub use lease::{
     ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, Term, Wish,
 };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use snowmint_coord::{BootTimer, Timer};
+use snowmint_coord::{BootTimer, Home, Timer};
 use snowmint_core::clock::Reading;
 use snowmint_core::{CachedClock, Clock, ElapsedMillis, Pause, Refresher, SystemClock, UnixMillis};
 
@@ -38,7 +38,7 @@ enum Kind {
 pub(crate) struct HandleClock {
     kind: Kind,
     /// The process that opened the handle.
-    pid: u32,
+    home: Home,
     /// The wall time from which the window should be extended.
     attend_from_ms: AtomicU64,
     /// The handle must look after itself before the next ID leaves it.
@@ -61,17 +61,17 @@ impl HandleClock {
         };
         Ok(Self {
             kind,
-            pid: std::process::id(),
+            home: Home::here()?,
             attend_from_ms: AtomicU64::new(u64::MAX),
             attend: AtomicBool::new(false),
         })
     }
 
-    /// Whether the handle has nothing to look after.
+    /// Whether the handle has nothing to look after, in the process that opened it.
     #[inline]
     pub(crate) fn is_calm(&self) -> bool {
         // Relaxed: the flag alone says something, and it may be seen one ID late.
-        !self.attend.load(Ordering::Relaxed)
+        !self.attend.load(Ordering::Relaxed) && self.home.is_here()
     }
 
     /// From `wall` on the handle has something to look after.
@@ -82,12 +82,7 @@ impl HandleClock {
 
     /// Whether this is another process than the one that opened the handle.
     pub(crate) fn is_forked(&self) -> bool {
-        std::process::id() != self.pid
-    }
-
-    #[cfg(test)]
-    pub(crate) fn pretend_fork(&mut self) {
-        self.pid = self.pid.wrapping_add(1);
+        !self.home.is_here()
     }
 
     /// Elapsed time that counts suspend, to compare the wall clock with.
@@ -124,7 +119,7 @@ impl Clock for HandleClock {
             Kind::Cached { clock, .. } => clock.read(),
             Kind::Given(clock) => clock.read(),
         };
-        if reading.wall().get() >= self.attend_from_ms.load(Ordering::Relaxed) || self.is_forked() {
+        if reading.wall().get() >= self.attend_from_ms.load(Ordering::Relaxed) {
             self.attend.store(true, Ordering::Relaxed);
         }
         reading

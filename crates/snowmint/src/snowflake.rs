@@ -21,9 +21,8 @@ use crate::{Error, Result};
 /// With a worker that you named, [`close`](Self::close) gives it back; dropping the last clone does the
 /// same, and can only log what goes wrong. With one that a store named, close the store's handle.
 ///
-/// A process that forks keeps the handle; its child's is refused, from the child's first look at the
-/// clock on, which is at the next tick. In the rest of the tick of the fork it may repeat an ID: open
-/// handles after forking.
+/// A process that forks keeps the handle; its child's is refused (`Unsupported`): open handles after
+/// forking.
 #[derive(Clone, Debug)]
 pub struct Snowflake {
     pub(crate) back: Back,

@@ -341,7 +341,8 @@ mod tests {
             tokio::runtime::Handle::current(),
             1_000,
             true,
-        );
+        )
+        .unwrap();
         let owner = String::from("shop-1");
         let settings = NodeSettings { owner: owner.clone(), ..NodeSettings::default() };
         let incarnation = Incarnation::new(1);

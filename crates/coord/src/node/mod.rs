@@ -140,7 +140,7 @@ impl Node {
             runtime.clone(),
             call_ms,
             keeper.is_kept(),
-        );
+        )?;
         let around = Arc::new(around.counting_in(settings.counter_bytes_max));
         let witness = keeper.witness();
         refuse_other_store(&around, &witness).await?;

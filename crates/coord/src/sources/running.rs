@@ -16,6 +16,7 @@ use super::{
 };
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::home::Home;
 use crate::spec::{Kind, Order, Plan, SegmentPlan, SerialPlan, SourceSpec};
 
 /// What a source's definition says now.
@@ -113,6 +114,7 @@ pub(crate) struct SourceInner {
     pub(crate) defined: ArcSwap<Defined>,
     pub(super) enabled: AtomicBool,
     pub(crate) around: Arc<Surroundings>,
+    home: Home,
     pub(crate) back: Back,
     /// Whether IDs leave as they are: a part of the identity, which never changes.
     pub(super) plain: bool,
@@ -164,6 +166,7 @@ impl SourceInner {
             serial,
             enabled: AtomicBool::new(defined.state == SourceState::Enabled),
             defined: ArcSwap::from_pointee(defined),
+            home: around.home.clone(),
             around,
             back,
         })
@@ -197,9 +200,24 @@ impl SourceInner {
         }
     }
 
+    /// Whether anything may be minted here at all.
+    #[inline]
     pub(super) fn check_enabled(&self) -> Result<()> {
-        if self.enabled.load(Ordering::Acquire) {
+        if self.enabled.load(Ordering::Acquire) && self.home.is_here() {
             return Ok(());
+        }
+        Err(self.not_now())
+    }
+
+    #[cold]
+    fn not_now(&self) -> Error {
+        if !self.home.is_here() {
+            let what = format!(
+                "source {}: this process was forked from the one that opened the store, which goes on \
+                 minting; open the store here",
+                self.name
+            );
+            return Error::new("mint", ErrorKind::Unsupported { what });
         }
         let name = self.name.clone();
         let kind = match self.defined.load().state {
@@ -208,7 +226,7 @@ impl SourceInner {
             }
             _ => ErrorKind::Disabled { name },
         };
-        Err(Error::new("mint", kind))
+        Error::new("mint", kind)
     }
 
     pub(super) fn not_number(&self, op: &'static str) -> Error {

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, oneshot};
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result};
+use crate::home::Home;
 use crate::segment::Segment;
 use crate::store::Store;
 use crate::timer::Timer;
@@ -28,6 +29,8 @@ pub(crate) struct Surroundings {
     pub(crate) sections: Sections,
     /// How many bytes the keys of one counter source may take.
     pub(crate) counter_bytes_max: usize,
+    /// The process that opened the node.
+    pub(crate) home: Home,
     stale: AtomicBool,
     catalog_version: AtomicU64,
     writes: AtomicU64,
@@ -48,6 +51,8 @@ pub(crate) struct Reserved {
 }
 
 impl Surroundings {
+    /// # Errors
+    /// As [`Home::here`].
     pub(crate) fn new(
         store: Arc<dyn Store>,
         timer: Arc<dyn Timer>,
@@ -56,9 +61,10 @@ impl Surroundings {
         runtime: tokio::runtime::Handle,
         store_call_ms: u64,
         journalled: bool,
-    ) -> Self {
+    ) -> Result<Self> {
+        let home = Home::here()?;
         let wake = Arc::new(Notify::new());
-        Self {
+        Ok(Self {
             store,
             timer,
             clock,
@@ -68,12 +74,13 @@ impl Surroundings {
             sections: Sections::new(Arc::clone(&wake)),
             wake,
             counter_bytes_max: usize::MAX,
+            home,
             stale: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             journalled,
             reserved: Mutex::new(Vec::new()),
-        }
+        })
     }
 
     /// The same, where the keys of a counter source take so many bytes at most.

@@ -46,8 +46,8 @@ pub async fn open(url: &str) -> Result<Mint> {
 /// its sources stops minting, but gives nothing back: a worker number stays held until the presence of
 /// this process has lapsed (10 s), and the unused rest of its window is minted by nobody.
 ///
-/// A forked child is refused, as [`Snowflake`] says: the task that extends windows stays behind in the
-/// parent. Open stores after forking.
+/// A forked child is refused (`Unsupported`), whatever the kind of source: what is in its memory, the
+/// parent mints. Open stores after forking.
 #[derive(Clone, Debug)]
 pub struct Mint {
     node: Node,

@@ -35,16 +35,11 @@ impl Stored {
 
     #[inline]
     pub(crate) fn try_mint(&self) -> Result<u64> {
-        let minted = self.source.try_mint();
-        if self.shared.clock.is_calm() { minted } else { Err(self.forked()) }
+        self.source.try_mint()
     }
 
     pub(crate) fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
-        let filled = self.source.try_fill(out);
-        if !self.shared.clock.is_calm() {
-            return Err(Short { made: 0, why: self.forked() });
-        }
-        filled.map_err(|(made, why)| Short { made, why })
+        self.source.try_fill(out).map_err(|(made, why)| Short { made, why })
     }
 
     pub(crate) fn elapsed(&self) -> ElapsedMillis {
@@ -127,15 +122,5 @@ impl Stored {
             self.source.name()
         );
         Error::new("close", ErrorKind::Unsupported { what })
-    }
-
-    #[cold]
-    fn forked(&self) -> Error {
-        let what = format!(
-            "source {}: this process was forked from the one that opened the store; open the store \
-             here",
-            self.source.name()
-        );
-        Error::new("mint", ErrorKind::Unsupported { what })
     }
 }

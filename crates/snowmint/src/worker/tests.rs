@@ -75,29 +75,6 @@ fn granted_before_minted() {
 }
 
 #[test]
-fn a_forked_child_is_refused_and_leaves_file_and_lock_alone() {
-    let (dir, clock) = (temp_dir("forked"), clock());
-    let mut forked = plan(&dir, Layout::TWITTER, Settings::DEFAULT, &clock);
-    forked.clock.pretend_fork();
-    let worker = Worker::open(forked).unwrap();
-    let mark = mark_in(&dir, &Layout::TWITTER);
-    let minted = worker.generator.try_mint();
-    assert!(!worker.generator.clock().is_calm());
-    let error = worker.see_to(minted).unwrap_err();
-    assert!(error.to_string().contains("this process was forked"), "{error}");
-    for error in [
-        worker.extend_past(mark).unwrap_err(),
-        worker.attend().unwrap_err(),
-        worker.close().unwrap_err(),
-    ] {
-        assert_eq!(error.kind().code(), "unsupported");
-    }
-    drop(worker);
-    assert_eq!(mark_in(&dir, &Layout::TWITTER), mark);
-    std::fs::remove_dir_all(&dir).unwrap();
-}
-
-#[test]
 fn an_extension_that_is_refused_leaves_the_rest_of_the_window() {
     let (dir, clock) = (temp_dir("refused"), clock());
     let worker = Worker::open(plan(&dir, Layout::TWITTER, Settings::DEFAULT, &clock)).unwrap();

@@ -1,11 +1,11 @@
 //! The file, and this handle's one connection to it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::{BootTimer, Capabilities, Error, ErrorKind, Result, Timer, random};
+use snowmint_coord::{BootTimer, Capabilities, Error, ErrorKind, Home, Result, Timer, random};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Row};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -48,6 +48,19 @@ pub(crate) struct Live {
     pub(super) stale_rows: Option<(u64, u64)>,
 }
 
+/// SQLite keeps books on its locks in memory. A forked child has a copy of them and none of the locks, and
+/// writes where it must not ("How To Corrupt An SQLite Database File", 2.6).
+fn refuse_forked() -> Result<()> {
+    static FIRST: OnceLock<Home> = OnceLock::new();
+    let here = Home::here()?;
+    if FIRST.get_or_init(|| here).is_here() {
+        return Ok(());
+    }
+    let what = "SQLite in a process that was forked from one that has used it: start the child as a \
+                program (exec), or fork before a store is opened";
+    Err(Error::new("open store", ErrorKind::Unsupported { what: what.into() }))
+}
+
 impl File {
     pub(super) async fn open(
         path: &Path,
@@ -56,6 +69,7 @@ impl File {
         pages_max: Option<u32>,
     ) -> Result<Self> {
         const OPEN: &str = "open store";
+        refuse_forked()?;
         let path = absolute(path)?;
         let how = if make {
             How::Make { new_id: random::incarnation()?.to_string() }

@@ -5,6 +5,7 @@ use snowmint_coord::lease::{check_mark, forwarded};
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{ErrorKind, FastForward, Mark, SlotRow};
 
+use super::slots::put_slots;
 use super::{Access, Answer, NamespaceRow, Rows, Step, Verb};
 
 /// Where a walk over everything that has a mark stands.
@@ -45,8 +46,11 @@ impl Verb for Forward<'_> {
             return Ok((Err(walk), true));
         }
         let slots = Self::slots_after(rows, &walk).await?;
-        for (pool, row) in slots.iter().take(room) {
-            rows.put_slots(pool, &[forwarded(row, self.forward.marks_at_least)]).await?;
+        let moved = slots.get(..room.min(slots.len())).unwrap_or_default();
+        let mark = self.forward.marks_at_least;
+        put_slots(rows, moved.iter().map(|(pool, row)| (pool.as_str(), forwarded(row, mark))))
+            .await?;
+        if let Some((pool, row)) = moved.last() {
             walk.slot = Some((pool.clone(), row.slot));
         }
         if slots.len() > room {

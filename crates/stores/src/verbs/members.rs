@@ -8,6 +8,7 @@ use snowmint_coord::member::{MemberRow, check, check_presence, not_joined};
 use snowmint_coord::{Incarnation, Member, MemberInfo, Presence};
 use snowmint_core::UnixMillis;
 
+use super::slots::put_slots;
 use super::{Access, Answer, Rows, Step, Verb};
 
 pub(super) struct Join<'a> {
@@ -94,9 +95,9 @@ impl Verb for Leave {
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, bool> {
         let now = rows.time(self.now);
         let held = rows.held_by(self.member).await?;
-        for (pool, row) in held.iter().take(R::WRITES_MAX) {
-            rows.put_slots(pool, &[given_up(row, row.mark, now)]).await?;
-        }
+        let given = held.iter().take(R::WRITES_MAX);
+        let given = given.map(|(pool, row)| (pool.as_str(), given_up(row, row.mark, now)));
+        put_slots(rows, given).await?;
         if held.len() > R::WRITES_MAX {
             return Ok((true, true));
         }

@@ -1,6 +1,6 @@
 //! The verbs on slots.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Access, Answer, Failure, Rows, Step, Verb};
+use super::{Access, Answer, Rows, Step, Verb};
 
 pub(super) struct Claim<'a> {
     request: &'a ClaimRequest,
@@ -119,31 +119,65 @@ impl Verb for Extends<'_> {
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
         let now = rows.time(self.now);
-        let mut any_moved = false;
+        let mut slots = self.slots(rows).await?;
+        let mut moved = BTreeSet::new();
         let mut marks = Vec::with_capacity(self.items.len());
         for item in self.items {
-            marks.push(match extend(rows, item, now).await {
-                Ok((mark, moved)) => {
-                    any_moved |= moved;
-                    Ok(mark)
-                }
-                Err(Failure::Refused(kind)) => Err(Error::new(Self::OP, kind)),
-                Err(failure) => return Err(failure),
-            });
+            let name = (item.pool.as_str(), item.slot);
+            let row = slots.get_mut(&name).ok_or_else(|| never_claimed(name.0, name.1));
+            let step = row.and_then(|row| extend(row, item, now));
+            if step == Ok(ExtendStep::Move) {
+                moved.insert(name);
+            }
+            marks.push(step.map(|_| item.to).map_err(|kind| Error::new(Self::OP, kind)));
         }
+        slots.retain(|name, _| moved.contains(name));
+        put_slots(rows, slots.into_iter().map(|((pool, _), row)| (pool, row))).await?;
         let catalog_version = rows.namespace().await?.catalog_version;
-        Ok(((marks, catalog_version), any_moved))
+        Ok(((marks, catalog_version), !moved.is_empty()))
     }
 }
 
-async fn extend<R: Rows>(rows: &mut R, item: &Extend, now: UnixMillis) -> Step<R, Mark> {
-    let row = slot(rows, &item.pool, item.slot).await?;
-    let moved = decide_extend(&row, item, now)? == ExtendStep::Move;
-    if moved {
-        let after = SlotRow { mark: item.to, extend_request: item.request, ..row };
-        rows.put_slots(&item.pool, &[after]).await?;
+impl<'a> Extends<'a> {
+    /// The rows of all that is to be extended, as far as there are any.
+    async fn slots<R: Rows>(&self, rows: &mut R) -> Answer<R, BTreeMap<(&'a str, u64), SlotRow>> {
+        let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+        // A number that no mark can have was never claimed.
+        for item in self.items.iter().filter(|item| item.slot <= Mark::MAX.get()) {
+            wanted.entry(&item.pool).or_default().insert(item.slot);
+        }
+        let mut found = BTreeMap::new();
+        for (pool, slots) in wanted {
+            let slots: Vec<u64> = slots.into_iter().collect();
+            for (slot, row) in rows.named_slots(pool, &slots).await? {
+                found.extend(row.map(|row| ((pool, slot), row)));
+            }
+        }
+        Ok(found)
     }
-    Ok((item.to, moved))
+}
+
+fn extend(row: &mut SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendStep, ErrorKind> {
+    let step = decide_extend(row, item, now)?;
+    if step == ExtendStep::Move {
+        (row.mark, row.extend_request) = (item.to, item.request);
+    }
+    Ok(step)
+}
+
+/// Writes rows of several pools: in one go for each, as there may be thousands.
+pub(super) async fn put_slots<'a, R: Rows>(
+    rows: &mut R,
+    changed: impl Iterator<Item = (&'a str, SlotRow)> + Send,
+) -> Answer<R, ()> {
+    let mut pools: BTreeMap<&str, Vec<SlotRow>> = BTreeMap::new();
+    for (pool, row) in changed {
+        pools.entry(pool).or_default().push(row);
+    }
+    for (pool, changed) in pools {
+        rows.put_slots(pool, &changed).await?;
+    }
+    Ok(())
 }
 
 async fn slot<R: Rows>(rows: &mut R, pool: &str, slot: u64) -> Answer<R, SlotRow> {

@@ -7,6 +7,7 @@ use snowmint_core::cursor::Run;
 
 use super::SegmentSource;
 use crate::error::Result;
+use crate::home::Home;
 use crate::sources::Source;
 
 /// A segment source without a disguise, straight to its counter. Clones share it.
@@ -44,7 +45,8 @@ impl Numbers {
     #[must_use]
     pub fn lane(&self, block: u64) -> NumberLane {
         let increment = self.segment.stripe.increment();
-        NumberLane { id: 0, left: 0, increment, block: block.max(1), numbers: self.clone() }
+        let home = self.segment.home.clone();
+        NumberLane { id: 0, left: 0, home, increment, block: block.max(1), numbers: self.clone() }
     }
 }
 
@@ -56,6 +58,7 @@ impl Numbers {
 pub struct NumberLane {
     id: u64,
     left: u64,
+    home: Home,
     increment: u64,
     block: u64,
     numbers: Numbers,
@@ -68,7 +71,7 @@ impl NumberLane {
     /// As [`Source::try_mint`].
     #[inline]
     pub fn try_next(&mut self) -> Result<u64> {
-        if self.left == 0 {
+        if self.left == 0 || !self.home.is_here() {
             self.take_block()?;
         }
         let id = self.id;

@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 
 use super::{Row, Surroundings};
 use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::home::Home;
 use crate::segment::{GiveBack, NUMBER_MAX};
 use crate::spec::{SegmentPlan, Stripe};
 pub use lane::{NumberLane, Numbers};
@@ -36,6 +37,7 @@ pub(crate) struct SegmentSource {
     stripe: Stripe,
     /// Whether the definition allows minting.
     enabled: AtomicBool,
+    home: Home,
     plan: ArcSwap<SegmentPlan>,
     definition_version: AtomicU64,
     refill: Mutex<Refill>,
@@ -79,6 +81,7 @@ impl SegmentSource {
     ) -> Arc<Self> {
         Arc::new(Self {
             name: name.into(),
+            home: around.home.clone(),
             around,
             cursor: SegmentCursor::new(),
             stripe: plan.stripe,
@@ -125,7 +128,7 @@ impl SegmentSource {
     /// instruction more is felt.
     #[inline]
     fn quick(self: &Arc<Self>) -> Option<u64> {
-        if !self.enabled.load(Ordering::Acquire) {
+        if !self.enabled.load(Ordering::Acquire) || !self.home.is_here() {
             return None;
         }
         // Read before the number is taken: whatever is read after the locked instruction waits for it.

@@ -1,0 +1,47 @@
+//! Counts over RESP, many requests in one go.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+
+/// Requests in one go.
+const PIPELINE: usize = 512;
+
+pub struct Client(BufReader<TcpStream>);
+
+impl Client {
+    pub fn to(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+        stream.set_nodelay(true).expect("a socket");
+        Self(BufReader::with_capacity(1 << 16, stream))
+    }
+
+    /// `INCR` of each key. Refusals are left out.
+    pub fn incr<K: AsRef<str>>(
+        &mut self,
+        mut keys: impl Iterator<Item = K>,
+        numbers: &mut Vec<u64>,
+    ) {
+        let (mut request, mut line) = (Vec::new(), String::new());
+        loop {
+            request.clear();
+            let mut count = 0;
+            for key in keys.by_ref().take(PIPELINE) {
+                let key = key.as_ref();
+                write!(request, "*2\r\n$4\r\nINCR\r\n${}\r\n{key}\r\n", key.len())
+                    .expect("memory");
+                count += 1;
+            }
+            if count == 0 {
+                return;
+            }
+            self.0.get_mut().write_all(&request).expect("the server reads");
+            for _ in 0..count {
+                line.clear();
+                self.0.read_line(&mut line).expect("the server answers");
+                if let Some(number) = line.strip_prefix(':') {
+                    numbers.push(number.trim().parse().expect("a number"));
+                }
+            }
+        }
+    }
+}

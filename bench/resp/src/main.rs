@@ -1,0 +1,142 @@
+//! Counters over RESP, against redis-server: the same client (redis-benchmark), on the same machine, in
+//! turn, round after round.
+//!
+//! `cargo build --release --bin snowmint && cd bench && cargo run --release -p snowmint-bench-resp`;
+//! `-- --test` runs everything once, small; `-- --snowmint PATH` takes another binary.
+
+mod client;
+mod server;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use client::Client;
+use server::Snowmint;
+use snowmint_testkit::servers::Redis;
+
+/// How much of everything.
+struct Plan {
+    rounds: usize,
+    requests: u64,
+    keys: u64,
+    /// Keys whose memory is looked at.
+    live: u64,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
+    };
+    let plan = if arguments.iter().any(|argument| argument == "--test") {
+        Plan { rounds: 1, requests: 10_000, keys: 1_000, live: 10_000 }
+    } else {
+        Plan { rounds: 15, requests: 1_000_000, keys: 1_000_000, live: 10_000_000 }
+    };
+    let binary = value("--snowmint").map_or("../target/release/snowmint", String::as_str);
+    let ours = Snowmint::start(binary);
+    check(ours.port);
+    speed(&plan, ours.port);
+    drop(ours);
+    memory(&plan, binary);
+}
+
+/// Looks at every answer of two clients who count one key at once.
+fn check(port: u16) {
+    const EACH: usize = 100_000;
+    let mut all: Vec<u64> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(move || {
+                    let mut numbers = Vec::with_capacity(EACH);
+                    Client::to(port).incr((0..EACH).map(|_| "shared"), &mut numbers);
+                    assert!(numbers.is_sorted_by(|one, next| one < next), "out of order");
+                    numbers
+                })
+            })
+            .collect();
+        clients.into_iter().flat_map(|client| client.join().expect("a client ends")).collect()
+    });
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 2 * EACH, "a number came twice");
+    println!("{} numbers of one key by two clients: each once, rising for each client\n", all.len());
+}
+
+fn speed(plan: &Plan, ours: u16) {
+    let without = Redis::start(&["--appendonly", "no"]);
+    let always = Redis::start(&[]);
+    let port = |redis: &Redis| {
+        let url = redis.url();
+        let port = url.rsplit(':').next().and_then(|rest| rest.split('/').next());
+        port.and_then(|port| port.parse().ok()).expect("a port in the URL")
+    };
+    let servers = [
+        ("snowmint", ours),
+        ("redis-server, no persistence", port(&without)),
+        ("redis-server, appendfsync always", port(&always)),
+    ];
+    let mut rates = [const { Vec::new() }; 3];
+    for _ in 0..plan.rounds {
+        for ((_, port), rates) in servers.iter().zip(&mut rates) {
+            rates.push(benchmark(plan, *port));
+        }
+    }
+    println!("| INCR, 64 in a pipeline, {} keys | median, 1/s | snowmint over it |", plan.keys);
+    println!("|---|---|---|");
+    let own = rates[0].clone();
+    for ((name, _), rates) in servers.iter().zip(&rates) {
+        let ratios = own.iter().zip(rates).map(|(own, theirs)| own / theirs).collect();
+        println!("| {name} | {:.0} | {:.2} |", median(rates.clone()), median(ratios));
+    }
+}
+
+/// Requests in a second, by redis-benchmark.
+fn benchmark(plan: &Plan, port: u16) -> f64 {
+    let output = Command::new("redis-benchmark")
+        .args(["-p", &port.to_string(), "-t", "incr", "-P", "64", "-c", "8", "--csv"])
+        .args(["-n", &plan.requests.to_string(), "-r", &plan.keys.to_string()])
+        .output()
+        .expect("redis-benchmark is there: ci/setup installs it");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let row = said.lines().find_map(|line| line.strip_prefix("\"INCR\",\""));
+    let rate = row.and_then(|row| row.split('"').next()).and_then(|rate| rate.parse().ok());
+    rate.unwrap_or_else(|| panic!("redis-benchmark said: {said}"))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// What live keys cost, seen from outside, and how long a restart takes with them.
+fn memory(plan: &Plan, binary: &str) {
+    println!("\n| {} live keys | bytes of memory each | ready after a kill, ms |", plan.live);
+    println!("|---|---|---|");
+    let kinds: [(&str, fn(u64) -> String); 2] = [
+        ("numbers, dense", |number| number.to_string()),
+        ("texts of 13 bytes", |number| format!("user-{number:08}")),
+    ];
+    for (name, key) in kinds {
+        let mut ours = Snowmint::start(binary);
+        let mut client = Client::to(ours.port);
+        // Every section is there before.
+        client.incr((0..200_000).map(|number| format!("warm-{number}")), &mut Vec::new());
+        let before = ours.resident_bytes();
+        client.incr((0..plan.live).map(key), &mut Vec::new());
+        let bytes = ours.resident_bytes().saturating_sub(before) as f64 / plan.live as f64;
+        drop(client);
+        let begun = Instant::now();
+        ours.kill_and_restart(binary);
+        let took = first_answer(ours.port, begun);
+        println!("| {name} | {bytes:.1} | {:.0} |", took.as_secs_f64() * 1e3);
+    }
+}
+
+fn first_answer(port: u16, begun: Instant) -> Duration {
+    let mut numbers = Vec::new();
+    while numbers.is_empty() {
+        Client::to(port).incr(["7"].into_iter(), &mut numbers);
+    }
+    begun.elapsed()
+}

@@ -1,0 +1,66 @@
+//! Bursts that fit into one tick, by generators whose layout bounds them: what one ID costs where there
+//! is one to be had. Each waits until its tick is an empty one, and is timed for one burst.
+
+use std::hint::black_box;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use snowmint_core::{Generator, Settings, SystemClock, Window};
+
+use crate::cases::ours::TWITTER;
+use crate::cases::rivals;
+use crate::report::median;
+
+/// Longer than the longest tick, sonyflake's.
+const EMPTY: Duration = Duration::from_millis(12);
+
+/// A generator, and how many IDs fit safely into one of its ticks.
+struct Burst {
+    name: &'static str,
+    ids: usize,
+    mint: Box<dyn FnMut(usize) -> u64>,
+}
+
+fn burst(name: &'static str, ids: usize, mut next: impl FnMut() -> u64 + 'static) -> Burst {
+    let mint = move |ids| (0..ids).fold(0_u64, |sum, _| sum.wrapping_add(next()));
+    Burst { name, ids, mint: Box::new(mint) }
+}
+
+fn all() -> Vec<Burst> {
+    let ours =
+        Generator::new(TWITTER, 0, Settings::DEFAULT, Window::UNBOUNDED, SystemClock);
+    let ours = Arc::new(ours.expect("worker 0 fits every layout"));
+    let snowflaked = Arc::new(snowflaked::sync::Generator::new(0));
+    let rs_snowflake = Arc::new(Mutex::new(rivals::rs_snowflake()));
+    let sonyflake = rivals::sonyflake();
+    vec![
+        burst("snowmint, Twitter layout, precise time", 1_000, move || ours.mint().unwrap_or(0)),
+        burst("snowflaked", 1_000, move || snowflaked.generate::<u64>()),
+        burst("rs-snowflake real_time, mutex", 1_000, move || {
+            rs_snowflake.lock().map_or(0, |mut ids| ids.real_time_generate().unsigned_abs())
+        }),
+        burst("sonyflake", 100, move || sonyflake.next_id().unwrap_or(0)),
+    ]
+}
+
+/// All in turn, `rounds` times; prints what an ID took.
+pub fn run(rounds: usize) {
+    let mut bursts = all();
+    let mut taken = vec![Vec::new(); bursts.len()];
+    for _ in 0..rounds {
+        for (burst, taken) in bursts.iter_mut().zip(&mut taken) {
+            std::thread::sleep(EMPTY);
+            let begun = Instant::now();
+            black_box((burst.mint)(burst.ids));
+            taken.push(begun.elapsed().as_nanos() as f64 / burst.ids as f64);
+        }
+    }
+    println!("\n| burst into an empty tick, 1 thread | IDs | ns an ID, median | over snowmint |");
+    println!("|---|---|---|---|");
+    let own = taken[0].clone();
+    for (burst, taken) in bursts.iter().zip(taken) {
+        let ratios = taken.iter().zip(&own).map(|(theirs, own)| theirs / own).collect();
+        let (name, ids) = (burst.name, burst.ids);
+        println!("| {name} | {ids} | {:.1} | {:.2} |", median(taken), median(ratios));
+    }
+}
