@@ -27,8 +27,7 @@ fn burst(name: &'static str, ids: usize, mut next: impl FnMut() -> u64 + 'static
 }
 
 fn all() -> Vec<Burst> {
-    let ours =
-        Generator::new(TWITTER, 0, Settings::DEFAULT, Window::UNBOUNDED, SystemClock);
+    let ours = Generator::new(TWITTER, 0, Settings::DEFAULT, Window::UNBOUNDED, SystemClock);
     let ours = Arc::new(ours.expect("worker 0 fits every layout"));
     let snowflaked = Arc::new(snowflaked::sync::Generator::new(0));
     let rs_snowflake = Arc::new(Mutex::new(rivals::rs_snowflake()));

@@ -52,7 +52,7 @@ struct Goal {
     at_most: f64,
 }
 
-const GOALS: [Goal; 14] = [
+const GOALS: [Goal; 16] = [
     Goal {
         row: "shared, cached, 1 thread / fetch_add",
         of: "shared, cached time",
@@ -150,6 +150,20 @@ const GOALS: [Goal; 14] = [
         to: FLOOR,
         threads: 2,
         at_most: 1.0 / 0.9,
+    },
+    Goal {
+        row: "base62 text / base62 crate",
+        of: "base62 text",
+        to: "base62 crate",
+        threads: 1,
+        at_most: 1.0,
+    },
+    Goal {
+        row: "Crockford text / fast32 crate",
+        of: "Crockford text",
+        to: "fast32 crate, Crockford",
+        threads: 1,
+        at_most: 1.0,
     },
 ];
 

@@ -27,8 +27,7 @@ impl Client {
             let mut count = 0;
             for key in keys.by_ref().take(PIPELINE) {
                 let key = key.as_ref();
-                write!(request, "*2\r\n$4\r\nINCR\r\n${}\r\n{key}\r\n", key.len())
-                    .expect("memory");
+                write!(request, "*2\r\n$4\r\nINCR\r\n${}\r\n{key}\r\n", key.len()).expect("memory");
                 count += 1;
             }
             if count == 0 {

@@ -60,7 +60,10 @@ fn check(port: u16) {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 2 * EACH, "a number came twice");
-    println!("{} numbers of one key by two clients: each once, rising for each client\n", all.len());
+    println!(
+        "{} numbers of one key by two clients: each once, rising for each client\n",
+        all.len()
+    );
 }
 
 fn speed(plan: &Plan, ours: u16) {
@@ -109,11 +112,14 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// The key of this number.
+type Key = fn(u64) -> String;
+
 /// What live keys cost, seen from outside, and how long a restart takes with them.
 fn memory(plan: &Plan, binary: &str) {
     println!("\n| {} live keys | bytes of memory each | ready after a kill, ms |", plan.live);
     println!("|---|---|---|");
-    let kinds: [(&str, fn(u64) -> String); 2] = [
+    let kinds: [(&str, Key); 2] = [
         ("numbers, dense", |number| number.to_string()),
         ("texts of 13 bytes", |number| format!("user-{number:08}")),
     ];

@@ -15,6 +15,31 @@ fn source(mint: &snowmint::blocking::Mint, name: &str) -> snowmint::blocking::Se
     mint.segment(name).expect("a source")
 }
 
+struct Shared(&'static snowmint::blocking::Segment);
+
+impl Worker for Shared {
+    fn run(&mut self, n: u64) -> u64 {
+        draw(self.0, n)
+    }
+
+    fn collect(&mut self, out: &mut [u64]) {
+        for slot in out {
+            *slot = until(|| self.0.try_next());
+        }
+    }
+}
+
+/// A loop over a handle that it was given. Whatever is read or written between two locked instructions
+/// waits for them, or they for it.
+#[inline(never)]
+fn draw(numbers: &snowmint::blocking::Segment, n: u64) -> u64 {
+    let mut sum = 0_u64;
+    for _ in 0..n {
+        sum = sum.wrapping_add(until(|| numbers.try_next()));
+    }
+    sum
+}
+
 struct Laned(snowmint::NumberLane);
 
 impl Worker for Laned {
@@ -22,24 +47,33 @@ impl Worker for Laned {
     fn run(&mut self, n: u64) -> u64 {
         let mut sum = 0_u64;
         for _ in 0..n {
-            sum = sum.wrapping_add(until(|| self.0.try_next().ok()));
+            sum = sum.wrapping_add(until(|| self.0.try_next()));
         }
         sum
     }
 
     fn collect(&mut self, out: &mut [u64]) {
         for slot in out {
-            *slot = until(|| self.0.try_next().ok());
+            *slot = until(|| self.0.try_next());
         }
     }
 }
 
-#[inline]
-fn until(mut take: impl FnMut() -> Option<u64>) -> u64 {
+#[inline(always)]
+fn until<E>(mut take: impl FnMut() -> Result<u64, E>) -> u64 {
+    match take() {
+        Ok(number) => number,
+        Err(why) => again(why, take),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn again<E>(_: E, mut take: impl FnMut() -> Result<u64, E>) -> u64 {
     loop {
-        match take() {
-            Some(number) => return number,
-            None => std::thread::yield_now(),
+        std::thread::yield_now();
+        if let Ok(number) = take() {
+            return number;
         }
     }
 }
@@ -70,10 +104,8 @@ pub fn all() -> Vec<Case> {
         ),
         case(
             "segment, shared",
-            Box::new(|threads| {
-                (0..threads)
-                    .map(|_| Box::new(|| until(|| shared.try_next().ok())) as Box<dyn Worker>)
-                    .collect()
+            Box::new(move |threads| {
+                (0..threads).map(|_| Box::new(Shared(shared)) as Box<dyn Worker>).collect()
             }),
         ),
         case(

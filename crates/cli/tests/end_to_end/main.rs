@@ -4,6 +4,7 @@
 // Tests panic where something is wrong, as they should, and wait in real time for real processes.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
+mod altered;
 mod by_hand;
 mod clients;
 mod connections;

@@ -313,6 +313,25 @@ impl Node {
         catalog.definitions.iter().filter(here).map(info).collect()
     }
 
+    /// Somebody says that the catalog has changed: it is read within a tenth of a second.
+    pub fn catalog_changed(&self) {
+        self.core().around.catalog_stale();
+    }
+
+    /// Where the other live members are reached, those that say so.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn others(&self) -> Result<Vec<String>> {
+        let around = &self.core().around;
+        let members = around.store.members(around.clock.unix_ms());
+        let mut members = around.call("list members", members).await?;
+        let own = self.incarnation();
+        members.retain(|info| info.live && Some(info.member.incarnation) != own);
+        let addresses = members.into_iter().map(|info| info.member.address);
+        Ok(addresses.filter(|address| !address.is_empty()).collect())
+    }
+
     /// All worker numbers that were ever claimed; not the sections of counters, of which there are many.
     ///
     /// # Errors

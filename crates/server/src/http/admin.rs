@@ -106,6 +106,12 @@ pub(super) async fn delete(State(door): State<Arc<Door>>, name: Part) -> Result<
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
+/// Another server tells of a change.
+pub(super) async fn changed(State(door): State<Arc<Door>>) -> StatusCode {
+    door.service.catalog_changed();
+    StatusCode::NO_CONTENT
+}
+
 pub(super) async fn workers(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
     let slots = door.service.workers().await?;
     let own = door.service.incarnation();

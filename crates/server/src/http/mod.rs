@@ -29,7 +29,7 @@ use tower::ServiceExt as _;
 use crate::accept::{self, Surroundings, stopping};
 use crate::config::HttpSettings;
 use crate::roster::{Roster, Ticket};
-use crate::service::Service;
+use crate::service::{CHANGED_PATH, Service};
 use stream::Watched;
 
 /// Below this hyper refuses to work.
@@ -131,6 +131,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/v1/sources/{name}", get(admin::source).patch(admin::alter).delete(admin::delete))
         .route("/v1/sources/{name}/restripe", post(admin::restripe))
         .route("/v1/workers", get(admin::workers))
+        .route(CHANGED_PATH, post(admin::changed))
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(axum::middleware::map_response(answer::never_stored))

@@ -3,6 +3,7 @@
 mod counters;
 mod describe;
 mod error;
+mod notice;
 mod order;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use crate::peers::Peers;
 pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
 pub use error::{Elsewhere, Error, code_of};
+pub(crate) use notice::CHANGED_PATH;
 
 /// Answers with fewer IDs than this are not counted against the limit of unsent ones.
 const COUNTED_FROM: u32 = 1_024;
@@ -215,7 +217,9 @@ impl Service {
     /// When the keys are not possible, or disagree with a definition of that name.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
-        Ok(self.node.define(name, spec).await?)
+        let defined = self.node.define(name, spec).await?;
+        self.tell_others();
+        Ok(defined)
     }
 
     /// Changes keys of a source: those given, as a JSON merge patch (RFC 7396); the others stay, but for
@@ -233,7 +237,9 @@ impl Service {
         let mut keys = spec.to_json();
         merge(&mut keys, changes);
         let spec = without_leftovers(keys, changes)?;
-        Ok(self.node.alter(name, &spec, Some(version)).await?)
+        let altered = self.node.alter(name, &spec, Some(version)).await?;
+        self.tell_others();
+        Ok(altered)
     }
 
     /// Gives a segment source another stripe of the numbers, while it serves.
@@ -242,7 +248,9 @@ impl Service {
     /// When there is no such stripe, or it would begin below what was handed out.
     pub async fn restripe(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
-        Ok(self.node.restripe(name, stripe).await?)
+        let restriped = self.node.restripe(name, stripe).await?;
+        self.tell_others();
+        Ok(restriped)
     }
 
     /// Deletes a source. Its mark stays, so that the name can never mint an old ID again.
@@ -252,6 +260,7 @@ impl Service {
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         check_source_name(name)?;
         self.node.delete(name).await?;
+        self.tell_others();
         Ok(())
     }
 

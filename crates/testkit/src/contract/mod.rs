@@ -52,7 +52,15 @@ use cases;
 /// # Panics
 /// When a case fails; the message names all that did.
 pub async fn run(factory: impl Factory) {
-    let factory: Arc<dyn Factory> = Arc::new(factory);
+    run_all(Arc::new(factory)).await;
+}
+
+/// As a future of one type: the cases are compiled here, not in each program that runs them.
+fn run_all(factory: Arc<dyn Factory>) -> CaseFuture {
+    Box::pin(run_each(factory))
+}
+
+async fn run_each(factory: Arc<dyn Factory>) {
     let rooms = [
         members::CASES,
         claims::CASES,

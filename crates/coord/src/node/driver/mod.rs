@@ -36,6 +36,8 @@ use crate::sources::{SourceInner, sections_pool};
 
 /// No sleep of the loop is longer: the clock may be set meanwhile.
 const LOOK_MS_MAX: u64 = 1_000;
+/// The catalog is read no more often, however many say that it has changed.
+const CATALOG_EVERY_MS: u64 = 100;
 /// How long to wait after the node could not join.
 const ENTER_RETRY_MS_MAX: u64 = 2_000;
 
@@ -331,15 +333,21 @@ impl Driver {
         if self.catalog_busy || !matches!(self.stage, Stage::In { .. }) {
             return;
         }
-        // Extends and reserves bring the catalog's version; without any, ask now and then.
-        let due = now.elapsed.get().saturating_sub(self.catalog_read_at_ms)
-            >= self.settings().presence_ttl_ms / 3;
-        if self.core.around.take_stale() || due {
+        // Extends and reserves bring the catalog's version, and others tell us; without any, ask now and
+        // then.
+        let since_ms = self.since_catalog_ms(now);
+        let due = since_ms >= self.settings().presence_ttl_ms / 3;
+        if due || since_ms >= CATALOG_EVERY_MS && self.core.around.is_stale() {
+            self.core.around.take_stale();
             self.catalog_busy = true;
             self.catalog_read_at_ms = now.elapsed.get();
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move { Done::Catalog(core.read_catalog().await.map(|_| ())) });
         }
+    }
+
+    fn since_catalog_ms(&self, now: Now) -> u64 {
+        now.elapsed.get().saturating_sub(self.catalog_read_at_ms)
     }
 
     fn look_at_journal(&mut self, now: Now) {
@@ -373,7 +381,9 @@ impl Driver {
             .filter_map(|held| held.machine.look_in_ms(now, &held.positions()))
             .min();
         let sections = self.actor().and_then(|actor| self.sections.look_in_ms(now.elapsed, &actor));
-        let others = [self.keeper.wait_ms(now), self.owed.wait_ms(now), sections];
+        let stale = joined && !self.catalog_busy && self.core.around.is_stale();
+        let catalog = stale.then(|| CATALOG_EVERY_MS.saturating_sub(self.since_catalog_ms(now)));
+        let others = [self.keeper.wait_ms(now), self.owed.wait_ms(now), sections, catalog];
         let soonest = stage.into_iter().chain(leases).chain(others.into_iter().flatten()).min();
         soonest.unwrap_or(LOOK_MS_MAX).clamp(1, LOOK_MS_MAX)
     }

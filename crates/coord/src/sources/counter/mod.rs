@@ -111,11 +111,16 @@ impl CounterSource {
     pub(crate) async fn take(&self, key: &[u8], count: u64, within_ms: u64) -> Result<Counted> {
         let parsed = self.check(key, count)?;
         let section = self.slots.of(key);
+        if !self.confirm.load(Ordering::Acquire)
+            && let Ok(counted) = self.try_take(parsed, section, count)
+        {
+            return Ok(counted);
+        }
         let deadline = self.around.timer.elapsed().saturating_add(within_ms);
         loop {
             let news = self.sections().news.notified();
             tokio::pin!(news);
-            // Listens from here on, so that no news is missed.
+            // Listens from here on, so that no news is missed. That takes a lock that all share.
             news.as_mut().enable();
             let why = match self.try_take(parsed, section, count) {
                 Ok(counted) if !self.confirm.load(Ordering::Acquire) => return Ok(counted),

@@ -1,0 +1,100 @@
+//! A source is altered, switched off, deleted and made again while a hundred clients draw from it on
+//! three servers: all follow, and no number comes twice.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::server::{Folder, Resp, Server, curl};
+
+/// Servers look at the catalog by themselves three times in this time.
+const LEASE: &str = "300s";
+/// So whoever follows within this was told. Generous: these machines are noisy.
+const TOLD: Duration = Duration::from_secs(30);
+const CLIENTS: usize = 100;
+
+fn start(folder: &Folder, number: usize) -> Server {
+    let config = folder.join("config.toml");
+    std::fs::write(&config, format!("[counters]\nlease = \"{LEASE}\"\n")).unwrap();
+    let store = format!("sqlite:{}", folder.join("ids.db").display());
+    let data = folder.join(&format!("server-{number}"));
+    let (config, data) = (config.to_str().unwrap(), data.to_str().unwrap());
+    let server = Server::start(&["--config", config, "--store", &store, "--data-dir", data], &[]);
+    server.ready();
+    server
+}
+
+/// Asks for a change, which must be accepted.
+fn change(server: &Server, method: &str, path: &str, body: &str) {
+    let said = curl(&["-f", "-X", method, "-d", body, "-w", "%{http_code}", &server.url(path)]);
+    assert!(said.ends_with("200") || said.ends_with("204"), "{method} {path} {body}: {said}");
+}
+
+/// Waits until every server answers for the source as it should: with a number, or with this refusal.
+fn all_say(servers: &[Server], expected: &str) {
+    let until = Instant::now() + TOLD;
+    for server in servers {
+        loop {
+            let said = curl(&[&server.url("/v1/ids/bills")]);
+            if said.contains(expected) {
+                break;
+            }
+            assert!(Instant::now() < until, "{} says {said}, not {expected}", server.http);
+        }
+    }
+}
+
+/// Draws until it is told to stop, and takes note of every number.
+fn draw(address: &str, stop: &AtomicBool) -> Vec<u64> {
+    let mut resp = Resp::connect(address).unwrap();
+    let mut drawn = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let before = drawn.len();
+        resp.incr("bills", 1, &mut drawn).unwrap();
+        // Longer while it is switched off, or deleted.
+        let rest_ms = if drawn.len() > before { 2 } else { 20 };
+        std::thread::sleep(Duration::from_millis(rest_ms));
+    }
+    drawn
+}
+
+#[test]
+fn sources_change_under_a_hundred_clients_and_no_number_comes_twice() {
+    let folder = Folder::new("altered");
+    let servers: Vec<_> = (0..3).map(|number| start(&folder, number)).collect();
+    let fixed = |size| format!("{{\"rule\":\"fixed\",\"size\":{size}}}");
+    let new = format!("{{\"name\":\"bills\",\"kind\":\"segment\",\"step\":{}}}", fixed(50));
+    change(&servers[0], "POST", "/v1/sources", &new);
+    let stop = AtomicBool::new(false);
+    let drawn = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (address, stop) = (&servers[client % servers.len()].resp, &stop);
+                scope.spawn(move || draw(address, stop))
+            })
+            .collect();
+        all_say(&servers, "\"ids\"");
+        change(&servers[1], "PATCH", "/v1/sources/bills", &format!("{{\"step\":{}}}", fixed(500)));
+        for (asked, enabled) in [(2, false), (0, true), (1, false), (1, true)] {
+            let body = format!("{{\"enabled\":{enabled}}}");
+            change(&servers[asked], "PATCH", "/v1/sources/bills", &body);
+            all_say(&servers, if enabled { "\"ids\"" } else { "\"disabled\"" });
+        }
+        for (asked, again) in [(0, 2), (2, 1)] {
+            change(&servers[asked], "DELETE", "/v1/sources/bills", "");
+            all_say(&servers, "\"not_found\"");
+            change(&servers[again], "POST", "/v1/sources", &new);
+            all_say(&servers, "\"ids\"");
+        }
+        stop.store(true, Ordering::Relaxed);
+        clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+    });
+    let mut seen = BTreeSet::new();
+    for one in &drawn {
+        assert!(one.is_sorted_by(|a, b| a < b), "out of order for one client");
+        seen.extend(one);
+    }
+    let count: usize = drawn.iter().map(Vec::len).sum();
+    assert_eq!(seen.len(), count, "a number came twice");
+    assert!(drawn.iter().all(|one| !one.is_empty()), "a client drew nothing");
+}

@@ -1,0 +1,42 @@
+//! A change of the catalog, told to the other servers: they follow at once, not only when they next look.
+
+use axum::http::Method;
+use tokio::task::JoinSet;
+
+use super::Service;
+use crate::reach::Reach;
+
+/// Where others are told.
+pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";
+
+impl Service {
+    /// Another server says that the catalog has changed.
+    pub(crate) fn catalog_changed(&self) {
+        self.node.catalog_changed();
+    }
+
+    /// Tells the others, in the background. Whoever cannot be told looks by itself before long.
+    pub(super) fn tell_others(&self) {
+        let service = self.clone();
+        tokio::spawn(async move {
+            let others = match service.node.others().await {
+                Ok(others) => others,
+                Err(error) => {
+                    tracing::debug!(%error, "nobody is told of the change of the catalog");
+                    return;
+                }
+            };
+            let mut told = JoinSet::new();
+            for address in others.iter().filter_map(|address| Reach::read(address).http) {
+                let peers = service.peers().clone();
+                told.spawn(async move {
+                    let asked = peers.ask(&address, Method::POST, CHANGED_PATH, None, Vec::new());
+                    if let Err(why) = asked.await {
+                        tracing::debug!(%address, why, "not told of the change of the catalog");
+                    }
+                });
+            }
+            told.join_all().await;
+        });
+    }
+}
