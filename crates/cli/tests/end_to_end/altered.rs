@@ -52,7 +52,7 @@ fn draw(address: &str, stop: &AtomicBool) -> Vec<u64> {
         let before = drawn.len();
         resp.incr("bills", 1, &mut drawn).unwrap();
         // Longer while it is switched off, or deleted.
-        let rest_ms = if drawn.len() > before { 2 } else { 20 };
+        let rest_ms = if drawn.len() > before { 20 } else { 200 };
         std::thread::sleep(Duration::from_millis(rest_ms));
     }
     drawn
@@ -89,7 +89,7 @@ fn sources_change_under_a_hundred_clients_and_no_number_comes_twice() {
         stop.store(true, Ordering::Relaxed);
         clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
     });
-    let mut seen = BTreeSet::new();
+    let mut seen: BTreeSet<u64> = BTreeSet::new();
     for one in &drawn {
         assert!(one.is_sorted_by(|a, b| a < b), "out of order for one client");
         seen.extend(one);
