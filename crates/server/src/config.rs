@@ -21,6 +21,8 @@ pub struct Settings {
 pub struct Limits {
     /// The most IDs of one request. 100,000.
     pub batch_max: u32,
+    /// The most IDs of one `MintStream`. 1,000,000,000.
+    pub stream_max: u64,
     /// The longest range of `POST /v1/segments/{source}`. 1,000,000.
     pub segment_max: u64,
     /// The most numbers of one `INCRBY`. 1,000,000.
@@ -28,7 +30,7 @@ pub struct Limits {
     /// How long a request may wait for the next tick or for the store. 1 s.
     pub wait_max: Span,
     /// How many IDs may be minted and not yet sent, over all connections. Small answers are not
-    /// counted. 4,000,000: about 100 MB as JSON.
+    /// counted, and a `MintStream` counts as 16,384. 4,000,000: about 100 MB as JSON.
     pub unsent_max: u32,
     /// How long a stop waits for requests in progress. 10 s.
     pub stop_max: Span,
@@ -38,6 +40,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             batch_max: 100_000,
+            stream_max: 1_000_000_000,
             segment_max: 1_000_000,
             incrby_max: 1_000_000,
             wait_max: Span::from_ms(1_000),
@@ -53,7 +56,7 @@ impl Default for Limits {
 pub struct HttpSettings {
     /// The most connections at once; one more is told so and closed. 10,000.
     pub connections_max: usize,
-    /// The longest body of a request, in bytes. 64 KiB.
+    /// The longest body of a request, or message of a call, in bytes. 64 KiB.
     pub body_bytes_max: usize,
     /// The longest head of a request, in bytes; at least 8 KiB. 16 KiB.
     pub head_bytes_max: usize,

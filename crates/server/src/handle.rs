@@ -14,7 +14,7 @@ use crate::accept::{Surroundings, stopping};
 use crate::config::Settings;
 use crate::peers::Peers;
 use crate::service::Service;
-use crate::{http, resp};
+use crate::{grpc, http, resp};
 
 /// What a server is made of. Either listener may be left out.
 pub struct Parts<S> {
@@ -22,7 +22,7 @@ pub struct Parts<S> {
     pub node: Node,
     /// Elapsed time, for limits.
     pub timer: Arc<dyn Timer>,
-    /// Where HTTP is spoken.
+    /// Where HTTP and gRPC are spoken.
     pub http: Option<TcpListener>,
     /// Where RESP is spoken.
     pub resp: Option<TcpListener>,
@@ -66,10 +66,11 @@ where
         Surroundings { timer, closing: closing_seen, stop_ms: settings.limits.stop_max.ms() };
     let peers = Peers::new(Arc::clone(&surroundings.timer), settings.http.request_time_max.ms());
     let service = Service::new(node, settings.limits, surroundings.closing.clone(), peers);
+    let grpc = grpc::Door::new(&service, &settings.http, Arc::clone(&surroundings.timer))?;
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let surroundings = surroundings.clone();
-        listeners.spawn(http::serve(listener, service.clone(), settings.http, surroundings));
+        listeners.spawn(http::serve(listener, service.clone(), grpc, settings.http, surroundings));
     }
     if let Some(listener) = resp {
         let surroundings = surroundings.clone();
@@ -89,7 +90,7 @@ where
 }
 
 impl Handle {
-    /// Where HTTP is spoken.
+    /// Where HTTP and gRPC are spoken.
     #[must_use]
     pub fn http(&self) -> Option<SocketAddr> {
         self.http

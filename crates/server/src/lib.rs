@@ -1,10 +1,10 @@
-//! Who answers: one service, and thin adapters that speak HTTP and RESP.
+//! Who answers: one service, and thin adapters that speak HTTP, gRPC and RESP.
 //!
 //! The problem: a server for IDs is asked by everything, all the time, and by some who mean no good.
 //! Each protocol tempts its adapter to grow rules of its own, and each socket to grow a queue.
 //!
-//! What this crate does: [`service`] holds every use case as a plain function on domain types; `http`
-//! and `resp` only translate. Every length, count, wait and number of connections has a limit, which
+//! What this crate does: [`service`] holds every use case as a plain function on domain types; `http`,
+//! `grpc` and `resp` only translate. Every length, count, wait and number of connections has a limit, which
 //! is checked before the work is done. An idle connection holds no buffers.
 //!
 //! What it does not do: it knows no store and no configuration file. [`start`] takes listeners and a
@@ -12,6 +12,7 @@
 
 mod accept;
 mod config;
+mod grpc;
 mod handle;
 mod http;
 mod peers;

@@ -1,4 +1,4 @@
-//! What is said between Snowmint and its callers: RESP frames, HTTP bodies, error codes.
+//! What is said between Snowmint and its callers: RESP frames, HTTP bodies, gRPC messages, error codes.
 //!
 //! The problem: bytes from a socket are an attack until proven otherwise, and three protocols that
 //! each invent their own error names drift apart. What this crate does: parsers without I/O that
@@ -9,5 +9,7 @@
 //! only knows how answers look.
 
 pub mod error;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 pub mod http;
 pub mod resp;

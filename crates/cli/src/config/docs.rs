@@ -89,6 +89,7 @@ pub(super) const SECTIONS: &[Section] = &[
         "What one request may ask for.",
         &[
             ("batch_max", "The most IDs of one request."),
+            ("stream_max", "The most IDs of one MintStream."),
             ("segment_max", "The longest range of POST /v1/segments/{source}."),
             ("incrby_max", "The most numbers of one INCRBY."),
             ("wait_max", "How long a request may wait for the next tick or for the store."),
@@ -101,7 +102,7 @@ pub(super) const SECTIONS: &[Section] = &[
         "HTTP connections.",
         &[
             ("connections_max", "The most connections at once; one more is told so and closed."),
-            ("body_bytes_max", "The longest body of a request, in bytes."),
+            ("body_bytes_max", "The longest body of a request, or message of a call, in bytes."),
             ("head_bytes_max", "The longest head of a request, in bytes; at least 8192."),
             ("head_time_max", "How long a new connection may take for its first request's head."),
             (

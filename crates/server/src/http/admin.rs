@@ -10,13 +10,12 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use snowmint_coord::NewStripe;
-use snowmint_wire::error::Code;
 use snowmint_wire::http::{RestripeRequest, SourceRequest, SourcesBody, WorkersBody};
 
 use super::Door;
 use super::answer::{self, Refusal};
 use crate::service::{
-    Error, decoded_body, layout_body, layout_of, layouts_body, source_body, spec_of, worker_body,
+    Error, decoded_body, layout_body, layout_named, layouts_body, source_body, spec_of, worker_body,
 };
 
 type Part = Result<Path<String>, PathRejection>;
@@ -51,12 +50,7 @@ pub(super) async fn layouts() -> Response {
 }
 
 pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
-    let text = answer::part(text)?;
-    let layout = layout_of(&text).map_err(|error| {
-        // A single word is a name; anything more is a layout written out, with a mistake in it.
-        if text.contains(['=', ',']) { error } else { Error::new(Code::NotFound, error.message()) }
-    })?;
-    Ok(answer::json(&layout_body(&layout)))
+    Ok(answer::json(&layout_body(&layout_named(&answer::part(text)?)?)))
 }
 
 pub(super) async fn sources(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use snowmint_wire::grpc::SERVICE;
 use snowmint_wire::http::ReadyBody;
 
 use super::Door;
@@ -26,6 +27,7 @@ pub(super) async fn index() -> Response {
             "/livez",
             "/readyz",
         ],
+        "grpc": SERVICE,
     }))
 }
 

@@ -18,7 +18,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Method, Request};
+use hyper::{Method, Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use snowmint_coord::catalog::check_name;
@@ -28,8 +28,10 @@ use tower::ServiceExt as _;
 
 use crate::accept::{self, Surroundings, stopping};
 use crate::config::HttpSettings;
+use crate::grpc;
 use crate::roster::{Roster, Ticket};
-use crate::service::{CHANGED_PATH, Service};
+use crate::service::{CHANGED_PATH, Error, Service};
+use answer::Refusal;
 use stream::Watched;
 
 /// Below this hyper refuses to work.
@@ -38,6 +40,11 @@ const HEAD_BYTES_MIN: usize = 8 * 1024;
 const HEADERS_MAX: usize = 64;
 /// The most requests at once on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
+/// The most that a request over HTTP/2 may send before it is read, and all of a connection together.
+const UNREAD_BYTES_MAX: u32 = 64 * 1024;
+const ALL_UNREAD_BYTES_MAX: u32 = 256 * 1024;
+/// The most of an answer over HTTP/2 that is held until the socket takes it.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
 /// What a connection beyond the limit is told, whatever it was going to ask.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
@@ -60,6 +67,7 @@ struct Door {
 #[derive(Clone, Debug)]
 struct Pages {
     door: Arc<Door>,
+    grpc: grpc::Door,
     router: Router,
 }
 
@@ -74,20 +82,29 @@ impl Pages {
             let answer = ids::of_source(&self.door, name, request.uri(), request.headers()).await;
             return Ok(answer::never_stored(answer.into_response()).await);
         }
+        if grpc::is_call(request.method(), request.headers()) {
+            if request.version() == Version::HTTP_2 {
+                return Ok(self.grpc.answer(request).await);
+            }
+            let message = "gRPC needs HTTP/2; over HTTP/1.1 the same is to be had as JSON";
+            let refusal = Refusal(Error::bad_request(message)).into_response();
+            return Ok(answer::never_stored(refusal).await);
+        }
         self.router.oneshot(request.map(Body::new)).await
     }
 }
 
-/// Serves HTTP until the server stops.
+/// Serves HTTP, and gRPC with it, until the server stops.
 pub(crate) async fn serve(
     listener: TcpListener,
     service: Service,
+    grpc: grpc::Door,
     settings: HttpSettings,
     surroundings: Surroundings,
 ) {
     let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
     let door = Arc::new(Door { service, body_bytes_max: settings.body_bytes_max });
-    let pages = Pages { router: router(Arc::clone(&door)), door };
+    let pages = Pages { router: router(Arc::clone(&door)), door, grpc };
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
     let closing = surroundings.closing.clone();
@@ -111,6 +128,9 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
     builder
         .http2()
         .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(UNREAD_BYTES_MAX)
+        .initial_connection_window_size(ALL_UNREAD_BYTES_MAX)
+        .max_send_buf_size(UNSENT_BYTES_MAX)
         .max_header_list_size(u32::try_from(head_bytes_max).unwrap_or(u32::MAX));
     builder
 }

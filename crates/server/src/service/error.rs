@@ -4,6 +4,7 @@ use std::fmt;
 
 use snowmint_coord::{ErrorKind, Retry};
 use snowmint_wire::error::{Code, RespPrefix};
+use snowmint_wire::http::ErrorInfo;
 
 use crate::reach::Reach;
 
@@ -54,6 +55,20 @@ impl Error {
              (limits.unsent_max); ask for fewer, or later"
         );
         Self::new(Code::Overloaded, message)
+    }
+
+    /// What another server said, to be passed on.
+    pub(crate) fn said(said: ErrorInfo) -> Self {
+        let code = Code::from_name(&said.code).unwrap_or(Code::Unavailable);
+        let retry_after_ms = said.retry_after_ms;
+        Self { code, message: said.message, retry_after_ms, elsewhere: None }
+    }
+
+    /// The same error, of which more is to be said.
+    pub(crate) fn adding(mut self, more: &str) -> Self {
+        self.message.push_str("; ");
+        self.message.push_str(more);
+        self
     }
 
     /// What went wrong.

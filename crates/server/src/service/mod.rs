@@ -5,6 +5,7 @@ mod describe;
 mod error;
 mod notice;
 mod order;
+mod passed;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,6 +19,7 @@ use snowmint_coord::{
 };
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
+use snowmint_wire::error::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use self::order::Relay;
@@ -31,6 +33,8 @@ pub(crate) use notice::CHANGED_PATH;
 
 /// Answers with fewer IDs than this are not counted against the limit of unsent ones.
 const COUNTED_FROM: u32 = 1_024;
+/// How many unsent IDs a stream counts as: more than it ever holds.
+const STREAM_IDS: u32 = 16_384;
 
 /// Everything that can be asked for. Clones are the same service.
 #[derive(Clone, Debug)]
@@ -146,6 +150,14 @@ impl Service {
         Ok((source, Minted { values, hold }))
     }
 
+    /// A share of the limit of unsent IDs for a stream, for as long as it lasts.
+    ///
+    /// # Errors
+    /// When there are as many unsent IDs as there may be.
+    pub(crate) fn hold_stream(&self) -> Result<Hold, Error> {
+        self.hold(STREAM_IDS)
+    }
+
     fn hold(&self, count: u32) -> Result<Hold, Error> {
         if count < COUNTED_FROM {
             return Ok(Hold::default());
@@ -195,6 +207,14 @@ impl Service {
     /// When the text is no ID of that source.
     pub async fn decode_by_source(&self, id: &str, source: &str) -> Result<Decoded, Error> {
         Ok(self.source(source).await?.decode(id, None)?)
+    }
+
+    /// What an ID of a source says, given as the number that was minted.
+    ///
+    /// # Errors
+    /// When it is no ID of that source.
+    pub async fn decode_number(&self, id: u64, source: &str) -> Result<Decoded, Error> {
+        Ok(self.source(source).await?.decode(&id.to_string(), Some(Format::default()))?)
     }
 
     /// What a decimal ID says, read by a layout given in any form that configuration takes.
@@ -295,6 +315,11 @@ impl Service {
         self.node.incarnation()
     }
 
+    /// Becomes true when the server stops.
+    pub(crate) const fn closing(&self) -> &watch::Receiver<bool> {
+        &self.closing
+    }
+
     /// Whether IDs can be minted, with margin; and if not, why.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
@@ -373,6 +398,17 @@ fn take_away(keys: &mut Map<String, Value>, name: &str) -> bool {
 /// When it is none.
 pub fn layout_of(text: &str) -> Result<Layout, Error> {
     text.parse::<Layout>().map_err(|error| Error::bad_request(format!("{}: {error}", shown(text))))
+}
+
+/// A layout that is asked for by itself.
+///
+/// # Errors
+/// `NotFound` for a name that there is not: a single word is a name; anything more is a layout written
+/// out, with a mistake in it.
+pub fn layout_named(text: &str) -> Result<Layout, Error> {
+    layout_of(text).map_err(|error| {
+        if text.contains(['=', ',']) { error } else { Error::new(Code::NotFound, error.message()) }
+    })
 }
 
 /// Text from a caller, cut and escaped, to be put into an answer or a log.

@@ -6,22 +6,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::http::Method;
-use serde::Deserialize;
 use snowmint_coord::{Source, Values};
 use snowmint_wire::error::Code;
-use snowmint_wire::http::{Count, ErrorBody, MintRequest};
 use tokio::sync::oneshot;
 
+use super::passed::{Failure, Other};
 use super::{Error, Minted, Service};
 use crate::config::Limits;
 use crate::peers::Peers;
 
 /// How soon somebody asks again who was sent to one who does not mint any more, or not yet.
 const ASK_AGAIN_MS: u64 = 20;
-/// The most bytes of an ID in an answer, and of all around the IDs.
-const ID_BYTES_MAX: usize = 24;
-const AROUND_BYTES_MAX: usize = 4_096;
 
 /// Asks those who mint. Clones share it.
 #[derive(Clone, Debug)]
@@ -48,12 +43,6 @@ struct Waiting {
     address: String,
     count: u32,
     reply: oneshot::Sender<Result<Vec<u64>, Error>>,
-}
-
-/// An answer's IDs as numbers.
-#[derive(Deserialize)]
-struct Numbers {
-    ids: Vec<u64>,
 }
 
 impl Service {
@@ -112,6 +101,11 @@ impl Relay {
         &self.peers
     }
 
+    /// How long the whole answer of another server may take.
+    pub(super) const fn within_ms(&self) -> u64 {
+        self.within_ms
+    }
+
     fn queues(&self) -> MutexGuard<'_, HashMap<String, Queue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,7 +135,7 @@ impl Relay {
                 continue;
             };
             let count = batch.iter().map(|waiting| u64::from(waiting.count)).sum();
-            match self.ask_in_time(&source, &address, count).await {
+            match self.ask(&source, &address, count).await {
                 Ok(ids) => {
                     let mut ids = ids.into_iter();
                     for Waiting { count, reply, .. } in batch {
@@ -180,51 +174,15 @@ impl Relay {
         Some(queue.waiting.drain(..count.max(1)).collect())
     }
 
-    async fn ask_in_time(
-        &self,
-        source: &str,
-        address: &str,
-        count: u64,
-    ) -> Result<Vec<u64>, Error> {
-        tokio::select! {
-            biased;
-            answer = self.ask(source, address, count) => answer,
-            () = self.peers.timer().sleep_ms(self.within_ms) => {
-                tracing::warn!(%source, %address, "whoever orders a source did not answer in time");
-                Err(not_reached(&format!("no answer within {} ms", self.within_ms)))
-            }
-        }
-    }
-
     async fn ask(&self, source: &str, address: &str, count: u64) -> Result<Vec<u64>, Error> {
-        let wish =
-            MintRequest { count: Count::new(count), key: None, format: Some("number".to_owned()) };
-        let body = serde_json::to_vec(&wish).unwrap_or_default();
-        let path = format!("/v1/ids/{source}");
-        let failed = |why: String| {
-            tracing::warn!(%source, %address, why, "whoever orders a source could not be asked");
-            not_reached(&why)
-        };
-        let answer = self.peers.ask(address, Method::POST, &path, None, body).await;
-        let (head, body) = answer.map_err(failed)?.into_parts();
-        let wanted = usize::try_from(count).unwrap_or(usize::MAX);
-        let bytes_max = wanted.saturating_mul(ID_BYTES_MAX).saturating_add(AROUND_BYTES_MAX);
-        let body = axum::body::to_bytes(body, bytes_max).await;
-        let body = body.map_err(|error| failed(error.to_string()))?;
-        if !head.status.is_success() {
-            let said: Option<ErrorBody> = serde_json::from_slice(&body).ok();
-            let Some(said) = said else {
-                return Err(failed(format!("{} is no answer", head.status)));
-            };
-            let code = Code::from_name(&said.error.code).unwrap_or(Code::Unavailable);
-            return Err(Error::new(code, said.error.message));
-        }
-        let Numbers { ids } =
-            serde_json::from_slice(&body).map_err(|error| failed(error.to_string()))?;
-        if ids.len() != wanted || !ids.is_sorted_by(|one, next| one < next) {
-            return Err(failed(format!("{} IDs instead of {wanted} in order", ids.len())));
-        }
-        Ok(ids)
+        let other = Other { peers: &self.peers, address, within_ms: self.within_ms };
+        other.ids(source, count, None).await.map_err(|failure| match failure {
+            Failure::Refused(error) => error,
+            Failure::NoAnswer(why) => {
+                tracing::warn!(%source, %address, why, "whoever orders a source could not be asked");
+                not_reached(&why)
+            }
+        })
     }
 }
 

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod common;
+mod grpc;
+mod grpc_streams;
 mod hostile;
 mod http;
 mod resp;

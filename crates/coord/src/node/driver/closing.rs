@@ -1,6 +1,6 @@
 //! The end of a node: what was held goes back, and whoever asked is told.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use snowmint_core::Clock;
 use tokio::sync::oneshot;
@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use super::{Command, Done, Driver, Stage, closed};
 use crate::error::{Error, ErrorKind, Result};
+use crate::node::Readiness;
 
 impl Driver {
     /// Answers everybody who asked to close, also while it was being done.
@@ -29,6 +30,9 @@ impl Driver {
     /// In this order: generators, journal, store.
     pub(super) async fn close(&mut self) -> Result<()> {
         let why = closed();
+        let reasons = vec![why.kind().to_string()];
+        *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) =
+            Readiness { ready: false, reasons };
         let mut releases = self.shut_all(&why);
         // Their marks stay where they are: whoever has them next goes on above.
         self.close_sections();

@@ -131,6 +131,10 @@ async fn readiness_is_earned_and_lost() {
     world.pass(60_000).await;
     assert!(node.readiness().ready, "{:?}", node.readiness());
     assert!(source.try_mint().unwrap() > before);
+    // And lost for good with the node.
+    node.close().await.unwrap();
+    assert!(!node.readiness().ready);
+    assert!(node.readiness().reasons.join(" ").contains("closed"), "{:?}", node.readiness());
 }
 
 #[tokio::test]

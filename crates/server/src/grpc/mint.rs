@@ -1,0 +1,150 @@
+//! The calls of `snowmint.v1.Mint`, translated.
+
+use snowmint_coord::Values;
+use snowmint_wire::grpc::decode_request::{By, Id};
+use snowmint_wire::grpc::mint_server;
+use snowmint_wire::grpc::{
+    AlterSourceRequest, BoundRequest, BoundResponse, DecodeRequest, DecodeResponse,
+    DefineSourceRequest, DeleteSourceRequest, DeleteSourceResponse, GetLayoutRequest,
+    GetSourceRequest, Layout, ListLayoutsRequest, ListLayoutsResponse, ListSourcesRequest,
+    ListSourcesResponse, ListWorkersRequest, ListWorkersResponse, MintRequest, MintResponse,
+    MintStreamRequest, MintStreamResponse, ReserveRequest, ReserveResponse, RestripeSourceRequest,
+    Source,
+};
+use tonic::codegen::BoxStream;
+use tonic::{Request, Response, Status};
+
+use super::sent::Kept;
+use super::{admin, stream};
+use crate::service::{Error, Service, decoded_body};
+
+type Answer<T> = Result<Response<T>, Status>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Mint {
+    service: Service,
+}
+
+impl Mint {
+    pub(super) const fn new(service: Service) -> Self {
+        Self { service }
+    }
+}
+
+/// A number that must be given, and not be 0.
+pub(super) fn at_least_one(name: &str, number: u64) -> Result<u64, Error> {
+    if number == 0 {
+        return Err(Error::bad_request(format!("{name} must be at least 1, and is 0")));
+    }
+    Ok(number)
+}
+
+/// The IDs of an answer: numbers or texts.
+pub(super) fn parted(values: Values) -> (Vec<u64>, Vec<String>) {
+    match values {
+        Values::Numbers(ids) => (ids, Vec::new()),
+        Values::Texts(texts) => (Vec::new(), texts),
+    }
+}
+
+/// An answer that counts against the limit of unsent IDs until it is sent.
+fn kept<T>(message: T, kept: Kept) -> Response<T> {
+    let mut response = Response::new(message);
+    response.extensions_mut().insert(kept);
+    response
+}
+
+#[tonic::async_trait]
+impl mint_server::Mint for Mint {
+    async fn mint(&self, request: Request<MintRequest>) -> Answer<MintResponse> {
+        let MintRequest { source, count, key } = request.into_inner();
+        let count = at_least_one("count", count.unwrap_or(1))?;
+        let minted = self.service.mint_for(&source, count, key.as_deref()).await?;
+        let (values, hold) = minted.into_parts();
+        let (ids, texts) = parted(values);
+        Ok(kept(MintResponse { ids, texts }, Kept::new(hold)))
+    }
+
+    type MintStreamStream = BoxStream<MintStreamResponse>;
+
+    async fn mint_stream(
+        &self,
+        request: Request<MintStreamRequest>,
+    ) -> Answer<Self::MintStreamStream> {
+        let messages = stream::of(self.service.clone(), request.into_inner())?;
+        Ok(kept(messages, Kept::new(self.service.hold_stream()?)))
+    }
+
+    async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
+        let ReserveRequest { source, length } = request.into_inner();
+        let length = at_least_one("length", length)?;
+        let row = self.service.reserve_segment(&source, length).await?;
+        let answer = ReserveResponse { first: row.first, last: row.last, increment: row.increment };
+        Ok(Response::new(answer))
+    }
+
+    async fn bound(&self, request: Request<BoundRequest>) -> Answer<BoundResponse> {
+        let BoundRequest { source, key } = request.into_inner();
+        let bound = self.service.counted_for(&source, &key).await?;
+        Ok(Response::new(BoundResponse { bound }))
+    }
+
+    async fn decode(&self, request: Request<DecodeRequest>) -> Answer<DecodeResponse> {
+        let DecodeRequest { id, by } = request.into_inner();
+        let id = id.ok_or_else(|| Error::bad_request("say the ID, as text or as a number"))?;
+        let by = by.ok_or_else(|| Error::bad_request("say either a source or a layout"))?;
+        let text = match &id {
+            Id::Text(text) => text.clone(),
+            Id::Number(number) => number.to_string(),
+        };
+        let decoded = match (id, by) {
+            (Id::Text(id), By::Source(source)) => {
+                self.service.decode_by_source(&id, &source).await?
+            }
+            (Id::Number(id), By::Source(source)) => self.service.decode_number(id, &source).await?,
+            (_, By::Layout(layout)) => self.service.decode_by_layout(&text, &layout)?,
+        };
+        Ok(Response::new(admin::decoded(decoded_body(&text, &decoded))?))
+    }
+
+    async fn list_sources(&self, _: Request<ListSourcesRequest>) -> Answer<ListSourcesResponse> {
+        Ok(Response::new(admin::list_sources(&self.service).await?))
+    }
+
+    async fn get_source(&self, request: Request<GetSourceRequest>) -> Answer<Source> {
+        let definition = self.service.definition(&request.into_inner().name).await?;
+        Ok(Response::new(admin::source(&definition)))
+    }
+
+    async fn define_source(&self, request: Request<DefineSourceRequest>) -> Answer<Source> {
+        Ok(Response::new(admin::define(&self.service, request.into_inner()).await?))
+    }
+
+    async fn alter_source(&self, request: Request<AlterSourceRequest>) -> Answer<Source> {
+        Ok(Response::new(admin::alter(&self.service, request.into_inner()).await?))
+    }
+
+    async fn restripe_source(&self, request: Request<RestripeSourceRequest>) -> Answer<Source> {
+        Ok(Response::new(admin::restripe(&self.service, request.into_inner()).await?))
+    }
+
+    async fn delete_source(
+        &self,
+        request: Request<DeleteSourceRequest>,
+    ) -> Answer<DeleteSourceResponse> {
+        self.service.delete(&request.into_inner().name).await?;
+        Ok(Response::new(DeleteSourceResponse {}))
+    }
+
+    async fn list_workers(&self, _: Request<ListWorkersRequest>) -> Answer<ListWorkersResponse> {
+        Ok(Response::new(admin::list_workers(&self.service).await?))
+    }
+
+    async fn list_layouts(&self, _: Request<ListLayoutsRequest>) -> Answer<ListLayoutsResponse> {
+        Ok(Response::new(admin::list_layouts()))
+    }
+
+    async fn get_layout(&self, request: Request<GetLayoutRequest>) -> Answer<Layout> {
+        Ok(Response::new(admin::get_layout(&request.into_inner().layout)?))
+    }
+}

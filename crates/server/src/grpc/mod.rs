@@ -1,0 +1,149 @@
+//! The gRPC door: on the port of HTTP, for calls over HTTP/2.
+
+mod admin;
+mod health;
+mod mint;
+mod sent;
+mod status;
+mod stream;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue, Method, Request};
+use axum::response::Response;
+use hyper::body::Incoming;
+use snowmint_coord::Timer;
+use snowmint_wire::error::Code;
+use snowmint_wire::grpc::FILE_DESCRIPTOR_SET;
+use snowmint_wire::grpc::mint_server::MintServer;
+use tokio::sync::watch;
+use tonic::Status;
+use tonic::service::Routes;
+use tonic_health::pb::health_server::HealthServer;
+use tower::ServiceExt as _;
+
+use crate::accept::stopping;
+use crate::config::HttpSettings;
+use crate::service::{Error, Service, shown};
+use mint::Mint;
+use sent::{Kept, Sent};
+
+/// Where tools ask what there is. They hold the call open for as long as they like.
+const REFLECTION: &str = "/grpc.reflection.";
+
+/// What all calls share.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    routes: Router,
+    timer: Arc<dyn Timer>,
+    closing: watch::Receiver<bool>,
+    /// How long a call may take until its answer begins.
+    within_ms: u64,
+}
+
+/// Whether a request is a call of gRPC, in whatever encoding.
+pub(crate) fn is_call(method: &Method, headers: &HeaderMap) -> bool {
+    if method != Method::POST {
+        return false;
+    }
+    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let rest = kind.strip_prefix(b"application/grpc");
+    // `application/grpc-web` is another protocol.
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+}
+
+impl Door {
+    /// # Errors
+    /// When the description of the service cannot be read, which a test would have found.
+    pub(crate) fn new(
+        service: &Service,
+        settings: &HttpSettings,
+        timer: Arc<dyn Timer>,
+    ) -> io::Result<Self> {
+        let bytes_max = settings.body_bytes_max;
+        let mint = Mint::new(service.clone());
+        let health = health::Health::new(service.clone(), Arc::clone(&timer), settings);
+        let described = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        // Older tools know the draft only.
+        let reflection = described().build_v1().map_err(io::Error::other)?;
+        let draft = described().build_v1alpha().map_err(io::Error::other)?;
+        let routes = Routes::new(MintServer::new(mint).max_decoding_message_size(bytes_max))
+            .add_service(HealthServer::new(health).max_decoding_message_size(bytes_max))
+            .add_service(reflection.max_decoding_message_size(bytes_max))
+            .add_service(draft.max_decoding_message_size(bytes_max))
+            .prepare()
+            .into_axum_router();
+        let closing = service.closing().clone();
+        Ok(Self { routes, timer, closing, within_ms: settings.request_time_max.ms() })
+    }
+
+    /// Answers a call.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+        if let Err(error) = check_encoding(request.headers()) {
+            return Status::from(error).into_http();
+        }
+        let path = request.uri().path().to_owned();
+        let call = self.routes.clone().oneshot(request.map(Body::new));
+        let mut response = tokio::select! {
+            biased;
+            answered = call => match answered {
+                Ok(response) => status::as_told(&path, response),
+                Err(never) => match never {},
+            },
+            () = self.timer.sleep_ms(self.within_ms) => {
+                let message = format!(
+                    "the call took longer than {} ms (http.request_time_max)",
+                    self.within_ms
+                );
+                Status::from(Error::new(Code::TooSlow, message)).into_http()
+            }
+        };
+        let kept = response.extensions_mut().remove::<Kept>();
+        let ends = path.starts_with(REFLECTION).then(|| {
+            let mut closing = self.closing.clone();
+            async move { stopping(&mut closing).await }
+        });
+        response.map(|body| Body::new(Sent::new(body, kept, ends)))
+    }
+}
+
+/// Refuses messages in other encodings than the one that everybody has.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Error> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    match kind.split(';').next().unwrap_or_default().trim() {
+        "application/grpc" | "application/grpc+proto" => Ok(()),
+        _ => {
+            let message = format!("messages are application/grpc+proto here, not {}", shown(kind));
+            Err(Error::new(Code::Unsupported, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_by_its_content_type() {
+        let is = |kind: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            is_call(&Method::POST, &headers)
+        };
+        assert!(!is_call(&Method::POST, &HeaderMap::new()));
+        for call in ["application/grpc", "application/grpc+proto", "application/grpc;x=y"] {
+            assert!(is(call), "{call}");
+        }
+        for other in ["application/json", "application/grpc-web+proto", "application/grpcs", ""] {
+            assert!(!is(other), "{other}");
+        }
+    }
+}

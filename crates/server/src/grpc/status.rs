@@ -1,0 +1,154 @@
+//! Errors as callers of gRPC are told.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use snowmint_wire::error::Code;
+use tonic::metadata::MetadataMap;
+use tonic::{Code as GrpcCode, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::service::{Error, shown};
+
+/// Whose reasons `google.rpc.ErrorInfo` gives.
+const DOMAIN: &str = "snowmint";
+/// In how many milliseconds a client that retries by itself does so: gRPC's own header for it.
+const PUSHBACK: &str = "grpc-retry-pushback-ms";
+/// The longest message: it goes into headers, twice, and clients take few kilobytes of those.
+const MESSAGE_CHARS_MAX: usize = 1_000;
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        let row = error.code().row();
+        let code = GrpcCode::from_i32(i32::try_from(row.grpc).unwrap_or_default());
+        let mut details = ErrorDetails::new();
+        details.set_error_info(row.name.to_ascii_uppercase(), DOMAIN, HashMap::new());
+        let mut metadata = MetadataMap::new();
+        if let Some(ms) = error.retry_after_ms() {
+            details.set_retry_info(Some(Duration::from_millis(ms)));
+            metadata.insert(PUSHBACK, ms.into());
+        }
+        Self::with_error_details_and_metadata(code, cut(error.message()), details, metadata)
+    }
+}
+
+fn cut(message: &str) -> String {
+    match message.char_indices().nth(MESSAGE_CHARS_MAX) {
+        None => message.to_owned(),
+        Some((end, _)) => format!("{}…", message.get(..end).unwrap_or_default()),
+    }
+}
+
+/// An answer in which what the library refused by itself has the form of all other errors.
+pub(super) fn as_told(path: &str, response: Response) -> Response {
+    match refused_by_library(path, response.headers()) {
+        None => response,
+        Some(error) => Status::from(error).into_http::<Body>(),
+    }
+}
+
+/// What a call is refused for before it comes to us. Our own refusals have details.
+fn refused_by_library(path: &str, headers: &HeaderMap) -> Option<Error> {
+    let status = Status::from_header_map(headers)?;
+    if status.code() == GrpcCode::Ok || !status.details().is_empty() {
+        return None;
+    }
+    let message = status.message();
+    Some(match status.code() {
+        GrpcCode::Unimplemented if message.is_empty() => {
+            Error::new(Code::Unsupported, format!("there is no method {}", shown(path)))
+        }
+        GrpcCode::Unimplemented => Error::new(Code::Unsupported, message),
+        GrpcCode::OutOfRange => {
+            Error::new(Code::TooMany, format!("{message} (http.body_bytes_max)"))
+        }
+        _ => Error::bad_request(format!("the message cannot be read: {message}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_wire::error::RespPrefix;
+
+    use super::*;
+
+    #[test]
+    fn every_error_has_a_status_its_reason_and_its_retry_hint() {
+        for &code in Code::ALL {
+            let error = Error::new(code, "it happened");
+            let hint = error.retry_after_ms();
+            let status = Status::from(error);
+            let row = code.row();
+            assert_eq!(u32::try_from(i32::from(status.code())).unwrap(), row.grpc, "{code}");
+            assert!(!matches!(status.code(), GrpcCode::Ok | GrpcCode::Unknown), "{code}");
+            assert_eq!(status.message(), "it happened");
+
+            let info = status.get_details_error_info().unwrap();
+            assert_eq!(info.domain, DOMAIN);
+            assert_eq!(Code::from_name(&info.reason.to_ascii_lowercase()), Some(code));
+
+            // The hint is there exactly where a retry helps, for people's code and for libraries'.
+            assert_eq!(hint.is_some(), row.resp == RespPrefix::TryAgain, "{code}");
+            let delay = status.get_details_retry_info().and_then(|info| info.retry_delay);
+            assert_eq!(delay, hint.map(Duration::from_millis), "{code}");
+            let pushback = status.metadata().get(PUSHBACK).map(|ms| ms.to_str().unwrap());
+            assert_eq!(pushback, hint.map(|ms| ms.to_string()).as_deref(), "{code}");
+
+            // On the wire, it is taken for ours.
+            let response = status.clone().into_http::<Body>();
+            assert_eq!(refused_by_library("/x", response.headers()), None, "{code}");
+            let read = Status::from_header_map(response.headers()).unwrap();
+            assert_eq!((read.code(), read.details()), (status.code(), status.details()));
+        }
+    }
+
+    #[test]
+    fn the_codes_are_those_of_the_interface() {
+        for (code, status) in [
+            (Code::BadRequest, GrpcCode::InvalidArgument),
+            (Code::Unauthenticated, GrpcCode::Unauthenticated),
+            (Code::Forbidden, GrpcCode::PermissionDenied),
+            (Code::UnknownSource, GrpcCode::NotFound),
+            (Code::NotFound, GrpcCode::NotFound),
+            (Code::Conflict, GrpcCode::FailedPrecondition),
+            (Code::Disabled, GrpcCode::FailedPrecondition),
+            (Code::TooMany, GrpcCode::ResourceExhausted),
+            (Code::RateLimited, GrpcCode::ResourceExhausted),
+            (Code::Unsupported, GrpcCode::Unimplemented),
+            (Code::Internal, GrpcCode::Internal),
+            (Code::Unavailable, GrpcCode::Unavailable),
+            (Code::Overloaded, GrpcCode::Unavailable),
+            (Code::Elsewhere, GrpcCode::Unavailable),
+            (Code::TickFull, GrpcCode::Unavailable),
+            (Code::StoreWentBack, GrpcCode::Unavailable),
+        ] {
+            assert_eq!(Status::from(Error::new(code, "")).code(), status, "{code}");
+        }
+    }
+
+    #[test]
+    fn long_messages_fit_into_headers() {
+        let status = Status::from(Error::bad_request("é".repeat(100_000)));
+        let response = status.into_http::<Body>();
+        let bytes: usize = response.headers().values().map(|value| value.len()).sum();
+        assert!(bytes < 12 * 1024, "{bytes} bytes of headers");
+    }
+
+    #[test]
+    fn what_the_library_refuses_has_the_form_of_other_errors() {
+        for (status, code) in [
+            (Status::unimplemented(""), Code::Unsupported),
+            (Status::unimplemented("compressed"), Code::Unsupported),
+            (Status::out_of_range("too large"), Code::TooMany),
+            (Status::internal("wrong wire type"), Code::BadRequest),
+        ] {
+            let response = status.into_http::<Body>();
+            let error = refused_by_library("/x/y", response.headers()).unwrap();
+            assert_eq!(error.code(), code, "{error}");
+        }
+        assert_eq!(refused_by_library("/x/y", &HeaderMap::new()), None);
+    }
+}

@@ -1,0 +1,368 @@
+//! gRPC, by a real client over real sockets: the calls.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use prost::Message as _;
+use snowmint_server::Settings;
+use snowmint_wire::error::Code as Told;
+use snowmint_wire::grpc::decode_request::{By, Id};
+use snowmint_wire::grpc::mint_client::MintClient;
+use snowmint_wire::grpc::{
+    AlterSourceRequest, BoundRequest, BoundResponse, DecodeRequest, DecodeResponse,
+    DefineSourceRequest, DeleteSourceRequest, GetLayoutRequest, GetSourceRequest,
+    ListLayoutsRequest, ListSourcesRequest, ListWorkersRequest, MintRequest, MintResponse,
+    MintStreamRequest, ReserveRequest, RestripeSourceRequest, SERVICE,
+};
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_prost::ProstCodec;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_types::StatusExt as _;
+
+use super::common::{Server, node, server, server_of, server_with, soon};
+
+impl Server {
+    /// A connection of its own, with a small window: what is not read is not sent.
+    pub(crate) async fn channel(&self) -> Channel {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.http)).unwrap();
+        let endpoint = endpoint.initial_stream_window_size(Some(65_535));
+        soon(endpoint.connect()).await.unwrap()
+    }
+
+    pub(crate) async fn grpc(&self) -> MintClient<Channel> {
+        MintClient::new(self.channel().await)
+    }
+}
+
+pub(crate) fn wish(source: &str, count: Option<u64>) -> MintRequest {
+    MintRequest { source: source.into(), count, key: None }
+}
+
+pub(crate) fn many(source: &str, total: u64) -> MintStreamRequest {
+    MintStreamRequest { source: source.into(), total, key: None }
+}
+
+/// Numbers of a source, which must come.
+pub(crate) async fn mint(client: &mut MintClient<Channel>, source: &str, count: u64) -> Vec<u64> {
+    let answer = soon(client.mint(wish(source, Some(count)))).await.unwrap().into_inner();
+    assert_eq!(answer.texts, Vec::<String>::new());
+    answer.ids
+}
+
+/// The reason that a refusal gives, as the other protocols call it.
+#[track_caller]
+pub(crate) fn reason(status: &Status) -> Told {
+    let info = status.get_details_error_info().unwrap_or_else(|| panic!("no reason: {status:?}"));
+    assert_eq!(info.domain, "snowmint");
+    Told::from_name(&info.reason.to_ascii_lowercase()).unwrap_or_else(|| panic!("{info:?}"))
+}
+
+#[tokio::test]
+async fn ids_are_minted_one_and_many_beside_http_on_the_same_port() {
+    let server = server().await;
+    let mut client = server.grpc().await;
+    let one = client.mint(wish("numbers", None)).await.unwrap().into_inner();
+    assert_eq!(one, MintResponse { ids: vec![1], texts: vec![] });
+    assert_eq!(mint(&mut client, "numbers", 3).await, [2, 3, 4]);
+    assert_eq!(server.get("/v1/ids/numbers").await.ids(), [5]);
+    let batch = mint(&mut client, "default", 100_000).await;
+    assert_eq!(batch.len(), 100_000);
+    assert!(batch.is_sorted_by(|one, next| one < next));
+    // A counter's numbers, and its bound.
+    let wish = MintRequest { source: "counters".into(), count: Some(3), key: Some("a/b c".into()) };
+    assert_eq!(client.mint(wish).await.unwrap().into_inner().ids, [1, 2, 3]);
+    let bound = BoundRequest { source: "counters".into(), key: "a/b c".into() };
+    assert_eq!(client.bound(bound).await.unwrap().into_inner(), BoundResponse { bound: 3 });
+}
+
+#[tokio::test]
+async fn sources_of_texts_answer_texts() {
+    let server = server().await;
+    let mut client = server.grpc().await;
+    let define = DefineSourceRequest { name: "u".into(), keys: "{\"kind\":\"ulid\"}".into() };
+    client.define_source(define).await.unwrap();
+    let answer = client.mint(wish("u", Some(10))).await.unwrap().into_inner();
+    assert_eq!(answer.ids, Vec::<u64>::new());
+    assert_eq!(answer.texts.iter().collect::<HashSet<_>>().len(), 10);
+    assert!(answer.texts.iter().all(|ulid| ulid.len() == 26), "{:?}", answer.texts);
+}
+
+#[tokio::test]
+async fn a_refusal_has_the_code_of_the_table_and_says_why() {
+    let server = server().await;
+    let mut client = server.grpc().await;
+    let long = "a".repeat(64);
+    for (source, count, key, code, told) in [
+        ("nobody", None, None, Code::NotFound, Told::UnknownSource),
+        ("a/b", None, None, Code::InvalidArgument, Told::BadRequest),
+        ("", None, None, Code::InvalidArgument, Told::BadRequest),
+        (long.as_str(), None, None, Code::InvalidArgument, Told::BadRequest),
+        ("default", Some(0), None, Code::InvalidArgument, Told::BadRequest),
+        ("default", None, Some("x"), Code::InvalidArgument, Told::BadRequest),
+        ("counters", None, None, Code::InvalidArgument, Told::BadRequest),
+        ("default", Some(100_001), None, Code::ResourceExhausted, Told::TooMany),
+        ("default", Some(u64::MAX), None, Code::ResourceExhausted, Told::TooMany),
+    ] {
+        let key = key.map(str::to_owned);
+        let request = MintRequest { source: source.into(), count, key };
+        let status = client.mint(request).await.unwrap_err();
+        assert_eq!((status.code(), reason(&status)), (code, told), "{source} {count:?} {status:?}");
+        assert!(!status.message().is_empty());
+        assert!(status.get_details_retry_info().is_none(), "a retry does not help");
+    }
+    for (total, code) in [(0, Code::InvalidArgument), (u64::MAX, Code::ResourceExhausted)] {
+        let status = client.mint_stream(many("default", total)).await.unwrap_err();
+        assert_eq!(status.code(), code, "{status:?}");
+    }
+    for (source, length, code) in [
+        ("numbers", 0, Code::InvalidArgument),
+        ("numbers", 1_000_001, Code::ResourceExhausted),
+        ("default", 1, Code::InvalidArgument),
+    ] {
+        let request = ReserveRequest { source: source.into(), length };
+        assert_eq!(client.reserve(request).await.unwrap_err().code(), code, "{source} {length}");
+    }
+}
+
+#[tokio::test]
+async fn where_a_retry_helps_the_status_says_when() {
+    let node = node().await;
+    let server = server_of(node.clone(), Settings::default()).await;
+    let mut client = server.grpc().await;
+    node.close().await.unwrap();
+    let status = client.mint(wish("default", None)).await.unwrap_err();
+    assert_eq!((status.code(), reason(&status)), (Code::Unavailable, Told::Closed));
+    let delay = status.get_details_retry_info().and_then(|info| info.retry_delay).unwrap();
+    assert!(delay > Duration::ZERO);
+    let pushback = status.metadata().get("grpc-retry-pushback-ms").unwrap().to_str().unwrap();
+    assert_eq!(pushback, delay.as_millis().to_string());
+}
+
+#[tokio::test]
+async fn ids_are_decoded_and_ranges_reserved() {
+    let server = server().await;
+    let mut client = server.grpc().await;
+    let mut decode = async |id: Option<Id>, by: Option<By>| {
+        client.decode(DecodeRequest { id, by }).await.map(tonic::Response::into_inner)
+    };
+    let source = || Some(By::Source("default".into()));
+    let minted = mint(&mut server.grpc().await, "default", 1).await[0];
+    let by_number = decode(Some(Id::Number(minted)), source()).await.unwrap();
+    let by_text = decode(Some(Id::Text(minted.to_string())), source()).await.unwrap();
+    assert_eq!(by_number, by_text);
+    assert_eq!(by_number.number, Some(minted));
+    assert!(by_number.tick.is_some() && by_number.worker.is_some() && by_number.sequence.is_some());
+    let json = server.get(&format!("/v1/decode/{minted}?source=default")).await.json();
+    assert_eq!(json["time"].as_str(), by_number.time.as_deref());
+
+    // Discord's own example.
+    let discord = Some(By::Layout("discord".into()));
+    let example: DecodeResponse =
+        decode(Some(Id::Number(175_928_847_299_117_063)), discord).await.unwrap();
+    assert_eq!(example.time.as_deref(), Some("2016-04-30T11:18:25.796Z"));
+    assert_eq!((example.worker, example.sequence), (Some(32), Some(7)));
+    for (id, by) in [
+        (None, source()),
+        (Some(Id::Number(minted)), None),
+        (Some(Id::Text("x".into())), source()),
+        (Some(Id::Number(1)), Some(By::Layout("nothing".into()))),
+    ] {
+        assert_eq!(decode(id, by).await.unwrap_err().code(), Code::InvalidArgument);
+    }
+
+    let mut client = server.grpc().await;
+    let range = ReserveRequest { source: "numbers".into(), length: 1_000 };
+    let range = client.reserve(range).await.unwrap().into_inner();
+    assert_eq!((range.last - range.first, range.increment), (999, 1));
+    let next = mint(&mut client, "numbers", 100).await;
+    assert!(next.iter().all(|id| !(range.first..=range.last).contains(id)));
+}
+
+#[tokio::test]
+async fn sources_workers_and_layouts_are_as_in_http() {
+    let server = server().await;
+    let mut client = server.grpc().await;
+    let define = |keys: &str| DefineSourceRequest { name: "invoices".into(), keys: keys.into() };
+    let kind = "{\"kind\":\"segment\",\"first\":1000}";
+    let defined = client.define_source(define(kind)).await.unwrap().into_inner();
+    assert_eq!((defined.name.as_str(), defined.next), ("invoices", Some(1_000)));
+    assert_eq!(mint(&mut client, "invoices", 2).await, [1_000, 1_001]);
+    let other = client.define_source(define("{\"kind\":\"snowflake\"}")).await.unwrap_err();
+    assert_eq!((other.code(), reason(&other)), (Code::FailedPrecondition, Told::Conflict));
+    for wrong in ["[]", "{", "{\"nonsense\":1}"] {
+        let status = client.define_source(define(wrong)).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{wrong}: {status:?}");
+    }
+
+    let changes = "{\"enabled\":false}".to_owned();
+    let alter = AlterSourceRequest { name: "invoices".into(), changes };
+    let altered = client.alter_source(alter).await.unwrap().into_inner();
+    assert!(altered.version > defined.version);
+    let keys: serde_json::Value = serde_json::from_str(&altered.keys).unwrap();
+    assert_eq!(keys["enabled"], false);
+    let off = client.mint(wish("invoices", None)).await.unwrap_err();
+    assert_eq!((off.code(), reason(&off)), (Code::FailedPrecondition, Told::Disabled));
+    let name = || "invoices".to_owned();
+    assert_eq!(
+        client.get_source(GetSourceRequest { name: name() }).await.unwrap().into_inner(),
+        altered
+    );
+    let stripe = RestripeSourceRequest {
+        name: name(),
+        offset: 2,
+        increment: 3,
+        version: Some(altered.version),
+        ..RestripeSourceRequest::default()
+    };
+    let striped = client.restripe_source(stripe).await.unwrap().into_inner();
+    assert_eq!(striped.next.unwrap() % 3, 2, "{striped:?}");
+    client.delete_source(DeleteSourceRequest { name: name() }).await.unwrap();
+    let gone = client.get_source(GetSourceRequest { name: name() }).await.unwrap_err();
+    assert_eq!(gone.code(), Code::NotFound);
+    let sources = client.list_sources(ListSourcesRequest {}).await.unwrap().into_inner().sources;
+    let names: Vec<_> = sources.iter().map(|source| source.name.as_str()).collect();
+    assert_eq!(names, ["counters", "default", "numbers"]);
+
+    mint(&mut client, "default", 1).await;
+    let workers = client.list_workers(ListWorkersRequest {}).await.unwrap().into_inner().workers;
+    assert!(workers.iter().any(|worker| worker.own && worker.live), "{workers:?}");
+    let layouts = client.list_layouts(ListLayoutsRequest {}).await.unwrap().into_inner().layouts;
+    let twitter = GetLayoutRequest { layout: "twitter".into() };
+    let twitter = client.get_layout(twitter).await.unwrap().into_inner();
+    assert!(layouts.contains(&twitter));
+    assert_eq!((twitter.workers, twitter.bits.unwrap().sequence), (1_024, 12));
+    let nothing = GetLayoutRequest { layout: "nothing".into() };
+    assert_eq!(client.get_layout(nothing).await.unwrap_err().code(), Code::NotFound);
+}
+
+/// Sends a message of one kind to a method, whatever that takes.
+async fn send<Q>(server: &Server, path: &'static str, message: Q) -> Result<MintResponse, Status>
+where
+    Q: prost::Message + Send + Sync + 'static,
+{
+    let mut grpc = Grpc::new(server.channel().await);
+    grpc.ready().await.unwrap();
+    let codec: ProstCodec<Q, MintResponse> = ProstCodec::default();
+    let answer = grpc.unary(Request::new(message), PathAndQuery::from_static(path), codec);
+    soon(answer).await.map(tonic::Response::into_inner)
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_refused_and_the_connection_lives() {
+    let server = server_with(|settings| settings.http.body_bytes_max = 1_000).await;
+    const MINT: &str = "/snowmint.v1.Mint/Mint";
+    let fits = send(&server, MINT, wish(&"a".repeat(900), None)).await.unwrap_err();
+    assert_eq!(fits.code(), Code::InvalidArgument);
+    let large = send(&server, MINT, wish(&"a".repeat(2_000), None)).await.unwrap_err();
+    assert_eq!((large.code(), reason(&large)), (Code::ResourceExhausted, Told::TooMany));
+    assert!(large.message().contains("http.body_bytes_max"), "{large:?}");
+    // A number where the name should be.
+    let wrong = send(&server, MINT, BoundResponse { bound: 7 }).await.unwrap_err();
+    assert_eq!((wrong.code(), reason(&wrong)), (Code::InvalidArgument, Told::BadRequest));
+    for path in ["/snowmint.v1.Mint/Steal", "/snowmint.v2.Mint/Mint", "/x"] {
+        let none = send(&server, path, wish("default", None)).await.unwrap_err();
+        assert_eq!((none.code(), reason(&none)), (Code::Unimplemented, Told::Unsupported));
+        assert!(none.message().contains(path), "{none:?}");
+    }
+    assert_eq!(send(&server, MINT, wish("numbers", None)).await.unwrap().ids, [1]);
+    // Over HTTP/1.1 there is no gRPC, and it says so.
+    let old = server.send("POST", MINT, "content-type: application/grpc\r\n", "").await;
+    assert_eq!((old.status, old.code().as_str()), (400, "bad_request"));
+    assert!(old.body.contains("HTTP/2"), "{}", old.body);
+}
+
+#[tokio::test]
+async fn health_follows_readiness() {
+    let node = node().await;
+    let server = server_of(node.clone(), Settings::default()).await;
+    let mut health = HealthClient::new(server.channel().await);
+    let asked = |service: &str| HealthCheckRequest { service: service.into() };
+    let mut watch = health.watch(asked(SERVICE)).await.unwrap().into_inner();
+    let mut unknown = health.watch(asked("nobody")).await.unwrap().into_inner();
+    // Ready as soon as the first window is granted.
+    soon(async { while server.get("/readyz").await.status != 200 {} }).await;
+    for service in ["", SERVICE] {
+        let status = health.check(asked(service)).await.unwrap().into_inner().status();
+        assert_eq!(status, ServingStatus::Serving, "{service:?}");
+    }
+    assert_eq!(health.check(asked("nobody")).await.unwrap_err().code(), Code::NotFound);
+    let mut next = async || soon(watch.message()).await.unwrap().map(|told| told.status());
+    while next().await.expect("it goes on") != ServingStatus::Serving {}
+    let told = soon(unknown.message()).await.unwrap().unwrap();
+    assert_eq!(told.status(), ServingStatus::ServiceUnknown);
+
+    node.close().await.unwrap();
+    assert_eq!(next().await, Some(ServingStatus::NotServing));
+    let status = health.check(asked("")).await.unwrap().into_inner().status();
+    assert_eq!(status, ServingStatus::NotServing);
+    // Those who watch do not hold up a stop.
+    server.handle.stop();
+    assert_eq!(next().await, None);
+    assert_eq!(soon(unknown.message()).await.unwrap(), None);
+    soon(server.handle.stopped()).await;
+}
+
+/// Those who watch are told again, so that their connection does not count as one that rests.
+#[tokio::test]
+async fn a_watched_connection_stays() {
+    let short = snowmint_coord::spec::Span::from_ms(900);
+    let server = server_with(|settings| settings.http.idle_max = short).await;
+    let mut health = HealthClient::new(server.channel().await);
+    let mut watch = health.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
+    for _ in 0..8 {
+        assert!(soon(watch.message()).await.unwrap().is_some());
+    }
+}
+
+#[tokio::test]
+async fn reflection_tells_the_whole_interface_and_ends_with_the_server() {
+    let server = server().await;
+    let mut client = ServerReflectionClient::new(server.channel().await);
+    let asked =
+        |request| ServerReflectionRequest { host: String::new(), message_request: Some(request) };
+    let questions = [
+        MessageRequest::ListServices(String::new()),
+        MessageRequest::FileContainingSymbol(SERVICE.into()),
+    ];
+    // The caller never says that there are no more questions.
+    let (sender, receiver) = tokio::sync::mpsc::channel(4);
+    for question in questions {
+        sender.send(asked(question)).await.unwrap();
+    }
+    let questions = futures_util::stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|question| (question, receiver))
+    });
+    let mut answers = client.server_reflection_info(questions).await.unwrap().into_inner();
+    let mut next = async || soon(answers.message()).await.map(|answer| answer?.message_response);
+    let Some(MessageResponse::ListServicesResponse(services)) = next().await.unwrap() else {
+        panic!("no list of services");
+    };
+    let names: HashSet<_> = services.service.iter().map(|service| service.name.as_str()).collect();
+    for name in [SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"] {
+        assert!(names.contains(name), "{name}: {names:?}");
+    }
+    let Some(MessageResponse::FileDescriptorResponse(files)) = next().await.unwrap() else {
+        panic!("no description");
+    };
+    let file = prost_types::FileDescriptorProto::decode(&files.file_descriptor_proto[0][..]);
+    let file = file.unwrap();
+    let methods = file.service[0].method.iter().map(|method| method.name());
+    let methods: Vec<_> = methods.collect();
+    assert!(methods.starts_with(&["Mint", "MintStream", "Reserve", "Bound", "Decode"]));
+    assert_eq!(file.service[0].method[1].server_streaming, Some(true));
+
+    server.handle.stop();
+    let end = next().await.unwrap_err();
+    assert_eq!((end.code(), reason(&end)), (Code::Unavailable, Told::Closed));
+    soon(server.handle.stopped()).await;
+    drop(sender);
+}

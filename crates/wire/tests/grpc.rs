@@ -1,0 +1,52 @@
+//! The code in `generated/` is what the compiler makes of `mint.proto`.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use protox::prost::Message as _;
+
+/// Set to write the files anew, instead of comparing.
+const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
+
+/// What belongs into `generated/`: names and contents.
+fn made() -> BTreeMap<String, Vec<u8>> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("grpc");
+    let _ = fs::remove_dir_all(&scratch);
+    fs::create_dir_all(&scratch).unwrap();
+    let mut compiler = protox::Compiler::new([home.join("proto")]).unwrap();
+    compiler.include_imports(true).open_file("snowmint/v1/mint.proto").unwrap();
+    // Reflection goes without the comments, the code does not.
+    compiler.include_source_info(false);
+    let described = compiler.file_descriptor_set().encode_to_vec();
+    compiler.include_source_info(true);
+    tonic_prost_build::configure()
+        .build_transport(false)
+        .out_dir(&scratch)
+        .compile_fds(compiler.file_descriptor_set())
+        .unwrap();
+    let mut made: BTreeMap<_, _> = fs::read_dir(&scratch)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
+        .collect();
+    made.insert("snowmint.v1.bin".into(), described);
+    made
+}
+
+#[test]
+fn generated_code_is_that_of_the_interface() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("generated");
+    let made = made();
+    assert_eq!(made.keys().collect::<Vec<_>>(), ["snowmint.v1.bin", "snowmint.v1.rs"]);
+    for (name, contents) in made {
+        let kept = kept.join(&name);
+        if std::env::var_os(WRITE).is_some() {
+            fs::write(&kept, &contents).unwrap();
+        }
+        let same = fs::read(&kept).unwrap() == contents;
+        assert!(same, "{} is not what mint.proto says; {WRITE}=1 writes it", kept.display());
+    }
+}
