@@ -56,6 +56,9 @@ pub struct NumberStats {
     /// Those that nobody will get: of answers that never came, of rows with a gap, and what was in stock
     /// at the end and could not be given back.
     pub lost: u64,
+    /// For how long the stock lasts at the pace at which it was last seen to go; none when nobody was
+    /// seen to take.
+    pub lasts_ms: Option<u64>,
 }
 
 /// What is there.
@@ -299,8 +302,10 @@ impl SegmentSource {
     pub(crate) fn stats(&self) -> NumberStats {
         let stock = self.stock_now();
         let left = if stock.closed { 0 } else { stock.left };
-        let tally = self.refill().tally(left);
-        NumberStats { stock: left, fetched: tally.fetched, lost: tally.lost }
+        let refill = self.refill();
+        let tally = refill.tally(left);
+        let lasts_ms = refill.lasts_ms(left);
+        NumberStats { stock: left, fetched: tally.fetched, lost: tally.lost, lasts_ms }
     }
 }
 

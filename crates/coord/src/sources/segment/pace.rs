@@ -45,16 +45,16 @@ impl Pace {
         self.answer_ms = took_ms.max(fallen);
     }
 
-    /// How long `left` numbers last at the present rate, in milliseconds.
-    fn lasts_ms(&self, left: u64) -> u64 {
-        left.saturating_mul(1000).checked_div(self.rate).unwrap_or(u64::MAX)
+    /// How long `left` numbers last at the present rate, in milliseconds; none while nobody takes.
+    pub(super) fn lasts_ms(&self, left: u64) -> Option<u64> {
+        left.saturating_mul(1000).checked_div(self.rate)
     }
 
     /// Whether more should be fetched while `left` numbers are there: when they last for less than half
     /// of what one step should (`wanted_ms`), or hardly until the store can have answered.
     pub(super) fn is_low(&self, left: u64, wanted_ms: u64) -> bool {
         let until_answer_ms = self.answer_ms.saturating_mul(2).saturating_add(MARGIN_MS);
-        self.lasts_ms(left) < until_answer_ms.max(wanted_ms / 2)
+        self.lasts_ms(left).is_some_and(|lasts_ms| lasts_ms < until_answer_ms.max(wanted_ms / 2))
     }
 
     /// How many numbers are taken while a step should last, or while the store answers twice, whichever
