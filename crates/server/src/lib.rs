@@ -14,6 +14,7 @@ mod accept;
 mod config;
 mod handle;
 mod http;
+mod meter;
 mod peers;
 mod reach;
 mod resp;

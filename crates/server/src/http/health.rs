@@ -25,6 +25,7 @@ pub(super) async fn index() -> Response {
             "/v1/layouts",
             "/livez",
             "/readyz",
+            "/metrics",
         ],
     }))
 }

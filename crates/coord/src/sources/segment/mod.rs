@@ -56,8 +56,7 @@ pub struct NumberStats {
     /// Those that nobody will get: of answers that never came, of rows with a gap, and what was in stock
     /// at the end and could not be given back.
     pub lost: u64,
-    /// For how long the stock lasts at the pace at which it was last seen to go; none when nobody was
-    /// seen to take.
+    /// For how long the stock lasts at the pace at which it goes now; none while nobody takes.
     pub lasts_ms: Option<u64>,
 }
 
@@ -304,7 +303,7 @@ impl SegmentSource {
         let left = if stock.closed { 0 } else { stock.left };
         let refill = self.refill();
         let tally = refill.tally(left);
-        let lasts_ms = refill.lasts_ms(left);
+        let lasts_ms = refill.lasts_ms(left, self.around.timer.elapsed());
         NumberStats { stock: left, fetched: tally.fetched, lost: tally.lost, lasts_ms }
     }
 }
