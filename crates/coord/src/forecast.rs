@@ -72,6 +72,12 @@ impl PoolUse {
         }
     }
 
+    /// How many are left: neither in use nor used up.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.numbers.saturating_sub(self.in_use())
+    }
+
     fn in_use(&self) -> u64 {
         self.used_up.unwrap_or_else(|| self.held.saturating_add(self.ahead))
     }

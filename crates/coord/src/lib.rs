@@ -31,6 +31,7 @@ mod refusal;
 pub mod segment;
 pub mod sources;
 pub mod spec;
+pub mod stats;
 pub mod store;
 pub mod timer;
 
@@ -55,5 +56,6 @@ pub use sources::{
     PrefillStats, Row, Shares, Source, SourceStats, Values,
 };
 pub use spec::SourceSpec;
+pub use stats::{NodeStats, StepCount, StoreCalls, Times, TimesSeen};
 pub use store::{FastForward, Store, StoreIdentity};
 pub use timer::{BootTimer, ManualTimer, Timer};

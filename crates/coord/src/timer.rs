@@ -16,6 +16,11 @@ pub trait Timer: Send + Sync + fmt::Debug + 'static {
     /// Milliseconds since some start; never goes back.
     fn elapsed(&self) -> ElapsedMillis;
 
+    /// The same in microseconds, to measure with. Nothing is decided by it.
+    fn elapsed_us(&self) -> u64 {
+        self.elapsed().get().saturating_mul(1000)
+    }
+
     /// Waits until [`elapsed`](Self::elapsed) has risen by at least `ms`.
     async fn sleep_ms(&self, ms: u64);
 }
@@ -36,11 +41,15 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 #[async_trait]
 impl Timer for BootTimer {
     fn elapsed(&self) -> ElapsedMillis {
+        ElapsedMillis::new(self.elapsed_us() / 1000)
+    }
+
+    fn elapsed_us(&self) -> u64 {
         let time = rustix::time::clock_gettime(CLOCK);
         // Time since boot is never negative, and its nanoseconds are below 10^9.
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-        let millis = u64::try_from(time.tv_nsec / 1_000_000).unwrap_or(0);
-        ElapsedMillis::new(seconds.saturating_mul(1000).saturating_add(millis))
+        let micros = u64::try_from(time.tv_nsec / 1000).unwrap_or(0);
+        seconds.saturating_mul(1_000_000).saturating_add(micros)
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the home of asynchronous waiting")]

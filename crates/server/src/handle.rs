@@ -12,6 +12,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accept::{Surroundings, stopping};
 use crate::config::Settings;
+use crate::meter::Protocol;
 use crate::peers::Peers;
 use crate::service::Service;
 use crate::{grpc, http, resp};
@@ -74,6 +75,7 @@ where
     }
     if let Some(listener) = resp {
         let surroundings = surroundings.clone();
+        let service = service.speaking(Protocol::Resp);
         listeners.spawn(resp::serve(listener, service, settings.resp, surroundings));
     }
     let mut stopped_by_handle = surroundings.closing;

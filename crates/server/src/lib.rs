@@ -15,6 +15,7 @@ mod config;
 mod grpc;
 mod handle;
 mod http;
+mod meter;
 mod peers;
 mod reach;
 mod resp;

@@ -23,10 +23,10 @@ fn library() -> PathBuf {
 }
 
 /// A clock that is off by what a file says.
-struct FakeClock(PathBuf);
+pub(crate) struct FakeClock(PathBuf);
 
 impl FakeClock {
-    fn new(folder: &Folder) -> Self {
+    pub(crate) fn new(folder: &Folder) -> Self {
         let clock = Self(folder.join("clock"));
         clock.set(0);
         clock
@@ -34,14 +34,14 @@ impl FakeClock {
 
     /// The clock is off by `seconds` from now on. The file is replaced at once, so that nobody reads
     /// half of it.
-    fn set(&self, seconds: i64) {
+    pub(crate) fn set(&self, seconds: i64) {
         let next = self.0.with_extension("next");
         fs::write(&next, format!("{seconds:+}\n")).unwrap();
         fs::rename(&next, &self.0).unwrap();
     }
 
     /// `serve` by this clock.
-    fn serve(&self, data_dir: &Path, environment: &[(&str, &str)]) -> Server {
+    pub(crate) fn serve(&self, data_dir: &Path, environment: &[(&str, &str)]) -> Server {
         let mut command: Command = snowmint();
         command
             .env("LD_PRELOAD", library())

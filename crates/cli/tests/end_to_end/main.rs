@@ -12,6 +12,7 @@ mod counters;
 mod crashes;
 mod data;
 mod faketime;
+mod metrics;
 mod minting;
 mod order;
 mod server;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// Generous: these machines are noisy.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The binary under test.
 pub(crate) const SNOWMINT: &str = env!("CARGO_BIN_EXE_snowmint");

@@ -111,12 +111,16 @@ pub(super) async fn check_clock(
                 .collect();
             // Ours is one of the voices. Of two that disagree, nobody knows which is wrong.
             if times.len() < 2 {
-                let Some(witness) = &settings.clock_witness else { return Ok(Compared::Alone) };
+                let Some(witness) = &settings.clock_witness else {
+                    around.watch.compared(None);
+                    return Ok(Compared::Alone);
+                };
                 // One that does not answer holds nobody up.
-                match around.call("ask for the time", witness.now()).await {
+                match around.in_time("ask for the time", "it", witness.now()).await {
                     Ok(now) => (now, witness.name(), 0),
                     Err(error) => {
                         tracing::debug!(%error, "the clock is compared with nobody's");
+                        around.watch.compared(None);
                         return Ok(Compared::Alone);
                     }
                 }
@@ -132,6 +136,8 @@ pub(super) async fn check_clock(
     // Again after the answer, which may have taken its time.
     let wall = around.clock.unix_ms();
     let (ahead_ms, behind_ms) = (wall.since(other), other.since(wall));
+    let signed = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
+    around.watch.compared(Some(signed(ahead_ms) - signed(behind_ms)));
     let limit_ms = limit_ms.saturating_add(slack_ms);
     if ahead_ms > limit_ms {
         let kind = ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with };

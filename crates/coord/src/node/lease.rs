@@ -210,6 +210,18 @@ impl Held {
         }
     }
 
+    /// Tells the sources how far the store has granted.
+    pub(super) fn tell_granted(&self) {
+        let windows = self.machine.windows().iter().zip(self.positions());
+        let marks = windows.filter(|(_, at)| at.wanted).map(|(window, _)| window.mark());
+        let until = marks.max().map(|mark| mark.unix_millis()).unwrap_or_default();
+        for source in self.groups.values().flat_map(|group| &group.sources) {
+            if let Back::Snowflake(back) = &source.back {
+                back.granted_until(until);
+            }
+        }
+    }
+
     /// Whether no source mints from it.
     pub(super) fn is_unused(&self) -> bool {
         self.groups.values().all(|group| group.sources.is_empty())

@@ -37,7 +37,8 @@ use crate::lease::{Mark, SlotInfo};
 use crate::member::Incarnation;
 use crate::random;
 use crate::sources::{Back, SECTIONS_POOL, Shares, Source, SourceInner, Surroundings};
-use crate::spec::{Kind, SourceSpec};
+use crate::spec::{Kind, Plan, SourceSpec};
+use crate::stats::NodeStats;
 use crate::store::Store;
 
 /// The name of the snowflake source that is there without being defined.
@@ -243,7 +244,7 @@ impl Node {
         let mut defined = around.call("define", around.store.define(&new)).await?;
         if !enabled && defined.state == SourceState::Enabled {
             let disable = around.store.set_state(name, SourceState::Disabled);
-            defined = around.call("define", disable).await?;
+            defined = around.call("set state", disable).await?;
         }
         self.core().changed(defined)
     }
@@ -265,7 +266,7 @@ impl Node {
         let mut defined = around.call("alter", around.store.alter(&new, if_version)).await?;
         let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
         if spec.enabled.is_some() && defined.state != state {
-            defined = around.call("alter", around.store.set_state(name, state)).await?;
+            defined = around.call("set state", around.store.set_state(name, state)).await?;
         }
         self.core().changed(defined)
     }
@@ -367,6 +368,31 @@ impl Node {
     #[must_use]
     pub fn incarnation(&self) -> Option<Incarnation> {
         *self.core().member.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sources that were opened here and not deleted since, by name.
+    #[must_use]
+    pub fn running(&self) -> Vec<Source> {
+        let known = self.core().known_sources();
+        let here = |inner: &Arc<SourceInner>| inner.defined.load().state != SourceState::Deleted;
+        let source = |inner| Source::new(inner, Arc::clone(&self.alive) as Arc<dyn Send + Sync>);
+        known.into_iter().filter(here).map(source).collect()
+    }
+
+    /// How the node stands, and what it has met since it was opened.
+    #[must_use]
+    pub fn stats(&self) -> NodeStats {
+        let around = &self.core().around;
+        let running = self.core().known_sources();
+        let policies = running.iter().filter_map(|inner| match &inner.defined.load().plan {
+            Plan::Snowflake(plan) => Some(plan.clockwork.policy()),
+            _ => None,
+        });
+        NodeStats {
+            joined: self.incarnation().is_some(),
+            sections: around.sections.held(),
+            ..around.watch.stats(around.timer.elapsed(), policies)
+        }
     }
 
     /// Who answers for which sections of counters, as far as is known here.

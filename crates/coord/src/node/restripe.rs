@@ -36,7 +36,7 @@ impl Node {
         let around = &self.core().around;
         let mut tries = 0;
         loop {
-            let stored = around.call("restripe", around.store.get(name)).await?;
+            let stored = around.call("get source", around.store.get(name)).await?;
             let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1)?;
             match around.call("restripe", around.store.restripe(&restripe)).await {
                 Ok(changed) => return self.core().changed(changed),

@@ -12,12 +12,12 @@ mod running;
 mod sections;
 mod segment;
 mod shares;
+mod stats;
 mod surroundings;
 mod values;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use snowmint_core::UnixMillis;
 use snowmint_core::text::{Format, Text};
@@ -37,8 +37,9 @@ pub(crate) use segment::SegmentSource;
 pub use segment::{NumberLane, NumberStats, Numbers};
 pub(crate) use shares::FRESH_MS;
 pub use shares::{Place, Server, Shares};
+pub use stats::SourceStats;
 pub(crate) use surroundings::{Reserved, Surroundings};
-pub use values::{Decoded, Row, SourceStats, Values};
+pub use values::{Decoded, Row, Values};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::spec::{Kind, Plan, SegmentPlan, SourceSpec};
@@ -325,37 +326,6 @@ impl Source {
             None => {
                 let what = format!("source {} is not prefilled", self.name());
                 Err(Error::invalid("set hooks", what))
-            }
-        }
-    }
-
-    /// How it stands.
-    #[must_use]
-    pub fn stats(&self) -> SourceStats {
-        let enabled = self.inner.enabled.load(Ordering::Acquire);
-        match &self.inner.back {
-            Back::Snowflake(back) => {
-                let minter = back.minter.load();
-                let Some(minter) = minter.as_ref() else { return SourceStats::default() };
-                SourceStats {
-                    ready: enabled,
-                    taken_until: minter.positions().iter().map(|slot| slot.taken_until).max(),
-                    clock_steps: minter.steps(),
-                    numbers: None,
-                    keys: None,
-                    prefill: back.queue.get().map(|prefill| prefill.stats()),
-                }
-            }
-            Back::Segment(segment) => SourceStats {
-                ready: enabled,
-                numbers: Some(segment.now().stats()),
-                ..SourceStats::default()
-            },
-            Back::Counter(counter) => {
-                SourceStats { ready: enabled, keys: Some(counter.size()), ..SourceStats::default() }
-            }
-            Back::Uuid(_) | Back::Ulid(_) => {
-                SourceStats { ready: enabled, ..SourceStats::default() }
             }
         }
     }

@@ -1,10 +1,10 @@
 //! A source as it runs: its definition now, and what it mints from.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use snowmint_core::Refusal;
+use snowmint_core::{Refusal, UnixMillis};
 
 use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
@@ -83,12 +83,24 @@ pub(crate) struct SnowflakeBack {
     pub(crate) queue: Queue,
     /// Of a source of global order.
     pub(super) ordered: Option<Ordered>,
+    /// How far the store has granted, in Unix milliseconds.
+    granted_until: AtomicU64,
 }
 
 impl SnowflakeBack {
     pub(crate) fn serve(&self, minter: Arc<Minter>) {
         self.minter.store(Some(minter));
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// How far the store has granted.
+    pub(crate) fn granted_until(&self, until: UnixMillis) {
+        self.granted_until.store(until.get(), Ordering::Relaxed);
+    }
+
+    /// The same, as it was told last.
+    pub(super) fn mark(&self) -> UnixMillis {
+        UnixMillis::new(self.granted_until.load(Ordering::Relaxed))
     }
 
     pub(crate) fn minter(&self) -> Option<Arc<Minter>> {

@@ -270,6 +270,13 @@ impl Sections {
         self.cell(section).limit.store(mark.get(), Ordering::Release);
     }
 
+    /// How many sections of counters are ours.
+    pub(crate) fn held(&self) -> u64 {
+        let cells = self.cells.get().into_iter().flat_map(|cells| cells.iter());
+        let held = cells.filter(|cell| cell.limit.load(Ordering::Relaxed) > 0).count();
+        u64::try_from(held).unwrap_or(u64::MAX)
+    }
+
     /// The section is not ours any more. Numbers may still be on their way to be answered.
     pub(crate) fn shut(&self, section: u16) {
         self.cell(section).limit.store(0, Ordering::Release);

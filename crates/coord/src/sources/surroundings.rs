@@ -12,6 +12,7 @@ use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
 use crate::segment::Segment;
+use crate::stats::{CountingObserver, Watch};
 use crate::store::Store;
 use crate::timer::Timer;
 
@@ -21,6 +22,7 @@ pub(crate) struct Surroundings {
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) clock: NodeClock,
     pub(crate) observer: NodeObserver,
+    pub(crate) watch: Arc<Watch>,
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) store_call_ms: u64,
     /// Wakes the driver.
@@ -64,11 +66,14 @@ impl Surroundings {
     ) -> Result<Self> {
         let home = Home::here()?;
         let wake = Arc::new(Notify::new());
+        let watch = Arc::<Watch>::default();
+        let observer = CountingObserver { watch: Arc::clone(&watch), told: observer };
         Ok(Self {
             store,
             timer,
             clock,
-            observer,
+            observer: Arc::new(observer),
+            watch,
             runtime,
             store_call_ms,
             sections: Sections::new(Arc::clone(&wake)),
@@ -94,11 +99,25 @@ impl Surroundings {
         op: &'static str,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        let begun_us = self.timer.elapsed_us();
+        let answer = self.in_time(op, "the store", call).await;
+        let took_us = self.timer.elapsed_us().saturating_sub(begun_us);
+        self.watch.called(verb(op), took_us, answer.as_ref().err());
+        answer
+    }
+
+    /// The same, for somebody else than the store.
+    pub(crate) async fn in_time<T>(
+        &self,
+        op: &'static str,
+        whose: &str,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         tokio::select! {
             biased;
             answer = call => answer,
             () = self.timer.sleep_ms(self.store_call_ms) => {
-                let what = format!("an answer of the store within {} ms", self.store_call_ms);
+                let what = format!("an answer of {whose} within {} ms", self.store_call_ms);
                 Err(Error::new(op, ErrorKind::Unavailable { what }))
             }
         }
@@ -171,6 +190,20 @@ impl Surroundings {
 
     pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
         std::mem::take(&mut *self.reserved.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The verb of the store behind a step of ours.
+fn verb(op: &'static str) -> &'static str {
+    match op {
+        "confirm" => "take",
+        "delete" | "set state" => "set_state",
+        "get source" | "open source" => "get",
+        "give back" => "give_back",
+        "let go" => "let_go",
+        "list sources" | "read catalog" => "list",
+        "list workers" => "workers",
+        verb => verb,
     }
 }
 

@@ -2,8 +2,6 @@
 
 use snowmint_core::{Layout, Parts, UnixMillis};
 
-use super::{NumberStats, PrefillStats};
-
 /// IDs of one call, all of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
@@ -80,21 +78,4 @@ pub enum Decoded {
         /// Its time.
         time: UnixMillis,
     },
-}
-
-/// How a source stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SourceStats {
-    /// Whether it can mint now.
-    pub ready: bool,
-    /// The end of everything taken, of a snowflake source.
-    pub taken_until: Option<UnixMillis>,
-    /// Clock steps back and ahead that its generator met.
-    pub clock_steps: (u64, u64),
-    /// Of a segment source.
-    pub numbers: Option<NumberStats>,
-    /// Keys that are known here and the bytes that they take, of a counter source.
-    pub keys: Option<(u64, u64)>,
-    /// The queue, of a prefilled source.
-    pub prefill: Option<PrefillStats>,
 }

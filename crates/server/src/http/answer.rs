@@ -35,6 +35,8 @@ impl IntoResponse for Refusal {
         let retry_after_ms = error.retry_after_ms();
         let body = ErrorBody::new(error.code(), error.message(), retry_after_ms);
         let mut response = (status, json(&body)).into_response();
+        // To be counted.
+        response.extensions_mut().insert(error.code());
         if let Some(ms) = retry_after_ms {
             // The header has whole seconds only.
             let seconds = HeaderValue::from(ms.div_ceil(1_000).max(1));

@@ -26,6 +26,7 @@ pub(super) async fn index() -> Response {
             "/v1/layouts",
             "/livez",
             "/readyz",
+            "/metrics",
         ],
         "grpc": SERVICE,
     }))

@@ -6,6 +6,7 @@ mod counters;
 mod forward;
 mod health;
 mod ids;
+mod metrics;
 mod stream;
 
 use std::convert::Infallible;
@@ -72,9 +73,22 @@ struct Pages {
 }
 
 impl Pages {
+    async fn answer(self, request: Request<Incoming>) -> Result<Response, Infallible> {
+        let door = Arc::clone(&self.door);
+        let begun_us = door.service.begun_us();
+        let answer = self.page(request).await;
+        if let Ok(response) = &answer
+            && let Some(code) = response.extensions().get()
+        {
+            door.service.refused(*code);
+        }
+        door.service.answered(1, begun_us);
+        answer
+    }
+
     /// Nearly every request is a `GET` of IDs: it does not go through the router, which would take
     /// longer than the minting.
-    async fn answer(self, request: Request<Incoming>) -> Result<Response, Infallible> {
+    async fn page(self, request: Request<Incoming>) -> Result<Response, Infallible> {
         if request.method() == Method::GET
             && let Some(name) = request.uri().path().strip_prefix("/v1/ids/")
             && check_name("source", name).is_ok()
@@ -103,6 +117,7 @@ pub(crate) async fn serve(
     surroundings: Surroundings,
 ) {
     let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
+    service.watch(&roster);
     let door = Arc::new(Door { service, body_bytes_max: settings.body_bytes_max });
     let pages = Pages { router: router(Arc::clone(&door)), door, grpc };
     let builder = Arc::new(builder(&settings));
@@ -141,6 +156,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/", get(health::index))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
+        .route("/metrics", get(metrics::page))
         .route("/v1/ids/{source}", get(ids::get).post(ids::post).head(ids::head))
         .route("/v1/counters/{source}/{key}", get(counters::bound))
         .route("/v1/segments/{source}", post(ids::segment))

@@ -113,6 +113,7 @@ impl Connection {
     async fn answer(&mut self) -> io::Result<Afterwards> {
         let mut at: usize = 0;
         let mut requests: u64 = 0;
+        let begun_us = self.session.door.service.begun_us();
         let outcome = loop {
             let unread = self.input.get(at..).unwrap_or_default();
             let (command, bytes) = match self.parser.next(unread) {
@@ -146,6 +147,10 @@ impl Connection {
             }
         };
         self.session.ticket.answered(requests);
+        if requests > 0 {
+            self.session.settle();
+            self.session.door.service.answered(requests, begun_us);
+        }
         self.flush().await?;
         self.input.drain(..at.min(self.input.len()));
         if self.input.is_empty() {

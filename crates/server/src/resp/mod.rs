@@ -35,6 +35,7 @@ pub(crate) async fn serve(
     surroundings: Surroundings,
 ) {
     let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
+    service.watch(&roster);
     let door = Arc::new(Door {
         service,
         settings,

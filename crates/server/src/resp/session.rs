@@ -7,6 +7,7 @@ use snowmint_coord::Source;
 use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::Door;
+use crate::meter::{self, Tally};
 use crate::roster::Ticket;
 use crate::service::{Error, shown};
 
@@ -17,7 +18,30 @@ pub(super) struct Session {
     pub(super) ticket: Ticket,
     pub(super) protocol: Protocol,
     /// The source asked last: most clients ask one again and again.
-    source: Option<(String, Source)>,
+    source: Option<AtHand>,
+}
+
+/// A source at hand, and how many of its IDs were not counted yet.
+#[derive(Debug)]
+struct AtHand {
+    name: String,
+    source: Source,
+    tally: Arc<Tally>,
+    uncounted: u64,
+}
+
+impl AtHand {
+    fn settle(&mut self) {
+        if self.uncounted > 0 {
+            self.tally.add(meter::Protocol::Resp, std::mem::take(&mut self.uncounted));
+        }
+    }
+}
+
+impl Drop for AtHand {
+    fn drop(&mut self) {
+        self.settle();
+    }
 }
 
 impl Session {
@@ -35,7 +59,7 @@ impl Session {
     #[inline]
     pub(super) fn source_at_hand(&self, name: &[u8]) -> Option<&Source> {
         match &self.source {
-            Some((at_hand, source)) if at_hand.as_bytes() == name => Some(source),
+            Some(at_hand) if at_hand.name.as_bytes() == name => Some(&at_hand.source),
             _ => None,
         }
     }
@@ -43,7 +67,7 @@ impl Session {
     /// The counter source that an argument of `INCR` is about, if it is the one asked last; and the key.
     #[inline]
     pub(super) fn counter_at_hand<'a>(&self, arg: &'a [u8]) -> Option<(&Source, &'a [u8])> {
-        let (at_hand, source) = self.source.as_ref()?;
+        let AtHand { name: at_hand, source, .. } = self.source.as_ref()?;
         let default = &self.door.settings.default_counter_source;
         if !default.is_empty() {
             return (default == at_hand).then_some((source, arg));
@@ -55,7 +79,23 @@ impl Session {
     /// Keeps a source at hand.
     pub(super) fn keep_source(&mut self, name: &str, source: Source) {
         if self.source_at_hand(name.as_bytes()).is_none() {
-            self.source = Some((name.to_owned(), source));
+            let (name, tally) = (name.to_owned(), self.door.service.tally(name));
+            self.source = Some(AtHand { name, source, tally, uncounted: 0 });
+        }
+    }
+
+    /// An ID of the source at hand was issued.
+    #[inline]
+    pub(super) fn issued(&mut self) {
+        if let Some(at_hand) = &mut self.source {
+            at_hand.uncounted = at_hand.uncounted.saturating_add(1);
+        }
+    }
+
+    /// Counts what was issued: once for all requests that came together.
+    pub(super) fn settle(&mut self) {
+        if let Some(at_hand) = &mut self.source {
+            at_hand.settle();
         }
     }
 

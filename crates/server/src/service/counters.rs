@@ -27,13 +27,15 @@ impl Service {
             return Err(Error::too_many("numbers in a row", count, limit, "limits.incrby_max"));
         }
         let wait_ms = self.limits.wait_max.ms();
-        let counted = match self.source(name).await?.count(key.as_bytes(), count, wait_ms).await {
+        let (source, tally) = self.counted_source(name).await?;
+        let counted = match source.count(key.as_bytes(), count, wait_ms).await {
             Ok(counted) => counted,
             Err(error) => {
                 let source = self.reopened(name, error).await?;
                 source.count(key.as_bytes(), count, wait_ms).await?
             }
         };
+        tally.add(self.protocol, count);
         Ok(Counted { first: counted.0, last: counted.1 })
     }
 

@@ -3,6 +3,7 @@
 mod counters;
 mod describe;
 mod error;
+mod metrics;
 mod notice;
 mod order;
 mod passed;
@@ -24,6 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use self::order::Relay;
 use crate::config::Limits;
+use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
 
 pub use counters::Counted;
@@ -46,7 +48,10 @@ pub struct Service {
     relay: Relay,
     /// Sources that were asked for: opening one goes through the node's driver. Only what the catalog
     /// has gets in.
-    sources: Arc<RwLock<HashMap<String, Source>>>,
+    sources: Arc<RwLock<HashMap<String, (Source, Arc<Tally>)>>>,
+    meter: Arc<Meter>,
+    /// What those who ask here speak.
+    protocol: Protocol,
 }
 
 /// Exactly as many IDs as were asked for. Keep it until they are sent: a large one counts against
@@ -83,7 +88,16 @@ impl Service {
         let relay = Relay::new(peers, &limits);
         let unsent = usize::try_from(limits.unsent_max).unwrap_or(Semaphore::MAX_PERMITS);
         let unsent = Arc::new(Semaphore::new(unsent.min(Semaphore::MAX_PERMITS)));
-        Self { node, limits: Arc::new(limits), unsent, closing, relay, sources: Arc::default() }
+        Self {
+            node,
+            limits: Arc::new(limits),
+            unsent,
+            closing,
+            relay,
+            sources: Arc::default(),
+            meter: Arc::default(),
+            protocol: Protocol::Http,
+        }
     }
 
     /// What one request may ask for.
@@ -101,15 +115,20 @@ impl Service {
     /// # Errors
     /// For a name that is none, or that nobody has defined.
     pub async fn source(&self, name: &str) -> Result<Source, Error> {
+        Ok(self.counted_source(name).await?.0)
+    }
+
+    /// A source by name, and where to count what it issues.
+    async fn counted_source(&self, name: &str) -> Result<(Source, Arc<Tally>), Error> {
         let known = self.sources.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        if let Some(source) = known {
-            return Ok(source);
+        if let Some(known) = known {
+            return Ok(known);
         }
         check_source_name(name)?;
-        let source = self.node.source(name).await?;
+        let counted = (self.node.source(name).await?, self.meter.tally(name));
         let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
-        sources.insert(name.to_owned(), source.clone());
-        Ok(source)
+        sources.insert(name.to_owned(), counted.clone());
+        Ok(counted)
     }
 
     /// The source opened anew, where that may help: one that was deleted may have been defined again.
@@ -139,7 +158,7 @@ impl Service {
         };
         let hold = self.hold(count)?;
         let wait_ms = self.limits.wait_max.ms();
-        let mut source = self.source(name).await?;
+        let (mut source, tally) = self.counted_source(name).await?;
         let values = match source.mint(count, key, wait_ms).await {
             Ok(values) => values,
             Err(error) => {
@@ -147,6 +166,7 @@ impl Service {
                 source.mint(count, key, wait_ms).await?
             }
         };
+        tally.add(self.protocol, u64::from(count));
         Ok((source, Minted { values, hold }))
     }
 
@@ -195,10 +215,13 @@ impl Service {
             return Err(Error::too_many("numbers in a row", length, limit, limit_name));
         }
         let wait_ms = self.limits.wait_max.ms();
-        match self.source(name).await?.row(length, wait_ms).await {
-            Ok(row) => Ok(row),
-            Err(error) => Ok(self.reopened(name, error).await?.row(length, wait_ms).await?),
-        }
+        let (source, tally) = self.counted_source(name).await?;
+        let row = match source.row(length, wait_ms).await {
+            Ok(row) => row,
+            Err(error) => self.reopened(name, error).await?.row(length, wait_ms).await?,
+        };
+        tally.add(self.protocol, length);
+        Ok(row)
     }
 
     /// What an ID of a source says.

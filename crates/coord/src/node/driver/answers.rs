@@ -169,6 +169,9 @@ impl Driver {
 
     fn journal_written(&mut self, now: Now, written: Written) {
         let marks = self.keeper.end(now, written);
+        if marks.is_none() {
+            self.core.around.watch.journal_failed();
+        }
         for held in self.leases.values_mut() {
             let event = match &marks {
                 Some(marks) => {
@@ -197,6 +200,7 @@ impl Driver {
     /// anew as another member.
     fn lose(&mut self, error: &Error) {
         tracing::error!(%error, "the right to mint was lost: joining anew");
+        self.core.around.watch.right_lost();
         self.end_sections();
         let what = "the worker number was lost, another one".into();
         let why = Error::new("mint", ErrorKind::Unavailable { what }).with_source(error.clone());

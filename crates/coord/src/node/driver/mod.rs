@@ -11,7 +11,7 @@ mod supply;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use snowmint_core::Clock;
+use snowmint_core::{Clock, ElapsedMillis};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -392,6 +392,7 @@ impl Driver {
     fn report(&mut self, now: Now) {
         let mut reasons = Vec::new();
         let mut incarnation = None;
+        let mut live_until = ElapsedMillis::new(0);
         match &self.stage {
             Stage::Out { error: Some(error), .. } => reasons.push(error.to_string()),
             Stage::Out { .. } | Stage::Entering { .. } => {
@@ -399,6 +400,7 @@ impl Driver {
             }
             Stage::In { member, presence } => {
                 incarnation = Some(member.incarnation);
+                live_until = presence.lease_until();
                 if !presence.is_live(now) {
                     reasons.push("our presence in the store has lapsed".into());
                 }
@@ -408,6 +410,7 @@ impl Driver {
         reasons.extend(self.clock_error.as_ref().map(ToString::to_string));
         reasons.extend(self.keeper.error().map(ToString::to_string));
         for held in self.leases.values_mut() {
+            held.tell_granted();
             match held.not_ready(now) {
                 Some(reason) => reasons.push(reason),
                 None => {
@@ -417,6 +420,7 @@ impl Driver {
                 }
             }
         }
+        self.core.around.watch.live_until(live_until);
         let readiness = Readiness { ready: reasons.is_empty(), reasons };
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) = readiness;
         *self.core.member.lock().unwrap_or_else(PoisonError::into_inner) = incarnation;

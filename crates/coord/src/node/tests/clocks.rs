@@ -4,7 +4,7 @@ use super::*;
 
 /// A time server that is so far ahead of this machine's clock, or does not answer.
 #[derive(Debug)]
-struct TimeServer(Option<u64>, Arc<ManualClock>);
+pub(super) struct TimeServer(pub(super) Option<u64>, pub(super) Arc<ManualClock>);
 
 #[async_trait::async_trait]
 impl ClockWitness for TimeServer {

@@ -7,6 +7,7 @@ mod order;
 mod segments;
 mod serials;
 mod sources;
+mod stats;
 
 use std::collections::HashSet;
 

@@ -56,6 +56,8 @@ pub struct NumberStats {
     /// Those that nobody will get: of answers that never came, of rows with a gap, and what was in stock
     /// at the end and could not be given back.
     pub lost: u64,
+    /// For how long the stock lasts at the pace at which it goes now; none while nobody takes.
+    pub lasts_ms: Option<u64>,
 }
 
 /// What is there.
@@ -299,8 +301,10 @@ impl SegmentSource {
     pub(crate) fn stats(&self) -> NumberStats {
         let stock = self.stock_now();
         let left = if stock.closed { 0 } else { stock.left };
-        let tally = self.refill().tally(left);
-        NumberStats { stock: left, fetched: tally.fetched, lost: tally.lost }
+        let refill = self.refill();
+        let tally = refill.tally(left);
+        let lasts_ms = refill.lasts_ms(left, self.around.timer.elapsed());
+        NumberStats { stock: left, fetched: tally.fetched, lost: tally.lost, lasts_ms }
     }
 }
 

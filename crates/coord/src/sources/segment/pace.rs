@@ -7,6 +7,8 @@ use snowmint_core::ElapsedMillis;
 const MEASURE_MS_MIN: u64 = 1;
 /// How much longer than the slowest recent answer of the store the stock must last, in milliseconds.
 const MARGIN_MS: u64 = 20;
+/// A rate that was measured longer ago says nothing of now, in milliseconds.
+const OLD_MS: u64 = 1_000;
 /// A rate that falls is believed by a quarter at each look, a rate that rises at once.
 const FALL_SHIFT: u32 = 2;
 
@@ -45,16 +47,26 @@ impl Pace {
         self.answer_ms = took_ms.max(fallen);
     }
 
-    /// How long `left` numbers last at the present rate, in milliseconds.
-    fn lasts_ms(&self, left: u64) -> u64 {
-        left.saturating_mul(1000).checked_div(self.rate).unwrap_or(u64::MAX)
+    /// How long `left` numbers last at the present rate, in milliseconds; none while nobody takes.
+    fn lasts_ms(&self, left: u64) -> Option<u64> {
+        lasts_ms(left, self.rate)
+    }
+
+    /// The same for whoever watches: while nobody takes, nobody looks, and a rate that is old is none.
+    pub(super) fn lasts_now_ms(&self, left: u64, taken: u64, at: ElapsedMillis) -> Option<u64> {
+        let (before, looked_at) = self.looked?;
+        let passed_ms = at.since(looked_at);
+        if passed_ms < OLD_MS {
+            return self.lasts_ms(left);
+        }
+        lasts_ms(left, taken.saturating_sub(before).saturating_mul(1000) / passed_ms)
     }
 
     /// Whether more should be fetched while `left` numbers are there: when they last for less than half
     /// of what one step should (`wanted_ms`), or hardly until the store can have answered.
     pub(super) fn is_low(&self, left: u64, wanted_ms: u64) -> bool {
         let until_answer_ms = self.answer_ms.saturating_mul(2).saturating_add(MARGIN_MS);
-        self.lasts_ms(left) < until_answer_ms.max(wanted_ms / 2)
+        self.lasts_ms(left).is_some_and(|lasts_ms| lasts_ms < until_answer_ms.max(wanted_ms / 2))
     }
 
     /// How many numbers are taken while a step should last, or while the store answers twice, whichever
@@ -64,6 +76,10 @@ impl Pace {
         let step = u128::from(self.rate) * u128::from(for_ms) / 1000;
         u64::try_from(step).unwrap_or(u64::MAX)
     }
+}
+
+fn lasts_ms(left: u64, rate: u64) -> Option<u64> {
+    left.saturating_mul(1000).checked_div(rate)
 }
 
 #[cfg(test)]
@@ -113,6 +129,15 @@ mod tests {
             pace.answered(0);
         }
         assert_eq!(pace.step(wanted), 100);
+    }
+
+    #[test]
+    fn whoever_watches_sees_the_rate_of_now() {
+        let pace = pace(50);
+        assert_eq!(pace.lasts_now_ms(100, 50_000, at(1_999)), Some(2));
+        assert_eq!(pace.lasts_now_ms(100, 50_000, at(2_000)), None, "a burst is over");
+        assert_eq!(pace.lasts_now_ms(100, 50_010, at(11_000)), Some(100_000), "one each second");
+        assert_eq!(Pace::default().lasts_now_ms(100, 0, at(2_000)), None);
     }
 
     #[test]

@@ -92,6 +92,11 @@ impl Refill {
         Tally { fetched, lost: self.dropped.saturating_add(self.burned), left }
     }
 
+    /// For how long so many numbers in stock last, if anybody takes any.
+    pub(super) fn lasts_ms(&self, left: u64, now: ElapsedMillis) -> Option<u64> {
+        self.pace.lasts_now_ms(left, self.fetched.saturating_sub(left), now)
+    }
+
     /// So many numbers will be used by nobody.
     pub(super) fn drop_numbers(&mut self, count: u64) {
         self.dropped = self.dropped.saturating_add(count);

@@ -89,6 +89,21 @@ pub enum Clockwork {
     },
 }
 
+impl Clockwork {
+    /// Its name in configuration, and in what is told of clock steps.
+    #[must_use]
+    pub const fn policy(&self) -> &'static str {
+        match self {
+            Self::Hold { .. } => "hold",
+            Self::Wait { .. } => "wait",
+            Self::Fail => "fail",
+            Self::ClockSequence => "clock-sequence",
+            Self::Ring { .. } => "ring",
+            Self::Borrow { .. } => "borrow",
+        }
+    }
+}
+
 /// Where a tick's sequence starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartPlan {

@@ -28,7 +28,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     match arg(1).and_then(|id| Ok(Decode { id, source: arg(2)? })) {
         Ok(work) => Flow::Wait(Box::new(Work::Decode(work))),
         Err(error) => {
-            super::error(&error, &mut session.reply(output));
+            super::error(&error, session, output);
             Flow::Next
         }
     }
@@ -38,7 +38,7 @@ impl Decode {
     pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
         match self.decoded(session).await {
             Ok(decoded) => write(&decoded, &mut session.reply(output)),
-            Err(error) => super::error(&error, &mut session.reply(output)),
+            Err(error) => super::error(&error, session, output),
         }
         Hold::default()
     }

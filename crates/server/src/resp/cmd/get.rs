@@ -26,7 +26,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     match Target::counter(arg, &session.door.settings.default_counter_source) {
         Ok(target) => Flow::Wait(Box::new(Work::Get(Get { target }))),
         Err(error) => {
-            super::error(&error, &mut session.reply(output));
+            super::error(&error, session, output);
             Flow::Next
         }
     }
@@ -38,7 +38,7 @@ impl Get {
             // As in Redis: the value of a key is a text, and there is none before the first.
             Ok(0) => session.reply(output).null(),
             Ok(bound) => session.reply(output).bulk(bound.to_string().as_bytes()),
-            Err(error) => super::error(&error, &mut session.reply(output)),
+            Err(error) => super::error(&error, session, output),
         }
         Hold::default()
     }

@@ -20,19 +20,21 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     // The way of nearly every request: the source is at hand and has an ID right now.
     if let Some((counter, key)) = session.counter_at_hand(arg) {
         if let Ok((number, _)) = counter.try_count(key, 1) {
+            session.issued();
             session.reply(output).id(number);
             return Flow::Next;
         }
     } else if let Some(source) = session.source_at_hand(arg)
         && let Ok(id) = source.try_mint()
     {
+        session.issued();
         session.reply(output).id(id);
         return Flow::Next;
     }
     match Target::counter(arg, &session.door.settings.default_counter_source) {
         Ok(target) => Flow::Wait(Box::new(Work::Mint(Mint { target, count: None }))),
         Err(error) => {
-            super::error(&error, &mut session.reply(output));
+            super::error(&error, session, output);
             Flow::Next
         }
     }

@@ -33,7 +33,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     match work {
         Ok(work) => Flow::Wait(Box::new(Work::InARow(work))),
         Err(error) => {
-            super::error(&error, &mut session.reply(output));
+            super::error(&error, session, output);
             Flow::Next
         }
     }
@@ -43,7 +43,7 @@ impl InARow {
     pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
         match self.taken(session).await {
             Ok(last) => session.reply(output).id(last),
-            Err(error) => super::error(&error, &mut session.reply(output)),
+            Err(error) => super::error(&error, session, output),
         }
         Hold::default()
     }

@@ -38,7 +38,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     match count.and_then(|count| Ok(Mint { target: Target::read(arg)?, count })) {
         Ok(work) => Flow::Wait(Box::new(Work::Mint(work))),
         Err(error) => {
-            super::error(&error, &mut session.reply(output));
+            super::error(&error, session, output);
             Flow::Next
         }
     }
@@ -62,7 +62,7 @@ impl Mint {
             }
             Err(error) => {
                 session.forget_source();
-                super::error(&error, &mut session.reply(output));
+                super::error(&error, session, output);
                 Hold::default()
             }
         }

@@ -147,7 +147,10 @@ fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
     reply.error("ERR", &format!("unknown subcommand '{given}'. Try {container} HELP."));
 }
 
-fn error(error: &Error, reply: &mut Encoder<'_>) {
+/// An error of the service, which is counted as such.
+fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
+    session.door.service.refused(error.code());
+    let mut reply = session.reply(output);
     if let Some(Elsewhere { section, reach: Reach { resp: Some(address), .. } }) = error.elsewhere()
     {
         // In Redis's words, which its cluster clients follow.

@@ -1,0 +1,201 @@
+//! What a node counts about itself is what has happened.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::clocks::TimeServer;
+use super::*;
+use crate::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work};
+use crate::stats::NodeStats;
+use crate::timer::BootTimer;
+
+fn calls(stats: &NodeStats, verb: &str) -> (u64, u64) {
+    let of_verb = stats.store_calls.iter().find(|calls| calls.verb == verb);
+    let unavailable = |errors: &[(&str, u64)]| {
+        errors.iter().find(|(code, _)| *code == "unavailable").map_or(0, |(_, count)| *count)
+    };
+    of_verb.map_or((0, 0), |calls| (calls.took.count(), unavailable(&calls.errors)))
+}
+
+#[tokio::test]
+async fn a_node_says_how_it_stands() {
+    let world = World::new();
+    let witness = TimeServer(Some(700), Arc::clone(&world.clock));
+    let settings =
+        NodeSettings { clock_witness: Some(Arc::new(witness)), ..NodeSettings::default() };
+    let node = world.open_with(settings).await;
+    assert!(!node.stats().joined, "the driver has not run yet");
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    node.define("bills", &spec(r#"{"kind":"segment"}"#)).await.unwrap();
+    let orders = node.source("orders").await.unwrap();
+    orders.try_mint().unwrap();
+    world.pass(100).await;
+
+    let stats = node.stats();
+    assert!(stats.joined);
+    assert_eq!(stats.clock_offset_ms, Some(-700));
+    assert_eq!((stats.rights_lost, stats.journal_errors, stats.sections), (0, 0, 0));
+    assert_eq!((calls(&stats, "join"), calls(&stats, "claim")), ((1, 0), (1, 0)));
+    assert!(stats.presence_ms > 9_000 && stats.presence_ms <= 10_000, "{}", stats.presence_ms);
+    assert_eq!(node.running().iter().map(Source::name).collect::<Vec<_>>(), ["orders"]);
+    let left_ms = orders.stats().window_ms.unwrap();
+    assert!((29_000..=30_000).contains(&left_ms), "{left_ms}");
+    assert_eq!(orders.stats().lead_ms, Some(0));
+
+    // The driver does not run: the presence and the window wane by themselves.
+    world.clock.advance_ms(4_000);
+    world.timer.advance_ms(4_000);
+    assert_eq!(orders.stats().window_ms, Some(left_ms - 4_000));
+    assert_eq!(node.stats().presence_ms, stats.presence_ms - 4_000);
+
+    world.clock.step_back_ms(300);
+    orders.try_mint().unwrap();
+    let held = |stats: &NodeStats| {
+        let steps = stats.clock_steps.iter().filter(|step| step.count > 0);
+        steps.map(|step| step.to_owned()).collect::<Vec<_>>()
+    };
+    let steps = held(&node.stats());
+    assert_eq!(steps.len(), 1, "{steps:?}");
+    assert_eq!((steps[0].policy, steps[0].count), ("hold", 1));
+    assert!(node.stats().clock_steps.len() > 1, "with zeros for those that may still come");
+
+    node.set_enabled("orders", false).await.unwrap();
+    assert_eq!(orders.stats().window_ms, None, "nothing runs short of what is switched off");
+    node.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_right_that_is_lost_is_counted() {
+    let world = World::new();
+    let node = world.open().await;
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let orders = node.source("orders").await.unwrap();
+    let first = node.incarnation().unwrap();
+    // Somebody has the store forget the node.
+    world.handle().leave(first, START).await.unwrap();
+    for _ in 0..200 {
+        world.pass(100).await;
+        let _ = orders.try_mint();
+        if node.incarnation().is_some_and(|now| now != first) {
+            break;
+        }
+    }
+    let stats = node.stats();
+    assert_eq!((stats.rights_lost, stats.joined, calls(&stats, "join")), (1, true, (2, 0)));
+    node.close().await.unwrap();
+}
+
+/// A disk that fills up.
+#[derive(Clone, Debug, Default)]
+struct Full(Arc<AtomicBool>);
+
+#[derive(Debug)]
+struct Inside<T: ?Sized>(Full, Box<T>);
+
+#[async_trait::async_trait]
+impl Disk for Full {
+    fn machine(&self) -> String {
+        LocalDisk.machine()
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Directory>> {
+        Ok(Box::new(Inside(self.clone(), LocalDisk.lock(path)?)))
+    }
+
+    async fn run(&self, work: Work) {
+        work();
+    }
+}
+
+impl Inside<dyn Directory> {
+    fn file(&self, file: Box<dyn JournalFile>) -> Box<dyn JournalFile> {
+        Box::new(Inside(self.0.clone(), file))
+    }
+}
+
+impl Directory for Inside<dyn Directory> {
+    fn path(&self) -> &Path {
+        self.1.path()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Option<Box<dyn JournalFile>>> {
+        Ok(self.1.open(name)?.map(|file| self.file(file)))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>> {
+        Ok(self.file(self.1.create(name)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.1.rename(from, to)
+    }
+
+    fn now(&self) -> io::Result<FileTime> {
+        self.1.now()
+    }
+}
+
+impl JournalFile for Inside<dyn JournalFile> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.1.read_at(bytes, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if self.0.0.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.1.write_all_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.1.sync_data()
+    }
+
+    fn status(&self) -> io::Result<FileStatus> {
+        self.1.status()
+    }
+}
+
+/// A folder that is gone in the end.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_written_is_counted() {
+    let world = World::new();
+    let number = random::number().unwrap();
+    let dir = Scratch(std::env::temp_dir().join(format!("snowmint-stats-{number:x}")));
+    let disk = Full::default();
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let parts = Parts { disk: Arc::new(disk.clone()), ..world.parts() };
+    let node = Node::open(world.handle(), settings, parts).await.unwrap();
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    node.source("orders").await.unwrap();
+    world.pass(1_000).await;
+    assert_eq!(node.stats().journal_errors, 0);
+    disk.0.store(true, Ordering::Relaxed);
+    for _ in 0..100 {
+        world.pass(100).await;
+        BootTimer.sleep_ms(1).await;
+        if node.stats().journal_errors > 1 {
+            break;
+        }
+    }
+    assert!(node.stats().journal_errors > 1);
+    assert!(!node.readiness().ready);
+    disk.0.store(false, Ordering::Relaxed);
+    for _ in 0..100 {
+        world.pass(100).await;
+        if node.readiness().ready {
+            break;
+        }
+    }
+    assert!(node.readiness().ready);
+    node.close().await.unwrap();
+}

@@ -1,0 +1,237 @@
+//! What a node counts about itself, for whoever watches it.
+
+mod times;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use snowmint_core::clock::{Direction, Outcome};
+use snowmint_core::{ClockStep, ElapsedMillis, Observer};
+
+use crate::error::Error;
+use crate::sources::NodeObserver;
+
+pub use times::{BOUNDS_US, Times, TimesSeen};
+
+const DIRECTIONS: [Direction; 2] = [Direction::Back, Direction::Ahead];
+const OUTCOMES: [Outcome; 5] =
+    [Outcome::Unaffected, Outcome::Held, Outcome::Led, Outcome::Moved, Outcome::Refused];
+
+/// How a node stands, and what it has met since it was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeStats {
+    /// Whether it is a member of the store.
+    pub joined: bool,
+    /// For how long others must still see it as live, in milliseconds.
+    pub presence_ms: u64,
+    /// How often its right to mint was lost, or came into doubt, so that it joined anew.
+    pub rights_lost: u64,
+    /// How often the journal could not be written.
+    pub journal_errors: u64,
+    /// How far its clock was ahead of the one it was last held against, in milliseconds; none while
+    /// there is none.
+    pub clock_offset_ms: Option<i64>,
+    /// Clock steps, as often as generators met them; with zeros for what may still come.
+    pub clock_steps: Vec<StepCount>,
+    /// What the store was asked, by verb.
+    pub store_calls: Vec<StoreCalls>,
+    /// How many sections of counters it answers for.
+    pub sections: u64,
+}
+
+/// How often generators met a clock step of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepCount {
+    /// Which way the clock was set.
+    pub direction: Direction,
+    /// The policy of the source.
+    pub policy: &'static str,
+    /// What was done.
+    pub outcome: Outcome,
+    /// How often.
+    pub count: u64,
+}
+
+/// How the store answered one verb.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreCalls {
+    /// The verb.
+    pub verb: &'static str,
+    /// How long its answers took; of those that never came, how long they were waited for.
+    pub took: TimesSeen,
+    /// How many were errors, by [code](crate::ErrorKind::code); `unavailable` always among them.
+    pub errors: Vec<(&'static str, u64)>,
+}
+
+#[derive(Debug)]
+struct Calls {
+    took: Times,
+    errors: BTreeMap<&'static str, u64>,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        let errors = BTreeMap::from([("unavailable", 0)]);
+        Self { took: Times::default(), errors }
+    }
+}
+
+/// The counts of one node. Its mutexes guard plain data, for as long as it takes to add to it.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    steps: Mutex<Vec<StepCount>>,
+    calls: Mutex<BTreeMap<&'static str, Calls>>,
+    clock_offset_ms: Mutex<Option<i64>>,
+    /// Elapsed time.
+    live_until: AtomicU64,
+    rights_lost: AtomicU64,
+    journal_errors: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watch {
+    /// The store has answered, or was waited for long enough.
+    pub(crate) fn called(&self, verb: &'static str, took_us: u64, error: Option<&Error>) {
+        let mut calls = lock(&self.calls);
+        let of_verb = calls.entry(verb).or_default();
+        of_verb.took.add(took_us, 1);
+        if let Some(error) = error {
+            *of_verb.errors.entry(error.kind().code()).or_default() += 1;
+        }
+    }
+
+    /// Our clock was held against another, if there is one.
+    pub(crate) fn compared(&self, offset_ms: Option<i64>) {
+        *lock(&self.clock_offset_ms) = offset_ms;
+    }
+
+    /// Others must see us as live until then.
+    pub(crate) fn live_until(&self, until: ElapsedMillis) {
+        self.live_until.store(until.get(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn right_lost(&self) {
+        self.rights_lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn journal_failed(&self) {
+        self.journal_errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn stepped(&self, step: &ClockStep) {
+        let ClockStep { direction, policy, outcome, .. } = *step;
+        let mut steps = lock(&self.steps);
+        let is_it = |seen: &&mut StepCount| {
+            (seen.direction, seen.policy, seen.outcome) == (direction, policy, outcome)
+        };
+        match steps.iter_mut().find(is_it) {
+            Some(seen) => seen.count = seen.count.saturating_add(1),
+            None => steps.push(StepCount { direction, policy, outcome, count: 1 }),
+        }
+    }
+
+    /// The counts of clock steps, with zeros for those that sources of these policies may meet.
+    fn steps(&self, policies: impl IntoIterator<Item = &'static str>) -> Vec<StepCount> {
+        let mut steps = lock(&self.steps).clone();
+        for policy in policies {
+            for (direction, outcome) in
+                DIRECTIONS.iter().flat_map(|way| OUTCOMES.iter().map(move |done| (*way, *done)))
+            {
+                let is_it = |seen: &StepCount| {
+                    (seen.direction, seen.policy, seen.outcome) == (direction, policy, outcome)
+                };
+                if !steps.iter().any(is_it) {
+                    steps.push(StepCount { direction, policy, outcome, count: 0 });
+                }
+            }
+        }
+        steps
+    }
+
+    fn store_calls(&self) -> Vec<StoreCalls> {
+        let calls = lock(&self.calls);
+        let one = |(verb, calls): (&&'static str, &Calls)| StoreCalls {
+            verb,
+            took: calls.took.seen(),
+            errors: calls.errors.iter().map(|(code, count)| (*code, *count)).collect(),
+        };
+        calls.iter().map(one).collect()
+    }
+
+    /// Everything, but for what the node knows better.
+    pub(crate) fn stats(
+        &self,
+        now: ElapsedMillis,
+        policies: impl IntoIterator<Item = &'static str>,
+    ) -> NodeStats {
+        let live_until = ElapsedMillis::new(self.live_until.load(Ordering::Relaxed));
+        NodeStats {
+            joined: false,
+            presence_ms: live_until.since(now),
+            rights_lost: self.rights_lost.load(Ordering::Relaxed),
+            journal_errors: self.journal_errors.load(Ordering::Relaxed),
+            clock_offset_ms: *lock(&self.clock_offset_ms),
+            clock_steps: self.steps(policies),
+            store_calls: self.store_calls(),
+            sections: 0,
+        }
+    }
+}
+
+/// Counts clock steps, and tells whoever wanted to be told.
+pub(crate) struct CountingObserver {
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) told: NodeObserver,
+}
+
+impl Observer for CountingObserver {
+    fn clock_step(&self, step: &ClockStep) {
+        self.watch.stepped(step);
+        self.told.clock_step(step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn steps_are_counted_by_kind_and_told_on() {
+        let watch = Arc::new(Watch::default());
+        let observer = CountingObserver { watch: Arc::clone(&watch), told: Arc::new(()) };
+        let step = ClockStep {
+            direction: Direction::Back,
+            by_ms: 7,
+            policy: "hold",
+            outcome: Outcome::Held,
+        };
+        observer.clock_step(&step);
+        observer.clock_step(&step);
+        let steps = watch.steps(["hold", "fail"]);
+        assert_eq!(steps.len(), 2 * DIRECTIONS.len() * OUTCOMES.len());
+        let counted: Vec<_> = steps.iter().filter(|step| step.count > 0).collect();
+        let StepCount { policy, count, .. } = counted[0];
+        assert_eq!((counted.len(), *policy, *count), (1, "hold", 2));
+    }
+
+    #[test]
+    fn calls_are_counted_by_verb_and_errors_by_code() {
+        let watch = Watch::default();
+        watch.called("extend", 700, None);
+        let away = Error::new("extend", ErrorKind::Unavailable { what: "the store".into() });
+        watch.called("extend", 5_000_000, Some(&away));
+        watch.called("now", 90, None);
+        let [extend, now] = &watch.store_calls()[..] else { panic!("two verbs") };
+        assert_eq!(
+            (extend.verb, extend.took.count(), extend.took.sum_us),
+            ("extend", 2, 5_000_700)
+        );
+        assert_eq!(extend.errors, [("unavailable", 1)]);
+        assert_eq!((now.verb, &now.errors[..]), ("now", &[("unavailable", 0)][..]));
+    }
+}

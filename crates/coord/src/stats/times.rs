@@ -1,0 +1,78 @@
+//! How long things take.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What took at most so many microseconds is counted together.
+pub const BOUNDS_US: [u64; 18] = [
+    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
+    500_000, 1_000_000, 2_500_000, 5_000_000,
+];
+
+/// How long something took, each time: two additions to plain atomics, whoever reads meanwhile.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Times {
+    counts: [AtomicU64; BOUNDS_US.len()],
+    longer: AtomicU64,
+    sum_us: AtomicU64,
+}
+
+/// What [`Times`] had counted at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimesSeen {
+    /// How many took at most as long as each of [`BOUNDS_US`], and longer than the one before it.
+    pub counts: [u64; BOUNDS_US.len()],
+    /// How many took longer than all of them.
+    pub longer: u64,
+    /// How long all took together, in microseconds.
+    pub sum_us: u64,
+}
+
+impl Times {
+    /// So many took so long each.
+    pub fn add(&self, took_us: u64, count: u64) {
+        let place = BOUNDS_US.partition_point(|bound| *bound < took_us);
+        // Relaxed: these are numbers for people, and order nothing else.
+        self.counts.get(place).unwrap_or(&self.longer).fetch_add(count, Ordering::Relaxed);
+        self.sum_us.fetch_add(took_us.saturating_mul(count), Ordering::Relaxed);
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn seen(&self) -> TimesSeen {
+        let mut counts = [0; BOUNDS_US.len()];
+        for (seen, count) in counts.iter_mut().zip(&self.counts) {
+            *seen = count.load(Ordering::Relaxed);
+        }
+        let longer = self.longer.load(Ordering::Relaxed);
+        TimesSeen { counts, longer, sum_us: self.sum_us.load(Ordering::Relaxed) }
+    }
+}
+
+impl TimesSeen {
+    /// How many there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().fold(self.longer, |sum, count| sum.saturating_add(*count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_as_long_as_a_bound_is_counted_with_it() {
+        let times = Times::default();
+        for (took_us, place) in [(0, 0), (10, 0), (11, 1), (5_000_000, 17)] {
+            let before = times.seen();
+            times.add(took_us, 3);
+            let after = times.seen();
+            assert_eq!(after.counts[place], before.counts[place] + 3, "{took_us}");
+            assert_eq!(after.count(), before.count() + 3);
+            assert_eq!(after.sum_us, before.sum_us + 3 * took_us);
+        }
+        times.add(5_000_001, 1);
+        assert_eq!(times.seen().longer, 1);
+    }
+}

@@ -1,0 +1,104 @@
+//! Families of metrics, as the library for Prometheus's formats takes them.
+
+use std::fmt;
+
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, MetricEncoder, NoLabelSet,
+};
+use prometheus_client::metrics::MetricType;
+use snowmint_coord::TimesSeen;
+use snowmint_coord::stats::BOUNDS_US;
+
+/// Names and values.
+pub(super) type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
+
+const US_PER_SECOND: f64 = 1_000_000.0;
+
+/// Milliseconds, in Prometheus's unit.
+pub(super) fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1_000.0
+}
+
+/// Writes one family after the other.
+pub(super) struct Families<'a>(pub(super) DescriptorEncoder<'a>);
+
+impl Families<'_> {
+    /// A family of values that go up and down.
+    pub(super) fn gauges<'l, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels<'l, N>, f64)>,
+    ) -> fmt::Result {
+        self.family(name, help, MetricType::Gauge, samples, |metric, value| {
+            metric.encode_gauge(&value)
+        })
+    }
+
+    /// One value that goes up and down, if it is known.
+    pub(super) fn gauge(
+        &mut self,
+        name: &str,
+        help: &str,
+        value: impl Into<Option<f64>>,
+    ) -> fmt::Result {
+        self.gauges(name, help, value.into().map(|value| ([], value)))
+    }
+
+    /// A family of counts; their names get `_total`.
+    pub(super) fn counters<'l, const N: usize, V: EncodeCounterValue>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels<'l, N>, V)>,
+    ) -> fmt::Result {
+        self.family(name, help, MetricType::Counter, samples, |metric, count| {
+            metric.encode_counter::<NoLabelSet, _, u64>(&count, None)
+        })
+    }
+
+    /// A family of times.
+    pub(super) fn times<'l, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels<'l, N>, TimesSeen)>,
+    ) -> fmt::Result {
+        self.family(name, help, MetricType::Histogram, samples, |metric, times| {
+            let bounds = BOUNDS_US.iter().map(|bound| *bound as f64 / US_PER_SECOND);
+            let mut buckets: Vec<_> = bounds.zip(times.counts).collect();
+            buckets.push((f64::INFINITY, times.longer));
+            let sum = times.sum_us as f64 / US_PER_SECOND;
+            metric.encode_histogram::<NoLabelSet>(sum, times.count(), &buckets, None)
+        })
+    }
+
+    /// What does not change: the value is 1, and the name gets `_info`.
+    pub(super) fn info<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: Labels<'_, N>,
+    ) -> fmt::Result {
+        self.0.encode_descriptor(name, help, None, MetricType::Info)?.encode_info(&labels)
+    }
+
+    fn family<'l, const N: usize, V>(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: MetricType,
+        samples: impl IntoIterator<Item = (Labels<'l, N>, V)>,
+        encode: impl Fn(&mut MetricEncoder<'_>, V) -> fmt::Result,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, None, kind)?;
+        for (labels, value) in samples {
+            if labels.is_empty() {
+                encode(&mut family, value)?;
+            } else {
+                encode(&mut family.encode_family(&labels)?, value)?;
+            }
+        }
+        Ok(())
+    }
+}

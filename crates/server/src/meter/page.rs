@@ -1,0 +1,346 @@
+//! The page for Prometheus: names and help are a part of the interface (docs/interface.md).
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::registry::Registry;
+use snowmint_coord::spec::Kind;
+use snowmint_coord::{
+    Forecast, Node, NodeStats, NumberStats, Source, SourceStats, Timer, TimesSeen,
+};
+use snowmint_wire::error::Code;
+
+use super::families::{Families, seconds};
+use super::process::{self, Process};
+use super::{Meter, Protocol};
+
+/// The version of the text, for who reads it.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+impl Meter {
+    /// The page as it is now. The store is waited for so long at most.
+    pub(crate) async fn page(
+        &self,
+        node: &Node,
+        ready: bool,
+        timer: &dyn Timer,
+        within_ms: u64,
+    ) -> Result<String, fmt::Error> {
+        let forecasts = self.forecasts.now(node, timer, within_ms).await;
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self.seen(node, ready, forecasts)));
+        let mut page = String::new();
+        text::encode(&mut page, &registry)?;
+        Ok(page)
+    }
+
+    fn seen(&self, node: &Node, ready: bool, forecasts: Arc<[Forecast]>) -> Seen {
+        let running = node.running();
+        for source in &running {
+            // From 0 on, so that the first ID is an increase.
+            self.tally(source.name());
+        }
+        let source = |source: &Source| OneSource {
+            name: source.name().to_owned(),
+            kind: source.kind(),
+            stats: source.stats(),
+        };
+        let tallies = self.tallies.read().unwrap_or_else(PoisonError::into_inner);
+        let issued = tallies.iter().flat_map(|(name, tally)| {
+            Protocol::ALL.map(|protocol| (name.clone(), protocol, tally.issued(protocol)))
+        });
+        Seen {
+            ready,
+            node: node.stats(),
+            sources: running.iter().map(source).collect(),
+            issued: issued.collect(),
+            doors: Protocol::ALL.iter().filter_map(|protocol| self.one_door(*protocol)).collect(),
+            forecasts,
+            process: process::look(),
+        }
+    }
+
+    fn one_door(&self, protocol: Protocol) -> Option<OneDoor> {
+        let door = self.door(protocol)?;
+        let refusals = Code::ALL.iter().zip(&door.refusals);
+        let refusals =
+            refusals.map(|(code, count)| (code.row().name, count.load(Ordering::Relaxed)));
+        let connections = door.roster.get().map(|roster| roster.counts());
+        Some(OneDoor {
+            name: protocol.name(),
+            refusals: refusals.filter(|(_, count)| *count > 0).collect(),
+            times: door.times.seen(),
+            connected: connections.map_or(0, |counts| counts.connected),
+            turned_away: connections.map_or(0, |counts| counts.refused),
+        })
+    }
+}
+
+/// Everything that the page says, at one moment.
+#[derive(Debug)]
+struct Seen {
+    ready: bool,
+    node: NodeStats,
+    sources: Vec<OneSource>,
+    issued: Vec<(String, Protocol, u64)>,
+    doors: Vec<OneDoor>,
+    forecasts: Arc<[Forecast]>,
+    process: Option<Process>,
+}
+
+#[derive(Debug)]
+struct OneSource {
+    name: String,
+    kind: Kind,
+    stats: SourceStats,
+}
+
+#[derive(Debug)]
+struct OneDoor {
+    name: &'static str,
+    refusals: Vec<(&'static str, u64)>,
+    times: TimesSeen,
+    connected: usize,
+    turned_away: u64,
+}
+
+impl Collector for Seen {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut families = Families(encoder);
+        self.server(&mut families)?;
+        self.member(&mut families)?;
+        self.clock(&mut families)?;
+        self.store(&mut families)?;
+        self.snowflakes(&mut families)?;
+        self.numbers(&mut families)?;
+        self.forecasts(&mut families)?;
+        self.process(&mut families)
+    }
+}
+
+impl Seen {
+    fn server(&self, to: &mut Families<'_>) -> fmt::Result {
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        to.info("snowmint_build", "What was built.", version)?;
+        to.gauge(
+            "snowmint_ready",
+            "Whether IDs can be minted, with margin; /readyz says why not.",
+            f64::from(u8::from(self.ready)),
+        )?;
+        to.counters(
+            "snowmint_ids",
+            "IDs issued, by the server that minted them.",
+            self.issued.iter().map(|(source, protocol, count)| {
+                ([("source", source.as_str()), ("protocol", protocol.name())], *count)
+            }),
+        )?;
+        to.counters(
+            "snowmint_refusals",
+            "Requests that were answered by an error of the service, by its code.",
+            self.doors.iter().flat_map(|door| {
+                let labels = |code| [("protocol", door.name), ("code", code)];
+                door.refusals.iter().map(move |(code, count)| (labels(*code), *count))
+            }),
+        )?;
+        to.times(
+            "snowmint_request_seconds",
+            "How long requests took until their answer was ready, of those that came together until all were.",
+            self.doors.iter().map(|door| ([("protocol", door.name)], door.times.clone())),
+        )?;
+        to.gauges(
+            "snowmint_connections",
+            "Connections open now.",
+            self.doors.iter().map(|door| ([("protocol", door.name)], door.connected as f64)),
+        )?;
+        to.counters(
+            "snowmint_connections_refused",
+            "Connections beyond the limit, which were turned away.",
+            self.doors.iter().map(|door| ([("protocol", door.name)], door.turned_away)),
+        )
+    }
+
+    fn member(&self, to: &mut Families<'_>) -> fmt::Result {
+        let node = &self.node;
+        to.gauge(
+            "snowmint_member_joined",
+            "Whether this server is a member of its store.",
+            f64::from(u8::from(node.joined)),
+        )?;
+        to.gauge(
+            "snowmint_member_presence_seconds",
+            "For how long others must still see this server as there, without another renewal.",
+            seconds(node.presence_ms),
+        )?;
+        to.counters(
+            "snowmint_rights_lost",
+            "How often the right to mint was lost, or in doubt, so that the server joined anew.",
+            [([], node.rights_lost)],
+        )?;
+        to.counters(
+            "snowmint_journal_write_errors",
+            "Writes of the journal that failed.",
+            [([], node.journal_errors)],
+        )?;
+        to.gauge(
+            "snowmint_counter_sections",
+            "Sections of counters that this server answers for.",
+            node.sections as f64,
+        )
+    }
+
+    fn clock(&self, to: &mut Families<'_>) -> fmt::Result {
+        let steps: Vec<_> = self
+            .node
+            .clock_steps
+            .iter()
+            .map(|step| {
+                (step.direction.to_string(), step.policy, step.outcome.to_string(), step.count)
+            })
+            .collect();
+        to.counters(
+            "snowmint_clock_steps",
+            "Steps of the wall clock, as often as generators met them.",
+            steps.iter().map(|(direction, policy, outcome, count)| {
+                let direction = ("direction", direction.as_str());
+                ([direction, ("policy", *policy), ("outcome", outcome.as_str())], *count)
+            }),
+        )?;
+        to.gauge(
+            "snowmint_clock_offset_seconds",
+            "How far our clock was ahead of the one it was last held against; absent while there is none.",
+            self.node.clock_offset_ms.map(|ms| ms as f64 / 1_000.0),
+        )
+    }
+
+    fn store(&self, to: &mut Families<'_>) -> fmt::Result {
+        let calls = &self.node.store_calls;
+        to.times(
+            "snowmint_store_call_seconds",
+            "How long the store took to answer, or was waited for in vain.",
+            calls.iter().map(|calls| ([("verb", calls.verb)], calls.took.clone())),
+        )?;
+        to.counters(
+            "snowmint_store_errors",
+            "Calls to the store that ended in an error; unavailable: without an answer.",
+            calls.iter().flat_map(|calls| {
+                let labels = |code| [("verb", calls.verb), ("code", code)];
+                calls.errors.iter().map(move |(code, count)| (labels(*code), *count))
+            }),
+        )
+    }
+
+    fn of_kind(
+        &self,
+        kind: Kind,
+    ) -> impl Iterator<Item = ([(&'static str, &str); 1], &SourceStats)> {
+        let of_kind = self.sources.iter().filter(move |source| source.kind == kind);
+        of_kind.map(|source| ([("source", source.name.as_str())], &source.stats))
+    }
+
+    fn snowflakes(&self, to: &mut Families<'_>) -> fmt::Result {
+        let each = || self.of_kind(Kind::Snowflake);
+        to.gauges(
+            "snowmint_window_runway_seconds",
+            "How far the store's grant reaches beyond the clock and what was minted: for so long it may be away.",
+            each().filter_map(|(source, stats)| Some((source, seconds(stats.window_ms?)))),
+        )?;
+        to.gauges(
+            "snowmint_lead_seconds",
+            "How far the last tick leads the clock.",
+            each().filter_map(|(source, stats)| Some((source, seconds(stats.lead_ms?)))),
+        )
+    }
+
+    fn numbers(&self, to: &mut Families<'_>) -> fmt::Result {
+        let each = || {
+            let segments = self.of_kind(Kind::Segment);
+            segments.filter_map(|(source, stats)| Some((source, stats.numbers?)))
+        };
+        let runway = |stats: NumberStats| stats.lasts_ms.map(seconds);
+        to.gauges(
+            "snowmint_segment_runway_seconds",
+            "For how long the stock lasts at the pace at which it goes; absent while nobody takes.",
+            each().filter_map(|(source, stats)| Some((source, runway(stats)?))),
+        )?;
+        to.gauges(
+            "snowmint_segment_stock",
+            "Numbers in stock.",
+            each().map(|(source, stats)| (source, stats.stock as f64)),
+        )?;
+        to.counters(
+            "snowmint_segment_fetched",
+            "Numbers taken from the store.",
+            each().map(|(source, stats)| (source, stats.fetched)),
+        )?;
+        to.counters(
+            "snowmint_segment_lost",
+            "Numbers taken from the store that nobody will get.",
+            each().map(|(source, stats)| (source, stats.lost)),
+        )?;
+        let keys = || {
+            let counters = self.of_kind(Kind::Counter);
+            counters.filter_map(|(source, stats)| Some((source, stats.keys?)))
+        };
+        to.gauges(
+            "snowmint_counter_keys",
+            "Keys of counters that are known here.",
+            keys().map(|(source, (keys, _))| (source, keys as f64)),
+        )?;
+        to.gauges(
+            "snowmint_counter_keys_bytes",
+            "What the keys of counters take of the memory, about.",
+            keys().map(|(source, (_, bytes))| (source, bytes as f64)),
+        )
+    }
+
+    fn forecasts(&self, to: &mut Families<'_>) -> fmt::Result {
+        let layouts = self.forecasts.iter().filter_map(|forecast| match forecast {
+            Forecast::Layout { source, life, .. } => Some((source.as_str(), life.left_ms())),
+            _ => None,
+        });
+        to.gauges(
+            "snowmint_layout_left_seconds",
+            "How long the layout of a source lasts, known within a minute.",
+            layouts.map(|(source, left_ms)| ([("source", source)], seconds(left_ms))),
+        )?;
+        let pools = || {
+            self.forecasts.iter().filter_map(|forecast| match forecast {
+                Forecast::Pool(pool) => Some(([("pool", pool.pool.as_str())], pool)),
+                _ => None,
+            })
+        };
+        to.gauges(
+            "snowmint_pool_workers",
+            "Worker numbers of a pool.",
+            pools().map(|(name, pool)| (name, pool.numbers as f64)),
+        )?;
+        to.gauges(
+            "snowmint_pool_workers_left",
+            "Worker numbers of a pool that can be taken, known within a minute.",
+            pools().map(|(name, pool)| (name, pool.left() as f64)),
+        )
+    }
+
+    fn process(&self, to: &mut Families<'_>) -> fmt::Result {
+        let Some(process) = self.process else { return Ok(()) };
+        to.gauge(
+            "process_resident_memory_bytes",
+            "Memory that the process has in use.",
+            process.memory_bytes as f64,
+        )?;
+        to.gauge("process_open_fds", "Files and connections open now.", process.files as f64)?;
+        to.gauge(
+            "process_start_time_seconds",
+            "When the process was started, in seconds since 1970.",
+            process.started,
+        )?;
+        to.counters(
+            "process_cpu_seconds",
+            "Time of the processors that the process has used.",
+            [([], process.cpu_seconds)],
+        )
+    }
+}

@@ -1,0 +1,54 @@
+//! What is counted of everything that is asked for, and the page that shows it.
+
+use std::sync::Arc;
+
+use snowmint_wire::error::Code;
+
+use super::{Error, Service};
+use crate::meter::{Protocol, Tally};
+use crate::roster::Roster;
+
+impl Service {
+    /// The same service, for those who speak this.
+    #[must_use]
+    pub(crate) fn speaking(&self, protocol: Protocol) -> Self {
+        Self { protocol, ..self.clone() }
+    }
+
+    /// These are the connections of those who ask here.
+    pub(crate) fn watch(&self, roster: &Arc<Roster>) {
+        self.meter.watch(self.protocol, roster);
+    }
+
+    /// Where to count what a source issues, for those who mint from it themselves.
+    pub(crate) fn tally(&self, source: &str) -> Arc<Tally> {
+        self.meter.tally(source)
+    }
+
+    /// The time at which requests begin, for [`Service::answered`].
+    pub(crate) fn begun_us(&self) -> u64 {
+        self.peers().timer().elapsed_us()
+    }
+
+    /// Requests that came together are answered.
+    pub(crate) fn answered(&self, requests: u64, begun_us: u64) {
+        let took_us = self.begun_us().saturating_sub(begun_us);
+        self.meter.answered(self.protocol, requests, took_us);
+    }
+
+    /// A request was answered by an error.
+    pub(crate) fn refused(&self, code: Code) {
+        self.meter.refused(self.protocol, code);
+    }
+
+    /// Everything that is counted, as text for Prometheus.
+    ///
+    /// # Errors
+    /// None that anybody knows of.
+    pub async fn metrics(&self) -> Result<String, Error> {
+        let timer = self.peers().timer();
+        let (ready, wait_ms) = (self.readiness().ready, self.limits.wait_max.ms());
+        let page = self.meter.page(&self.node, ready, timer, wait_ms).await;
+        page.map_err(|error| Error::new(Code::Internal, error.to_string()))
+    }
+}
