@@ -10,6 +10,7 @@ mod connections;
 mod counters;
 mod crashes;
 mod data;
+mod doors;
 mod faketime;
 mod minting;
 mod order;
