@@ -21,8 +21,8 @@ mod roster;
 pub mod service;
 
 pub use config::{
-    CompatSettings, CosIdSettings, HttpSettings, Keys, LeafSettings, Limits, RespSettings, Settings,
-    TinyidSettings,
+    CompatSettings, CosIdSettings, HttpSettings, Keys, LeafSettings, Limits, RespSettings,
+    Settings, TinyidSettings,
 };
 pub use handle::{Handle, Parts, start};
 pub use reach::Reach;

@@ -18,7 +18,7 @@ use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::{CosIdErrorBody, TEXT_UTF8};
 
 use super::params::{Params, whole};
-use super::{json, number, row, source_of, text};
+use super::{error, json, number, row, source_of, text};
 use crate::config::{CosIdSettings, Keys};
 use crate::http::ids;
 use crate::service::{Error, Service};
@@ -49,14 +49,14 @@ impl<E: Into<Error>> From<E> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let Self(error) = self;
-        let (status, code) = if error.code().row().http < 500 {
+        let Self(refused) = self;
+        let (status, code) = if refused.code().row().http < 500 {
             (StatusCode::BAD_REQUEST, "400")
         } else {
             (StatusCode::INTERNAL_SERVER_ERROR, "500")
         };
-        let (code, msg) = (code.to_owned(), error.message().to_owned());
-        json(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() })
+        let (code, msg) = (code.to_owned(), refused.message().to_owned());
+        error(json(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() }), &refused)
     }
 }
 

@@ -20,7 +20,7 @@ use snowmint_wire::http::compat::{
 };
 
 use super::params::Params;
-use super::{json, makes_numbers, number, source_of, text};
+use super::{error, json, makes_numbers, number, source_of, text};
 use crate::config::{Keys, LeafSettings};
 use crate::http::ids;
 use crate::service::{Error, Service};
@@ -100,10 +100,11 @@ impl Leaf {
         };
         match minted {
             Ok(id) => text(TEXT_UTF8, id.to_string()),
-            Err(error) => {
-                let result = format!("Result{{id={}, status=EXCEPTION}}", result_of(error.code()));
+            Err(why) => {
+                let result = format!("Result{{id={}, status=EXCEPTION}}", result_of(why.code()));
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
-                refusal(status, SERVER_EXCEPTION, &result, uri.path(), error.message())
+                let said = refusal(status, SERVER_EXCEPTION, &result, uri.path(), why.message());
+                error(said, &why)
             }
         }
     }

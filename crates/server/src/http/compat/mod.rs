@@ -14,9 +14,11 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use snowmint_coord::spec::Kind;
 use snowmint_coord::{Row, Source, Values};
 use snowmint_wire::error::Code;
 
+use super::answer;
 use crate::config::{CompatSettings, HttpSettings, Keys};
 use crate::service::{Error, Hold, Service};
 
@@ -61,13 +63,20 @@ async fn numbers(service: &Service, name: &str, count: u64) -> Result<(Vec<u64>,
 }
 
 fn makes_numbers(source: &Source) -> bool {
-    source.kind().is_number() && !source.makes_serials()
+    matches!(source.kind(), Kind::Snowflake | Kind::Segment) && !source.makes_serials()
 }
 
 fn no_numbers(source: &Source) -> Error {
-    let made = if source.makes_serials() { "serial" } else { source.kind().name() };
-    let message = format!("source {} makes {made}s, and numbers are asked for", source.name());
-    Error::bad_request(message)
+    let name = source.name();
+    let made = match source.kind() {
+        Kind::Counter => {
+            let message = format!("source {name} counts by key, and none can be said here");
+            return Error::bad_request(message);
+        }
+        _ if source.makes_serials() => "serial",
+        kind => kind.name(),
+    };
+    Error::bad_request(format!("source {name} makes {made}s, and numbers are asked for"))
 }
 
 /// One ID.
@@ -90,6 +99,12 @@ async fn row(service: &Service, name: &str, length: u64) -> Result<Row, Error> {
 
 fn text(content_type: &'static str, text: impl Into<String>) -> Response {
     ([(CONTENT_TYPE, content_type)], text.into()).into_response()
+}
+
+/// An answer that is an error, with when to ask again, where that may help.
+fn error(mut response: Response, error: &Error) -> Response {
+    answer::say_when(&mut response, error.retry_after_ms());
+    response
 }
 
 fn json(status: StatusCode, content_type: &'static str, body: &impl Serialize) -> Response {

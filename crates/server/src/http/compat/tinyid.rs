@@ -22,7 +22,7 @@ use snowmint_wire::http::compat::{
 };
 
 use super::params::{Params, whole};
-use super::{json, numbers, row, source_of};
+use super::{error, json, numbers, row, source_of};
 use crate::config::{Keys, TinyidSettings};
 use crate::http::{answer, ids};
 use crate::service::{Error, Hold, Service};
@@ -200,9 +200,10 @@ fn status_of(error: &Error) -> StatusCode {
     StatusCode::from_u16(error.code().row().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-fn refused(status: StatusCode, error: &Error) -> Response {
-    let code = if error.code() == Code::Unauthenticated { TINYID_TOKEN } else { TINYID_ERROR };
-    said(status, &TinyidBody::<()>::error(code, error.message().to_owned()))
+fn refused(status: StatusCode, why: &Error) -> Response {
+    let code = if why.code() == Code::Unauthenticated { TINYID_TOKEN } else { TINYID_ERROR };
+    let body = TinyidBody::<()>::error(code, why.message().to_owned());
+    error(said(status, &body), why)
 }
 
 fn said<T: Serialize>(status: StatusCode, body: &TinyidBody<T>) -> Response {
