@@ -1,7 +1,11 @@
 //! Settings: plain data with a documented default each. Components are never configured here.
 
+mod compat;
+
 use serde::{Deserialize, Serialize};
 use snowmint_coord::spec::Span;
+
+pub use compat::{CompatSettings, CosIdSettings, Keys, LeafSettings, TinyidSettings};
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +17,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// RESP connections.
     pub resp: RespSettings,
+    /// The HTTP interfaces of other systems.
+    pub compat: CompatSettings,
 }
 
 /// What one request may ask for.

@@ -52,7 +52,7 @@ pub struct Handle {
 /// The node stays open: close it after [`Handle::stopped`].
 ///
 /// # Errors
-/// When a listener has no local address, which the system decides.
+/// When a listener has no local address, which the system decides, or a setting is not possible.
 pub fn start<S>(settings: Settings, parts: Parts<S>) -> io::Result<Handle>
 where
     S: Future<Output = ()> + Send + 'static,
@@ -71,7 +71,16 @@ where
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let surroundings = surroundings.clone();
-        listeners.spawn(http::serve(listener, service.clone(), grpc, settings.http, surroundings));
+        let compat = http::compat::routes(&service, &settings.compat, &settings.http)
+            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+        listeners.spawn(http::serve(
+            listener,
+            service.clone(),
+            grpc,
+            settings.http,
+            compat,
+            surroundings,
+        ));
     }
     if let Some(listener) = resp {
         let surroundings = surroundings.clone();

@@ -22,7 +22,10 @@ mod resp;
 mod roster;
 pub mod service;
 
-pub use config::{HttpSettings, Limits, RespSettings, Settings};
+pub use config::{
+    CompatSettings, CosIdSettings, HttpSettings, Keys, LeafSettings, Limits, RespSettings,
+    Settings, TinyidSettings,
+};
 pub use handle::{Handle, Parts, start};
 pub use reach::Reach;
 pub use service::{Error, Service};

@@ -186,6 +186,7 @@ async fn serve_on(
         limits: config.limits.clone(),
         http: config.http.clone(),
         resp: config.resp.clone(),
+        compat: config.compat.clone(),
     };
     let parts = snowmint_server::Parts {
         node: node.clone(),

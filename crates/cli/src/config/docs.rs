@@ -127,6 +127,64 @@ pub(super) const SECTIONS: &[Section] = &[
         ],
     ),
     (
+        "compat.leaf",
+        "The HTTP interface of Meituan Leaf, on the same port: docs/moving.md says how to move.",
+        &[
+            ("enabled", "Whether it is there."),
+            (
+                "snowflake",
+                "The source of every key of /api/snowflake/get/{key} that is not in the table of keys, since Leaf takes any key there. Empty: a key is the name of its source.",
+            ),
+            ("layout", "The layout by which /decodeSnowflakeId reads."),
+            (
+                "zone",
+                "The time zone in which it shows times: UTC, or a name such as Asia/Shanghai.",
+            ),
+        ],
+    ),
+    (
+        "compat.leaf.keys",
+        "The sources of Leaf's keys: \"KEY\" = \"SOURCE\". A key that is not here is the name of its source.",
+        &[],
+    ),
+    (
+        "compat.tinyid",
+        "The HTTP interface of Didi Tinyid, with the prefix /tinyid and without.",
+        &[
+            ("enabled", "Whether it is there."),
+            (
+                "segment_length",
+                "How many numbers a client gets to spend by itself, of a source whose step.rule is adaptive; others say it by step.size. At most limits.segment_max.",
+            ),
+        ],
+    ),
+    (
+        "compat.tinyid.keys",
+        "The sources of Tinyid's business types: \"BIZ_TYPE\" = \"SOURCE\". One that is not here is the name of its source.",
+        &[],
+    ),
+    (
+        "compat.tinyid.tokens",
+        "What each token may ask for: \"TOKEN\" = \"BIZ_TYPE, BIZ_TYPE\", or \"*\" for all. None here: no token is asked for.",
+        &[],
+    ),
+    (
+        "compat.cosid",
+        "The HTTP interface of CosId's proxy, but for machine IDs.",
+        &[
+            ("enabled", "Whether it is there."),
+            (
+                "define",
+                "Whether a client that asks for the segments of a source that there is not may define it.",
+            ),
+        ],
+    ),
+    (
+        "compat.cosid.keys",
+        "The sources of CosId's names: \"NAMESPACE.NAME\" = \"SOURCE\" for segments, \"NAME\" = \"SOURCE\" for single IDs. What is not here is the name of its source.",
+        &[],
+    ),
+    (
         "counters",
         "Counters, which servers on one store share.",
         &[

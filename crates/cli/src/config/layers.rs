@@ -18,6 +18,15 @@ const PREFIX: &str = "SNOWMINT_";
 /// Keys that take a number as well as a word; their default is a word.
 const NUMBER_OR_WORD: &[&str] = &["worker.number"];
 
+/// Tables whose keys are the user's own, each with a text.
+const OPEN: &[&str] = &[
+    "disguise.keys",
+    "compat.leaf.keys",
+    "compat.tinyid.keys",
+    "compat.tinyid.tokens",
+    "compat.cosid.keys",
+];
+
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -196,8 +205,10 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
             _ => return Err(unknown(given, &schema())),
         }
     }
-    let is_open =
-        given.path.len() == 3 && given.path.starts_with(&["disguise".into(), "keys".into()]);
+    let is_open = given.path.get(..parents).is_some_and(|table| {
+        let table = table.join(".");
+        OPEN.contains(&table.as_str())
+    });
     match table.get(last) {
         // An empty section changes nothing.
         Some(Value::Table(_)) if matches!(&given.value, Raw::Typed(Value::Table(_))) => {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::spec::SourceSpec;
-use snowmint_server::{HttpSettings, Limits, RespSettings};
+use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 
 pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
@@ -36,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) http: HttpSettings,
     pub(crate) resp: RespSettings,
+    pub(crate) compat: CompatSettings,
     pub(crate) counters: CountersSection,
     pub(crate) log: LogSection,
     pub(crate) disguise: DisguiseSection,
@@ -178,6 +179,7 @@ impl Config {
             return Err(Failure::usage(format!("store.namespace: {kind}")));
         }
         self.worker.check()?;
+        self.compat.check().map_err(Failure::usage)?;
         for (name, source) in &self.defined {
             let origin = &source.origin;
             source

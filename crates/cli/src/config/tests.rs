@@ -149,6 +149,33 @@ fn sources_come_from_every_layer_with_the_keys_they_have_everywhere() {
 }
 
 #[test]
+fn keys_of_other_systems_have_sources() {
+    let file = "[compat.leaf]\nenabled = true\n[compat.leaf.keys]\n\"leaf-test\" = \"orders\"\n\
+                [compat.tinyid.tokens]\n0f67 = \"test, test_odd\"\n\
+                [compat.cosid.keys]\n\"demo.order@2026\" = \"orders\"\n";
+    let compat = load(file, &[], Vec::new()).unwrap().compat;
+    assert!(compat.leaf.enabled && !compat.tinyid.enabled && !compat.cosid.enabled);
+    assert_eq!(compat.leaf.keys["leaf-test"], "orders");
+    assert_eq!(compat.tinyid.tokens["0f67"], "test, test_odd");
+    assert_eq!(compat.cosid.keys["demo.order@2026"], "orders");
+    let variable = [("SNOWMINT_COMPAT__TINYID__ENABLED", "true")];
+    assert!(load("", &variable, Vec::new()).unwrap().compat.tinyid.enabled);
+    for (file, start) in [
+        ("[compat.leaf.keys]\nx = \"a b\"", "compat.leaf.keys.\"x\": "),
+        ("[compat.leaf.keys]\nx = 5", "snowmint.toml, line 2: compat.leaf.keys.x: it takes a text"),
+        ("[compat.leaf]\nzone = \"Mars\"", "compat.leaf.zone = \"Mars\" is no time zone"),
+        ("[compat.leaf.key]\nx = \"y\"", "snowmint.toml, line 2: compat.leaf.key.x: there is no"),
+        (
+            "[compat.zero]\nenabled = true",
+            "snowmint.toml, line 2: compat.zero.enabled: there is no",
+        ),
+    ] {
+        let message = load(file, &[], Vec::new()).unwrap_err();
+        assert!(message.starts_with(start), "{file}: {message}");
+    }
+}
+
+#[test]
 fn mistakes_name_the_place_the_key_and_what_would_be_right() {
     for (file, message) in [
         (

@@ -11,6 +11,7 @@ mod connections;
 mod counters;
 mod crashes;
 mod data;
+mod doors;
 mod faketime;
 mod metrics;
 mod minting;

@@ -37,12 +37,17 @@ impl IntoResponse for Refusal {
         let mut response = (status, json(&body)).into_response();
         // To be counted.
         response.extensions_mut().insert(error.code());
-        if let Some(ms) = retry_after_ms {
-            // The header has whole seconds only.
-            let seconds = HeaderValue::from(ms.div_ceil(1_000).max(1));
-            response.headers_mut().insert(RETRY_AFTER, seconds);
-        }
+        say_when(&mut response, retry_after_ms);
         response
+    }
+}
+
+/// Says in how long the same request may succeed, if that is known.
+pub(super) fn say_when(response: &mut Response, retry_after_ms: Option<u64>) {
+    if let Some(ms) = retry_after_ms {
+        // The header has whole seconds only.
+        let seconds = HeaderValue::from(ms.div_ceil(1_000).max(1));
+        response.headers_mut().insert(RETRY_AFTER, seconds);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod admin;
 mod answer;
+pub(crate) mod compat;
 mod counters;
 mod forward;
 mod health;
@@ -114,12 +115,13 @@ pub(crate) async fn serve(
     service: Service,
     grpc: grpc::Door,
     settings: HttpSettings,
+    compat: Router,
     surroundings: Surroundings,
 ) {
     let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
     service.watch(&roster);
     let door = Arc::new(Door { service, body_bytes_max: settings.body_bytes_max });
-    let pages = Pages { router: router(Arc::clone(&door)), door, grpc };
+    let pages = Pages { router: router(Arc::clone(&door), compat), door, grpc };
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
     let closing = surroundings.closing.clone();
@@ -150,8 +152,8 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// Every path.
-fn router(door: Arc<Door>) -> Router {
+/// Every path. `compat` has those of other systems, and answers in their way.
+fn router(door: Arc<Door>, compat: Router) -> Router {
     Router::new()
         .route("/", get(health::index))
         .route("/livez", get(health::livez))
@@ -168,6 +170,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/v1/sources/{name}/restripe", post(admin::restripe))
         .route("/v1/workers", get(admin::workers))
         .route(CHANGED_PATH, post(admin::changed))
+        .merge(compat.with_state(()))
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(axum::middleware::map_response(answer::never_stored))

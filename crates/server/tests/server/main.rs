@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod common;
+mod doors;
 mod grpc;
 mod grpc_streams;
 mod hostile;

@@ -4,6 +4,7 @@
 //! as floating point. Times are RFC 3339 in UTC.
 
 mod admin;
+pub mod compat;
 mod mint;
 
 pub use admin::{

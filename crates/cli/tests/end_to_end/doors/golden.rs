@@ -1,0 +1,232 @@
+//! Golden files: requests, and byte by byte what is answered.
+//!
+//! `> METHOD PATH FORM` is a request, with a form as its body if there is one (`-`: an empty one).
+//! `< STATUS TYPE` and the line after it are the answer (`-`: no type). In that line `<n>` is a number,
+//! `<text>` any text within a string.
+
+use super::super::server::{Folder, Server, curl};
+use super::serve;
+
+const SOURCES: &str = r#"
+[sources.orders]
+kind = "segment"
+step.rule = "fixed"
+step.size = 1000
+
+[sources.test]
+kind = "segment"
+step.rule = "fixed"
+step.size = 1000
+
+[sources.test_odd]
+kind = "segment"
+offset = 1
+increment = 2
+step.rule = "fixed"
+step.size = 1000
+
+[sources."demo.order"]
+kind = "segment"
+
+[sources.flakes]
+layout = "leaf"
+
+[sources.off]
+kind = "segment"
+enabled = false
+
+[sources.bills]
+kind = "segment"
+serial.prefix = "B"
+"#;
+
+const LEAF: &str = r#"
+[compat.leaf]
+enabled = true
+snowflake = "flakes"
+zone = "Asia/Shanghai"
+
+[compat.leaf.keys]
+"leaf-segment-test" = "orders"
+"#;
+
+const TINYID: &str = r#"
+[compat.tinyid]
+enabled = true
+
+[compat.tinyid.keys]
+"订单" = "orders"
+
+[compat.tinyid.tokens]
+0f673adf80504e2eaa552f5d791b644c = "test, test_odd"
+everything = "*"
+"#;
+
+const COSID: &str = r#"
+[compat.cosid]
+enabled = true
+define = true
+
+[compat.cosid.keys]
+"shop.order@2026-11" = "orders"
+"__share__" = "flakes"
+"no.stripe" = "test_odd"
+"no.flake" = "flakes"
+"no.serial" = "bills"
+"no.off" = "off"
+"#;
+
+#[test]
+fn leaf_is_answered_for_byte_by_byte() {
+    hold_to("leaf", LEAF, include_str!("leaf.txt"));
+}
+
+#[test]
+fn tinyid_is_answered_for_byte_by_byte() {
+    hold_to("tinyid", TINYID, include_str!("tinyid.txt"));
+}
+
+#[test]
+fn the_proxy_of_cosid_is_answered_for_byte_by_byte() {
+    hold_to("cosid", COSID, include_str!("cosid.txt"));
+}
+
+#[test]
+fn doors_are_shut_unless_they_are_asked_for() {
+    let folder = Folder::new("doors-shut");
+    let server = serve(&folder, SOURCES);
+    let files = [include_str!("leaf.txt"), include_str!("tinyid.txt"), include_str!("cosid.txt")];
+    let mut asked = 0;
+    for exchange in files.into_iter().flat_map(exchanges) {
+        let (status, _, body) = ask(&server, &exchange);
+        assert_eq!(status, "404", "{exchange:?}: {body}");
+        assert!(body.starts_with("{\"error\":{\"code\":\"not_found\""), "{exchange:?}: {body}");
+        asked += 1;
+    }
+    assert!(asked > 50, "{asked}");
+}
+
+#[test]
+fn answers_of_doors_are_never_kept_by_caches() {
+    let folder = Folder::new("doors-cache");
+    let server = serve(&folder, &[SOURCES, LEAF, TINYID, COSID].concat());
+    for path in [
+        "/api/segment/get/orders",
+        "/id/nextId?bizType=test&token=everything",
+        "/ids/orders",
+        "/machines/demo",
+    ] {
+        let answer = curl(&["-i", &server.url(path)]).to_lowercase();
+        assert!(answer.contains("\r\ncache-control: no-store\r\n"), "{path}: {answer}");
+        // A HEAD would take an ID that nobody sees.
+        if path != "/machines/demo" {
+            let answer = curl(&["-I", &server.url(path)]);
+            assert!(answer.starts_with("HTTP/1.1 405 "), "{path}: {answer}");
+        }
+    }
+}
+
+fn hold_to(name: &str, door: &str, golden: &str) {
+    let folder = Folder::new(&format!("golden-{name}"));
+    let server = serve(&folder, &[SOURCES, door].concat());
+    let mut asked = 0;
+    for exchange in exchanges(golden) {
+        let (status, kind, body) = ask(&server, &exchange);
+        let answer = format!("{status} {kind}\n{body}");
+        let expected = format!("{}\n{}", exchange.head, exchange.body);
+        assert!(
+            matches(&expected, &answer),
+            "{name}, line {}: {exchange:?}\nanswered:\n{answer}",
+            exchange.line
+        );
+        asked += 1;
+    }
+    assert_eq!(asked, golden.lines().filter(|line| line.starts_with('>')).count());
+    assert!(asked > 10, "{asked}");
+}
+
+#[derive(Debug)]
+struct Exchange<'a> {
+    line: usize,
+    method: &'a str,
+    path: &'a str,
+    form: Option<&'a str>,
+    head: &'a str,
+    body: &'a str,
+}
+
+fn exchanges(golden: &str) -> Vec<Exchange<'_>> {
+    let mut lines = golden.lines().enumerate();
+    let mut found = Vec::new();
+    while let Some((index, line)) = lines.next() {
+        let Some(request) = line.strip_prefix("> ") else {
+            assert!(line.is_empty() || line.starts_with('#'), "line {}: {line}", index + 1);
+            continue;
+        };
+        let mut words = request.splitn(3, ' ');
+        let (method, path) = (words.next().unwrap(), words.next().unwrap());
+        let head = lines.next().unwrap().1.strip_prefix("< ").unwrap();
+        let body = lines.next().unwrap().1;
+        found.push(Exchange { line: index + 1, method, path, form: words.next(), head, body });
+    }
+    found
+}
+
+/// The status, the content type and the body.
+fn ask(server: &Server, exchange: &Exchange<'_>) -> (String, String, String) {
+    let url = server.url(exchange.path);
+    let mut arguments =
+        vec!["-X", exchange.method, "-w", "\n%{http_code} %{content_type}", url.as_str()];
+    if let Some(form) = exchange.form {
+        arguments.extend(["--data", if form == "-" { "" } else { form }]);
+    }
+    let answer = curl(&arguments);
+    let (body, about) = answer.rsplit_once('\n').unwrap();
+    let (status, kind) = about.split_once(' ').unwrap_or((about, ""));
+    let kind = if kind.is_empty() { "-" } else { kind };
+    (status.to_owned(), kind.to_owned(), body.to_owned())
+}
+
+/// Whether the whole text is as the pattern says.
+fn matches(pattern: &str, text: &str) -> bool {
+    let next = pattern.find("<n>").into_iter().chain(pattern.find("<text>")).min();
+    let Some(start) = next else { return pattern == text };
+    let (before, rest) = pattern.split_at(start);
+    let Some(text) = text.strip_prefix(before) else { return false };
+    let (rest, length) = match rest.strip_prefix("<n>") {
+        Some(rest) => (rest, text.bytes().take_while(u8::is_ascii_digit).count()),
+        None => (
+            rest.strip_prefix("<text>").unwrap(),
+            // Up to the quote that ends the string; one within it is escaped.
+            text.match_indices('"')
+                .map(|(index, _)| index)
+                .find(|&index| !text[..index].ends_with('\\'))
+                .unwrap_or(text.len()),
+        ),
+    };
+    length > 0 && matches(rest, &text[length..])
+}
+
+#[test]
+fn patterns_hold_texts_to_every_byte() {
+    for (pattern, text) in [
+        ("", ""),
+        ("a", "a"),
+        ("<n>,<n>", "1,20"),
+        ("{\"a\":\"<text>\"}", "{\"a\":\"x \\\"y\\\" z\"}"),
+    ] {
+        assert!(matches(pattern, text), "{pattern} {text}");
+    }
+    for (pattern, text) in [
+        ("", "a"),
+        ("a", ""),
+        ("a", "a\n"),
+        ("<n>", ""),
+        ("<n>", "1 "),
+        ("<n>,<n>", "1,"),
+        ("{\"a\":\"<text>\"}", "{\"a\":\"\"}"),
+        ("{\"a\":\"<text>\"}", "{\"a\":\"x\",\"b\":1}"),
+    ] {
+        assert!(!matches(pattern, text), "{pattern} {text}");
+    }
+}

@@ -1,0 +1,18 @@
+//! The HTTP interfaces of Leaf, Tinyid and CosId's proxy, asked by curl.
+
+mod at_once;
+mod golden;
+
+use std::fs;
+
+use super::server::{Folder, Server};
+
+/// A server whose configuration file is this.
+fn serve(folder: &Folder, file: &str) -> Server {
+    let path = folder.join("snowmint.toml");
+    fs::write(&path, file).unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let server = Server::start(&["--config", path.to_str().unwrap(), "--data-dir", dir], &[]);
+    server.ready();
+    server
+}

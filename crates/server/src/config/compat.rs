@@ -1,0 +1,174 @@
+//! Settings of the compatible doors: each is off until it is asked for.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use snowmint_coord::catalog::check_name;
+use snowmint_core::Layout;
+
+/// The HTTP interfaces of other systems, for their clients to move by changing an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompatSettings {
+    /// Meituan Leaf.
+    pub leaf: LeafSettings,
+    /// Didi Tinyid.
+    pub tinyid: TinyidSettings,
+    /// CosId's proxy.
+    pub cosid: CosIdSettings,
+}
+
+/// The sources of keys: a key that is not in the table is the name of its source.
+pub type Keys = BTreeMap<String, String>;
+
+/// The door of Leaf.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LeafSettings {
+    /// Whether it is open.
+    pub enabled: bool,
+    /// The source of every key of `/api/snowflake/get/{key}` that is not in `keys`, since Leaf takes any
+    /// key there. Empty: a key is the name of its source.
+    pub snowflake: String,
+    /// The layout by which `/decodeSnowflakeId` reads. `leaf`.
+    pub layout: String,
+    /// The time zone in which it shows times. `UTC`.
+    pub zone: String,
+    /// The sources of keys.
+    pub keys: Keys,
+}
+
+impl Default for LeafSettings {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            snowflake: String::new(),
+            layout: "leaf".into(),
+            zone: "UTC".into(),
+            keys: Keys::new(),
+        }
+    }
+}
+
+/// The door of Tinyid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TinyidSettings {
+    /// Whether it is open.
+    pub enabled: bool,
+    /// How many numbers a client gets to spend by itself, of a source whose `step.rule` names no
+    /// number. 1,000.
+    pub segment_length: u64,
+    /// The sources of business types.
+    pub keys: Keys,
+    /// What each token may ask for: business types with commas between them, or `*`. Empty: no token
+    /// is asked for.
+    pub tokens: BTreeMap<String, String>,
+}
+
+impl Default for TinyidSettings {
+    fn default() -> Self {
+        Self { enabled: false, segment_length: 1_000, keys: Keys::new(), tokens: BTreeMap::new() }
+    }
+}
+
+/// The door of CosId's proxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CosIdSettings {
+    /// Whether it is open.
+    pub enabled: bool,
+    /// Whether a client may define the segment source that it asks for.
+    pub define: bool,
+    /// The sources of keys, which are `NAMESPACE.NAME` for segments, and a name for IDs.
+    pub keys: Keys,
+}
+
+impl CompatSettings {
+    /// Whether all of it can be.
+    ///
+    /// # Errors
+    /// Which key has which value that is not possible.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { leaf, tinyid, cosid } = self;
+        for (door, keys) in [("leaf", &leaf.keys), ("tinyid", &tinyid.keys), ("cosid", &cosid.keys)]
+        {
+            for (key, source) in keys {
+                check_name("source", source)
+                    .map_err(|error| format!("compat.{door}.keys.{key:?}: {error}"))?;
+            }
+        }
+        if !leaf.snowflake.is_empty() {
+            check_name("source", &leaf.snowflake)
+                .map_err(|error| format!("compat.leaf.snowflake: {error}"))?;
+        }
+        leaf.layout()?;
+        leaf.zone()?;
+        if tinyid.segment_length == 0 {
+            return Err("compat.tinyid.segment_length = 0: take 1 or more".to_owned());
+        }
+        if tinyid.tokens.contains_key("") {
+            return Err("compat.tinyid.tokens: an empty token is none".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl LeafSettings {
+    /// The layout by which IDs are read.
+    pub(crate) fn layout(&self) -> Result<Layout, String> {
+        let text = &self.layout;
+        text.parse().map_err(|error| format!("compat.leaf.layout = {text:?}: {error}"))
+    }
+
+    /// The zone in which times are shown.
+    pub(crate) fn zone(&self) -> Result<TimeZone, String> {
+        let name = &self.zone;
+        TimeZone::get(name).map_err(|_| {
+            format!(
+                "compat.leaf.zone = {name:?} is no time zone: take UTC, or a name such as \
+                 Asia/Shanghai"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_possible_is_named_with_its_key() {
+        assert_eq!(CompatSettings::default().check(), Ok(()));
+        let with = |change: fn(&mut CompatSettings)| {
+            let mut settings = CompatSettings::default();
+            change(&mut settings);
+            settings.check().unwrap_err()
+        };
+        for (key, message) in [
+            (
+                "compat.leaf.keys.\"k\"",
+                with(|all| drop(all.leaf.keys.insert("k".into(), "no name".into()))),
+            ),
+            (
+                "compat.tinyid.keys.\"k\"",
+                with(|all| drop(all.tinyid.keys.insert("k".into(), String::new()))),
+            ),
+            (
+                "compat.cosid.keys.\"a.b\"",
+                with(|all| drop(all.cosid.keys.insert("a.b".into(), "@".into()))),
+            ),
+            ("compat.leaf.snowflake", with(|all| all.leaf.snowflake = "/".into())),
+            ("compat.leaf.layout", with(|all| all.leaf.layout = "time=99".into())),
+            ("compat.leaf.zone", with(|all| all.leaf.zone = "Mars/Base".into())),
+            ("compat.tinyid.segment_length", with(|all| all.tinyid.segment_length = 0)),
+            (
+                "compat.tinyid.tokens",
+                with(|all| drop(all.tinyid.tokens.insert(String::new(), "*".into()))),
+            ),
+        ] {
+            assert!(message.starts_with(key), "{key}: {message}");
+        }
+    }
+}

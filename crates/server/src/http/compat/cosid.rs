@@ -1,0 +1,205 @@
+//! The door of CosId's proxy: segments, and single IDs.
+//!
+//! A client of segments reads the answer as a number, whatever the status: an error is none. Machine IDs
+//! are not handed out: a client goes on with one that it has lost, so that two could have it at once.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, patch, post};
+use snowmint_coord::spec::{Kind, Plan};
+use snowmint_coord::{Source, SourceSpec, Values};
+use snowmint_wire::error::Code;
+use snowmint_wire::http::JSON;
+use snowmint_wire::http::compat::{CosIdErrorBody, TEXT_UTF8};
+
+use super::params::{Params, whole};
+use super::{error, json, number, row, source_of, text};
+use crate::config::{CosIdSettings, Keys};
+use crate::http::ids;
+use crate::service::{Error, Service};
+
+/// What CosId calls the generator that serves those who name none.
+const SHARE: &str = "__share__";
+
+const NO_MACHINES: &str = "machine IDs are not handed out: a client of CosId goes on with one that it has \
+     lost, so that two processes could have it; take IDs of a snowflake source, or give each process its \
+     machine ID by hand";
+
+#[derive(Debug)]
+struct CosId {
+    service: Service,
+    keys: Keys,
+    define: bool,
+    body_bytes_max: usize,
+}
+
+/// An error, on its way out.
+struct Refusal(Error);
+
+impl<E: Into<Error>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self(refused) = self;
+        let (status, code) = if refused.code().row().http < 500 {
+            (StatusCode::BAD_REQUEST, "400")
+        } else {
+            (StatusCode::INTERNAL_SERVER_ERROR, "500")
+        };
+        let (code, msg) = (code.to_owned(), refused.message().to_owned());
+        error(json(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() }), &refused)
+    }
+}
+
+type Answer = Result<Response, Refusal>;
+type Name = Result<Path<String>, PathRejection>;
+type Names = Result<Path<(String, String)>, PathRejection>;
+
+pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max: usize) -> Router {
+    let keys = settings.keys.clone();
+    let cosid = CosId { service, keys, define: settings.define, body_bytes_max };
+    Router::new()
+        .route("/segments/distributor/{namespace}/{name}", post(distributor))
+        .route("/segments/{namespace}/{name}", patch(next_max_id))
+        .route("/machines/{namespace}", any(machines))
+        .route("/ids", get(share).head(ids::head))
+        .route("/ids/{name}", get(id).head(ids::head))
+        .route("/ids/as-string", get(share_as_string).head(ids::head))
+        .route("/ids/as-string/{name}", get(id_as_string).head(ids::head))
+        .with_state(Arc::new(cosid))
+}
+
+async fn distributor(State(cosid): State<Arc<CosId>>, names: Names, request: Request) -> Answer {
+    let key = key_of(names)?;
+    let params = Params::of(request, cosid.body_bytes_max).await?;
+    let offset = whole("offset", params.need("offset")?, 0)?;
+    whole("step", params.need("step")?, 1)?;
+    cosid.distributor(source_of(&cosid.keys, &key), offset).await?;
+    Ok(StatusCode::OK.into_response())
+}
+
+async fn next_max_id(State(cosid): State<Arc<CosId>>, names: Names, request: Request) -> Answer {
+    let key = key_of(names)?;
+    let params = Params::of(request, cosid.body_bytes_max).await?;
+    let step = whole("step", params.need("step")?, 1)?;
+    let max_id = cosid.next_max_id(source_of(&cosid.keys, &key), step).await?;
+    Ok(text(JSON, max_id.to_string()))
+}
+
+async fn machines() -> Refusal {
+    Refusal(Error::new(Code::Unsupported, NO_MACHINES))
+}
+
+async fn share(State(cosid): State<Arc<CosId>>) -> Answer {
+    cosid.id(SHARE).await
+}
+
+async fn id(State(cosid): State<Arc<CosId>>, name: Name) -> Answer {
+    cosid.id(&part(name)?).await
+}
+
+async fn share_as_string(State(cosid): State<Arc<CosId>>) -> Answer {
+    cosid.id_as_string(SHARE).await
+}
+
+async fn id_as_string(State(cosid): State<Arc<CosId>>, name: Name) -> Answer {
+    cosid.id_as_string(&part(name)?).await
+}
+
+impl CosId {
+    /// Sees that there is a source for a client's segments. Its definition wins over what the client
+    /// says, as there.
+    async fn distributor(&self, name: &str, offset: u64) -> Result<(), Error> {
+        match self.service.source(name).await {
+            Ok(source) => check(&source),
+            Err(error) if error.code() == Code::UnknownSource && self.define => {
+                let spec = SourceSpec {
+                    first: Some(offset.saturating_add(1)),
+                    ..SourceSpec::of(Kind::Segment)
+                };
+                match self.service.define(name, &spec).await {
+                    Ok(_) => Ok(()),
+                    // Another client was first, with another offset.
+                    Err(error) if error.code() == Code::Conflict => {
+                        check(&self.service.source(name).await?)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The last of `step` numbers that are the client's now.
+    async fn next_max_id(&self, name: &str, step: u64) -> Result<u64, Error> {
+        check(&self.service.source(name).await?)?;
+        let row = row(&self.service, name, step).await?;
+        // Striped since it was looked at: the client would take all numbers between for its own.
+        if row.increment != 1 { Err(striped(name, row.increment)) } else { Ok(row.last) }
+    }
+
+    async fn id(&self, key: &str) -> Answer {
+        let id = number(&self.service, source_of(&self.keys, key)).await?;
+        Ok(text(JSON, id.to_string()))
+    }
+
+    /// An ID in its source's own form.
+    async fn id_as_string(&self, key: &str) -> Answer {
+        let name = source_of(&self.keys, key);
+        let (source, minted) = self.service.mint_anywhere(name, 1, None).await?;
+        let (values, _) = minted.into_parts();
+        let id = match values {
+            Values::Texts(ids) => ids.into_iter().next(),
+            Values::Numbers(ids) => match ids.first() {
+                Some(&id) => Some(source.encode(id, Some(source.format()))?.to_string()),
+                None => None,
+            },
+        };
+        let none = || Error::new(Code::Internal, "one ID was minted, and is not there");
+        Ok(text(TEXT_UTF8, id.ok_or_else(none)?))
+    }
+}
+
+/// A client of segments counts by one.
+fn check(source: &Source) -> Result<(), Error> {
+    match source.plan() {
+        Plan::Segment(plan) if plan.stripe.increment() == 1 => Ok(()),
+        Plan::Segment(plan) => Err(striped(source.name(), plan.stripe.increment())),
+        _ => {
+            let kind = source.kind();
+            let message = format!("source {} is of kind {kind}, not segment", source.name());
+            Err(Error::bad_request(message))
+        }
+    }
+}
+
+fn striped(name: &str, increment: u64) -> Error {
+    Error::bad_request(format!(
+        "the numbers of source {name} are {increment} apart (increment), and a client of CosId counts \
+         by one"
+    ))
+}
+
+/// The key of a client's segments, as CosId joins it.
+fn key_of(names: Names) -> Result<String, Error> {
+    match names {
+        Ok(Path((namespace, name))) => Ok(format!("{namespace}.{name}")),
+        Err(error) => Err(Error::bad_request(error.body_text())),
+    }
+}
+
+fn part(name: Name) -> Result<String, Error> {
+    match name {
+        Ok(Path(name)) => Ok(name),
+        Err(error) => Err(Error::bad_request(error.body_text())),
+    }
+}

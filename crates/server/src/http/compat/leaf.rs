@@ -1,0 +1,171 @@
+//! The door of Meituan Leaf: `LeafController` and `decodeSnowflakeId` of `LeafMonitorController`.
+//!
+//! An ID is the whole text of an answer. Every error has status 500, and what Spring Boot makes of it.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use axum::routing::get;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use snowmint_coord::spec::Kind;
+use snowmint_core::{Clock as _, Layout, SystemClock};
+use snowmint_wire::error::Code;
+use snowmint_wire::http::compat::{
+    JSON_UTF8, LEAF_UNDECODED, LeafDecodedBody, LeafErrorBody, LeafUndecodedBody, TEXT_UTF8,
+};
+
+use super::params::Params;
+use super::{error, json, makes_numbers, number, source_of, text};
+use crate::config::{Keys, LeafSettings};
+use crate::http::ids;
+use crate::service::{Error, Service};
+
+/// What Leaf calls its errors.
+const SERVER_EXCEPTION: &str = "com.sankuai.inf.leaf.server.exception.LeafServerException";
+/// What Spring calls a parameter that is not there.
+const NO_PARAMETER: &str = "org.springframework.web.bind.MissingServletRequestParameterException";
+
+#[derive(Debug)]
+struct Leaf {
+    service: Service,
+    keys: Keys,
+    snowflake: String,
+    layout: Layout,
+    zone: TimeZone,
+    body_bytes_max: usize,
+}
+
+type Key = Result<Path<String>, PathRejection>;
+
+pub(super) fn routes(
+    service: Service,
+    settings: &LeafSettings,
+    body_bytes_max: usize,
+) -> Result<Router, String> {
+    let leaf = Leaf {
+        service,
+        keys: settings.keys.clone(),
+        snowflake: settings.snowflake.clone(),
+        layout: settings.layout()?,
+        zone: settings.zone()?,
+        body_bytes_max,
+    };
+    Ok(Router::new()
+        .route("/api/segment/get/{key}", get(segment).post(segment).head(ids::head))
+        .route("/api/snowflake/get/{key}", get(snowflake).post(snowflake).head(ids::head))
+        .route("/decodeSnowflakeId", get(decode).post(decode))
+        .with_state(Arc::new(leaf)))
+}
+
+async fn segment(State(leaf): State<Arc<Leaf>>, key: Key, uri: Uri) -> Response {
+    leaf.answer(Kind::Segment, key, &uri).await
+}
+
+async fn snowflake(State(leaf): State<Arc<Leaf>>, key: Key, uri: Uri) -> Response {
+    leaf.answer(Kind::Snowflake, key, &uri).await
+}
+
+async fn decode(State(leaf): State<Arc<Leaf>>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let params = Params::of(request, leaf.body_bytes_max).await;
+    let id = params.and_then(|params| Ok(params.get("snowflakeId")?.map(str::to_owned)));
+    let refused =
+        |message, why| refusal(StatusCode::BAD_REQUEST, NO_PARAMETER, message, &path, why);
+    match id {
+        Ok(Some(id)) => match leaf.decoded(&id) {
+            Some(decoded) => json(StatusCode::OK, JSON_UTF8, &decoded),
+            None => {
+                let body = LeafUndecodedBody { error_msg: LEAF_UNDECODED.to_owned() };
+                json(StatusCode::OK, JSON_UTF8, &body)
+            }
+        },
+        Ok(None) => {
+            let message = "Required String parameter 'snowflakeId' is not present";
+            refused(message, "say which: /decodeSnowflakeId?snowflakeId=ID")
+        }
+        Err(error) => refused(error.message(), error.message()),
+    }
+}
+
+impl Leaf {
+    async fn answer(&self, kind: Kind, key: Key, uri: &Uri) -> Response {
+        let minted = match key {
+            Ok(Path(key)) => self.mint(kind, &key).await,
+            Err(error) => Err(Error::bad_request(error.body_text())),
+        };
+        match minted {
+            Ok(id) => text(TEXT_UTF8, id.to_string()),
+            Err(why) => {
+                let result = format!("Result{{id={}, status=EXCEPTION}}", result_of(why.code()));
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                let said = refusal(status, SERVER_EXCEPTION, &result, uri.path(), why.message());
+                error(said, &why)
+            }
+        }
+    }
+
+    /// One ID of the key's source, if that is what the path is for.
+    async fn mint(&self, kind: Kind, key: &str) -> Result<u64, Error> {
+        let any = kind == Kind::Snowflake && !self.snowflake.is_empty();
+        let name = match self.keys.get(key) {
+            None if any => &self.snowflake,
+            _ => source_of(&self.keys, key),
+        };
+        let source = self.service.source(name).await?;
+        if source.kind() != kind || !makes_numbers(&source) {
+            let message = format!("{name} is no {kind} source, and this path is for those");
+            return Err(Error::new(Code::UnknownSource, message));
+        }
+        number(&self.service, name).await
+    }
+
+    fn decoded(&self, id: &str) -> Option<LeafDecodedBody> {
+        let parts = self.layout.unpack(id.trim().parse().ok()?).ok()?;
+        let ms = self.layout.start_of(parts.tick).get();
+        let time = Timestamp::from_millisecond(i64::try_from(ms).ok()?).ok()?;
+        let time = time.to_zoned(self.zone.clone());
+        Some(LeafDecodedBody {
+            worker_id: parts.worker.to_string(),
+            sequence_id: parts.sequence.to_string(),
+            timestamp: format!("{ms}({})", time.strftime("%Y-%m-%d %H:%M:%S%.3f")),
+        })
+    }
+}
+
+/// Leaf's number for what went wrong: -1 not ready, -2 no such key, -3 no IDs at present.
+const fn result_of(code: Code) -> i8 {
+    match code {
+        Code::UnknownSource
+        | Code::NotFound
+        | Code::BadRequest
+        | Code::Unsupported
+        | Code::Conflict
+        | Code::Disabled => -2,
+        Code::Closed => -1,
+        _ => -3,
+    }
+}
+
+fn refusal(
+    status: StatusCode,
+    exception: &str,
+    message: &str,
+    path: &str,
+    reason: &str,
+) -> Response {
+    let body = LeafErrorBody {
+        timestamp: SystemClock.unix_ms().get(),
+        status: status.as_u16(),
+        error: status.canonical_reason().unwrap_or_default().to_owned(),
+        exception: exception.to_owned(),
+        message: message.to_owned(),
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    };
+    json(status, JSON_UTF8, &body)
+}

@@ -1,0 +1,116 @@
+//! The HTTP interfaces of other systems, so that their clients move by changing an address.
+//!
+//! Each door answers as its system does where clients look: paths, parameters, bodies, codes, errors.
+//! Where the system answers 0 or nothing for what it could not do, its error stands instead: an answer
+//! without an error has exactly what was asked for.
+
+mod cosid;
+mod leaf;
+mod params;
+mod tinyid;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use snowmint_coord::spec::Kind;
+use snowmint_coord::{Row, Source, Values};
+use snowmint_wire::error::Code;
+
+use super::answer;
+use crate::config::{CompatSettings, HttpSettings, Keys};
+use crate::service::{Error, Hold, Service};
+
+/// The paths of every door that is open.
+pub(crate) fn routes(
+    service: &Service,
+    settings: &CompatSettings,
+    http: &HttpSettings,
+) -> Result<Router, String> {
+    settings.check()?;
+    let body_bytes_max = http.body_bytes_max;
+    let mut router = Router::new();
+    if settings.leaf.enabled {
+        router = router.merge(leaf::routes(service.clone(), &settings.leaf, body_bytes_max)?);
+    }
+    if settings.tinyid.enabled {
+        router = router.merge(tinyid::routes(service.clone(), &settings.tinyid, body_bytes_max));
+    }
+    if settings.cosid.enabled {
+        router = router.merge(cosid::routes(service.clone(), &settings.cosid, body_bytes_max));
+    }
+    Ok(router)
+}
+
+/// The source of a key.
+fn source_of<'a>(keys: &'a Keys, key: &'a str) -> &'a str {
+    keys.get(key).map_or(key, String::as_str)
+}
+
+/// Exactly `count` IDs of a source whose IDs are numbers.
+async fn numbers(service: &Service, name: &str, count: u64) -> Result<(Vec<u64>, Hold), Error> {
+    let source = service.source(name).await?;
+    if !makes_numbers(&source) {
+        return Err(no_numbers(&source));
+    }
+    let (source, minted) = service.mint_anywhere(name, count, None).await?;
+    match minted.into_parts() {
+        (Values::Numbers(ids), hold) => Ok((ids, hold)),
+        // Somebody has just defined it anew.
+        (Values::Texts(_), _) => Err(no_numbers(&source)),
+    }
+}
+
+fn makes_numbers(source: &Source) -> bool {
+    matches!(source.kind(), Kind::Snowflake | Kind::Segment) && !source.makes_serials()
+}
+
+fn no_numbers(source: &Source) -> Error {
+    let name = source.name();
+    let made = match source.kind() {
+        Kind::Counter => {
+            let message = format!("source {name} counts by key, and none can be said here");
+            return Error::bad_request(message);
+        }
+        _ if source.makes_serials() => "serial",
+        kind => kind.name(),
+    };
+    Error::bad_request(format!("source {name} makes {made}s, and numbers are asked for"))
+}
+
+/// One ID.
+async fn number(service: &Service, name: &str) -> Result<u64, Error> {
+    let (ids, _) = numbers(service, name, 1).await?;
+    ids.first().copied().ok_or_else(|| Error::new(Code::Internal, "one ID was minted, and is not"))
+}
+
+/// `length` numbers for a client to spend by its own arithmetic, which knows the first, the last and
+/// the distance: so all between must be this row's.
+async fn row(service: &Service, name: &str, length: u64) -> Result<Row, Error> {
+    let row = service.reserve_segment(name, length).await?;
+    let wanted = length.checked_sub(1).and_then(|steps| steps.checked_mul(row.increment));
+    if row.last.checked_sub(row.first) == wanted {
+        return Ok(row);
+    }
+    let message = format!("the numbers of source {name} have just been striped anew; ask again");
+    Err(Error::new(Code::Unavailable, message))
+}
+
+fn text(content_type: &'static str, text: impl Into<String>) -> Response {
+    ([(CONTENT_TYPE, content_type)], text.into()).into_response()
+}
+
+/// An answer that is an error, with when to ask again, where that may help.
+fn error(mut response: Response, error: &Error) -> Response {
+    answer::say_when(&mut response, error.retry_after_ms());
+    response
+}
+
+fn json(status: StatusCode, content_type: &'static str, body: &impl Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => (status, [(CONTENT_TYPE, content_type)], bytes).into_response(),
+        // Plain data with text keys always becomes JSON.
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

@@ -1,0 +1,97 @@
+//! Parameters as servlets have them: of the query, and of a form in the body.
+
+use axum::extract::Request;
+use axum::http::Uri;
+use axum::http::header::CONTENT_TYPE;
+
+use crate::http::answer::{self, Refusal};
+use crate::service::{Error, shown};
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The parameters of a request. Those that nobody asks for are of no importance, as there.
+#[derive(Debug)]
+pub(super) struct Params(Vec<(String, String)>);
+
+impl Params {
+    pub(super) async fn of(request: Request, body_bytes_max: usize) -> Result<Self, Error> {
+        let (head, body) = request.into_parts();
+        let mut params = Self::of_query(&head.uri);
+        let body = answer::bytes(body, body_bytes_max).await.map_err(|Refusal(error)| error)?;
+        let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let kind = content_type.and_then(|value| value.split(';').next());
+        if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(FORM)) {
+            params.0.extend(pairs(&body));
+        }
+        Ok(params)
+    }
+
+    pub(super) fn of_query(uri: &Uri) -> Self {
+        Self(pairs(uri.query().unwrap_or_default().as_bytes()).collect())
+    }
+
+    /// A parameter, if it is there. One that is there twice has no value that all would agree on.
+    pub(super) fn get(&self, name: &str) -> Result<Option<&str>, Error> {
+        let mut found = self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| value);
+        match (found.next(), found.next()) {
+            (value, None) => Ok(value.map(String::as_str)),
+            _ => Err(Error::bad_request(format!("{name} is given more than once: say it once"))),
+        }
+    }
+
+    /// A parameter that must be there.
+    pub(super) fn need(&self, name: &str) -> Result<&str, Error> {
+        match self.get(name)? {
+            Some(value) if !value.is_empty() => Ok(value),
+            _ => Err(Error::bad_request(format!("{name} is missing"))),
+        }
+    }
+}
+
+fn pairs(bytes: &[u8]) -> impl Iterator<Item = (String, String)> {
+    form_urlencoded::parse(bytes).map(|(key, value)| (key.into_owned(), value.into_owned()))
+}
+
+/// A whole number of at least `least`, in digits. One that is too large for a number is the largest:
+/// limits refuse it with their own words.
+pub(super) fn whole(name: &str, text: &str, least: u64) -> Result<u64, Error> {
+    let digits = text.trim();
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    match digits.parse().unwrap_or(u64::MAX) {
+        number if is_number && number >= least => Ok(number),
+        _ => {
+            let message =
+                format!("{name} = {}: it takes a whole number of at least {least}", shown(text));
+            Err(Error::bad_request(message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_there_once_or_not() {
+        let params = Params::of_query(&"/x?a=1&b=%2C+x&c=&d=1&d=2&%ff=1".parse().unwrap());
+        assert_eq!(params.get("a").unwrap(), Some("1"));
+        assert_eq!(params.need("b").unwrap(), ", x");
+        assert_eq!(params.get("c").unwrap(), Some(""));
+        assert_eq!(params.get("e").unwrap(), None);
+        for name in ["c", "d", "e"] {
+            assert!(params.need(name).unwrap_err().message().starts_with(name));
+        }
+    }
+
+    #[test]
+    fn numbers_are_whole_and_not_too_small() {
+        for (text, number) in [("1", 1), (" 7 ", 7), ("007", 7), ("99999999999999999999", u64::MAX)]
+        {
+            assert_eq!(whole("step", text, 1).unwrap(), number, "{text}");
+        }
+        for text in ["", " ", "0", "-1", "+1", "1.5", "1e3", "0x10", "٣", "one"] {
+            let message = whole("step", text, 1).unwrap_err().to_string();
+            assert!(message.starts_with("step = "), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The door of Didi Tinyid: `IdContronller`, with the prefix `/tinyid` and without.
+//!
+//! Its JSON says what went wrong by a code, and always has status 200. Its simple forms answer nothing
+//! for an error; here that has a status of its own and the JSON of the error. Its Java client takes both
+//! for "no segment".
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{MethodRouter, get};
+use serde::Serialize;
+use snowmint_coord::spec::{Plan, StepPlan};
+use snowmint_coord::{Row, Source};
+use snowmint_wire::error::Code;
+use snowmint_wire::http::compat::{
+    JSON_UTF8, TEXT_UTF8, TINYID_ERROR, TINYID_TOKEN, TINYID_TOKEN_MESSAGE, TinyidBody,
+    TinyidSegment,
+};
+
+use super::params::{Params, whole};
+use super::{error, json, numbers, row, source_of};
+use crate::config::{Keys, TinyidSettings};
+use crate::http::{answer, ids};
+use crate::service::{Error, Hold, Service};
+
+/// At this share of its segment a client fetches the next.
+const LOADING_PERCENT: u64 = 20;
+
+#[derive(Debug)]
+struct Tinyid {
+    service: Service,
+    keys: Keys,
+    /// By token. None at all: nobody is asked for one.
+    rights: HashMap<String, Right>,
+    segment_length: u64,
+    body_bytes_max: usize,
+}
+
+/// What a token may ask for.
+#[derive(Debug)]
+enum Right {
+    All,
+    Only(HashSet<String>),
+}
+
+/// Who may ask, and of which source.
+struct Wanted {
+    params: Params,
+    source: String,
+}
+
+pub(super) fn routes(service: Service, settings: &TinyidSettings, body_bytes_max: usize) -> Router {
+    let right = |types: &String| match types.trim() {
+        "*" => Right::All,
+        types => Right::Only(types.split(',').map(|name| name.trim().to_owned()).collect()),
+    };
+    let rights = settings.tokens.iter().map(|(token, types)| (token.clone(), right(types)));
+    let tinyid = Tinyid {
+        service,
+        keys: settings.keys.clone(),
+        rights: rights.collect(),
+        segment_length: settings.segment_length,
+        body_bytes_max,
+    };
+    let mut router = Router::new();
+    for prefix in ["", "/tinyid"] {
+        let path = |name: &str| format!("{prefix}/id/{name}");
+        router = router
+            .route(&path("nextId"), both(get(next_id).post(next_id)))
+            .route(&path("nextIdSimple"), both(get(next_id_simple).post(next_id_simple)))
+            .route(&path("nextSegmentId"), both(get(next_segment).post(next_segment)))
+            .route(
+                &path("nextSegmentIdSimple"),
+                both(get(next_segment_simple).post(next_segment_simple)),
+            );
+    }
+    router.with_state(Arc::new(tinyid))
+}
+
+/// `HEAD` would take IDs and throw them away.
+fn both(methods: MethodRouter<Arc<Tinyid>>) -> MethodRouter<Arc<Tinyid>> {
+    methods.head(ids::head)
+}
+
+async fn next_id(State(tinyid): State<Arc<Tinyid>>, request: Request) -> Response {
+    match tinyid.ids(request).await {
+        Ok((ids, hold)) => match serde_json::to_vec(&TinyidBody::of(ids)) {
+            Ok(bytes) => answer::held(JSON_UTF8, bytes, hold),
+            Err(error) => refused(StatusCode::OK, &Error::new(Code::Internal, error.to_string())),
+        },
+        Err(error) => refused(StatusCode::OK, &error),
+    }
+}
+
+async fn next_id_simple(State(tinyid): State<Arc<Tinyid>>, request: Request) -> Response {
+    match tinyid.ids(request).await {
+        Ok((ids, hold)) => answer::held(TEXT_UTF8, joined(&ids).into_bytes(), hold),
+        Err(error) => refused(status_of(&error), &error),
+    }
+}
+
+async fn next_segment(State(tinyid): State<Arc<Tinyid>>, request: Request) -> Response {
+    match tinyid.segment(request).await {
+        Ok(segment) => said(StatusCode::OK, &TinyidBody::of(segment)),
+        Err(error) => refused(StatusCode::OK, &error),
+    }
+}
+
+async fn next_segment_simple(State(tinyid): State<Arc<Tinyid>>, request: Request) -> Response {
+    match tinyid.segment(request).await {
+        Ok(TinyidSegment { current_id, loading_id, max_id, delta, remainder }) => {
+            let text = joined(&[current_id, loading_id, max_id, delta.into(), remainder.into()]);
+            super::text(TEXT_UTF8, text)
+        }
+        Err(error) => refused(status_of(&error), &error),
+    }
+}
+
+impl Tinyid {
+    async fn ids(&self, request: Request) -> Result<(Vec<u64>, Hold), Error> {
+        let Wanted { params, source } = self.wanted(request).await?;
+        let count = match params.get("batchSize")? {
+            None | Some("") => 1,
+            Some(count) => whole("batchSize", count, 1)?,
+        };
+        numbers(&self.service, &source, count).await
+    }
+
+    async fn segment(&self, request: Request) -> Result<TinyidSegment, Error> {
+        let Wanted { source, .. } = self.wanted(request).await?;
+        let length = self.length(&self.service.source(&source).await?);
+        segment_of(row(&self.service, &source, length).await?)
+    }
+
+    /// The source of a request that may have it.
+    async fn wanted(&self, request: Request) -> Result<Wanted, Error> {
+        let params = Params::of(request, self.body_bytes_max).await?;
+        let token = params.get("token")?.unwrap_or_default();
+        let may = self.may(params.get("bizType")?.unwrap_or_default(), token);
+        if !may {
+            return Err(Error::new(Code::Unauthenticated, TINYID_TOKEN_MESSAGE));
+        }
+        let source = source_of(&self.keys, params.need("bizType")?).to_owned();
+        Ok(Wanted { params, source })
+    }
+
+    fn may(&self, biz_type: &str, token: &str) -> bool {
+        self.rights.is_empty()
+            || match self.rights.get(token) {
+                None => false,
+                Some(Right::All) => !biz_type.is_empty(),
+                Some(Right::Only(types)) => !biz_type.is_empty() && types.contains(biz_type),
+            }
+    }
+
+    /// How many numbers a client gets at once: as many as this server would take itself, where the
+    /// source says so.
+    fn length(&self, source: &Source) -> u64 {
+        let length = match source.plan() {
+            Plan::Segment(plan) => match plan.step {
+                StepPlan::Fixed { size } | StepPlan::Leaf { size, .. } => size,
+                StepPlan::Adaptive { .. } => self.segment_length,
+            },
+            _ => self.segment_length,
+        };
+        length.min(self.service.limits().segment_max)
+    }
+}
+
+/// A row as the client reads it: it looks for the first number above `current_id` that leaves
+/// `remainder`, and goes on by `delta` up to `max_id`.
+fn segment_of(row: Row) -> Result<TinyidSegment, Error> {
+    let too_far = || {
+        let message = format!(
+            "the numbers of this source are {} apart, and a client of Tinyid counts by {} at most",
+            row.increment,
+            i32::MAX
+        );
+        Error::bad_request(message)
+    };
+    let delta = i32::try_from(row.increment).ok().and_then(|delta| u32::try_from(delta).ok());
+    let delta = delta.filter(|delta| *delta > 0).ok_or_else(too_far)?;
+    let remainder = row.first.checked_rem(delta.into()).and_then(|rest| rest.try_into().ok());
+    let remainder = remainder.ok_or_else(too_far)?;
+    let current_id = row.first.saturating_sub(1);
+    let width = row.last.saturating_sub(current_id);
+    let loading_id = current_id.saturating_add(width.saturating_mul(LOADING_PERCENT) / 100);
+    Ok(TinyidSegment { max_id: row.last, loading_id, current_id, delta, remainder })
+}
+
+fn joined(numbers: &[u64]) -> String {
+    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn status_of(error: &Error) -> StatusCode {
+    StatusCode::from_u16(error.code().row().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn refused(status: StatusCode, why: &Error) -> Response {
+    let code = if why.code() == Code::Unauthenticated { TINYID_TOKEN } else { TINYID_ERROR };
+    let body = TinyidBody::<()>::error(code, why.message().to_owned());
+    error(said(status, &body), why)
+}
+
+fn said<T: Serialize>(status: StatusCode, body: &TinyidBody<T>) -> Response {
+    json(status, JSON_UTF8, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Tinyid's client makes of a segment, in its own signed arithmetic (`SegmentId`).
+    fn spent(segment: TinyidSegment) -> Vec<i64> {
+        let (delta, remainder) = (i64::from(segment.delta), i64::from(segment.remainder));
+        let (mut current, max) =
+            (i64::try_from(segment.current_id).unwrap(), i64::try_from(segment.max_id).unwrap());
+        if current % delta != remainder {
+            let found =
+                (0..=delta).map(|more| current + 1 + more).find(|id| id % delta == remainder);
+            current =
+                found.expect("the client finds no number and goes on from a wrong one") - delta;
+        }
+        let mut ids = Vec::new();
+        loop {
+            current += delta;
+            if current > max {
+                return ids;
+            }
+            ids.push(current);
+        }
+    }
+
+    #[test]
+    fn a_clients_arithmetic_gives_exactly_the_numbers_of_the_row() {
+        let mut rows = 0;
+        for increment in [1, 2, 3, 7, 100] {
+            for first in 1..=2 * increment + 3 {
+                for length in [1, 2, 5, 100] {
+                    let row = Row { first, last: first + (length - 1) * increment, increment };
+                    let segment = segment_of(row).unwrap();
+                    let wanted: Vec<_> = (0..length)
+                        .map(|index| i64::try_from(first + index * increment).unwrap())
+                        .collect();
+                    assert_eq!(spent(segment), wanted, "{row:?}");
+                    assert!(segment.current_id <= segment.loading_id, "{row:?}");
+                    assert!(segment.loading_id <= segment.max_id, "{row:?}");
+                    rows += 1;
+                }
+            }
+        }
+        assert_eq!(rows, 4 * (5 + 7 + 9 + 17 + 203));
+    }
+
+    #[test]
+    fn the_loading_id_lies_at_a_fifth() {
+        let segment = segment_of(Row { first: 1, last: 100_000, increment: 1 }).unwrap();
+        assert_eq!((segment.current_id, segment.loading_id), (0, 20_000));
+        assert_eq!((segment.delta, segment.remainder), (1, 0));
+    }
+
+    #[test]
+    fn numbers_too_far_apart_for_a_client_are_refused() {
+        for increment in [0, 1 << 31, u64::MAX] {
+            let row = Row { first: 1, last: 1, increment };
+            assert!(segment_of(row).is_err(), "{increment}");
+        }
+    }
+}

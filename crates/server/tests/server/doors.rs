@@ -1,0 +1,64 @@
+//! The interfaces of other systems: what they answer when there are no IDs, and to requests that are
+//! too long. `crates/cli/tests/end_to_end/doors` holds the rest to golden files.
+
+use snowmint_server::Settings;
+
+use crate::common::{node, server_of, server_with};
+
+fn all_open(settings: &mut Settings) {
+    settings.compat.leaf.enabled = true;
+    settings.compat.tinyid.enabled = true;
+    settings.compat.cosid.enabled = true;
+}
+
+#[tokio::test]
+async fn each_door_says_in_its_own_way_that_there_are_no_ids() {
+    let node = node().await;
+    let mut settings = Settings::default();
+    all_open(&mut settings);
+    let server = server_of(node.clone(), settings).await;
+    assert_eq!(server.get("/api/segment/get/numbers").await.status, 200);
+    node.close().await.unwrap();
+
+    for path in ["/api/segment/get/numbers", "/api/snowflake/get/default"] {
+        let leaf = server.get(path).await;
+        assert_eq!(leaf.status, 500);
+        assert_eq!(leaf.json()["message"], "Result{id=-1, status=EXCEPTION}");
+        assert_eq!(leaf.header("retry-after"), Some("1"));
+    }
+    for name in ["nextId", "nextSegmentId"] {
+        let tinyid = server.get(&format!("/id/{name}?bizType=numbers")).await;
+        assert_eq!(tinyid.status, 200);
+        let body = tinyid.json();
+        assert_eq!((&body["data"], &body["code"]), (&serde_json::Value::Null, &6.into()));
+        assert!(body["message"].as_str().is_some_and(|message| !message.is_empty()), "{body}");
+        let simple = server.get(&format!("/tinyid/id/{name}Simple?bizType=numbers")).await;
+        assert_eq!(simple.status, 503);
+        assert_eq!(simple.json(), body);
+        assert_eq!(simple.header("retry-after"), Some("1"));
+    }
+    let segment = server.send("PATCH", "/segments/a/b?step=5", "", "").await;
+    assert_eq!((segment.status, &segment.json()["code"]), (400, &"400".into()), "no such source");
+    let id = server.get("/ids/numbers").await;
+    assert_eq!((id.status, &id.json()["code"]), (500, &"500".into()));
+    assert_eq!(id.header("retry-after"), Some("1"));
+}
+
+#[tokio::test]
+async fn a_form_has_the_limits_of_every_body() {
+    let server = server_with(|settings| {
+        all_open(settings);
+        settings.http.body_bytes_max = 100;
+    })
+    .await;
+    let form = "content-type: application/x-www-form-urlencoded; charset=UTF-8\r\n";
+    let fits = format!("bizType=numbers&more={}", "x".repeat(70));
+    let answer = server.send("POST", "/id/nextId", form, &fits).await;
+    assert_eq!(answer.json()["code"], 200, "{answer:?}");
+    let answer = server.send("POST", "/id/nextId", form, &format!("{fits}xxxxxxxxxx")).await;
+    assert_eq!(answer.json()["code"], 6);
+    assert!(answer.body.contains("http.body_bytes_max"), "{answer:?}");
+    // What is no form has no parameters.
+    let answer = server.post("/id/nextId", "bizType=numbers").await;
+    assert_eq!(answer.json()["message"], "bizType is missing");
+}
