@@ -27,7 +27,7 @@ impl Service {
             return Err(Error::too_many("numbers in a row", count, limit, "limits.incrby_max"));
         }
         let wait_ms = self.limits.wait_max.ms();
-        let (source, tally) = self.counted_source(name).await?;
+        let (source, tally) = self.tallied(name).await?;
         let counted = match source.count(key.as_bytes(), count, wait_ms).await {
             Ok(counted) => counted,
             Err(error) => {

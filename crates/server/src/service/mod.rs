@@ -38,6 +38,9 @@ const COUNTED_FROM: u32 = 1_024;
 /// How many unsent IDs a stream counts as: more than it ever holds.
 const STREAM_IDS: u32 = 16_384;
 
+/// A source, and where to count what it issues.
+type Tallied = (Source, Arc<Tally>);
+
 /// Everything that can be asked for. Clones are the same service.
 #[derive(Clone, Debug)]
 pub struct Service {
@@ -48,7 +51,7 @@ pub struct Service {
     relay: Relay,
     /// Sources that were asked for: opening one goes through the node's driver. Only what the catalog
     /// has gets in.
-    sources: Arc<RwLock<HashMap<String, (Source, Arc<Tally>)>>>,
+    sources: Arc<RwLock<HashMap<String, Tallied>>>,
     meter: Arc<Meter>,
     /// What those who ask here speak.
     protocol: Protocol,
@@ -115,20 +118,20 @@ impl Service {
     /// # Errors
     /// For a name that is none, or that nobody has defined.
     pub async fn source(&self, name: &str) -> Result<Source, Error> {
-        Ok(self.counted_source(name).await?.0)
+        Ok(self.tallied(name).await?.0)
     }
 
     /// A source by name, and where to count what it issues.
-    async fn counted_source(&self, name: &str) -> Result<(Source, Arc<Tally>), Error> {
+    async fn tallied(&self, name: &str) -> Result<Tallied, Error> {
         let known = self.sources.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
         check_source_name(name)?;
-        let counted = (self.node.source(name).await?, self.meter.tally(name));
+        let tallied = (self.node.source(name).await?, self.meter.tally(name));
         let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
-        sources.insert(name.to_owned(), counted.clone());
-        Ok(counted)
+        sources.insert(name.to_owned(), tallied.clone());
+        Ok(tallied)
     }
 
     /// The source opened anew, where that may help: one that was deleted may have been defined again.
@@ -158,7 +161,7 @@ impl Service {
         };
         let hold = self.hold(count)?;
         let wait_ms = self.limits.wait_max.ms();
-        let (mut source, tally) = self.counted_source(name).await?;
+        let (mut source, tally) = self.tallied(name).await?;
         let values = match source.mint(count, key, wait_ms).await {
             Ok(values) => values,
             Err(error) => {
@@ -215,7 +218,7 @@ impl Service {
             return Err(Error::too_many("numbers in a row", length, limit, limit_name));
         }
         let wait_ms = self.limits.wait_max.ms();
-        let (source, tally) = self.counted_source(name).await?;
+        let (source, tally) = self.tallied(name).await?;
         let row = match source.row(length, wait_ms).await {
             Ok(row) => row,
             Err(error) => self.reopened(name, error).await?.row(length, wait_ms).await?,
