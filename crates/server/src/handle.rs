@@ -67,7 +67,8 @@ where
         Surroundings { timer, closing: closing_seen, stop_ms: settings.limits.stop_max.ms() };
     let peers = Peers::new(Arc::clone(&surroundings.timer), settings.http.request_time_max.ms());
     let service = Service::new(node, settings.limits, surroundings.closing.clone(), peers);
-    let grpc = grpc::Door::new(&service, &settings.http, Arc::clone(&surroundings.timer))?;
+    let calls = service.speaking(Protocol::Grpc);
+    let grpc = grpc::Door::new(calls, &settings.http, Arc::clone(&surroundings.timer))?;
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let surroundings = surroundings.clone();

@@ -38,6 +38,7 @@ const REFLECTION: &str = "/grpc.reflection.";
 /// What all calls share.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
+    service: Service,
     routes: Router,
     timer: Arc<dyn Timer>,
     closing: watch::Receiver<bool>,
@@ -60,7 +61,7 @@ impl Door {
     /// # Errors
     /// When the description of the service cannot be read, which a test would have found.
     pub(crate) fn new(
-        service: &Service,
+        service: Service,
         settings: &HttpSettings,
         timer: Arc<dyn Timer>,
     ) -> io::Result<Self> {
@@ -82,11 +83,22 @@ impl Door {
             .prepare()
             .into_axum_router();
         let closing = service.closing().clone();
-        Ok(Self { routes, timer, closing, within_ms: settings.request_time_max.ms() })
+        let within_ms = settings.request_time_max.ms();
+        Ok(Self { service, routes, timer, closing, within_ms })
     }
 
-    /// Answers a call.
+    /// Answers a call, and counts it. A stream is answered when it begins.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+        let begun_us = self.service.begun_us();
+        let response = self.answered(request).await;
+        if let Some(code) = status::refusal(response.headers()) {
+            self.service.refused(code);
+        }
+        self.service.answered(1, begun_us);
+        response
+    }
+
+    async fn answered(&self, request: Request<Incoming>) -> Response {
         if let Err(error) = check_encoding(request.headers()) {
             return Status::from(error).into_http();
         }

@@ -42,6 +42,12 @@ fn cut(message: &str) -> String {
     }
 }
 
+/// The error that an answer is, as a whole.
+pub(super) fn refusal(headers: &HeaderMap) -> Option<Code> {
+    let info = Status::from_header_map(headers)?.get_details_error_info()?;
+    Code::from_name(&info.reason.to_ascii_lowercase())
+}
+
 /// An answer in which what the library refused by itself has the form of all other errors.
 pub(super) fn as_told(path: &str, response: Response) -> Response {
     match refused_by_library(path, response.headers()) {
@@ -100,6 +106,7 @@ mod tests {
             // On the wire, it is taken for ours.
             let response = status.clone().into_http::<Body>();
             assert_eq!(refused_by_library("/x", response.headers()), None, "{code}");
+            assert_eq!(refusal(response.headers()), Some(code));
             let read = Status::from_header_map(response.headers()).unwrap();
             assert_eq!((read.code(), read.details()), (status.code(), status.details()));
         }

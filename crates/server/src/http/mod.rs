@@ -75,6 +75,12 @@ struct Pages {
 
 impl Pages {
     async fn answer(self, request: Request<Incoming>) -> Result<Response, Infallible> {
+        // Counts for itself.
+        if request.version() == Version::HTTP_2
+            && grpc::is_call(request.method(), request.headers())
+        {
+            return Ok(self.grpc.answer(request).await);
+        }
         let door = Arc::clone(&self.door);
         let begun_us = door.service.begun_us();
         let answer = self.page(request).await;
@@ -98,9 +104,6 @@ impl Pages {
             return Ok(answer::never_stored(answer.into_response()).await);
         }
         if grpc::is_call(request.method(), request.headers()) {
-            if request.version() == Version::HTTP_2 {
-                return Ok(self.grpc.answer(request).await);
-            }
             let message = "gRPC needs HTTP/2; over HTTP/1.1 the same is to be had as JSON";
             let refusal = Refusal(Error::bad_request(message)).into_response();
             return Ok(answer::never_stored(refusal).await);

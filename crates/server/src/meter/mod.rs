@@ -24,15 +24,17 @@ pub(crate) use page::CONTENT_TYPE;
 pub(crate) enum Protocol {
     Http,
     Resp,
+    Grpc,
 }
 
 impl Protocol {
-    const ALL: [Self; 2] = [Self::Http, Self::Resp];
+    const ALL: [Self; 3] = [Self::Http, Self::Resp, Self::Grpc];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Resp => "resp",
+            Self::Grpc => "grpc",
         }
     }
 }
@@ -138,6 +140,6 @@ mod tests {
         meter.tally("a").add(Protocol::Resp, 4);
         let issued =
             |source: &str| Protocol::ALL.map(|protocol| meter.tally(source).issued(protocol));
-        assert_eq!((issued("a"), issued("b")), ([0, 7], [0, 0]));
+        assert_eq!((issued("a"), issued("b")), ([0, 7, 0], [0, 0, 0]));
     }
 }
