@@ -44,6 +44,15 @@ fn all_say(servers: &[Server], expected: &str) {
     }
 }
 
+/// Tells the clients to stop, also when the test fails: it would wait for them.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Draws until it is told to stop, and takes note of every number.
 fn draw(address: &str, stop: &AtomicBool) -> Vec<u64> {
     let mut resp = Resp::connect(address).unwrap();
@@ -52,7 +61,7 @@ fn draw(address: &str, stop: &AtomicBool) -> Vec<u64> {
         let before = drawn.len();
         resp.incr("bills", 1, &mut drawn).unwrap();
         // Longer while it is switched off, or deleted.
-        let rest_ms = if drawn.len() > before { 20 } else { 200 };
+        let rest_ms = if drawn.len() > before { 50 } else { 200 };
         std::thread::sleep(Duration::from_millis(rest_ms));
     }
     drawn
@@ -63,7 +72,7 @@ fn sources_change_under_a_hundred_clients_and_no_number_comes_twice() {
     let folder = Folder::new("altered");
     let servers: Vec<_> = (0..3).map(|number| start(&folder, number)).collect();
     let fixed = |size| format!("{{\"rule\":\"fixed\",\"size\":{size}}}");
-    let new = format!("{{\"name\":\"bills\",\"kind\":\"segment\",\"step\":{}}}", fixed(50));
+    let new = format!("{{\"name\":\"bills\",\"kind\":\"segment\",\"step\":{}}}", fixed(2_000));
     change(&servers[0], "POST", "/v1/sources", &new);
     let stop = AtomicBool::new(false);
     let drawn = std::thread::scope(|scope| {
@@ -73,8 +82,14 @@ fn sources_change_under_a_hundred_clients_and_no_number_comes_twice() {
                 scope.spawn(move || draw(address, stop))
             })
             .collect();
+        let stopping = Stop(&stop);
         all_say(&servers, "\"ids\"");
-        change(&servers[1], "PATCH", "/v1/sources/bills", &format!("{{\"step\":{}}}", fixed(500)));
+        change(
+            &servers[1],
+            "PATCH",
+            "/v1/sources/bills",
+            &format!("{{\"step\":{}}}", fixed(20_000)),
+        );
         for (asked, enabled) in [(2, false), (0, true), (1, false), (1, true)] {
             let body = format!("{{\"enabled\":{enabled}}}");
             change(&servers[asked], "PATCH", "/v1/sources/bills", &body);
@@ -82,11 +97,11 @@ fn sources_change_under_a_hundred_clients_and_no_number_comes_twice() {
         }
         for (asked, again) in [(0, 2), (2, 1)] {
             change(&servers[asked], "DELETE", "/v1/sources/bills", "");
-            all_say(&servers, "\"not_found\"");
+            all_say(&servers, "\"unknown_source\"");
             change(&servers[again], "POST", "/v1/sources", &new);
             all_say(&servers, "\"ids\"");
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
     });
     let mut seen: BTreeSet<u64> = BTreeSet::new();

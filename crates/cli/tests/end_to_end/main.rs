@@ -13,6 +13,7 @@ mod crashes;
 mod data;
 mod doors;
 mod faketime;
+mod grpc;
 mod metrics;
 mod minting;
 mod order;

@@ -1,0 +1,190 @@
+//! gRPC: a real client of it, curl as another, one server and several.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use snowmint_wire::grpc::mint_client::MintClient;
+use snowmint_wire::grpc::{BoundRequest, MintRequest, MintStreamRequest, SERVICE};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use super::server::{Folder, Server, client};
+
+/// How long a server answers for its keys after the store has heard of it last.
+const LEASE_MS: u64 = 2_000;
+/// Generous: these machines are noisy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn channel(server: &Server) -> Channel {
+    let endpoint = Endpoint::from_shared(format!("http://{}", server.http)).unwrap();
+    endpoint.timeout(PATIENCE).connect().await.unwrap()
+}
+
+async fn mint(
+    server: &Server,
+    source: &str,
+    key: Option<&str>,
+    count: u64,
+) -> Result<Vec<u64>, Status> {
+    let key = key.map(str::to_owned);
+    let request = MintRequest { source: source.into(), count: Some(count), key };
+    let answer = MintClient::new(channel(server).await).mint(request).await?;
+    Ok(answer.into_inner().ids)
+}
+
+/// What must be answered in the end: servers that share something sort out who has it.
+async fn mint_in_the_end(server: &Server, source: &str, key: Option<&str>, count: u64) -> Vec<u64> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match mint(server, source, key, count).await {
+            Ok(ids) => return ids,
+            Err(status) => {
+                assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+                assert!(Instant::now() < until, "{source} {key:?}: {status:?}");
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn grpc_is_spoken_on_the_port_of_http() {
+    let folder = Folder::new("grpc");
+    let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &[]);
+    server.ready();
+    assert_eq!(mint(&server, "numbers", None, 3).await.unwrap(), [1, 2, 3]);
+    assert_eq!(server.get("/v1/ids/numbers").1["ids"][0], "4");
+    let mut health = HealthClient::new(channel(&server).await);
+    let asked = HealthCheckRequest { service: SERVICE.into() };
+    let status = health.check(asked).await.unwrap().into_inner().status();
+    assert_eq!(status, ServingStatus::Serving);
+    let nobody = mint(&server, "nobody", None, 1).await.unwrap_err();
+    assert_eq!(nobody.code(), Code::NotFound);
+    assert_eq!(server.stop(), 0);
+}
+
+/// Bytes as they stand in the documents of gRPC, sent by somebody who has never heard of us.
+#[test]
+fn curl_speaks_grpc_too() {
+    let folder = Folder::new("grpc-curl");
+    let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &[]);
+    server.ready();
+    let call = |name: &str, message: &[u8]| {
+        let [sent, head, body] = ["sent", "head", "body"].map(|part| folder.join(part));
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        std::fs::write(&sent, [&[0][..], &length, message].concat()).unwrap();
+        let data = format!("@{}", sent.display());
+        let url = server.url(&format!("/snowmint.v1.Mint/{name}"));
+        let headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"];
+        let files = ["-D", head.to_str().unwrap(), "-o", body.to_str().unwrap()];
+        let how = ["-sS", "--http2-prior-knowledge", "--max-time", "60", "--data-binary", &data];
+        client("curl", &[&how[..], &headers, &files, &[&url]].concat());
+        (std::fs::read_to_string(head).unwrap(), std::fs::read(body).unwrap_or_default())
+    };
+    // Field 1, text: "numbers". Field 2, number: 2.
+    let (head, body) = call("Mint", b"\x0a\x07numbers\x10\x02");
+    assert!(head.starts_with("HTTP/2 200"), "{head}");
+    assert!(head.contains("grpc-status: 0"), "{head}");
+    // A whole message of 18 bytes; field 1, packed: 16 bytes, of which two numbers of eight.
+    let mut expected = vec![0, 0, 0, 0, 18, 0x0a, 16];
+    expected.extend([1_u64, 2].map(u64::to_le_bytes).concat());
+    assert_eq!(body, expected);
+    let (head, _) = call("Mint", b"\x0a\x06nobody");
+    assert!(head.contains("grpc-status: 5"), "{head}");
+    let (head, _) = call("Mint", b"\xff\xff\xff");
+    assert!(head.contains("grpc-status: 3"), "{head}");
+    assert_eq!(server.stop(), 0);
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_a_reason_when_the_server_stops() {
+    let folder = Folder::new("grpc-stop");
+    let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &[]);
+    server.ready();
+    let mut client = MintClient::new(channel(&server).await);
+    let request = MintStreamRequest { source: "numbers".into(), total: 900_000_000, key: None };
+    let mut messages = client.mint_stream(request).await.unwrap().into_inner();
+    assert_eq!(messages.message().await.unwrap().unwrap().ids[0], 1);
+    let stopped = std::thread::spawn(move || server.stop());
+    let end = loop {
+        match messages.message().await {
+            Ok(message) => assert!(message.is_some(), "it said that it had sent all"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(end.code(), Code::Unavailable, "{end:?}");
+    assert!(end.message().contains("the server is stopping"), "{end:?}");
+    assert_eq!(stopped.join().unwrap(), 0);
+}
+
+fn start(folder: &Folder, number: usize) -> Server {
+    let config = folder.join("config.toml");
+    let text = format!(
+        "[sources.messages]\nkind = \"counter\"\n[sources.orders]\norder = \"global\"\n\
+         [counters]\nlease = \"{LEASE_MS}ms\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let store = format!("sqlite:{}", folder.join("ids.db").display());
+    let data = folder.join(&format!("server-{number}"));
+    let (config, data) = (config.to_str().unwrap(), data.to_str().unwrap());
+    let arguments = ["--config", config, "--store", &store, "--data-dir", data];
+    let server = Server::start(&arguments, &[]);
+    server.ready();
+    server
+}
+
+/// Whoever is asked, and whoever counts: each answer for a key is greater than the one before.
+#[tokio::test]
+async fn three_servers_answer_for_each_others_counters_and_orders() {
+    let folder = Folder::new("grpc-shared");
+    let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number)).collect();
+    tokio::time::sleep(Duration::from_millis(LEASE_MS)).await;
+    let keys: Vec<String> = (0..20).map(|number| format!("user/{number} ü")).collect();
+    let mut history = BTreeMap::new();
+    let mut ordered = 0;
+    for round in 0..3 {
+        for (key, server) in keys.iter().flat_map(|key| servers.iter().map(move |s| (key, s))) {
+            let before = history.get(key).copied().unwrap_or(0);
+            let answer = mint_in_the_end(server, "messages", Some(key), 2).await;
+            assert!(answer.len() == 2 && before < answer[0] && answer[0] < answer[1], "{key}");
+            history.insert(key.clone(), answer[1]);
+            let next = mint_in_the_end(server, "orders", None, 1).await[0];
+            assert!(next > ordered, "{next} after {ordered}");
+            ordered = next;
+        }
+        // The bound is the same wherever it is asked for.
+        for (key, server) in keys.iter().zip(servers.iter().cycle()) {
+            let bound = BoundRequest { source: "messages".into(), key: key.clone() };
+            let until = Instant::now() + PATIENCE;
+            let bound = loop {
+                let mut client = MintClient::new(channel(server).await);
+                match client.bound(bound.clone()).await {
+                    Ok(bound) => break bound.into_inner().bound,
+                    Err(status) => assert!(Instant::now() < until, "{key}: {status:?}"),
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            };
+            assert!(bound >= history[key], "{key}: {bound} below {}", history[key]);
+        }
+        if round == 1 {
+            servers.remove(0).kill();
+        }
+    }
+    // A stream of one key goes to whoever counts for it, message by message.
+    let key = Some(keys[0].clone());
+    let request = MintStreamRequest { source: "messages".into(), total: 5_500, key };
+    let mut client = MintClient::new(channel(&servers[0]).await);
+    let mut messages = client.mint_stream(request).await.unwrap().into_inner();
+    let mut ids = Vec::new();
+    while let Some(message) = messages.message().await.unwrap() {
+        ids.extend(message.ids);
+    }
+    assert_eq!(ids.len(), 5_500);
+    assert!(ids[0] > history[&keys[0]] && ids.is_sorted_by(|one, next| one < next));
+    for server in servers {
+        assert_eq!(server.stop(), 0);
+    }
+}
