@@ -53,7 +53,7 @@ impl Page {
 }
 
 /// Waits until the page is as wanted.
-fn until(server: &Server, what: &str, is_so: impl Fn(&Page) -> bool) -> Page {
+fn until(server: &Server, what: &str, mut is_so: impl FnMut(&Page) -> bool) -> Page {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let page = Page::of(server);
@@ -201,14 +201,21 @@ fn a_clock_step_is_counted_by_what_was_done_about_it() {
     let held = "snowmint_clock_steps_total{direction=\"back\",policy=\"hold\",outcome=\"held\"}";
     let before = until(&server, "steps are counted", |page| page.find(held).is_some());
     assert_eq!(before.value(held), 0.0);
-    curl(&[&server.url("/v1/ids/default")]);
-    // More than a busy machine takes from one call to the next, and less than a clock may be held for.
-    clock.set(-8);
-    curl(&[&server.url("/v1/ids/default")]);
-    let page = until(&server, "a step is counted", |page| page.value(held) > 0.0);
+    // A machine that takes longer from one call to the next sees no step: then there is another.
+    let mut seconds = 0;
+    let page = until(&server, "a step is counted", |page| {
+        if page.value(held) > 0.0 {
+            return true;
+        }
+        curl(&[&server.url("/v1/ids/default")]);
+        seconds -= 3;
+        clock.set(seconds);
+        curl(&[&server.url("/v1/ids/default")]);
+        false
+    });
     assert_eq!(page.sum("snowmint_clock_steps_total", &["ahead"]), 0.0);
     let lead = page.value("snowmint_lead_seconds{source=\"default\"}");
-    assert!((0.5..=8.5).contains(&lead), "{lead}");
+    assert!((0.0..=3.5).contains(&lead), "{lead}");
     assert_eq!(server.stop(), 0);
 }
 
