@@ -3,6 +3,7 @@
 mod counters;
 mod describe;
 mod error;
+mod merge;
 mod metrics;
 mod notice;
 mod order;
@@ -13,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::spec::{SourceSpec, SpecError};
+use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{
     Decoded, ErrorKind, Incarnation, NewStripe, Node, Readiness, Row, SlotInfo, Source, SourceInfo,
     Values,
@@ -23,6 +24,7 @@ use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use self::merge::{merge, without_leftovers};
 use self::order::Relay;
 use crate::config::Limits;
 use crate::meter::{Meter, Protocol, Tally};
@@ -365,57 +367,6 @@ impl Service {
 pub fn spec_of(keys: Map<String, Value>) -> Result<SourceSpec, Error> {
     SourceSpec::from_json(&Value::Object(keys).to_string())
         .map_err(|error| Error::bad_request(error.to_string()))
-}
-
-/// A null takes a key away, a table is merged key by key, anything else replaces.
-fn merge(keys: &mut Map<String, Value>, changes: &Map<String, Value>) {
-    for (name, change) in changes {
-        match (keys.get_mut(name), change) {
-            (_, Value::Null) => {
-                keys.remove(name);
-            }
-            (Some(Value::Object(table)), Value::Object(changes)) => merge(table, changes),
-            _ => {
-                keys.insert(name.clone(), change.clone());
-            }
-        }
-    }
-}
-
-/// The source that altered keys describe. The catalog writes every default out, so a change of policy
-/// leaves keys of the old one behind, which nobody asked for.
-fn without_leftovers(
-    mut keys: Map<String, Value>,
-    changes: &Map<String, Value>,
-) -> Result<SourceSpec, Error> {
-    loop {
-        let spec = spec_of(keys.clone())?;
-        match spec.check() {
-            Err(SpecError::Needs { key, .. })
-                if !is_set(changes, key) && take_away(&mut keys, key) => {}
-            _ => return Ok(spec),
-        }
-    }
-}
-
-fn is_set(keys: &Map<String, Value>, name: &str) -> bool {
-    match name.split_once('.') {
-        None => keys.contains_key(name),
-        Some((table, rest)) => {
-            keys.get(table).and_then(Value::as_object).is_some_and(|table| is_set(table, rest))
-        }
-    }
-}
-
-/// Whether the key was there.
-fn take_away(keys: &mut Map<String, Value>, name: &str) -> bool {
-    match name.split_once('.') {
-        None => keys.remove(name).is_some(),
-        Some((table, rest)) => keys
-            .get_mut(table)
-            .and_then(Value::as_object_mut)
-            .is_some_and(|table| take_away(table, rest)),
-    }
 }
 
 /// A layout in any form that configuration takes.
