@@ -14,14 +14,7 @@ const TOLD: Duration = Duration::from_secs(30);
 const CLIENTS: usize = 100;
 
 fn start(folder: &Folder, number: usize) -> Server {
-    let config = folder.join("config.toml");
-    std::fs::write(&config, format!("[counters]\nlease = \"{LEASE}\"\n")).unwrap();
-    let store = format!("sqlite:{}", folder.join("ids.db").display());
-    let data = folder.join(&format!("server-{number}"));
-    let (config, data) = (config.to_str().unwrap(), data.to_str().unwrap());
-    let server = Server::start(&["--config", config, "--store", &store, "--data-dir", data], &[]);
-    server.ready();
-    server
+    Server::sharing(folder, number, &format!("[counters]\nlease = \"{LEASE}\"\n"))
 }
 
 /// Asks for a change, which must be accepted.

@@ -121,19 +121,11 @@ async fn a_stream_ends_with_a_reason_when_the_server_stops() {
 }
 
 fn start(folder: &Folder, number: usize) -> Server {
-    let config = folder.join("config.toml");
     let text = format!(
         "[sources.messages]\nkind = \"counter\"\n[sources.orders]\norder = \"global\"\n\
          [counters]\nlease = \"{LEASE_MS}ms\"\n"
     );
-    std::fs::write(&config, text).unwrap();
-    let store = format!("sqlite:{}", folder.join("ids.db").display());
-    let data = folder.join(&format!("server-{number}"));
-    let (config, data) = (config.to_str().unwrap(), data.to_str().unwrap());
-    let arguments = ["--config", config, "--store", &store, "--data-dir", data];
-    let server = Server::start(&arguments, &[]);
-    server.ready();
-    server
+    Server::sharing(folder, number, &text)
 }
 
 /// Whoever is asked, and whoever counts: each answer for a key is greater than the one before.

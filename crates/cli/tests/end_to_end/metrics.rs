@@ -215,7 +215,7 @@ fn a_clock_step_is_counted_by_what_was_done_about_it() {
     });
     assert_eq!(page.sum("snowmint_clock_steps_total", &["ahead"]), 0.0);
     let lead = page.value("snowmint_lead_seconds{source=\"default\"}");
-    assert!((0.0..=3.5).contains(&lead), "{lead}");
+    assert!(lead > 0.0 && lead <= 3.5, "{lead}");
     assert_eq!(server.stop(), 0);
 }
 

@@ -56,19 +56,11 @@ fn the_check_can_fail() {
 }
 
 fn start(folder: &Folder, number: usize) -> Server {
-    let config = folder.join("config.toml");
     let text = format!(
         "[sources.orders]\norder = \"global\"\n[sources.messages]\nkind = \"counter\"\n\
          [counters]\nlease = \"{LEASE_MS}ms\"\n"
     );
-    std::fs::write(&config, text).unwrap();
-    let store = format!("sqlite:{}", folder.join("ids.db").display());
-    let data = folder.join(&format!("server-{number}"));
-    let (config, data) = (config.to_str().unwrap(), data.to_str().unwrap());
-    let arguments = ["--config", config, "--store", &store, "--data-dir", data];
-    let server = Server::start(&arguments, &[]);
-    server.ready();
-    server
+    Server::sharing(folder, number, &text)
 }
 
 /// The numbers of one answer by HTTP; none when there is no answer, or a refusal.

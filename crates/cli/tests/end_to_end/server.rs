@@ -76,6 +76,18 @@ impl Server {
         })
     }
 
+    /// One of several that share a SQLite store in the folder, each with data of its own; ready.
+    pub(crate) fn sharing(folder: &Folder, number: usize, config: &str) -> Self {
+        let path = folder.join("config.toml");
+        fs::write(&path, config).unwrap();
+        let store = format!("sqlite:{}", folder.join("ids.db").display());
+        let data = folder.join(&format!("server-{number}"));
+        let (path, data) = (path.to_str().unwrap(), data.to_str().unwrap());
+        let server = Self::start(&["--config", path, "--store", &store, "--data-dir", data], &[]);
+        server.ready();
+        server
+    }
+
     /// The same; what it said, when it ended instead.
     pub(crate) fn try_start(
         arguments: &[&str],
