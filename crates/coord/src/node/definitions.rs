@@ -113,6 +113,7 @@ impl Core {
     /// A definition was changed by us: the running source, if any, follows at once.
     pub(super) fn changed(&self, definition: Definition) -> Result<SourceInfo> {
         let info = info(&definition)?;
+        self.lookup.changed();
         if self.known(&definition.name).is_some() {
             self.take_up(definition)?;
             self.around.catalog_stale();

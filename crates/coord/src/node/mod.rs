@@ -8,6 +8,7 @@ mod definitions;
 mod driver;
 mod entry;
 mod lease;
+mod lookup;
 mod record;
 mod restripe;
 mod settings;
@@ -25,6 +26,7 @@ use definitions::info;
 use driver::{Command, Driver};
 use entry::Witness;
 pub(crate) use lease::pool_of;
+use lookup::Lookup;
 use record::Keeper;
 pub use restripe::NewStripe;
 pub use settings::{AfterCrash, ClockWitness, NodeSettings, Parts};
@@ -78,6 +80,7 @@ struct Core {
     around: Arc<Surroundings>,
     settings: NodeSettings,
     sources: Mutex<BTreeMap<String, Arc<SourceInner>>>,
+    lookup: Lookup,
     segments_seen: BTreeMap<String, Mark>,
     readiness: Mutex<Readiness>,
     /// Which member the node is now; none while it is out of the store.
@@ -149,6 +152,7 @@ impl Node {
             around,
             settings,
             sources: Mutex::new(BTreeMap::new()),
+            lookup: Lookup::default(),
             segments_seen: keeper.segments_seen(),
             readiness: Mutex::new(Readiness {
                 ready: false,
@@ -199,8 +203,7 @@ impl Node {
         let inner = match known {
             Some(inner) if inner.defined.load().state != SourceState::Deleted => inner,
             _ => {
-                let around = &core.around;
-                let definition = around.call("open source", around.store.get(name)).await?;
+                let definition = core.lookup.find(&core.around, name).await?;
                 core.take_up(definition)?
             }
         };
@@ -316,6 +319,7 @@ impl Node {
 
     /// Somebody says that the catalog has changed: it is read within a tenth of a second.
     pub fn catalog_changed(&self) {
+        self.core().lookup.changed();
         self.core().around.catalog_stale();
     }
 

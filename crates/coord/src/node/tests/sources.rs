@@ -1,6 +1,7 @@
 //! Sources of a node: how they are defined, altered and minted from.
 
 use super::*;
+use crate::stats::TimesSeen;
 
 #[tokio::test]
 async fn all_who_close_at_once_get_the_same_answer() {
@@ -61,6 +62,42 @@ async fn every_kind_of_source_mints_in_real_time() {
     let closed = counters.try_count(b"alice", 1).unwrap_err();
     assert!(matches!(closed.kind(), ErrorKind::Closed { .. }), "{closed}");
     assert!(node.store().workers(now).await.unwrap().iter().all(|slot| !slot.live));
+}
+
+/// Whoever asks for names that nobody has defined does not load the store; one that somebody else
+/// defines meanwhile is there within a tenth of a second, and one of our own at once.
+#[tokio::test]
+async fn names_that_nobody_has_cost_the_store_little() {
+    let world = World::new();
+    let (node, other) = (world.open().await, world.open().await);
+    let calls = || {
+        let calls = |took: &TimesSeen| took.counts.iter().sum::<u64>() + took.longer;
+        node.stats().store_calls.iter().map(|verb| calls(&verb.took)).sum::<u64>()
+    };
+    let before = calls();
+    for tick in 0..20 {
+        for number in 0..500 {
+            let error = node.source(&format!("nobody-{tick}-{number}")).await.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::NotFound { .. }), "{error}");
+        }
+        world.timer.advance_ms(50);
+    }
+    let asked = calls() - before;
+    assert!((10..=150).contains(&asked), "{asked} calls for 10,000 names in a second");
+
+    for number in 0..20 {
+        node.source(&format!("none-{number}")).await.unwrap_err();
+    }
+    other.define("theirs", &SourceSpec::default()).await.unwrap();
+    world.timer.advance_ms(100);
+    for number in 0..20 {
+        node.source(&format!("none-{number}")).await.unwrap_err();
+    }
+    node.source("theirs").await.unwrap();
+    node.define("ours", &SourceSpec::default()).await.unwrap();
+    node.source("ours").await.unwrap();
+    node.delete("ours").await.unwrap();
+    node.source("ours").await.unwrap();
 }
 
 #[tokio::test]
