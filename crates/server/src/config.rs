@@ -73,6 +73,11 @@ pub struct HttpSettings {
     /// How long a connection may rest after an answer, until the next request's head is complete,
     /// or a reader may not read. 75 s.
     pub idle_max: Span,
+    /// For how long the answer to a request with an `Idempotency-Key` is given again. 10 min.
+    pub idempotency_time: Span,
+    /// The most memory of such answers, in bytes; beyond it, requests with a new key are refused.
+    /// 64 MiB.
+    pub idempotency_bytes_max: usize,
 }
 
 impl Default for HttpSettings {
@@ -84,6 +89,8 @@ impl Default for HttpSettings {
             head_time_max: Span::from_ms(10_000),
             request_time_max: Span::from_ms(30_000),
             idle_max: Span::from_ms(75_000),
+            idempotency_time: Span::from_ms(600_000),
+            idempotency_bytes_max: 64 * 1024 * 1024,
         }
     }
 }

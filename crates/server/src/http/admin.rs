@@ -7,10 +7,12 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use snowmint_coord::NewStripe;
-use snowmint_wire::http::{RestripeRequest, SourceRequest, SourcesBody, WorkersBody};
+use snowmint_wire::http::{
+    DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RestripeRequest, SourceBody, SourceRequest,
+    SourcesBody, WorkersBody,
+};
 
 use super::Door;
 use super::answer::{self, Refusal};
@@ -20,13 +22,14 @@ use crate::service::{
 
 type Part = Result<Path<String>, PathRejection>;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DecodeQuery {
-    source: Option<String>,
-    layout: Option<String>,
-}
-
+/// What an ID says.
+#[utoipa::path(
+    get,
+    path = "/v1/decode/{id}",
+    tag = "IDs",
+    params(("id" = String, Path, description = "The ID as it was minted"), DecodeQuery),
+    responses((status = OK, description = "Its parts", body = DecodedBody)),
+)]
 pub(super) async fn decode(
     State(door): State<Arc<Door>>,
     id: Part,
@@ -45,25 +48,63 @@ pub(super) async fn decode(
     Ok(answer::json(&decoded_body(&id, &decoded)))
 }
 
+/// Every layout that has a name.
+#[utoipa::path(
+    get,
+    path = "/v1/layouts",
+    tag = "layouts",
+    responses((status = OK, description = "What each can do", body = LayoutsBody)),
+)]
 pub(super) async fn layouts() -> Response {
     answer::json(&layouts_body())
 }
 
+/// What a layout can do.
+#[utoipa::path(
+    get,
+    path = "/v1/layouts/{layout}",
+    tag = "layouts",
+    params(("layout" = String, Path, description = "A name, a name with overrides, or the fields in full")),
+    responses((status = OK, description = "What it can do", body = LayoutBody)),
+)]
 pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
     Ok(answer::json(&layout_body(&layout_named(&answer::part(text)?)?)))
 }
 
+/// Every source of the namespace.
+#[utoipa::path(
+    get,
+    path = "/v1/sources",
+    tag = "sources",
+    responses((status = OK, description = "By name", body = SourcesBody)),
+)]
 pub(super) async fn sources(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
     let definitions = door.service.definitions().await?;
     let sources = definitions.iter().map(source_body).collect();
     Ok(answer::json(&SourcesBody { sources }))
 }
 
+/// The definition of a source.
+#[utoipa::path(
+    get,
+    path = "/v1/sources/{name}",
+    tag = "sources",
+    params(("name" = String, Path, description = "The name of a source")),
+    responses((status = OK, description = "Every key, defaults written out", body = SourceBody)),
+)]
 pub(super) async fn source(State(door): State<Arc<Door>>, name: Part) -> Result<Response, Refusal> {
     let definition = door.service.definition(&answer::part(name)?).await?;
     Ok(answer::json(&source_body(&definition)))
 }
 
+/// Defines a source, or finds that it is defined in the same way.
+#[utoipa::path(
+    post,
+    path = "/v1/sources",
+    tag = "sources",
+    request_body = SourceRequest,
+    responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
+)]
 pub(super) async fn define(State(door): State<Arc<Door>>, body: Body) -> Result<Response, Refusal> {
     let body = answer::bytes(body, door.body_bytes_max).await?;
     let SourceRequest { name, keys } = answer::parsed(&body)?;
@@ -71,6 +112,15 @@ pub(super) async fn define(State(door): State<Arc<Door>>, body: Body) -> Result<
     Ok(answer::json(&source_body(&definition)))
 }
 
+/// Changes keys of a source, as a JSON merge patch.
+#[utoipa::path(
+    patch,
+    path = "/v1/sources/{name}",
+    tag = "sources",
+    params(("name" = String, Path, description = "The name of a source")),
+    request_body = Object,
+    responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
+)]
 pub(super) async fn alter(
     State(door): State<Arc<Door>>,
     name: Part,
@@ -83,6 +133,15 @@ pub(super) async fn alter(
     Ok(answer::json(&source_body(&definition)))
 }
 
+/// Gives a segment source another stripe of the numbers, while it serves.
+#[utoipa::path(
+    post,
+    path = "/v1/sources/{name}/restripe",
+    tag = "sources",
+    params(("name" = String, Path, description = "The name of a source")),
+    request_body = RestripeRequest,
+    responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
+)]
 pub(super) async fn restripe(
     State(door): State<Arc<Door>>,
     name: Part,
@@ -95,6 +154,14 @@ pub(super) async fn restripe(
     Ok(answer::json(&source_body(&door.service.restripe(&name, stripe).await?)))
 }
 
+/// Deletes a source. Its name keeps its numbers.
+#[utoipa::path(
+    delete,
+    path = "/v1/sources/{name}",
+    tag = "sources",
+    params(("name" = String, Path, description = "The name of a source")),
+    responses((status = NO_CONTENT, description = "It is deleted")),
+)]
 pub(super) async fn delete(State(door): State<Arc<Door>>, name: Part) -> Result<Response, Refusal> {
     door.service.delete(&answer::part(name)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -106,6 +173,13 @@ pub(super) async fn changed(State(door): State<Arc<Door>>) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
+/// Who holds which worker number.
+#[utoipa::path(
+    get,
+    path = "/v1/workers",
+    tag = "workers",
+    responses((status = OK, description = "Every slot that was ever held", body = WorkersBody)),
+)]
 pub(super) async fn workers(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
     let slots = door.service.workers().await?;
     let own = door.service.incarnation();

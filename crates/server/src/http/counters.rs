@@ -13,6 +13,13 @@ use super::answer::{self, Form, Refusal};
 use super::forward::or_refuse;
 
 /// The bound of a counter, taking nothing.
+#[utoipa::path(
+    get,
+    path = "/v1/counters/{source}/{key}",
+    tag = "IDs",
+    params(("source" = String, Path, description = "The name of a source"), ("key" = String, Path, description = "The key")),
+    responses((status = OK, description = "The highest number that anybody may have been answered", content((CounterBody = "application/json"), (String = "text/plain")))),
+)]
 pub(super) async fn bound(
     State(door): State<Arc<Door>>,
     path: Result<Path<(String, String)>, PathRejection>,

@@ -27,17 +27,34 @@ pub(super) async fn index() -> Response {
             "/livez",
             "/readyz",
             "/metrics",
+            "/openapi.json",
+            "/docs",
         ],
         "grpc": SERVICE,
     }))
 }
 
 /// The process answers: that is all this says.
+#[utoipa::path(
+    get,
+    path = "/livez",
+    tag = "health",
+    responses((status = OK, description = "The process answers", body = Object)),
+)]
 pub(super) async fn livez() -> Response {
     answer::json(&json!({ "live": true }))
 }
 
 /// 200 when IDs can be minted with margin, else 503 and why.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "health",
+    responses(
+        (status = OK, description = "It can mint", body = ReadyBody),
+        (status = SERVICE_UNAVAILABLE, description = "It cannot, and why", body = ReadyBody),
+    ),
+)]
 pub(super) async fn readyz(State(door): State<Arc<Door>>) -> Response {
     let readiness = door.service.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -21,6 +21,14 @@ use crate::service::{Error, shown};
 
 type Name = Result<Path<String>, PathRejection>;
 
+/// Mints IDs.
+#[utoipa::path(
+    get,
+    path = "/v1/ids/{source}",
+    tag = "IDs",
+    params(("source" = String, Path, description = "The name of a source"), MintRequest, ("idempotency-key" = Option<String>, Header, description = "The same key within ten minutes answers the same IDs")),
+    responses((status = OK, description = "Exactly as many IDs as were asked for", content((IdsBody = "application/json"), (String = "text/plain")))),
+)]
 pub(super) async fn get(
     State(door): State<Arc<Door>>,
     name: Name,
@@ -41,6 +49,15 @@ pub(super) async fn of_source(
     mint(door, name, request, headers).await
 }
 
+/// Mints IDs.
+#[utoipa::path(
+    post,
+    path = "/v1/ids/{source}",
+    tag = "IDs",
+    params(("source" = String, Path, description = "The name of a source"), ("idempotency-key" = Option<String>, Header, description = "The same key within ten minutes answers the same IDs")),
+    request_body = Option<MintRequest>,
+    responses((status = OK, description = "Exactly as many IDs as were asked for", content((IdsBody = "application/json"), (String = "text/plain")))),
+)]
 pub(super) async fn post(
     State(door): State<Arc<Door>>,
     name: Name,
@@ -59,10 +76,21 @@ pub(super) async fn head(method: Method, uri: Uri) -> Refusal {
     answer::no_such_method(method, uri).await
 }
 
+/// The same as before, if the caller says that the request is the same.
 async fn mint(
     door: &Door,
     name: &str,
     request: MintRequest,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let asked = || format!("ids {name} {request:?} {:?}", Form::wanted(headers));
+    door.answers.once(headers, asked, mint_anew(door, name, &request, headers)).await
+}
+
+async fn mint_anew(
+    door: &Door,
+    name: &str,
+    request: &MintRequest,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
     let form = Form::wanted(headers);
@@ -78,7 +106,7 @@ async fn mint(
         Ok(minted) => minted,
         Err(error) => {
             let path = format!("/v1/ids/{name}");
-            let body = serde_json::to_vec(&request).unwrap_or_default();
+            let body = serde_json::to_vec(request).unwrap_or_default();
             let peers = door.service.peers();
             let passed = or_refuse(peers, error, Method::POST, &path, headers, body);
             return Ok(passed.await?);
@@ -89,20 +117,34 @@ async fn mint(
     Ok(answer::held(form.content_type(), bytes, hold))
 }
 
+/// Takes a range of numbers for the caller to spend.
+#[utoipa::path(
+    post,
+    path = "/v1/segments/{source}",
+    tag = "IDs",
+    params(("source" = String, Path, description = "The name of a source"), ("idempotency-key" = Option<String>, Header, description = "The same key within ten minutes answers the same IDs")),
+    request_body = SegmentRequest,
+    responses((status = OK, description = "A range that nobody else gets", body = SegmentBody)),
+)]
 pub(super) async fn segment(
     State(door): State<Arc<Door>>,
     name: Name,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
     let name = answer::part(name)?;
     let body = answer::bytes(body, door.body_bytes_max).await?;
-    let request: SegmentRequest = answer::parsed(&body)?;
-    let row = door.service.reserve_segment(&name, request.length.get()).await?;
-    Ok(answer::json(&SegmentBody {
-        first: row.first.to_string(),
-        last: row.last.to_string(),
-        increment: row.increment,
-    }))
+    let SegmentRequest { length } = answer::parsed(&body)?;
+    let asked = || format!("segment {name} {}", length.get());
+    let reserve = async {
+        let row = door.service.reserve_segment(&name, length.get()).await?;
+        Ok(answer::json(&SegmentBody {
+            first: row.first.to_string(),
+            last: row.last.to_string(),
+            increment: row.increment,
+        }))
+    };
+    door.answers.once(&headers, asked, reserve).await
 }
 
 /// How the caller wants IDs written.

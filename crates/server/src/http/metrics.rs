@@ -11,6 +11,12 @@ use super::answer::Refusal;
 use crate::meter::CONTENT_TYPE as PROMETHEUS;
 
 /// Everything that is counted, for whoever can reach the port.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "health",
+    responses((status = OK, description = "In the form of Prometheus", body = String, content_type = "text/plain")),
+)]
 pub(super) async fn page(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
     let page = door.service.metrics().await?;
     Ok(([(CONTENT_TYPE, PROMETHEUS)], page).into_response())

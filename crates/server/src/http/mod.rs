@@ -6,8 +6,10 @@ pub(crate) mod compat;
 mod counters;
 mod forward;
 mod health;
+mod idempotency;
 mod ids;
 mod metrics;
+mod openapi;
 mod stream;
 
 use std::convert::Infallible;
@@ -17,7 +19,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, head, post};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Version};
@@ -27,6 +29,7 @@ use snowmint_coord::catalog::check_name;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
+use tower_http::compression::CompressionLayer;
 
 use crate::accept::{self, Surroundings, stopping};
 use crate::config::HttpSettings;
@@ -34,6 +37,7 @@ use crate::grpc;
 use crate::roster::{Roster, Ticket};
 use crate::service::{CHANGED_PATH, Error, Service};
 use answer::Refusal;
+use idempotency::Answers;
 use stream::Watched;
 
 /// Below this hyper refuses to work.
@@ -63,6 +67,7 @@ content-length: 127\r\n\
 struct Door {
     service: Service,
     body_bytes_max: usize,
+    answers: Answers,
 }
 
 /// All paths.
@@ -123,7 +128,11 @@ pub(crate) async fn serve(
 ) {
     let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
     service.watch(&roster);
-    let door = Arc::new(Door { service, body_bytes_max: settings.body_bytes_max });
+    let door = Arc::new(Door {
+        service,
+        body_bytes_max: settings.body_bytes_max,
+        answers: Answers::new(&settings),
+    });
     let pages = Pages { router: router(Arc::clone(&door), compat), door, grpc };
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
@@ -144,7 +153,7 @@ pub(crate) async fn serve(
 fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
     let head_bytes_max = settings.head_bytes_max.max(HEAD_BYTES_MIN);
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().max_headers(HEADERS_MAX).max_buf_size(head_bytes_max);
+    builder.http1().max_headers(HEADERS_MAX).max_buf_size(head_bytes_max).pipeline_flush(true);
     builder
         .http2()
         .max_concurrent_streams(STREAMS_MAX)
@@ -157,22 +166,13 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
 
 /// Every path. `compat` has those of other systems, and answers in their way.
 fn router(door: Arc<Door>, compat: Router) -> Router {
-    Router::new()
+    let (described, about) = openapi::described().split_for_parts();
+    described
         .route("/", get(health::index))
-        .route("/livez", get(health::livez))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(metrics::page))
-        .route("/v1/ids/{source}", get(ids::get).post(ids::post).head(ids::head))
-        .route("/v1/counters/{source}/{key}", get(counters::bound))
-        .route("/v1/segments/{source}", post(ids::segment))
-        .route("/v1/decode/{id}", get(admin::decode))
-        .route("/v1/layouts", get(admin::layouts))
-        .route("/v1/layouts/{layout}", get(admin::layout))
-        .route("/v1/sources", get(admin::sources).post(admin::define))
-        .route("/v1/sources/{name}", get(admin::source).patch(admin::alter).delete(admin::delete))
-        .route("/v1/sources/{name}/restripe", post(admin::restripe))
-        .route("/v1/workers", get(admin::workers))
+        .route("/v1/ids/{source}", head(ids::head))
         .route(CHANGED_PATH, post(admin::changed))
+        .merge(openapi::pages(&about))
+        .layer(CompressionLayer::new())
         .merge(compat.with_state(()))
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)

@@ -5,16 +5,19 @@ use serde_json::{Map, Value};
 
 /// The body of `POST /v1/sources`: a name, and beside it the keys of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SourceRequest {
     /// The name.
     pub name: String,
     /// The source's keys, as in a configuration file.
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = std::collections::HashMap<String, Value>))]
     pub keys: Map<String, Value>,
 }
 
 /// A source as the catalog has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SourceBody {
     /// The name.
     pub name: String,
@@ -25,11 +28,13 @@ pub struct SourceBody {
     pub next: Option<String>,
     /// The source's keys, defaults written out.
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = std::collections::HashMap<String, Value>))]
     pub keys: Map<String, Value>,
 }
 
 /// The body of `POST /v1/sources/{name}/restripe`: which stripe a segment source gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RestripeRequest {
     /// Which, 1 to `increment`.
@@ -46,14 +51,30 @@ pub struct RestripeRequest {
 
 /// The body of `GET /v1/sources`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SourcesBody {
     /// Every source of the namespace, by name.
     pub sources: Vec<SourceBody>,
 }
 
+/// The query of `GET /v1/decode/{id}`: one of both.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct DecodeQuery {
+    /// The source that minted the ID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The layout to read it by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
+}
+
 /// What an ID says: the body of `GET /v1/decode/{id}`. What the source or layout does not have is
 /// left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DecodedBody {
     /// The ID as it was sent.
     pub id: String,
@@ -91,6 +112,7 @@ pub struct DecodedBody {
 
 /// How many bits each field of a layout has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BitsBody {
     /// All together.
     pub total: u8,
@@ -106,6 +128,7 @@ pub struct BitsBody {
 
 /// What a layout can do: the body of `GET /v1/layouts/{layout}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LayoutBody {
     /// Its name, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,6 +156,7 @@ pub struct LayoutBody {
 
 /// The body of `GET /v1/layouts`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LayoutsBody {
     /// Every layout that has a name.
     pub layouts: Vec<LayoutBody>,
@@ -140,6 +164,7 @@ pub struct LayoutsBody {
 
 /// A slot: who holds which number, until when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerBody {
     /// The pool.
     pub pool: String,
@@ -176,6 +201,7 @@ pub struct WorkerBody {
 
 /// The body of `GET /v1/workers`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkersBody {
     /// Every slot that was ever held, by pool and number.
     pub workers: Vec<WorkerBody>,
@@ -183,6 +209,7 @@ pub struct WorkersBody {
 
 /// The body of `GET /readyz`, with 200 or 503.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReadyBody {
     /// Whether IDs can be minted, with margin.
     pub ready: bool,

@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// How many are wanted: a whole number of at least 1, in JSON or in digits. What is too many for a
 /// number is not a mistake in form, and is [`Count::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = u64, minimum = 1))]
 #[serde(transparent)]
 pub struct Count(u64);
 
@@ -75,6 +77,8 @@ impl<'de> Deserialize<'de> for Count {
 
 /// A request for IDs: the body of `POST /v1/ids/{source}`, or the query of `GET`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub struct MintRequest {
     /// How many; 1 when left out.
@@ -91,6 +95,7 @@ pub struct MintRequest {
 
 /// The answer: exactly as many IDs as were asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct IdsBody {
     /// The IDs, in the order in which they were minted.
@@ -128,6 +133,7 @@ pub fn write_id_lines(out: &mut Vec<u8>, ids: &[u64]) {
 
 /// The answer of `GET /v1/counters/{source}/{key}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CounterBody {
     /// The highest number that anybody may have been answered; 0 if there is none.
     pub bound: String,
@@ -135,6 +141,7 @@ pub struct CounterBody {
 
 /// The body of `POST /v1/segments/{source}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SegmentRequest {
     /// How many numbers.
@@ -143,6 +150,7 @@ pub struct SegmentRequest {
 
 /// A range for the caller to spend: `first`, `first + increment`, up to `last`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SegmentBody {
     /// The first number.
     pub first: String,

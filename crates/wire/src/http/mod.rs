@@ -8,8 +8,8 @@ pub mod compat;
 mod mint;
 
 pub use admin::{
-    BitsBody, DecodedBody, LayoutBody, LayoutsBody, ReadyBody, RestripeRequest, SourceBody,
-    SourceRequest, SourcesBody, WorkerBody, WorkersBody,
+    BitsBody, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, ReadyBody, RestripeRequest,
+    SourceBody, SourceRequest, SourcesBody, WorkerBody, WorkersBody,
 };
 pub use mint::{
     Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines,
@@ -27,6 +27,7 @@ pub const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Every answer that is not a success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
     /// The error.
     pub error: ErrorInfo,
@@ -34,6 +35,7 @@ pub struct ErrorBody {
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorInfo {
     /// The name of a [`Code`]. Text, so that a client can read codes of newer servers.
     pub code: String,

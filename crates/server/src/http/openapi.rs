@@ -1,0 +1,136 @@
+//! `/openapi.json`, made from the handlers, and `/docs`, a page to try them at.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use snowmint_wire::http::{ErrorBody, JSON};
+use utoipa::OpenApi as _;
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, ResponseBuilder};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use utoipa_swagger_ui::Config;
+
+use super::answer::no_such_path;
+use super::{Door, admin, counters, health, ids, metrics};
+
+/// What all of them have in common.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Snowmint",
+        description = "Unique IDs for distributed systems. IDs are strings, since many readers hold \
+            numbers as floating point; times are RFC 3339 in UTC.",
+    ),
+    components(schemas(ErrorBody)),
+    tags(
+        (name = "IDs", description = "Minting and reading them"),
+        (name = "sources", description = "What callers mint from"),
+        (name = "layouts", description = "How the bits of an ID are divided"),
+        (name = "workers", description = "Who may mint"),
+        (name = "health", description = "For whoever watches the server"),
+    ),
+)]
+struct About;
+
+/// Every path that is told to callers, with its handler.
+pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
+    let mut about = About::openapi();
+    about.info.version = env!("CARGO_PKG_VERSION").into();
+    OpenApiRouter::with_openapi(about)
+        .routes(routes!(ids::get, ids::post))
+        .routes(routes!(ids::segment))
+        .routes(routes!(counters::bound))
+        .routes(routes!(admin::decode))
+        .routes(routes!(admin::layouts))
+        .routes(routes!(admin::layout))
+        .routes(routes!(admin::sources, admin::define))
+        .routes(routes!(admin::source, admin::alter, admin::delete))
+        .routes(routes!(admin::restripe))
+        .routes(routes!(admin::workers))
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
+        .routes(routes!(metrics::page))
+}
+
+/// The description itself, and the page that reads it.
+pub(super) fn pages(about: &OpenApi) -> Router<Arc<Door>> {
+    let about: Arc<str> = complete(about.clone()).to_json().unwrap_or_default().into();
+    let description = move || async move { ([(CONTENT_TYPE, JSON)], about.to_string()) };
+    Router::new()
+        .route("/openapi.json", get(description))
+        // With the slash, so that the page finds what lies beside it.
+        .route("/docs", get(|| async { Redirect::permanent("/docs/") }))
+        .route("/docs/", get(|| file("")))
+        .route("/docs/{file}", get(|Path(name): Path<String>| async move { file(&name).await }))
+}
+
+/// Every call can be refused, and says so in one form.
+fn complete(mut about: OpenApi) -> OpenApi {
+    let error = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+    let refusal = ResponseBuilder::new()
+        .description("Why not; with Retry-After where a retry helps")
+        .content(JSON, error)
+        .build();
+    for path in about.paths.paths.values_mut() {
+        let calls = [&mut path.get, &mut path.post, &mut path.patch, &mut path.delete];
+        for call in calls.into_iter().flatten() {
+            call.responses.responses.insert("default".into(), refusal.clone().into());
+        }
+    }
+    about
+}
+
+/// A file of the page.
+async fn file(name: &str) -> Response {
+    let config = Arc::new(Config::from("../openapi.json"));
+    let found = utoipa_swagger_ui::serve(name, config).ok().flatten();
+    let Some(file) = found else {
+        let uri = format!("/docs/{name}").parse().unwrap_or_default();
+        return no_such_path(uri).await.into_response();
+    };
+    ([(CONTENT_TYPE, file.content_type)], file.bytes.into_owned()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Set to write the file anew, instead of comparing.
+    const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
+
+    #[test]
+    fn the_committed_description_is_that_of_the_code() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+        let (_, about) = described().split_for_parts();
+        let made = complete(about).to_pretty_json().unwrap() + "\n";
+        if std::env::var_os(WRITE).is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let committed = std::fs::read_to_string(&path).unwrap();
+        assert!(committed == made, "run the test with {WRITE}=1 and look at what changed");
+    }
+
+    #[test]
+    fn every_call_says_how_it_refuses() {
+        let (_, about) = described().split_for_parts();
+        let about: serde_json::Value =
+            serde_json::from_str(&complete(about).to_json().unwrap()).unwrap();
+        let mut calls = 0;
+        for (path, methods) in about["paths"].as_object().unwrap() {
+            for (method, call) in methods.as_object().unwrap() {
+                calls += 1;
+                let error = &call["responses"]["default"]["content"][JSON]["schema"]["$ref"];
+                assert_eq!(error, "#/components/schemas/ErrorBody", "{method} {path}");
+                assert!(
+                    !call["summary"].as_str().unwrap_or_default().is_empty(),
+                    "{method} {path}"
+                );
+            }
+        }
+        assert!(calls >= 17, "{calls}");
+    }
+}
