@@ -153,7 +153,7 @@ pub(crate) async fn serve(
 fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
     let head_bytes_max = settings.head_bytes_max.max(HEAD_BYTES_MIN);
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().max_headers(HEADERS_MAX).max_buf_size(head_bytes_max).pipeline_flush(true);
+    builder.http1().max_headers(HEADERS_MAX).max_buf_size(head_bytes_max);
     builder
         .http2()
         .max_concurrent_streams(STREAMS_MAX)

@@ -2,10 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod common;
+mod described;
 mod doors;
 mod grpc;
 mod grpc_streams;
 mod hostile;
 mod http;
+mod names;
+mod repeated;
+mod reset;
 mod resp;
 mod stop;

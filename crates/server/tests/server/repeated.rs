@@ -1,0 +1,102 @@
+//! Requests that are repeated with an `Idempotency-Key`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use snowmint_coord::spec::Span;
+
+use super::common::{Answer, Server, server, server_with};
+
+async fn keyed(server: &Server, key: &str, method: &str, path: &str, body: &str) -> Answer {
+    server.send(method, path, &format!("idempotency-key: {key}\r\n"), body).await
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_the_same_ids() {
+    let server = server().await;
+    for (key, method, path, body) in [
+        ("a", "GET", "/v1/ids/numbers?count=3", ""),
+        ("b", "POST", "/v1/ids/default", "{\"count\":2}"),
+        ("c", "POST", "/v1/ids/counters", "{\"count\":2,\"key\":\"alice\"}"),
+        ("d", "POST", "/v1/segments/numbers", "{\"length\":10}"),
+    ] {
+        let first = keyed(&server, key, method, path, body).await;
+        assert_eq!((first.status, first.header("idempotency-replayed")), (200, None), "{first:?}");
+        let again = keyed(&server, key, method, path, body).await;
+        assert_eq!(again.header("idempotency-replayed"), Some("true"));
+        assert_eq!((again.status, &again.body), (200, &first.body));
+        assert_eq!(again.header("content-type"), first.header("content-type"));
+        assert_eq!(again.header("cache-control"), Some("no-store"));
+        let other = keyed(&server, &format!("{key}{key}"), method, path, body).await;
+        assert_ne!(other.body, first.body);
+    }
+    assert_eq!(server.get("/v1/ids/numbers").await.ids(), [27], "3 twice, 10 twice");
+}
+
+/// Of many that come at once, one is answered anew.
+#[tokio::test]
+async fn requests_at_once_with_one_key_get_the_same() {
+    let server = Arc::new(server().await);
+    let mut asked = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let server = Arc::clone(&server);
+        asked.spawn(async move { keyed(&server, "one", "GET", "/v1/ids/numbers", "").await.ids() });
+    }
+    let answers: HashSet<_> = asked.join_all().await.into_iter().collect();
+    assert_eq!(answers, HashSet::from([vec![1]]));
+    assert_eq!(server.get("/v1/ids/numbers").await.ids(), [2]);
+}
+
+#[tokio::test]
+async fn a_key_is_for_one_request() {
+    let server = server().await;
+    keyed(&server, "k", "GET", "/v1/ids/numbers", "").await.ids();
+    for (path, headers) in [
+        ("/v1/ids/numbers?count=2", ""),
+        ("/v1/ids/default", ""),
+        ("/v1/ids/numbers", "accept: text/plain\r\n"),
+    ] {
+        let headers = format!("idempotency-key: k\r\n{headers}");
+        let answer = server.send("GET", path, &headers, "").await;
+        assert_eq!((answer.status, answer.code().as_str()), (409, "conflict"), "{path}");
+    }
+    for key in ["", &"x".repeat(256), "\u{e9}"] {
+        assert_eq!(keyed(&server, key, "GET", "/v1/ids/numbers", "").await.code(), "bad_request");
+    }
+    assert_eq!(server.get("/v1/ids/numbers").await.ids(), [2], "nothing was lost");
+}
+
+/// A refusal is no answer: the same request may succeed later.
+#[tokio::test]
+async fn refusals_are_not_kept() {
+    let server = server().await;
+    let refused = keyed(&server, "k", "GET", "/v1/ids/orders", "").await;
+    assert_eq!(refused.code(), "unknown_source");
+    assert_eq!(refused.header("idempotency-replayed"), None);
+    let defined = server.post("/v1/sources", "{\"name\":\"orders\",\"kind\":\"segment\"}").await;
+    assert_eq!(defined.status, 200, "{defined:?}");
+    assert_eq!(keyed(&server, "k", "GET", "/v1/ids/orders", "").await.ids(), [1]);
+}
+
+#[tokio::test]
+async fn answers_are_kept_for_their_time_and_within_their_room() {
+    let server = server_with(|settings| {
+        settings.http.idempotency_time = Span::from_ms(300);
+        settings.http.idempotency_bytes_max = 64 * 1024;
+    })
+    .await;
+    let first = keyed(&server, "k", "GET", "/v1/ids/numbers", "").await.ids();
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    assert_ne!(keyed(&server, "k", "GET", "/v1/ids/numbers", "").await.ids(), first);
+    let mut refused = 0;
+    for number in 0..40 {
+        let path = "/v1/ids/numbers?count=1000";
+        let answer = keyed(&server, &format!("full-{number}"), "GET", path, "").await;
+        if answer.status != 200 {
+            assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
+            refused += 1;
+        }
+    }
+    assert!(refused >= 20, "{refused} of 40 were refused");
+    assert_eq!(server.get("/v1/ids/numbers").await.ids().len(), 1, "without a key it goes on");
+}

@@ -1,0 +1,65 @@
+//! Requests over HTTP/2 that are taken back as soon as they are made.
+
+use tokio::io::AsyncWriteExt as _;
+
+use super::common::{Client, resident_kib, server, soon};
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// A frame, RFC 9113, section 4.1.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut bytes = length[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// A GET of this path, RFC 7541: method and scheme from the static table, the rest as literals.
+fn get(path: &str) -> Vec<u8> {
+    let mut block = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
+    block.extend(path.as_bytes());
+    block.extend([0x01, 0x01, b'x']);
+    block
+}
+
+/// CVE-2023-44487: the server hangs up on whoever does it, and has lost nothing.
+#[tokio::test]
+async fn rapid_resets_end_the_connection_and_cost_nobody_else_anything() {
+    let server = server().await;
+    let numbers = server.get("/v1/ids/numbers").await.ids();
+    let before_kib = resident_kib();
+    let ask = get("/v1/ids/numbers?count=1000");
+    let mut ended = 0;
+    for _ in 0..20 {
+        let mut client = Client::to(server.http).await;
+        client.send(PREFACE).await;
+        client.send(frame(SETTINGS, 0, 0, &[])).await;
+        let asking = async {
+            for batch in 0..500_u32 {
+                let mut bytes = Vec::new();
+                for index in 0..100 {
+                    let stream = 2 * (100 * batch + index) + 1;
+                    bytes.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask));
+                    bytes.extend(frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
+                }
+                if client.0.write_all(&bytes).await.is_err() {
+                    return true;
+                }
+            }
+            false
+        };
+        ended += u32::from(soon(asking).await);
+    }
+    assert_eq!(ended, 20, "50,000 resets on one connection were borne");
+    let grown_kib = resident_kib().saturating_sub(before_kib);
+    assert!(grown_kib < 64 * 1024, "{grown_kib} KiB more");
+    let next = server.get("/v1/ids/numbers?count=10").await.ids();
+    assert!(next.is_sorted_by(|one, next| one < next) && next[0] > numbers[0], "{next:?}");
+}
