@@ -1,20 +1,19 @@
 //! `/v1/counters/{source}/{key}`.
 
-use std::sync::Arc;
-
+use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse as _, Response};
 use snowmint_wire::http::CounterBody;
 
 use super::Door;
 use super::answer::{self, Form, Refusal};
+use super::asked::Asked;
 use super::forward::or_refuse;
 
 /// The bound of a counter, taking nothing.
 pub(super) async fn bound(
-    State(door): State<Arc<Door>>,
+    door: Asked<Door>,
     path: Result<Path<(String, String)>, PathRejection>,
     uri: Uri,
     headers: HeaderMap,

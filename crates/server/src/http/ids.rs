@@ -1,10 +1,8 @@
 //! `/v1/ids/{source}` and `/v1/segments/{source}`.
 
-use std::sync::Arc;
-
 use axum::body::Body;
+use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use snowmint_coord::{Source, Values};
@@ -16,33 +14,34 @@ use snowmint_wire::http::{
 
 use super::Door;
 use super::answer::{self, Form, Refusal};
+use super::asked::Asked;
 use super::forward::{or_refuse, was_passed_on};
-use crate::service::{Error, shown};
+use crate::service::{Error, Service, shown};
 
 type Name = Result<Path<String>, PathRejection>;
 
 pub(super) async fn get(
-    State(door): State<Arc<Door>>,
+    door: Asked<Door>,
     name: Name,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    of_source(&door, &answer::part(name)?, &uri, &headers).await
+    of_source(&door.service, &answer::part(name)?, &uri, &headers).await
 }
 
 /// The IDs that the query asks for.
 pub(super) async fn of_source(
-    door: &Door,
+    service: &Service,
     name: &str,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
     let request = if uri.query().is_none() { MintRequest::default() } else { answer::query(uri)? };
-    mint(door, name, request, headers).await
+    mint(service, name, request, headers).await
 }
 
 pub(super) async fn post(
-    State(door): State<Arc<Door>>,
+    door: Asked<Door>,
     name: Name,
     headers: HeaderMap,
     body: Body,
@@ -51,7 +50,7 @@ pub(super) async fn post(
     let body = answer::bytes(body, door.body_bytes_max).await?;
     // No body at all is a request without wishes.
     let request = if body.is_empty() { MintRequest::default() } else { answer::parsed(&body)? };
-    mint(&door, &name, request, &headers).await
+    mint(&door.service, &name, request, &headers).await
 }
 
 /// `HEAD` would mint an ID and throw it away.
@@ -60,7 +59,7 @@ pub(super) async fn head(method: Method, uri: Uri) -> Refusal {
 }
 
 async fn mint(
-    door: &Door,
+    service: &Service,
     name: &str,
     request: MintRequest,
     headers: &HeaderMap,
@@ -70,16 +69,16 @@ async fn mint(
     let count = request.count.unwrap_or_default().get();
     let key = request.key.as_deref();
     let minted = if was_passed_on(headers) {
-        door.service.mint(name, count, key).await
+        service.mint(name, count, key).await
     } else {
-        door.service.mint_anywhere(name, count, key).await
+        service.mint_anywhere(name, count, key).await
     };
     let (source, minted) = match minted {
         Ok(minted) => minted,
         Err(error) => {
             let path = format!("/v1/ids/{name}");
             let body = serde_json::to_vec(&request).unwrap_or_default();
-            let peers = door.service.peers();
+            let peers = service.peers();
             let passed = or_refuse(peers, error, Method::POST, &path, headers, body);
             return Ok(passed.await?);
         }
@@ -90,7 +89,7 @@ async fn mint(
 }
 
 pub(super) async fn segment(
-    State(door): State<Arc<Door>>,
+    door: Asked<Door>,
     name: Name,
     body: Body,
 ) -> Result<Response, Refusal> {

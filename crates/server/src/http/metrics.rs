@@ -1,17 +1,15 @@
 //! `/metrics`: what Prometheus collects.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 
 use super::Door;
 use super::answer::Refusal;
+use super::asked::Asked;
 use crate::meter::CONTENT_TYPE as PROMETHEUS;
 
-/// Everything that is counted, for whoever can reach the port.
-pub(super) async fn page(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
+/// Everything that is counted, for whoever may see it.
+pub(super) async fn page(door: Asked<Door>) -> Result<Response, Refusal> {
     let page = door.service.metrics().await?;
     Ok(([(CONTENT_TYPE, PROMETHEUS)], page).into_response())
 }
