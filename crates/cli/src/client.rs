@@ -8,12 +8,17 @@ use serde::de::DeserializeOwned;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::ErrorBody;
 use ureq::Agent;
-use ureq::http::{Method, Request};
+use ureq::http::{HeaderValue, Method, Request};
 
 use crate::exit::{Failure, Outcome};
 
 /// Where `serve` listens when nothing is given.
 pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";
+
+/// Where the token is, by which servers know who asks.
+const TOKEN: &str = "SNOWMINT_TOKEN";
+/// Where the file of the token is.
+const TOKEN_FILE: &str = "SNOWMINT_TOKEN_FILE";
 
 /// How long to wait for a server to take the connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -26,6 +31,8 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) struct Client {
     agent: Agent,
     bases: Vec<String>,
+    /// What shows who we are.
+    bearer: Option<HeaderValue>,
 }
 
 impl fmt::Debug for Client {
@@ -88,7 +95,7 @@ impl Client {
             .timeout_global(Some(ANSWER_MAX))
             .user_agent(concat!("snowmint/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Self { agent: config.into(), bases })
+        Ok(Self { agent: config.into(), bases, bearer: bearer()? })
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
@@ -142,7 +149,12 @@ impl Client {
             .method(method)
             .uri(format!("{base}{path}"))
             .header("accept", "application/json")
-            .header("content-type", "application/json")
+            .header("content-type", "application/json");
+        let request = match &self.bearer {
+            Some(bearer) => request.header("authorization", bearer),
+            None => request,
+        };
+        let request = request
             .body(body)
             .map_err(|error| failed(format!("no request can be made of {path}: {error}")))?;
         let mut response = self.agent.run(request).map_err(|error| {
@@ -173,6 +185,25 @@ impl Client {
         }
         Err(CallError::Failed(refusal(base, path, status, &bytes)))
     }
+}
+
+/// The token, of the environment or of the file that it names: on the command line others could see it.
+fn bearer() -> Outcome<Option<HeaderValue>> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let token = match (variable(TOKEN), variable(TOKEN_FILE)) {
+        (None, None) => return Ok(None),
+        (Some(token), None) => token,
+        (None, Some(path)) => std::fs::read_to_string(&path).map_err(|error| {
+            Failure::usage(format!("{TOKEN_FILE} = {path:?} cannot be read: {error}"))
+        })?,
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage(format!("both {TOKEN} and {TOKEN_FILE} are set: say one")));
+        }
+    };
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
+        .map_err(|_| Failure::usage("the token has characters that no token has".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(Some(value))
 }
 
 /// What a server's refusal means for a script.

@@ -11,6 +11,8 @@ mod input;
 mod node;
 mod ntp;
 mod output;
+mod secret;
+mod security;
 mod store;
 mod when;
 

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use crate::ntp::Ntp;
+use crate::secret;
 use crate::store;
 
 /// What a node opens besides its store.
@@ -115,13 +116,7 @@ pub(crate) fn keyrings(keys: &BTreeMap<String, String>) -> Outcome<Keyrings> {
             |why: String| Failure::usage(format!("disguise.keys.{number} = {place:?}: {why}"));
         let number: u32 =
             number.parse().map_err(|_| refused("keys have whole numbers as names".into()))?;
-        let digits = match place.split_once(':') {
-            Some(("file", path)) => std::fs::read_to_string(path)
-                .map_err(|error| refused(format!("it cannot be read: {error}")))?,
-            Some(("env", name)) => std::env::var(name)
-                .map_err(|_| refused("there is no such variable, or it is not text".into()))?,
-            _ => return Err(refused("write file:PATH or env:NAME".into())),
-        };
+        let digits = secret::at(place).map_err(refused)?;
         // The error must not show the key.
         let key: Key =
             digits.trim().parse().map_err(|error| refused(format!("it holds no key: {error}")))?;

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accept::{Surroundings, stopping};
+use crate::access::Access;
 use crate::config::Settings;
 use crate::meter::Protocol;
 use crate::peers::Peers;
@@ -27,6 +28,8 @@ pub struct Parts<S> {
     pub http: Option<TcpListener>,
     /// Where RESP is spoken.
     pub resp: Option<TcpListener>,
+    /// Who may do what; none: everybody everything, within the limits.
+    pub access: Option<Access>,
     /// The server stops when this is done.
     pub shutdown: S,
 }
@@ -57,7 +60,7 @@ pub fn start<S>(settings: Settings, parts: Parts<S>) -> io::Result<Handle>
 where
     S: Future<Output = ()> + Send + 'static,
 {
-    let Parts { node, timer, http, resp, shutdown } = parts;
+    let Parts { node, timer, http, resp, access, shutdown } = parts;
     let address =
         |listener: &Option<TcpListener>| listener.as_ref().map(TcpListener::local_addr).transpose();
     let (http_address, resp_address) = (address(&http)?, address(&resp)?);
@@ -65,8 +68,9 @@ where
     let (closing, closing_seen) = watch::channel(false);
     let surroundings =
         Surroundings { timer, closing: closing_seen, stop_ms: settings.limits.stop_max.ms() };
-    let peers = Peers::new(Arc::clone(&surroundings.timer), settings.http.request_time_max.ms());
-    let service = Service::new(node, settings.limits, surroundings.closing.clone(), peers);
+    let within_ms = settings.http.request_time_max.ms();
+    let peers = Peers::new(Arc::clone(&surroundings.timer), within_ms, access.clone());
+    let service = Service::new(node, settings.limits, surroundings.closing.clone(), peers, access);
     let calls = service.speaking(Protocol::Grpc);
     let grpc = grpc::Door::new(calls, &settings.http, Arc::clone(&surroundings.timer))?;
     let mut listeners = JoinSet::new();

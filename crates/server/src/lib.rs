@@ -11,6 +11,7 @@
 //! node that is already open, and closes neither the node nor the process.
 
 mod accept;
+mod access;
 mod config;
 mod grpc;
 mod handle;
@@ -22,6 +23,7 @@ mod resp;
 mod roster;
 pub mod service;
 
+pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};
 pub use config::{
     CompatSettings, CosIdSettings, HttpSettings, Keys, LeafSettings, Limits, RespSettings,
     Settings, TinyidSettings,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Method, Request};
 use axum::response::Response;
 use http_body_util::Full;
@@ -12,6 +12,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use snowmint_coord::Timer;
 use snowmint_wire::http::JSON;
+
+use crate::access::Access;
 
 /// Says that a request was passed on: whoever gets it answers it or refuses.
 pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
@@ -23,18 +25,26 @@ pub(crate) struct Peers {
     timer: Arc<dyn Timer>,
     /// How long another may take to begin its answer.
     within_ms: u64,
+    /// Has what shows that we are a server.
+    access: Option<Access>,
 }
 
 impl Peers {
-    pub(crate) fn new(timer: Arc<dyn Timer>, within_ms: u64) -> Self {
+    pub(crate) fn new(timer: Arc<dyn Timer>, within_ms: u64, access: Option<Access>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Self { client, timer, within_ms }
+        Self { client, timer, within_ms, access }
     }
 
     pub(crate) fn timer(&self) -> &dyn Timer {
         self.timer.as_ref()
+    }
+
+    /// What shows another server that we are one.
+    fn shown(&self) -> Option<Result<HeaderValue, String>> {
+        let secret = self.access.as_ref()?.shown_to_peers()?;
+        Some(secret.bearer().ok_or_else(|| "peers.token cannot be sent".to_owned()))
     }
 
     /// The answer of the server at this address to a request that is passed on; or why there is none.
@@ -53,6 +63,10 @@ impl Peers {
             .header(CONTENT_TYPE, HeaderValue::from_static(JSON));
         let request = match accept {
             Some(accept) => request.header(ACCEPT, accept),
+            None => request,
+        };
+        let request = match self.shown() {
+            Some(shown) => request.header(AUTHORIZATION, shown?),
             None => request,
         };
         let request =

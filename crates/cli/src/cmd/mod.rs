@@ -8,6 +8,7 @@ mod layout;
 mod mint;
 mod serve;
 mod source;
+mod token;
 mod verify;
 mod worker;
 
@@ -41,6 +42,7 @@ enum Command {
     Layout(layout::Layout),
     Source(Box<source::Source>),
     Worker(worker::Worker),
+    Token(token::Token),
     Config(config::Config),
     Doctor(doctor::Doctor),
     Verify(verify::Verify),
@@ -56,6 +58,7 @@ impl Snowmint {
             Command::Layout(command) => command.run(),
             Command::Source(command) => command.run(),
             Command::Worker(command) => command.run(),
+            Command::Token(command) => command.run(),
             Command::Config(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Verify(command) => command.run(),

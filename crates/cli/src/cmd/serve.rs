@@ -18,6 +18,7 @@ use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::output::Output;
+use crate::security::Security;
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -78,6 +79,7 @@ impl Serve {
         let filter = filter(&config)?;
         node::keyrings(&config.disguise.keys)?;
         if self.check {
+            Security::load(&config)?;
             let mut out = Output::new();
             out.line("the configuration is right")?;
             return out.flush();
@@ -103,7 +105,8 @@ impl Serve {
 }
 
 fn filter(config: &Config) -> Outcome<EnvFilter> {
-    EnvFilter::try_new(&config.log.filter)
+    // The audit trail is no chatter: it is told unless somebody says otherwise by its own name.
+    EnvFilter::try_new(format!("audit=info,{}", config.log.filter))
         .map_err(|error| Failure::usage(format!("log.filter = {:?}: {error}", config.log.filter)))
 }
 
@@ -111,13 +114,14 @@ fn filter(config: &Config) -> Outcome<EnvFilter> {
 async fn serve(config: &Config, journal: Journal) -> Outcome {
     // Signals first: one that comes while we start must not be lost.
     let mut signals = Signals::new()?;
+    let security = Security::for_a_server(config)?;
     // Ports before worker numbers: what is in use should cost nobody anything.
     let http = listen(&config.server.http, "server.http").await?;
     let resp = listen(&config.server.resp, "server.resp").await?;
     let reach = reach(config, &http, &resp).to_string();
     let node = node::open(config, journal, reach).await?;
     let served = match check_workers(config, &node).await {
-        Ok(()) => serve_on(config, &node, http, resp, &mut signals).await,
+        Ok(()) => serve_on(config, &node, security, (http, resp), &mut signals).await,
         refused => refused,
     };
     // The generators end for good before the store is told, and the store is closed last.
@@ -178,8 +182,8 @@ async fn holder(node: &Node, full: &PoolFull) -> String {
 async fn serve_on(
     config: &Config,
     node: &Node,
-    http: TcpListener,
-    resp: TcpListener,
+    security: Security,
+    (http, resp): (TcpListener, TcpListener),
     signals: &mut Signals,
 ) -> Outcome {
     let settings = Settings {
@@ -193,6 +197,7 @@ async fn serve_on(
         timer: Arc::new(BootTimer),
         http: Some(http),
         resp: Some(resp),
+        access: security.access(),
         shutdown: std::future::pending(),
     };
     let handle = snowmint_server::start(settings, parts)
@@ -200,10 +205,12 @@ async fn serve_on(
     say_where(&handle)?;
     let opening = tokio::spawn(open_sources(node.clone()));
     let forecasts = tokio::spawn(tell_forecasts(node.clone()));
+    let following = tokio::spawn(security.follow());
     signals.next().await;
     tracing::info!("stopping: requests in progress are finished; a second signal does not wait");
     opening.abort();
     forecasts.abort();
+    following.abort();
     handle.stop();
     tokio::select! {
         () = handle.stopped() => {}

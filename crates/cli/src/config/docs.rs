@@ -173,7 +173,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     (
         "compat.tinyid.tokens",
-        "What each token may ask for: \"TOKEN\" = \"BIZ_TYPE, BIZ_TYPE\", or \"*\" for all. None here: no token is asked for.",
+        "What each token may ask for: \"TOKEN\" = \"BIZ_TYPE, BIZ_TYPE\", or \"*\" for all; instead of a token its hash, sha256:HEX, of `snowmint token hash`. None here: those of tokens.file count.",
         &[],
     ),
     (
@@ -191,6 +191,25 @@ pub(super) const SECTIONS: &[Section] = &[
         "compat.cosid.keys",
         "The sources of CosId's names: \"NAMESPACE.NAME\" = \"SOURCE\" for segments, \"NAME\" = \"SOURCE\" for single IDs. What is not here is the name of its source.",
         &[],
+    ),
+    (
+        "tokens",
+        "Who may ask, and for what: docs/security.md.",
+        &[
+            (
+                "file",
+                "The file of tokens, which is followed while the server runs. Empty: whoever reaches the server may ask for anything, within the limits.",
+            ),
+            ("open_metrics", "Whether /metrics is for everybody, where all else asks for a token."),
+        ],
+    ),
+    (
+        "peers",
+        "The other servers of the namespace.",
+        &[(
+            "token",
+            "Where the token is that the servers of a namespace show each other, the same for all: file:PATH, of which the first line is shown and each is accepted, or env:NAME. Needed where tokens are asked for and several servers share counters or a source of global order.",
+        )],
     ),
     (
         "counters",

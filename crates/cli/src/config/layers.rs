@@ -27,6 +27,9 @@ const OPEN: &[&str] = &[
     "compat.cosid.keys",
 ];
 
+/// The table whose keys are secrets.
+const SECRET_KEYS: &str = "compat.tinyid.tokens";
+
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -77,9 +80,18 @@ impl Given {
         self.path.join(".")
     }
 
-    /// A message that names the place and the key.
+    /// A message that names the place and the key, unless the key is a secret itself.
     pub(super) fn refused(&self, why: impl fmt::Display) -> Failure {
-        Failure::usage(format!("{}: {}: {why}", self.origin, self.key().escape_debug()))
+        match self.path.split_last() {
+            Some((_, table)) if table.join(".") == SECRET_KEYS => {
+                let origin = match &self.origin {
+                    Origin::Environment { .. } => "the environment".to_owned(),
+                    origin => origin.to_string(),
+                };
+                Failure::usage(format!("{origin}: {SECRET_KEYS}.…: {why}"))
+            }
+            _ => Failure::usage(format!("{}: {}: {why}", self.origin, self.key().escape_debug())),
+        }
     }
 
     /// The value in the type that `schema` has.

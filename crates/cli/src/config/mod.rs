@@ -8,6 +8,7 @@ mod chosen;
 mod docs;
 mod layers;
 mod minting;
+mod security;
 mod sources;
 mod template;
 
@@ -21,6 +22,7 @@ use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
 pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
+pub(crate) use security::{PeersSection, TokensSection};
 pub(crate) use template::template;
 
 use crate::exit::{Failure, Outcome};
@@ -37,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) http: HttpSettings,
     pub(crate) resp: RespSettings,
     pub(crate) compat: CompatSettings,
+    pub(crate) tokens: TokensSection,
+    pub(crate) peers: PeersSection,
     pub(crate) counters: CountersSection,
     pub(crate) log: LogSection,
     pub(crate) disguise: DisguiseSection,
@@ -179,6 +183,7 @@ impl Config {
             return Err(Failure::usage(format!("store.namespace: {kind}")));
         }
         self.worker.check()?;
+        self.peers.check(&self.tokens)?;
         self.compat.check().map_err(Failure::usage)?;
         for (name, source) in &self.defined {
             let origin = &source.origin;

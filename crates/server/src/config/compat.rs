@@ -62,8 +62,8 @@ pub struct TinyidSettings {
     pub segment_length: u64,
     /// The sources of business types.
     pub keys: Keys,
-    /// What each token may ask for: business types with commas between them, or `*`. Empty: no token
-    /// is asked for.
+    /// What each token, or the hash of one, may ask for: business types with commas between them, or
+    /// `*`. Empty: those of the server count.
     pub tokens: BTreeMap<String, String>,
 }
 

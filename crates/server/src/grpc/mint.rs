@@ -16,6 +16,7 @@ use tonic::{Request, Response, Status};
 
 use super::sent::Kept;
 use super::{admin, stream};
+use crate::access::Caller;
 use crate::service::{Error, Service, decoded_body};
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -28,6 +29,15 @@ pub(super) struct Mint {
 impl Mint {
     pub(super) const fn new(service: Service) -> Self {
         Self { service }
+    }
+
+    /// The service, for whoever calls.
+    fn asked<T>(&self, request: &Request<T>) -> Service {
+        match request.extensions().get::<Caller>() {
+            Some(caller) => self.service.asked_by(caller.clone()),
+            // Who is not said to call is nobody, where that matters.
+            None => self.service.clone(),
+        }
     }
 }
 
@@ -57,9 +67,10 @@ fn kept<T>(message: T, kept: Kept) -> Response<T> {
 #[tonic::async_trait]
 impl mint_server::Mint for Mint {
     async fn mint(&self, request: Request<MintRequest>) -> Answer<MintResponse> {
+        let service = self.asked(&request);
         let MintRequest { source, count, key } = request.into_inner();
         let count = at_least_one("count", count.unwrap_or(1))?;
-        let minted = self.service.mint_for(&source, count, key.as_deref()).await?;
+        let minted = service.mint_for(&source, count, key.as_deref()).await?;
         let (values, hold) = minted.into_parts();
         let (ids, texts) = parted(values);
         Ok(kept(MintResponse { ids, texts }, Kept::new(hold)))
@@ -71,25 +82,29 @@ impl mint_server::Mint for Mint {
         &self,
         request: Request<MintStreamRequest>,
     ) -> Answer<Self::MintStreamStream> {
-        let messages = stream::of(self.service.clone(), request.into_inner())?;
-        Ok(kept(messages, Kept::new(self.service.hold_stream()?)))
+        let service = self.asked(&request);
+        let messages = stream::of(service.clone(), request.into_inner())?;
+        Ok(kept(messages, Kept::new(service.hold_stream()?)))
     }
 
     async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
+        let service = self.asked(&request);
         let ReserveRequest { source, length } = request.into_inner();
         let length = at_least_one("length", length)?;
-        let row = self.service.reserve_segment(&source, length).await?;
+        let row = service.reserve_segment(&source, length).await?;
         let answer = ReserveResponse { first: row.first, last: row.last, increment: row.increment };
         Ok(Response::new(answer))
     }
 
     async fn bound(&self, request: Request<BoundRequest>) -> Answer<BoundResponse> {
+        let service = self.asked(&request);
         let BoundRequest { source, key } = request.into_inner();
-        let bound = self.service.counted_for(&source, &key).await?;
+        let bound = service.counted_for(&source, &key).await?;
         Ok(Response::new(BoundResponse { bound }))
     }
 
     async fn decode(&self, request: Request<DecodeRequest>) -> Answer<DecodeResponse> {
+        let service = self.asked(&request);
         let DecodeRequest { id, by } = request.into_inner();
         let id = id.ok_or_else(|| Error::bad_request("say the ID, as text or as a number"))?;
         let by = by.ok_or_else(|| Error::bad_request("say either a source or a layout"))?;
@@ -98,46 +113,57 @@ impl mint_server::Mint for Mint {
             Id::Number(number) => number.to_string(),
         };
         let decoded = match (id, by) {
-            (Id::Text(id), By::Source(source)) => {
-                self.service.decode_by_source(&id, &source).await?
-            }
-            (Id::Number(id), By::Source(source)) => self.service.decode_number(id, &source).await?,
-            (_, By::Layout(layout)) => self.service.decode_by_layout(&text, &layout)?,
+            (Id::Text(id), By::Source(source)) => service.decode_by_source(&id, &source).await?,
+            (Id::Number(id), By::Source(source)) => service.decode_number(id, &source).await?,
+            (_, By::Layout(layout)) => service.decode_by_layout(&text, &layout)?,
         };
         Ok(Response::new(admin::decoded(decoded_body(&text, &decoded))?))
     }
 
-    async fn list_sources(&self, _: Request<ListSourcesRequest>) -> Answer<ListSourcesResponse> {
-        Ok(Response::new(admin::list_sources(&self.service).await?))
+    async fn list_sources(
+        &self,
+        request: Request<ListSourcesRequest>,
+    ) -> Answer<ListSourcesResponse> {
+        let service = self.asked(&request);
+        Ok(Response::new(admin::list_sources(&service).await?))
     }
 
     async fn get_source(&self, request: Request<GetSourceRequest>) -> Answer<Source> {
-        let definition = self.service.definition(&request.into_inner().name).await?;
+        let service = self.asked(&request);
+        let definition = service.definition(&request.into_inner().name).await?;
         Ok(Response::new(admin::source(&definition)))
     }
 
     async fn define_source(&self, request: Request<DefineSourceRequest>) -> Answer<Source> {
-        Ok(Response::new(admin::define(&self.service, request.into_inner()).await?))
+        let service = self.asked(&request);
+        Ok(Response::new(admin::define(&service, request.into_inner()).await?))
     }
 
     async fn alter_source(&self, request: Request<AlterSourceRequest>) -> Answer<Source> {
-        Ok(Response::new(admin::alter(&self.service, request.into_inner()).await?))
+        let service = self.asked(&request);
+        Ok(Response::new(admin::alter(&service, request.into_inner()).await?))
     }
 
     async fn restripe_source(&self, request: Request<RestripeSourceRequest>) -> Answer<Source> {
-        Ok(Response::new(admin::restripe(&self.service, request.into_inner()).await?))
+        let service = self.asked(&request);
+        Ok(Response::new(admin::restripe(&service, request.into_inner()).await?))
     }
 
     async fn delete_source(
         &self,
         request: Request<DeleteSourceRequest>,
     ) -> Answer<DeleteSourceResponse> {
-        self.service.delete(&request.into_inner().name).await?;
+        let service = self.asked(&request);
+        service.delete(&request.into_inner().name).await?;
         Ok(Response::new(DeleteSourceResponse {}))
     }
 
-    async fn list_workers(&self, _: Request<ListWorkersRequest>) -> Answer<ListWorkersResponse> {
-        Ok(Response::new(admin::list_workers(&self.service).await?))
+    async fn list_workers(
+        &self,
+        request: Request<ListWorkersRequest>,
+    ) -> Answer<ListWorkersResponse> {
+        let service = self.asked(&request);
+        Ok(Response::new(admin::list_workers(&service).await?))
     }
 
     async fn list_layouts(&self, _: Request<ListLayoutsRequest>) -> Answer<ListLayoutsResponse> {

@@ -8,6 +8,7 @@ mod status;
 mod stream;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -88,7 +89,13 @@ impl Door {
     }
 
     /// Answers a call, and counts it. A stream is answered when it begins.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+    pub(crate) async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        from: SocketAddr,
+    ) -> Response {
+        let caller = self.service.caller_of(request.headers(), from);
+        request.extensions_mut().insert(caller);
         let begun_us = self.service.begun_us();
         let response = self.answered(request).await;
         if let Some(code) = status::refusal(response.headers()) {

@@ -30,7 +30,8 @@ pub(super) fn of(
 ) -> Result<BoxStream<MintStreamResponse>, Error> {
     let MintStreamRequest { source, total, key } = request;
     let total = at_least_one("total", total)?;
-    let limit = service.limits().stream_max;
+    service.may_mint(&source)?;
+    let limit = service.stream_max(&source);
     if total > limit {
         return Err(Error::too_many("IDs", total, limit, "limits.stream_max"));
     }

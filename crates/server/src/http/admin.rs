@@ -1,10 +1,8 @@
 //! Sources, decoding, layouts and workers.
 
-use std::sync::Arc;
-
 use axum::body::Body;
+use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
@@ -16,6 +14,7 @@ use snowmint_wire::http::{
 
 use super::Door;
 use super::answer::{self, Refusal};
+use super::asked::Asked;
 use crate::service::{
     Error, decoded_body, layout_body, layout_named, layouts_body, source_body, spec_of, worker_body,
 };
@@ -30,11 +29,7 @@ type Part = Result<Path<String>, PathRejection>;
     params(("id" = String, Path, description = "The ID as it was minted"), DecodeQuery),
     responses((status = OK, description = "Its parts", body = DecodedBody)),
 )]
-pub(super) async fn decode(
-    State(door): State<Arc<Door>>,
-    id: Part,
-    uri: Uri,
-) -> Result<Response, Refusal> {
+pub(super) async fn decode(door: Asked<Door>, id: Part, uri: Uri) -> Result<Response, Refusal> {
     let id = answer::part(id)?;
     let decoded = match answer::query(&uri)? {
         DecodeQuery { source: Some(source), layout: None } => {
@@ -78,7 +73,7 @@ pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
     tag = "sources",
     responses((status = OK, description = "By name", body = SourcesBody)),
 )]
-pub(super) async fn sources(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
+pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
     let definitions = door.service.definitions().await?;
     let sources = definitions.iter().map(source_body).collect();
     Ok(answer::json(&SourcesBody { sources }))
@@ -92,7 +87,7 @@ pub(super) async fn sources(State(door): State<Arc<Door>>) -> Result<Response, R
     params(("name" = String, Path, description = "The name of a source")),
     responses((status = OK, description = "Every key, defaults written out", body = SourceBody)),
 )]
-pub(super) async fn source(State(door): State<Arc<Door>>, name: Part) -> Result<Response, Refusal> {
+pub(super) async fn source(door: Asked<Door>, name: Part) -> Result<Response, Refusal> {
     let definition = door.service.definition(&answer::part(name)?).await?;
     Ok(answer::json(&source_body(&definition)))
 }
@@ -105,7 +100,7 @@ pub(super) async fn source(State(door): State<Arc<Door>>, name: Part) -> Result<
     request_body = SourceRequest,
     responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
 )]
-pub(super) async fn define(State(door): State<Arc<Door>>, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn define(door: Asked<Door>, body: Body) -> Result<Response, Refusal> {
     let body = answer::bytes(body, door.body_bytes_max).await?;
     let SourceRequest { name, keys } = answer::parsed(&body)?;
     let definition = door.service.define(&name, &spec_of(keys)?).await?;
@@ -121,11 +116,7 @@ pub(super) async fn define(State(door): State<Arc<Door>>, body: Body) -> Result<
     request_body = Object,
     responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
 )]
-pub(super) async fn alter(
-    State(door): State<Arc<Door>>,
-    name: Part,
-    body: Body,
-) -> Result<Response, Refusal> {
+pub(super) async fn alter(door: Asked<Door>, name: Part, body: Body) -> Result<Response, Refusal> {
     let name = answer::part(name)?;
     let body = answer::bytes(body, door.body_bytes_max).await?;
     let changes: Map<String, Value> = answer::parsed(&body)?;
@@ -143,7 +134,7 @@ pub(super) async fn alter(
     responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
 )]
 pub(super) async fn restripe(
-    State(door): State<Arc<Door>>,
+    door: Asked<Door>,
     name: Part,
     body: Body,
 ) -> Result<Response, Refusal> {
@@ -162,15 +153,15 @@ pub(super) async fn restripe(
     params(("name" = String, Path, description = "The name of a source")),
     responses((status = NO_CONTENT, description = "It is deleted")),
 )]
-pub(super) async fn delete(State(door): State<Arc<Door>>, name: Part) -> Result<Response, Refusal> {
+pub(super) async fn delete(door: Asked<Door>, name: Part) -> Result<Response, Refusal> {
     door.service.delete(&answer::part(name)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Another server tells of a change.
-pub(super) async fn changed(State(door): State<Arc<Door>>) -> StatusCode {
-    door.service.catalog_changed();
-    StatusCode::NO_CONTENT
+pub(super) async fn changed(door: Asked<Door>) -> Result<StatusCode, Refusal> {
+    door.service.catalog_changed()?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Who holds which worker number.
@@ -180,7 +171,7 @@ pub(super) async fn changed(State(door): State<Arc<Door>>) -> StatusCode {
     tag = "workers",
     responses((status = OK, description = "Every slot that was ever held", body = WorkersBody)),
 )]
-pub(super) async fn workers(State(door): State<Arc<Door>>) -> Result<Response, Refusal> {
+pub(super) async fn workers(door: Asked<Door>) -> Result<Response, Refusal> {
     let slots = door.service.workers().await?;
     let own = door.service.incarnation();
     let workers = slots.iter().map(|slot| worker_body(slot, own)).collect();

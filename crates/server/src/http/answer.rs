@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
@@ -35,6 +35,9 @@ impl IntoResponse for Refusal {
         let retry_after_ms = error.retry_after_ms();
         let body = ErrorBody::new(error.code(), error.message(), retry_after_ms);
         let mut response = (status, json(&body)).into_response();
+        if error.code() == Code::Unauthenticated {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         // To be counted.
         response.extensions_mut().insert(error.code());
         say_when(&mut response, retry_after_ms);

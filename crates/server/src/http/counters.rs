@@ -1,15 +1,14 @@
 //! `/v1/counters/{source}/{key}`.
 
-use std::sync::Arc;
-
+use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse as _, Response};
 use snowmint_wire::http::CounterBody;
 
 use super::Door;
 use super::answer::{self, Form, Refusal};
+use super::asked::Asked;
 use super::forward::or_refuse;
 
 /// The bound of a counter, taking nothing.
@@ -21,7 +20,7 @@ use super::forward::or_refuse;
     responses((status = OK, description = "The highest number that anybody may have been answered", content((CounterBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn bound(
-    State(door): State<Arc<Door>>,
+    door: Asked<Door>,
     path: Result<Path<(String, String)>, PathRejection>,
     uri: Uri,
     headers: HeaderMap,

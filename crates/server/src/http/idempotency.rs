@@ -17,8 +17,9 @@ use moka::future::Cache;
 use snowmint_wire::error::Code;
 
 use super::answer::Refusal;
+use crate::access::Right;
 use crate::config::HttpSettings;
-use crate::service::{Error, shown};
+use crate::service::{Error, Service, shown};
 
 /// What callers send.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -35,6 +36,19 @@ pub(super) struct Answers {
     kept: Cache<String, Arc<Kept>>,
     bytes: Arc<AtomicUsize>,
     bytes_max: usize,
+}
+
+/// A request that may be repeated.
+#[derive(Debug)]
+pub(super) struct Repeatable<'a> {
+    /// Whoever asks.
+    pub(super) service: &'a Service,
+    /// What he must be allowed to do.
+    pub(super) right: Right,
+    /// With this source.
+    pub(super) source: &'a str,
+    /// What he sent.
+    pub(super) headers: &'a HeaderMap,
 }
 
 /// A whole answer, and what it answered.
@@ -58,7 +72,7 @@ impl Answers {
         Self { kept, bytes, bytes_max: settings.idempotency_bytes_max }
     }
 
-    /// The answer to a request with these headers: where they have a key, the one that was given
+    /// The answer to a request: where its headers have a key, the one that was given to this caller
     /// under it, if there is one. Of requests that come at once with one key, one is answered anew.
     /// A refusal is not kept.
     ///
@@ -67,18 +81,23 @@ impl Answers {
     /// as `answer` does.
     pub(super) async fn once(
         &self,
-        headers: &HeaderMap,
+        asks: Repeatable<'_>,
         request: impl FnOnce() -> String,
         answer: impl Future<Output = Result<Response, Refusal>>,
     ) -> Result<Response, Refusal> {
-        match headers.get(KEY) {
-            None => answer.await,
-            Some(key) => self.kept(key_of(key)?, request(), answer).await,
-        }
+        let Some(key) = asks.headers.get(KEY) else { return answer.await };
+        let key = key_of(key)?;
+        let caller = asks.service.caller();
+        // What was answered before is for those who may still ask.
+        caller.may(asks.right, asks.source)?;
+        // A name has no line feed.
+        let whose = format!("{}\n{key}", caller.name().unwrap_or_default());
+        self.kept(&whose, key, request(), answer).await
     }
 
     async fn kept(
         &self,
+        whose: &str,
         key: &str,
         request: String,
         answer: impl Future<Output = Result<Response, Refusal>>,
@@ -94,10 +113,10 @@ impl Answers {
             if kept.parts.status != StatusCode::OK {
                 return Err(kept);
             }
-            self.bytes.fetch_add(weight(key, &kept), Ordering::AcqRel);
+            self.bytes.fetch_add(weight(whose, &kept), Ordering::AcqRel);
             Ok(Arc::new(kept))
         };
-        let kept = match self.kept.try_get_with_by_ref(key, make).await {
+        let kept = match self.kept.try_get_with_by_ref(whose, make).await {
             Ok(kept) => kept,
             Err(refusal) => return Ok(refusal.response()),
         };

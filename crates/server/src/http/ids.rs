@@ -1,10 +1,8 @@
 //! `/v1/ids/{source}` and `/v1/segments/{source}`.
 
-use std::sync::Arc;
-
 use axum::body::Body;
+use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use snowmint_coord::{Source, Values};
@@ -16,8 +14,11 @@ use snowmint_wire::http::{
 
 use super::Door;
 use super::answer::{self, Form, Refusal};
+use super::asked::Asked;
 use super::forward::{or_refuse, was_passed_on};
-use crate::service::{Error, shown};
+use super::idempotency::{Answers, Repeatable};
+use crate::access::Right;
+use crate::service::{Error, Service, shown};
 
 type Name = Result<Path<String>, PathRejection>;
 
@@ -30,23 +31,24 @@ type Name = Result<Path<String>, PathRejection>;
     responses((status = OK, description = "Exactly as many IDs as were asked for", content((IdsBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn get(
-    State(door): State<Arc<Door>>,
+    door: Asked<Door>,
     name: Name,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    of_source(&door, &answer::part(name)?, &uri, &headers).await
+    of_source(&door.service, &door.answers, &answer::part(name)?, &uri, &headers).await
 }
 
 /// The IDs that the query asks for.
 pub(super) async fn of_source(
-    door: &Door,
+    service: &Service,
+    answers: &Answers,
     name: &str,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
     let request = if uri.query().is_none() { MintRequest::default() } else { answer::query(uri)? };
-    mint(door, name, request, headers).await
+    mint(service, answers, name, request, headers).await
 }
 
 /// Mints IDs.
@@ -59,7 +61,7 @@ pub(super) async fn of_source(
     responses((status = OK, description = "Exactly as many IDs as were asked for", content((IdsBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn post(
-    State(door): State<Arc<Door>>,
+    door: Asked<Door>,
     name: Name,
     headers: HeaderMap,
     body: Body,
@@ -68,7 +70,7 @@ pub(super) async fn post(
     let body = answer::bytes(body, door.body_bytes_max).await?;
     // No body at all is a request without wishes.
     let request = if body.is_empty() { MintRequest::default() } else { answer::parsed(&body)? };
-    mint(&door, &name, request, &headers).await
+    mint(&door.service, &door.answers, &name, request, &headers).await
 }
 
 /// `HEAD` would mint an ID and throw it away.
@@ -78,17 +80,19 @@ pub(super) async fn head(method: Method, uri: Uri) -> Refusal {
 
 /// The same as before, if the caller says that the request is the same.
 async fn mint(
-    door: &Door,
+    service: &Service,
+    answers: &Answers,
     name: &str,
     request: MintRequest,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
     let asked = || format!("ids {name} {request:?} {:?}", Form::wanted(headers));
-    door.answers.once(headers, asked, mint_anew(door, name, &request, headers)).await
+    let asks = Repeatable { service, right: Right::Mint, source: name, headers };
+    answers.once(asks, asked, mint_anew(service, name, &request, headers)).await
 }
 
 async fn mint_anew(
-    door: &Door,
+    service: &Service,
     name: &str,
     request: &MintRequest,
     headers: &HeaderMap,
@@ -98,16 +102,16 @@ async fn mint_anew(
     let count = request.count.unwrap_or_default().get();
     let key = request.key.as_deref();
     let minted = if was_passed_on(headers) {
-        door.service.mint(name, count, key).await
+        service.mint(name, count, key).await
     } else {
-        door.service.mint_anywhere(name, count, key).await
+        service.mint_anywhere(name, count, key).await
     };
     let (source, minted) = match minted {
         Ok(minted) => minted,
         Err(error) => {
             let path = format!("/v1/ids/{name}");
             let body = serde_json::to_vec(request).unwrap_or_default();
-            let peers = door.service.peers();
+            let peers = service.peers();
             let passed = or_refuse(peers, error, Method::POST, &path, headers, body);
             return Ok(passed.await?);
         }
@@ -127,7 +131,7 @@ async fn mint_anew(
     responses((status = OK, description = "A range that nobody else gets", body = SegmentBody)),
 )]
 pub(super) async fn segment(
-    State(door): State<Arc<Door>>,
+    door: Asked<Door>,
     name: Name,
     headers: HeaderMap,
     body: Body,
@@ -144,7 +148,9 @@ pub(super) async fn segment(
             increment: row.increment,
         }))
     };
-    door.answers.once(&headers, asked, reserve).await
+    let service = &door.service;
+    let asks = Repeatable { service, right: Right::Reserve, source: &name, headers: &headers };
+    door.answers.once(asks, asked, reserve).await
 }
 
 /// How the caller wants IDs written.

@@ -2,6 +2,7 @@
 
 mod admin;
 mod answer;
+mod asked;
 pub(crate) mod compat;
 mod counters;
 mod forward;
@@ -13,6 +14,7 @@ mod openapi;
 mod stream;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -37,6 +39,7 @@ use crate::grpc;
 use crate::roster::{Roster, Ticket};
 use crate::service::{CHANGED_PATH, Error, Service};
 use answer::Refusal;
+use asked::Shared;
 use idempotency::Answers;
 use stream::Watched;
 
@@ -70,6 +73,12 @@ struct Door {
     answers: Answers,
 }
 
+impl Shared for Door {
+    fn service(&self) -> &Service {
+        &self.service
+    }
+}
+
 /// All paths.
 #[derive(Clone, Debug)]
 struct Pages {
@@ -79,16 +88,20 @@ struct Pages {
 }
 
 impl Pages {
-    async fn answer(self, request: Request<Incoming>) -> Result<Response, Infallible> {
+    async fn answer(
+        self,
+        request: Request<Incoming>,
+        from: SocketAddr,
+    ) -> Result<Response, Infallible> {
         // Counts for itself.
         if request.version() == Version::HTTP_2
             && grpc::is_call(request.method(), request.headers())
         {
-            return Ok(self.grpc.answer(request).await);
+            return Ok(self.grpc.answer(request, from).await);
         }
         let door = Arc::clone(&self.door);
         let begun_us = door.service.begun_us();
-        let answer = self.page(request).await;
+        let answer = self.page(request, from).await;
         if let Ok(response) = &answer
             && let Some(code) = response.extensions().get()
         {
@@ -100,12 +113,25 @@ impl Pages {
 
     /// Nearly every request is a `GET` of IDs: it does not go through the router, which would take
     /// longer than the minting.
-    async fn page(self, request: Request<Incoming>) -> Result<Response, Infallible> {
+    async fn page(
+        self,
+        mut request: Request<Incoming>,
+        from: SocketAddr,
+    ) -> Result<Response, Infallible> {
+        let service = &self.door.service;
         if request.method() == Method::GET
             && let Some(name) = request.uri().path().strip_prefix("/v1/ids/")
             && check_name("source", name).is_ok()
         {
-            let answer = ids::of_source(&self.door, name, request.uri(), request.headers()).await;
+            let (uri, headers) = (request.uri(), request.headers());
+            let answers = &self.door.answers;
+            let answer = match service.access() {
+                None => ids::of_source(service, answers, name, uri, headers).await,
+                Some(_) => {
+                    let service = service.asked_by(service.caller_of(headers, from));
+                    ids::of_source(&service, answers, name, uri, headers).await
+                }
+            };
             return Ok(answer::never_stored(answer.into_response()).await);
         }
         if grpc::is_call(request.method(), request.headers()) {
@@ -113,6 +139,8 @@ impl Pages {
             let refusal = Refusal(Error::bad_request(message)).into_response();
             return Ok(answer::never_stored(refusal).await);
         }
+        let caller = service.caller_of(request.headers(), from);
+        request.extensions_mut().insert(caller);
         self.router.oneshot(request.map(Body::new)).await
     }
 }
@@ -194,12 +222,12 @@ async fn converse(
     ticket.allow_ms(settings.head_time_max.ms());
     let request_ms = settings.request_time_max.ms();
     let on_request = Arc::clone(&ticket);
+    let peer = ticket.entry().peer;
     let service = service_fn(move |request| {
         on_request.answered(1);
         on_request.allow_ms(request_ms);
-        pages.clone().answer(request)
+        pages.clone().answer(request, peer)
     });
-    let peer = ticket.entry().peer;
     let stream = TokioIo::new(Watched::new(stream, ticket, settings.idle_max.ms()));
     let connection = builder.serve_connection(stream, service);
     let mut connection = std::pin::pin!(connection);

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use snowmint_wire::http::{ErrorBody, JSON};
 use utoipa::OpenApi as _;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -16,6 +17,10 @@ use utoipa_swagger_ui::Config;
 
 use super::answer::no_such_path;
 use super::{Door, admin, counters, health, ids, metrics};
+
+/// How the description names tokens; they have no scopes.
+const TOKEN: &str = "token";
+const NO_SCOPES: [&str; 0] = [];
 
 /// What all of them have in common.
 #[derive(utoipa::OpenApi)]
@@ -68,8 +73,14 @@ pub(super) fn pages(about: &OpenApi) -> Router<Arc<Door>> {
         .route("/docs/{file}", get(|Path(name): Path<String>| async move { file(&name).await }))
 }
 
-/// Every call can be refused, and says so in one form.
+/// Every call can be refused, and says so in one form; every call takes a token, where one is asked for.
 fn complete(mut about: OpenApi) -> OpenApi {
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    if let Some(components) = &mut about.components {
+        components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
+    }
+    let none = SecurityRequirement::default();
+    about.security = Some(vec![none, SecurityRequirement::new(TOKEN, NO_SCOPES)]);
     let error = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
     let refusal = ResponseBuilder::new()
         .description("Why not; with Retry-After where a retry helps")

@@ -113,7 +113,8 @@ impl Connection {
     async fn answer(&mut self) -> io::Result<Afterwards> {
         let mut at: usize = 0;
         let mut requests: u64 = 0;
-        let begun_us = self.session.door.service.begun_us();
+        let begun_us = self.session.service.begun_us();
+        self.session.follow();
         let outcome = loop {
             let unread = self.input.get(at..).unwrap_or_default();
             let (command, bytes) = match self.parser.next(unread) {
@@ -149,7 +150,7 @@ impl Connection {
         self.session.ticket.answered(requests);
         if requests > 0 {
             self.session.settle();
-            self.session.door.service.answered(requests, begun_us);
+            self.session.service.answered(requests, begun_us);
         }
         self.flush().await?;
         self.input.drain(..at.min(self.input.len()));

@@ -7,14 +7,21 @@ use snowmint_coord::Source;
 use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::Door;
+use crate::access::{Access, Caller};
 use crate::meter::{self, Tally};
 use crate::roster::Ticket;
-use crate::service::{Error, shown};
+use crate::service::{Error, Service, shown};
 
 /// A connection's memory.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) door: Arc<Door>,
+    /// The service, for whoever is at the other end.
+    pub(super) service: Service,
+    /// Whether he has still to say who he is.
+    pub(super) is_nobody: bool,
+    /// Of the tokens that this was decided by.
+    generation: u64,
     pub(super) ticket: Ticket,
     pub(super) protocol: Protocol,
     /// The source asked last: most clients ask one again and again.
@@ -46,7 +53,41 @@ impl Drop for AtHand {
 
 impl Session {
     pub(super) fn new(door: Arc<Door>, ticket: Ticket) -> Self {
-        Self { door, ticket, protocol: Protocol::default(), source: None }
+        let service = door.service.clone();
+        let mut session = Self {
+            door,
+            service,
+            is_nobody: false,
+            generation: 0,
+            ticket,
+            protocol: Protocol::default(),
+            source: None,
+        };
+        session.is_now(session.nobody());
+        session
+    }
+
+    /// Somebody who has not said who he is.
+    fn nobody(&self) -> Caller {
+        let caller = self.door.service.caller().clone();
+        caller.at(self.ticket.entry().peer)
+    }
+
+    /// This caller is at the other end from now on. What he has at hand he has to ask for anew.
+    pub(super) fn is_now(&mut self, caller: Caller) {
+        self.source = None;
+        self.is_nobody = !caller.is_known();
+        self.generation = self.service.access().map_or(0, Access::generation);
+        self.service = self.door.service.asked_by(caller);
+    }
+
+    /// Looks whether tokens have changed, since which he may be nobody any more, or may do less.
+    pub(super) fn follow(&mut self) {
+        if let Some(access) = self.service.access()
+            && access.generation() != self.generation
+        {
+            self.is_now(self.service.caller().clone());
+        }
     }
 
     /// Writes replies in the version that this client speaks.
@@ -76,10 +117,13 @@ impl Session {
         Some((source, key))
     }
 
-    /// Keeps a source at hand.
+    /// Keeps a source at hand, unless each ID of it is counted against a rate.
     pub(super) fn keep_source(&mut self, name: &str, source: Source) {
+        if self.service.caller().is_limited() {
+            return;
+        }
         if self.source_at_hand(name.as_bytes()).is_none() {
-            let (name, tally) = (name.to_owned(), self.door.service.tally(name));
+            let (name, tally) = (name.to_owned(), self.service.tally(name));
             self.source = Some(AtHand { name, source, tally, uncounted: 0 });
         }
     }
@@ -107,7 +151,7 @@ impl Session {
     /// As after connecting.
     pub(super) fn reset(&mut self) {
         self.protocol = Protocol::default();
-        self.source = None;
+        self.is_now(self.nobody());
         crate::roster::lock(&self.ticket.entry().label).name.clear();
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use snowmint_coord::Shares;
 
 use super::{Error, Service};
+use crate::access::Right;
 
 /// Numbers of one key that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +20,11 @@ impl Service {
     /// Takes `count` numbers of a key in a row, as `INCRBY` does.
     ///
     /// # Errors
-    /// More than `limits.incrby_max`, a source of another kind, a key of another server's, or what the
+    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, a key of another server's, or what the
     /// store refuses.
     pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<Counted, Error> {
-        let limit = self.limits.incrby_max;
+        self.admit(Right::Mint, name, count).await?;
+        let limit = self.limit(name, self.limits.incrby_max, u64::MAX);
         if count > limit {
             return Err(Error::too_many("numbers in a row", count, limit, "limits.incrby_max"));
         }
@@ -44,8 +46,9 @@ impl Service {
     /// # Errors
     /// As [`Service::count`].
     pub async fn counted(&self, name: &str, key: &str) -> Result<u64, Error> {
+        self.admit(Right::Mint, name, 1).await?;
         let wait_ms = self.limits.wait_max.ms();
-        match self.source(name).await?.counted(key.as_bytes(), wait_ms).await {
+        match self.opened(name).await?.counted(key.as_bytes(), wait_ms).await {
             Ok(bound) => Ok(bound),
             Err(error) => {
                 Ok(self.reopened(name, error).await?.counted(key.as_bytes(), wait_ms).await?)

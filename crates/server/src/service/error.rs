@@ -71,6 +71,12 @@ impl Error {
         self
     }
 
+    /// The same error, of which is known in how long the same request may succeed.
+    pub(crate) fn retry_in_ms(mut self, ms: u64) -> Self {
+        self.retry_after_ms = Some(ms);
+        self
+    }
+
     /// What went wrong.
     #[must_use]
     pub fn code(&self) -> Code {

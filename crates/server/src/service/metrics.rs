@@ -44,8 +44,11 @@ impl Service {
     /// Everything that is counted, as text for Prometheus.
     ///
     /// # Errors
-    /// None that anybody knows of.
+    /// Without a token, where one is asked for here, too.
     pub async fn metrics(&self) -> Result<String, Error> {
+        if !self.has_open_metrics() {
+            self.caller().must_be_known()?;
+        }
         let timer = self.peers().timer();
         let (ready, wait_ms) = (self.readiness().ready, self.limits.wait_max.ms());
         let page = self.meter.page(&self.node, ready, timer, wait_ms).await;

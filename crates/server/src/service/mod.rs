@@ -1,5 +1,7 @@
 //! The use cases, as plain functions on domain types. The protocols only translate.
 
+mod asked;
+mod catalog;
 mod counters;
 mod describe;
 mod error;
@@ -15,17 +17,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{
-    Decoded, ErrorKind, Incarnation, NewStripe, Node, Readiness, Row, SlotInfo, Source, SourceInfo,
-    Values,
-};
+use snowmint_coord::{Decoded, ErrorKind, Incarnation, Node, Readiness, Row, Source, Values};
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use self::merge::{merge, without_leftovers};
 use self::order::Relay;
+use crate::access::{Access, Caller, Right};
 use crate::config::Limits;
 use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
@@ -57,6 +56,10 @@ pub struct Service {
     meter: Arc<Meter>,
     /// What those who ask here speak.
     protocol: Protocol,
+    /// Who may do what; none where nobody is asked.
+    access: Option<Access>,
+    /// Who asks here.
+    caller: Caller,
 }
 
 /// Exactly as many IDs as were asked for. Keep it until they are sent: a large one counts against
@@ -82,14 +85,17 @@ impl Minted {
 
 impl Service {
     /// A service over an open node. `closing` becomes true when the server stops: then it is not
-    /// ready any more, while requests are still answered.
+    /// ready any more, while requests are still answered. Where there is an `access`, nobody asks until
+    /// somebody is said to.
     #[must_use]
     pub(crate) fn new(
         node: Node,
         limits: Limits,
         closing: watch::Receiver<bool>,
         peers: Peers,
+        access: Option<Access>,
     ) -> Self {
+        let caller = access.as_ref().map_or_else(Caller::anyone, |_| Caller::nobody(false));
         let relay = Relay::new(peers, &limits);
         let unsent = usize::try_from(limits.unsent_max).unwrap_or(Semaphore::MAX_PERMITS);
         let unsent = Arc::new(Semaphore::new(unsent.min(Semaphore::MAX_PERMITS)));
@@ -102,6 +108,8 @@ impl Service {
             sources: Arc::default(),
             meter: Arc::default(),
             protocol: Protocol::Http,
+            access,
+            caller,
         }
     }
 
@@ -115,11 +123,17 @@ impl Service {
         self.relay.peers()
     }
 
-    /// A source by name.
+    /// A source by name, to look at.
     ///
     /// # Errors
-    /// For a name that is none, or that nobody has defined.
-    pub async fn source(&self, name: &str) -> Result<Source, Error> {
+    /// For a name that is none, or that nobody has defined; without any right over it.
+    pub(crate) async fn source(&self, name: &str) -> Result<Source, Error> {
+        self.caller.may_see(name)?;
+        self.opened(name).await
+    }
+
+    /// A source by name, whoever asks.
+    async fn opened(&self, name: &str) -> Result<Source, Error> {
         Ok(self.tallied(name).await?.0)
     }
 
@@ -142,24 +156,35 @@ impl Service {
             return Err(error.into());
         }
         self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        self.source(name).await
+        self.opened(name).await
     }
 
     /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit. Answers
     /// the source, too: callers that mint one ID at a time keep it.
     ///
     /// # Errors
-    /// More than the limit at once, or what the source refuses.
+    /// Without the right to; more than the limit at once, or what the source refuses.
     pub async fn mint(
         &self,
         name: &str,
         count: u64,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
-        let limit = self.limits.batch_max;
+        self.admit(Right::Mint, name, count).await?;
+        self.mint_here(name, count, key).await
+    }
+
+    /// As [`Service::mint`], for somebody who was admitted.
+    async fn mint_here(
+        &self,
+        name: &str,
+        count: u64,
+        key: Option<&str>,
+    ) -> Result<(Source, Minted), Error> {
+        let limit = self.limit(name, self.limits.batch_max.into(), u32::MAX.into());
         let count = match u32::try_from(count) {
-            Ok(count) if count <= limit => count,
-            _ => return Err(Error::too_many("IDs", count, u64::from(limit), "limits.batch_max")),
+            Ok(few) if count <= limit => few,
+            _ => return Err(Error::too_many("IDs", count, limit, "limits.batch_max")),
         };
         let hold = self.hold(count)?;
         let wait_ms = self.limits.wait_max.ms();
@@ -196,16 +221,20 @@ impl Service {
     /// Takes a range of a segment source out of the store, for a caller to spend.
     ///
     /// # Errors
-    /// More than `limits.segment_max`, a source of another kind, or what the store refuses.
+    /// Without the right to; more than `limits.segment_max`, a source of another kind, or what the store
+    /// refuses.
     pub async fn reserve_segment(&self, name: &str, length: u64) -> Result<Row, Error> {
+        self.admit(Right::Reserve, name, length).await?;
         self.row(name, length, self.limits.segment_max, "limits.segment_max").await
     }
 
     /// Takes `length` numbers in a row, as `INCRBY` does.
     ///
     /// # Errors
-    /// More than `limits.incrby_max`, a source of another kind, or what the store refuses.
+    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, or what the
+    /// store refuses.
     pub async fn take_in_a_row(&self, name: &str, length: u64) -> Result<Row, Error> {
+        self.admit(Right::Mint, name, length).await?;
         self.row(name, length, self.limits.incrby_max, "limits.incrby_max").await
     }
 
@@ -216,6 +245,7 @@ impl Service {
         limit: u64,
         limit_name: &'static str,
     ) -> Result<Row, Error> {
+        let limit = self.limit(name, limit, u64::MAX);
         if length > limit {
             return Err(Error::too_many("numbers in a row", length, limit, limit_name));
         }
@@ -232,24 +262,27 @@ impl Service {
     /// What an ID of a source says.
     ///
     /// # Errors
-    /// When the text is no ID of that source.
+    /// Without the right to; when the text is no ID of that source.
     pub async fn decode_by_source(&self, id: &str, source: &str) -> Result<Decoded, Error> {
-        Ok(self.source(source).await?.decode(id, None)?)
+        self.admit(Right::Decode, source, 1).await?;
+        Ok(self.opened(source).await?.decode(id, None)?)
     }
 
     /// What an ID of a source says, given as the number that was minted.
     ///
     /// # Errors
-    /// When it is no ID of that source.
+    /// Without the right to; when it is no ID of that source.
     pub async fn decode_number(&self, id: u64, source: &str) -> Result<Decoded, Error> {
-        Ok(self.source(source).await?.decode(&id.to_string(), Some(Format::default()))?)
+        self.admit(Right::Decode, source, 1).await?;
+        Ok(self.opened(source).await?.decode(&id.to_string(), Some(Format::default()))?)
     }
 
     /// What a decimal ID says, read by a layout given in any form that configuration takes.
     ///
     /// # Errors
-    /// When the layout is none, or the text is no ID of it.
+    /// Without the right to decode anything; when the layout is none, or the text is no ID of it.
     pub fn decode_by_layout(&self, id: &str, layout: &str) -> Result<Decoded, Error> {
+        self.caller.may_somewhere(Right::Decode)?;
         let layout = layout_of(layout)?;
         let number = Format::default()
             .decode(id, None)
@@ -257,84 +290,6 @@ impl Service {
         let parts = layout.unpack(number).map_err(|error| Error::bad_request(error.to_string()))?;
         let time = layout.start_of(parts.tick);
         Ok(Decoded::Snowflake { id: number, parts, time, layout })
-    }
-
-    /// Defines a source, or answers the definition that there is when it is the same.
-    ///
-    /// # Errors
-    /// When the keys are not possible, or disagree with a definition of that name.
-    pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
-        check_source_name(name)?;
-        let defined = self.node.define(name, spec).await?;
-        self.tell_others();
-        Ok(defined)
-    }
-
-    /// Changes keys of a source: those given, as a JSON merge patch (RFC 7396); the others stay, but for
-    /// those that mean nothing any more.
-    ///
-    /// # Errors
-    /// When the keys are not possible, are part of the source's identity, or somebody else changed
-    /// the source at the same time.
-    pub async fn alter(
-        &self,
-        name: &str,
-        changes: &Map<String, Value>,
-    ) -> Result<SourceInfo, Error> {
-        let SourceInfo { spec, version, .. } = self.definition(name).await?;
-        let mut keys = spec.to_json();
-        merge(&mut keys, changes);
-        let spec = without_leftovers(keys, changes)?;
-        let altered = self.node.alter(name, &spec, Some(version)).await?;
-        self.tell_others();
-        Ok(altered)
-    }
-
-    /// Gives a segment source another stripe of the numbers, while it serves.
-    ///
-    /// # Errors
-    /// When there is no such stripe, or it would begin below what was handed out.
-    pub async fn restripe(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
-        check_source_name(name)?;
-        let restriped = self.node.restripe(name, stripe).await?;
-        self.tell_others();
-        Ok(restriped)
-    }
-
-    /// Deletes a source. Its mark stays, so that the name can never mint an old ID again.
-    ///
-    /// # Errors
-    /// When there is none of that name.
-    pub async fn delete(&self, name: &str) -> Result<(), Error> {
-        check_source_name(name)?;
-        self.node.delete(name).await?;
-        self.tell_others();
-        Ok(())
-    }
-
-    /// One definition.
-    ///
-    /// # Errors
-    /// When there is none of that name.
-    pub async fn definition(&self, name: &str) -> Result<SourceInfo, Error> {
-        check_source_name(name)?;
-        Ok(self.node.definition(name).await?)
-    }
-
-    /// Every definition that was not deleted, by name.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn definitions(&self) -> Result<Vec<SourceInfo>, Error> {
-        Ok(self.node.sources().await?)
-    }
-
-    /// Every slot that was ever held.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn workers(&self) -> Result<Vec<SlotInfo>, Error> {
-        Ok(self.node.workers().await?)
     }
 
     /// Which member of the store this server is now: slots with this holder are its own.

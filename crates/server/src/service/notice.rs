@@ -3,7 +3,7 @@
 use axum::http::Method;
 use tokio::task::JoinSet;
 
-use super::Service;
+use super::{Error, Service};
 use crate::reach::Reach;
 
 /// Where others are told.
@@ -11,8 +11,13 @@ pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";
 
 impl Service {
     /// Another server says that the catalog has changed.
-    pub(crate) fn catalog_changed(&self) {
+    ///
+    /// # Errors
+    /// Where tokens are asked for: without that of a server.
+    pub(crate) fn catalog_changed(&self) -> Result<(), Error> {
+        self.caller().must_be_a_server()?;
         self.node.catalog_changed();
+        Ok(())
     }
 
     /// Tells the others, in the background. Whoever cannot be told looks by itself before long.

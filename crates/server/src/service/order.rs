@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::passed::{Failure, Other};
 use super::{Error, Minted, Service};
+use crate::access::Right;
 use crate::config::Limits;
 use crate::peers::Peers;
 
@@ -57,14 +58,15 @@ impl Service {
         count: u64,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
+        self.admit(Right::Mint, name, count).await?;
         let timer = self.relay.peers.timer();
         let deadline = timer.elapsed().saturating_add(self.limits.wait_max.ms());
         loop {
-            let refusal = match self.mint(name, count, key).await {
+            let refusal = match self.mint_here(name, count, key).await {
                 Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
                 answer => return answer,
             };
-            let source = self.source(name).await?;
+            let source = self.opened(name).await?;
             let address = refusal.elsewhere().and_then(|there| there.reach.http.clone());
             // Who counts for a key is asked by the protocols, each in its way.
             let (true, Some(address)) = (source.is_ordered(), address) else {
@@ -219,7 +221,7 @@ mod tests {
                 }
             });
             let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
-            let peers = Peers::new(Arc::new(BootTimer), 60_000);
+            let peers = Peers::new(Arc::new(BootTimer), 60_000, None);
             let relay = Relay::new(peers, &limits);
             let fetch = || relay.fetch("orders", address.clone(), 1);
             let both = async { tokio::join!(fetch(), fetch()) };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings};
-use snowmint_server::{Handle, Parts, Settings, start};
+use snowmint_server::{Access, Handle, Parts, Settings, start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -30,6 +30,11 @@ pub(crate) async fn server_with(change: impl FnOnce(&mut Settings)) -> Server {
 
 /// A server over this node.
 pub(crate) async fn server_of(node: Node, settings: Settings) -> Server {
+    server_for(node, settings, None).await
+}
+
+/// The same, for those who may.
+pub(crate) async fn server_for(node: Node, settings: Settings, access: Option<Access>) -> Server {
     let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let resp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let parts = Parts {
@@ -37,6 +42,7 @@ pub(crate) async fn server_of(node: Node, settings: Settings) -> Server {
         timer: Arc::new(BootTimer),
         http: Some(http),
         resp: Some(resp),
+        access,
         shutdown: std::future::pending(),
     };
     let handle = start(settings, parts).unwrap();

@@ -1,6 +1,7 @@
 //! The server over real sockets: bytes in, bytes out.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod access;
 mod common;
 mod described;
 mod doors;

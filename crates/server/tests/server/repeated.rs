@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use snowmint_coord::spec::Span;
+use snowmint_coord::{BootTimer, Timer as _};
 
 use super::common::{Answer, Server, server, server_with};
 
@@ -86,7 +87,7 @@ async fn answers_are_kept_for_their_time_and_within_their_room() {
     })
     .await;
     let first = keyed(&server, "k", "GET", "/v1/ids/numbers", "").await.ids();
-    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    BootTimer.sleep_ms(600).await;
     assert_ne!(keyed(&server, "k", "GET", "/v1/ids/numbers", "").await.ids(), first);
     let mut refused = 0;
     for number in 0..40 {

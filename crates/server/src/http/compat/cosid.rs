@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, patch, post};
@@ -18,8 +18,9 @@ use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::{CosIdErrorBody, TEXT_UTF8};
 
 use super::params::{Params, whole};
-use super::{error, json, number, row, source_of, text};
+use super::{error, json, number, row, source_of, status_of, text};
 use crate::config::{CosIdSettings, Keys};
+use crate::http::asked::{Asked, Shared};
 use crate::http::ids;
 use crate::service::{Error, Service};
 
@@ -50,12 +51,11 @@ impl<E: Into<Error>> From<E> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let Self(refused) = self;
-        let (status, code) = if refused.code().row().http < 500 {
-            (StatusCode::BAD_REQUEST, "400")
-        } else {
-            (StatusCode::INTERNAL_SERVER_ERROR, "500")
+        let status = match refused.code().row().http {
+            ..500 => status_of(&refused, StatusCode::BAD_REQUEST),
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let (code, msg) = (code.to_owned(), refused.message().to_owned());
+        let (code, msg) = (status.as_str().to_owned(), refused.message().to_owned());
         error(json(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() }), &refused)
     }
 }
@@ -78,7 +78,7 @@ pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max:
         .with_state(Arc::new(cosid))
 }
 
-async fn distributor(State(cosid): State<Arc<CosId>>, names: Names, request: Request) -> Answer {
+async fn distributor(cosid: Asked<CosId>, names: Names, request: Request) -> Answer {
     let key = key_of(names)?;
     let params = Params::of(request, cosid.body_bytes_max).await?;
     let offset = whole("offset", params.need("offset")?, 0)?;
@@ -87,7 +87,7 @@ async fn distributor(State(cosid): State<Arc<CosId>>, names: Names, request: Req
     Ok(StatusCode::OK.into_response())
 }
 
-async fn next_max_id(State(cosid): State<Arc<CosId>>, names: Names, request: Request) -> Answer {
+async fn next_max_id(cosid: Asked<CosId>, names: Names, request: Request) -> Answer {
     let key = key_of(names)?;
     let params = Params::of(request, cosid.body_bytes_max).await?;
     let step = whole("step", params.need("step")?, 1)?;
@@ -99,23 +99,29 @@ async fn machines() -> Refusal {
     Refusal(Error::new(Code::Unsupported, NO_MACHINES))
 }
 
-async fn share(State(cosid): State<Arc<CosId>>) -> Answer {
+async fn share(cosid: Asked<CosId>) -> Answer {
     cosid.id(SHARE).await
 }
 
-async fn id(State(cosid): State<Arc<CosId>>, name: Name) -> Answer {
+async fn id(cosid: Asked<CosId>, name: Name) -> Answer {
     cosid.id(&part(name)?).await
 }
 
-async fn share_as_string(State(cosid): State<Arc<CosId>>) -> Answer {
+async fn share_as_string(cosid: Asked<CosId>) -> Answer {
     cosid.id_as_string(SHARE).await
 }
 
-async fn id_as_string(State(cosid): State<Arc<CosId>>, name: Name) -> Answer {
+async fn id_as_string(cosid: Asked<CosId>, name: Name) -> Answer {
     cosid.id_as_string(&part(name)?).await
 }
 
-impl CosId {
+impl Shared for CosId {
+    fn service(&self) -> &Service {
+        &self.service
+    }
+}
+
+impl Asked<CosId> {
     /// Sees that there is a source for a client's segments. Its definition wins over what the client
     /// says, as there.
     async fn distributor(&self, name: &str, offset: u64) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Request};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::get;
@@ -20,8 +20,10 @@ use snowmint_wire::http::compat::{
 };
 
 use super::params::Params;
-use super::{error, json, makes_numbers, number, source_of, text};
+use super::{error, json, makes_numbers, number, source_of, status_of, text};
+use crate::access::Right;
 use crate::config::{Keys, LeafSettings};
+use crate::http::asked::{Asked, Shared};
 use crate::http::ids;
 use crate::service::{Error, Service};
 
@@ -62,20 +64,20 @@ pub(super) fn routes(
         .with_state(Arc::new(leaf)))
 }
 
-async fn segment(State(leaf): State<Arc<Leaf>>, key: Key, uri: Uri) -> Response {
+async fn segment(leaf: Asked<Leaf>, key: Key, uri: Uri) -> Response {
     leaf.answer(Kind::Segment, key, &uri).await
 }
 
-async fn snowflake(State(leaf): State<Arc<Leaf>>, key: Key, uri: Uri) -> Response {
+async fn snowflake(leaf: Asked<Leaf>, key: Key, uri: Uri) -> Response {
     leaf.answer(Kind::Snowflake, key, &uri).await
 }
 
-async fn decode(State(leaf): State<Arc<Leaf>>, request: Request) -> Response {
+async fn decode(leaf: Asked<Leaf>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let params = Params::of(request, leaf.body_bytes_max).await;
     let id = params.and_then(|params| Ok(params.get("snowflakeId")?.map(str::to_owned)));
-    let refused =
-        |message, why| refusal(StatusCode::BAD_REQUEST, NO_PARAMETER, message, &path, why);
+    let refused = |status, message, why| refusal(status, NO_PARAMETER, message, &path, why);
+    let id = leaf.service.caller().may_somewhere(Right::Decode).and(id);
     match id {
         Ok(Some(id)) => match leaf.decoded(&id) {
             Some(decoded) => json(StatusCode::OK, JSON_UTF8, &decoded),
@@ -86,13 +88,23 @@ async fn decode(State(leaf): State<Arc<Leaf>>, request: Request) -> Response {
         },
         Ok(None) => {
             let message = "Required String parameter 'snowflakeId' is not present";
-            refused(message, "say which: /decodeSnowflakeId?snowflakeId=ID")
+            let why = "say which: /decodeSnowflakeId?snowflakeId=ID";
+            refused(StatusCode::BAD_REQUEST, message, why)
         }
-        Err(error) => refused(error.message(), error.message()),
+        Err(error) => {
+            let status = status_of(&error, StatusCode::BAD_REQUEST);
+            refused(status, error.message(), error.message())
+        }
     }
 }
 
-impl Leaf {
+impl Shared for Leaf {
+    fn service(&self) -> &Service {
+        &self.service
+    }
+}
+
+impl Asked<Leaf> {
     async fn answer(&self, kind: Kind, key: Key, uri: &Uri) -> Response {
         let minted = match key {
             Ok(Path(key)) => self.mint(kind, &key).await,
@@ -102,7 +114,7 @@ impl Leaf {
             Ok(id) => text(TEXT_UTF8, id.to_string()),
             Err(why) => {
                 let result = format!("Result{{id={}, status=EXCEPTION}}", result_of(why.code()));
-                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                let status = status_of(&why, StatusCode::INTERNAL_SERVER_ERROR);
                 let said = refusal(status, SERVER_EXCEPTION, &result, uri.path(), why.message());
                 error(said, &why)
             }
@@ -123,7 +135,9 @@ impl Leaf {
         }
         number(&self.service, name).await
     }
+}
 
+impl Leaf {
     fn decoded(&self, id: &str) -> Option<LeafDecodedBody> {
         let parts = self.layout.unpack(id.trim().parse().ok()?).ok()?;
         let ms = self.layout.start_of(parts.tick).get();

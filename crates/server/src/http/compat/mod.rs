@@ -101,6 +101,16 @@ fn text(content_type: &'static str, text: impl Into<String>) -> Response {
     ([(CONTENT_TYPE, content_type)], text.into()).into_response()
 }
 
+/// The status of an error: its own where it says who may ask, and how often; else what the system has.
+fn status_of(error: &Error, otherwise: StatusCode) -> StatusCode {
+    match error.code() {
+        Code::Unauthenticated | Code::Forbidden | Code::RateLimited => {
+            StatusCode::from_u16(error.code().row().http).unwrap_or(otherwise)
+        }
+        _ => otherwise,
+    }
+}
+
 /// An answer that is an error, with when to ask again, where that may help.
 fn error(mut response: Response, error: &Error) -> Response {
     answer::say_when(&mut response, error.retry_after_ms());

@@ -4,11 +4,11 @@
 //! for an error; here that has a status of its own and the JSON of the error. Its Java client takes both
 //! for "no segment".
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
@@ -23,7 +23,9 @@ use snowmint_wire::http::compat::{
 
 use super::params::{Params, whole};
 use super::{error, json, numbers, row, source_of};
+use crate::access::{ByToken, Caller, TokenHash};
 use crate::config::{Keys, TinyidSettings};
+use crate::http::asked::{Asked, Shared};
 use crate::http::{answer, ids};
 use crate::service::{Error, Hold, Service};
 
@@ -34,8 +36,8 @@ const LOADING_PERCENT: u64 = 20;
 struct Tinyid {
     service: Service,
     keys: Keys,
-    /// By token. None at all: nobody is asked for one.
-    rights: HashMap<String, Right>,
+    /// By token of Tinyid. None at all: those of the server count.
+    rights: ByToken<Right>,
     segment_length: u64,
     body_bytes_max: usize,
 }
@@ -49,6 +51,7 @@ enum Right {
 
 /// Who may ask, and of which source.
 struct Wanted {
+    service: Service,
     params: Params,
     source: String,
 }
@@ -58,11 +61,16 @@ pub(super) fn routes(service: Service, settings: &TinyidSettings, body_bytes_max
         "*" => Right::All,
         types => Right::Only(types.split(',').map(|name| name.trim().to_owned()).collect()),
     };
-    let rights = settings.tokens.iter().map(|(token, types)| (token.clone(), right(types)));
+    let mut rights = ByToken::default();
+    for (token, types) in &settings.tokens {
+        let hash = token.parse().unwrap_or_else(|_| TokenHash::of(token.as_bytes()));
+        // Once: it is the key of a table.
+        rights.insert(hash, right(types));
+    }
     let tinyid = Tinyid {
         service,
         keys: settings.keys.clone(),
-        rights: rights.collect(),
+        rights,
         segment_length: settings.segment_length,
         body_bytes_max,
     };
@@ -86,7 +94,7 @@ fn both(methods: MethodRouter<Arc<Tinyid>>) -> MethodRouter<Arc<Tinyid>> {
     methods.head(ids::head)
 }
 
-async fn next_id(State(tinyid): State<Arc<Tinyid>>, request: Request) -> Response {
+async fn next_id(tinyid: Asked<Tinyid>, request: Request) -> Response {
     match tinyid.ids(request).await {
         Ok((ids, hold)) => match serde_json::to_vec(&TinyidBody::of(ids)) {
             Ok(bytes) => answer::held(JSON_UTF8, bytes, hold),
@@ -96,21 +104,21 @@ async fn next_id(State(tinyid): State<Arc<Tinyid>>, request: Request) -> Respons
     }
 }
 
-async fn next_id_simple(State(tinyid): State<Arc<Tinyid>>, request: Request) -> Response {
+async fn next_id_simple(tinyid: Asked<Tinyid>, request: Request) -> Response {
     match tinyid.ids(request).await {
         Ok((ids, hold)) => answer::held(TEXT_UTF8, joined(&ids).into_bytes(), hold),
         Err(error) => refused(status_of(&error), &error),
     }
 }
 
-async fn next_segment(State(tinyid): State<Arc<Tinyid>>, request: Request) -> Response {
+async fn next_segment(tinyid: Asked<Tinyid>, request: Request) -> Response {
     match tinyid.segment(request).await {
         Ok(segment) => said(StatusCode::OK, &TinyidBody::of(segment)),
         Err(error) => refused(StatusCode::OK, &error),
     }
 }
 
-async fn next_segment_simple(State(tinyid): State<Arc<Tinyid>>, request: Request) -> Response {
+async fn next_segment_simple(tinyid: Asked<Tinyid>, request: Request) -> Response {
     match tinyid.segment(request).await {
         Ok(TinyidSegment { current_id, loading_id, max_id, delta, remainder }) => {
             let text = joined(&[current_id, loading_id, max_id, delta.into(), remainder.into()]);
@@ -120,54 +128,76 @@ async fn next_segment_simple(State(tinyid): State<Arc<Tinyid>>, request: Request
     }
 }
 
-impl Tinyid {
+impl Shared for Tinyid {
+    fn service(&self) -> &Service {
+        &self.service
+    }
+}
+
+impl Asked<Tinyid> {
     async fn ids(&self, request: Request) -> Result<(Vec<u64>, Hold), Error> {
-        let Wanted { params, source } = self.wanted(request).await?;
+        let Wanted { service, params, source } = self.wanted(request).await?;
         let count = match params.get("batchSize")? {
             None | Some("") => 1,
             Some(count) => whole("batchSize", count, 1)?,
         };
-        numbers(&self.service, &source, count).await
+        numbers(&service, &source, count).await
     }
 
     async fn segment(&self, request: Request) -> Result<TinyidSegment, Error> {
-        let Wanted { source, .. } = self.wanted(request).await?;
-        let length = self.length(&self.service.source(&source).await?);
-        segment_of(row(&self.service, &source, length).await?)
+        let Wanted { service, source, .. } = self.wanted(request).await?;
+        let opened = service.source(&source).await?;
+        let length = self.length(&opened).min(service.segment_max(&source));
+        segment_of(row(&service, &source, length).await?)
     }
 
     /// The source of a request that may have it.
     async fn wanted(&self, request: Request) -> Result<Wanted, Error> {
         let params = Params::of(request, self.body_bytes_max).await?;
         let token = params.get("token")?.unwrap_or_default();
-        let may = self.may(params.get("bizType")?.unwrap_or_default(), token);
-        if !may {
-            return Err(Error::new(Code::Unauthenticated, TINYID_TOKEN_MESSAGE));
-        }
+        let biz_type = params.get("bizType")?.unwrap_or_default();
+        let service = match self.caller(biz_type, token)? {
+            Some(caller) => self.by(caller).service,
+            None => self.service.clone(),
+        };
         let source = source_of(&self.keys, params.need("bizType")?).to_owned();
-        Ok(Wanted { params, source })
+        Ok(Wanted { service, params, source })
     }
 
+    /// Whoever shows this token; none when that is the one who sent the request.
+    fn caller(&self, biz_type: &str, token: &str) -> Result<Option<Caller>, Error> {
+        let access = self.service.access();
+        if self.rights.is_empty() {
+            let caller = self.service.caller();
+            let shown = access.filter(|_| !caller.is_known() && !token.is_empty());
+            return Ok(shown.map(|access| access.caller(token.as_bytes())));
+        }
+        if !self.may(biz_type, token) {
+            return Err(Error::new(Code::Unauthenticated, TINYID_TOKEN_MESSAGE));
+        }
+        Ok(access.map(|_| Caller::of_door("compat.tinyid")))
+    }
+}
+
+impl Tinyid {
     fn may(&self, biz_type: &str, token: &str) -> bool {
-        self.rights.is_empty()
-            || match self.rights.get(token) {
-                None => false,
-                Some(Right::All) => !biz_type.is_empty(),
-                Some(Right::Only(types)) => !biz_type.is_empty() && types.contains(biz_type),
-            }
+        match self.rights.find(&TokenHash::of(token.as_bytes())) {
+            None => false,
+            Some(Right::All) => !biz_type.is_empty(),
+            Some(Right::Only(types)) => !biz_type.is_empty() && types.contains(biz_type),
+        }
     }
 
     /// How many numbers a client gets at once: as many as this server would take itself, where the
     /// source says so.
     fn length(&self, source: &Source) -> u64 {
-        let length = match source.plan() {
+        match source.plan() {
             Plan::Segment(plan) => match plan.step {
                 StepPlan::Fixed { size } | StepPlan::Leaf { size, .. } => size,
                 StepPlan::Adaptive { .. } => self.segment_length,
             },
             _ => self.segment_length,
-        };
-        length.min(self.service.limits().segment_max)
+        }
     }
 }
 
@@ -201,7 +231,8 @@ fn status_of(error: &Error) -> StatusCode {
 }
 
 fn refused(status: StatusCode, why: &Error) -> Response {
-    let code = if why.code() == Code::Unauthenticated { TINYID_TOKEN } else { TINYID_ERROR };
+    let is_token = matches!(why.code(), Code::Unauthenticated | Code::Forbidden);
+    let code = if is_token { TINYID_TOKEN } else { TINYID_ERROR };
     let body = TinyidBody::<()>::error(code, why.message().to_owned());
     error(said(status, &body), why)
 }

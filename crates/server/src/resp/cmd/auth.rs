@@ -1,8 +1,9 @@
-//! `AUTH [user] password`: there is no password yet to compare with.
+//! `AUTH [name] token`: who is at the other end.
 
 use snowmint_wire::resp::Command;
 
 use super::{Flow, Session, Spec, wrong_arity};
+use crate::access::Caller;
 
 pub(super) const SPEC: Spec = Spec {
     name: "auth",
@@ -10,19 +11,53 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Authenticates the connection.",
     group: "connection",
     takes_source: false,
+    is_for_all: true,
     run,
 };
 
 /// What Redis says when nobody set a password.
-pub(super) const NOT_CONFIGURED: &str = "AUTH <password> called without any password configured for \
+const NOT_CONFIGURED: &str = "AUTH <password> called without any password configured for \
      the default user. Are you sure your configuration is correct?";
+/// What Redis says when it is not right.
+const WRONG_PASS: &str = "invalid username-password pair or user is disabled.";
+/// Whom clients name that were told a password only.
+const DEFAULT_USER: &[u8] = b"default";
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let mut reply = session.reply(output);
-    if command.len() > 3 {
-        wrong_arity(SPEC.name, &mut reply);
-    } else {
-        reply.error("ERR", NOT_CONFIGURED);
+    let mut args = command.args().skip(1);
+    let (name, token) = match (args.next(), args.next(), args.next()) {
+        (Some(token), None, _) => (None, token),
+        (Some(name), Some(token), None) => (Some(name), token),
+        _ => {
+            wrong_arity(SPEC.name, &mut session.reply(output));
+            return Flow::Next;
+        }
+    };
+    match identify(session, name, token) {
+        Ok(caller) => {
+            session.is_now(caller);
+            session.reply(output).simple("OK");
+        }
+        Err((prefix, message)) => session.reply(output).error(prefix, message),
     }
     Flow::Next
+}
+
+/// Whoever shows this token under this name.
+pub(super) fn identify(
+    session: &Session,
+    name: Option<&[u8]>,
+    token: &[u8],
+) -> Result<Caller, (&'static str, &'static str)> {
+    let access = session.service.access().ok_or(("ERR", NOT_CONFIGURED))?;
+    let caller = access.caller(token).at(session.ticket.entry().peer);
+    let is_named = match name {
+        None | Some(DEFAULT_USER) => true,
+        Some(name) => caller.name().is_some_and(|own| own.as_bytes() == name),
+    };
+    if is_named && caller.is_known() {
+        return Ok(caller);
+    }
+    session.service.refused(snowmint_wire::error::Code::Unauthenticated);
+    Err(("WRONGPASS", WRONG_PASS))
 }

@@ -3,6 +3,7 @@
 use snowmint_wire::resp::{Command, Protocol};
 
 use super::{Flow, Session, Spec, unknown_subcommand, wrong_arity};
+use crate::access::Right;
 use crate::roster::{Entry, lock};
 
 pub(super) const SPEC: Spec = Spec {
@@ -11,6 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "A container for client connection commands.",
     group: "connection",
     takes_source: false,
+    is_for_all: false,
     run,
 };
 
@@ -70,6 +72,8 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     } else if is("info") && args_left == 0 {
         let text = line(session, session.ticket.entry(), session.protocol);
         reply.verbatim(&text);
+    } else if is("list") && session.service.caller().may_over_all(Right::Admin).is_err() {
+        reply.error("NOPERM", "a list of all clients takes the admin right over all sources");
     } else if is("list") {
         // The version that another connection speaks is its own affair: Redis's 2 is shown.
         let entries = session.ticket.roster().entries();

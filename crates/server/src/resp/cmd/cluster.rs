@@ -15,6 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "A container for commands on who answers for which counters.",
     group: "cluster",
     takes_source: false,
+    is_for_all: false,
     run,
 };
 
@@ -81,7 +82,7 @@ struct Node {
 
 impl View {
     fn of(session: &Session) -> Self {
-        let shares = session.door.service.shares();
+        let shares = session.service.shares();
         let own_port = session.door.port;
         let mut nodes: BTreeMap<_, Node> = BTreeMap::new();
         for server in shares.servers() {

@@ -10,6 +10,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Returns detailed information about all commands.",
     group: "server",
     takes_source: false,
+    is_for_all: false,
     run,
 };
 

@@ -11,6 +11,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "A container for server configuration commands.",
     group: "server",
     takes_source: false,
+    is_for_all: false,
     run,
 };
 

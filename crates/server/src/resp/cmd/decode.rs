@@ -13,6 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Tells what an ID of a source says: time, worker, sequence.",
     group: "string",
     takes_source: false,
+    is_for_all: false,
     run,
 };
 
@@ -44,7 +45,7 @@ impl Decode {
     }
 
     async fn decoded(&self, session: &Session) -> Result<DecodedBody, Error> {
-        let decoded = session.door.service.decode_by_source(&self.id, &self.source).await?;
+        let decoded = session.service.decode_by_source(&self.id, &self.source).await?;
         Ok(decoded_body(&self.id, &decoded))
     }
 }

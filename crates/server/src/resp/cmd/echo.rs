@@ -10,6 +10,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Returns the given string.",
     group: "connection",
     takes_source: false,
+    is_for_all: false,
     run,
 };
 

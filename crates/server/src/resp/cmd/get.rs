@@ -12,6 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Returns the highest number that a counter (source:key) may have answered.",
     group: "string",
     takes_source: true,
+    is_for_all: false,
     run,
 };
 
@@ -48,6 +49,6 @@ impl Get {
         let Some(key) = key else {
             return Err(Error::bad_request("only a counter can be read: say source:key"));
         };
-        session.door.service.counted(source, key).await
+        session.service.counted(source, key).await
     }
 }

@@ -10,8 +10,14 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Handshakes with the server.",
     group: "connection",
     takes_source: false,
+    is_for_all: true,
     run,
 };
+
+/// What Redis says to those who have to say who they are.
+const NOT_SAID: &str = "HELLO must be called with the client already authenticated, otherwise the \
+     HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the \
+     RESP protocol version at the same time";
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     match greet(session, command) {
@@ -35,16 +41,24 @@ fn greet(session: &mut Session, command: &Command<'_>) -> Result<(), (&'static s
             return Err(("ERR", "Protocol version is not an integer or out of range".into()));
         }
     };
-    let mut name = None;
+    let (mut name, mut caller) = (None, None);
     while let Some(option) = args.next() {
         if option.eq_ignore_ascii_case(b"auth") && args.len() >= 2 {
-            return Err(("ERR", auth::NOT_CONFIGURED.into()));
+            let (user, token) = (args.next().unwrap_or_default(), args.next().unwrap_or_default());
+            let identified = auth::identify(session, Some(user), token);
+            caller = Some(identified.map_err(|(prefix, message)| (prefix, message.into()))?);
         } else if option.eq_ignore_ascii_case(b"setname") && args.len() >= 1 {
             name = Some(client::read_name(args.next().unwrap_or_default())?);
         } else {
             let option = option.get(..64).unwrap_or(option).escape_ascii();
             return Err(("ERR", format!("Syntax error in HELLO option '{option}'")));
         }
+    }
+    if let Some(caller) = caller {
+        session.is_now(caller);
+    }
+    if session.is_nobody {
+        return Err(("NOAUTH", NOT_SAID.into()));
     }
     session.protocol = protocol;
     if let Some(name) = name {

@@ -12,6 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Mints one ID of a source, or the next number of a counter (source:key).",
     group: "string",
     takes_source: true,
+    is_for_all: false,
     run,
 };
 

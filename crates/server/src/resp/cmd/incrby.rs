@@ -14,6 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Takes numbers in a row of a segment source or a counter; answers the last.",
     group: "string",
     takes_source: true,
+    is_for_all: false,
     run,
 };
 
@@ -49,7 +50,7 @@ impl InARow {
     }
 
     async fn taken(&self, session: &Session) -> Result<u64, Error> {
-        let (service, length) = (&session.door.service, self.length.get());
+        let (service, length) = (&session.service, self.length.get());
         let Target { source, key } = &self.target;
         match key {
             Some(key) => Ok(service.count(source, key, length).await?.last),

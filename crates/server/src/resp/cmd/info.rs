@@ -12,6 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Returns information and statistics about the server.",
     group: "server",
     takes_source: false,
+    is_for_all: false,
     run,
 };
 

@@ -14,6 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Mints one ID of a source, or as many as asked for.",
     group: "string",
     takes_source: true,
+    is_for_all: false,
     run,
 };
 
@@ -71,8 +72,7 @@ impl Mint {
     async fn minted(&self, session: &mut Session) -> Result<Minted, Error> {
         let count = self.count.unwrap_or_default().get();
         let Target { source: name, key } = &self.target;
-        let (source, minted) =
-            session.door.service.mint_anywhere(name, count, key.as_deref()).await?;
+        let (source, minted) = session.service.mint_anywhere(name, count, key.as_deref()).await?;
         session.keep_source(name, source);
         Ok(minted)
     }

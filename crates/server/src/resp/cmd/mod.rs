@@ -19,6 +19,7 @@ mod reset;
 mod select;
 mod web;
 
+use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::session::Session;
@@ -38,6 +39,8 @@ struct Spec {
     group: &'static str,
     /// Whether its first argument names a source, as a key does in Redis.
     takes_source: bool,
+    /// Whether it is for those, too, who have not said yet who they are.
+    is_for_all: bool,
     run: fn(&mut Session, &Command<'_>, &mut Vec<u8>) -> Flow,
 }
 
@@ -96,14 +99,25 @@ impl Work {
 pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let name = command.arg(0).unwrap_or_default();
     let Some(spec) = find(name) else {
+        // Redis does not say either what it has before it knows who asks; and what was meant as AUTH
+        // and misspelt has a token after it, which must not be repeated.
         if web::speaks(name) {
             return Flow::Close;
+        }
+        if session.is_nobody {
+            session.reply(output).error("NOAUTH", "Authentication required.");
+            return Flow::Next;
         }
         unknown(command, &mut session.reply(output));
         return Flow::Next;
     };
     if !spec.accepts(command.len()) {
         wrong_arity(spec.name, &mut session.reply(output));
+        return Flow::Next;
+    }
+    if session.is_nobody && !spec.is_for_all {
+        session.service.refused(Code::Unauthenticated);
+        session.reply(output).error("NOAUTH", "Authentication required.");
         return Flow::Next;
     }
     (spec.run)(session, command, output)
@@ -149,7 +163,7 @@ fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
 
 /// An error of the service, which is counted as such.
 fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
-    session.door.service.refused(error.code());
+    session.service.refused(error.code());
     let mut reply = session.reply(output);
     if let Some(Elsewhere { section, reach: Reach { resp: Some(address), .. } }) = error.elsewhere()
     {

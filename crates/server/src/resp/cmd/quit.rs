@@ -10,6 +10,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Closes the connection.",
     group: "connection",
     takes_source: false,
+    is_for_all: true,
     run,
 };
 

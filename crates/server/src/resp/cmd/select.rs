@@ -10,6 +10,7 @@ pub(super) const SPEC: Spec = Spec {
     summary: "Changes the selected database; there is only 0.",
     group: "connection",
     takes_source: false,
+    is_for_all: false,
     run,
 };
 

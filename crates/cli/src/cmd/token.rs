@@ -1,0 +1,91 @@
+//! `snowmint token`: tokens for the file of tokens.
+
+use std::io::Read as _;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use snowmint_coord::random;
+use snowmint_server::TokenHash;
+
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+
+/// What every token begins with, so that programs that look for lost secrets find it.
+const PREFIX: &str = "smt_";
+/// The longest token that is read.
+const TOKEN_BYTES_MAX: u64 = 4_096;
+
+/// Make tokens, and the hashes that servers keep of them.
+///
+/// A server's file of tokens (tokens.file) has the hash. The token itself is kept by whoever uses it: in
+/// SNOWMINT_TOKEN or in the file that SNOWMINT_TOKEN_FILE names, for this command.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint token new
+  snowmint token new --json
+  snowmint token hash < token.txt
+  SNOWMINT_TOKEN_FILE=token.txt snowmint mint orders --server https://ids.example:7700")]
+pub(crate) struct Token {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a random token of 256 bits. It is shown this once.
+    New {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the hash of a token, which is read from standard input: on the command line others could
+    /// see it.
+    Hash,
+}
+
+impl Token {
+    pub(crate) fn run(self) -> Outcome {
+        let mut out = Output::new();
+        match self.command {
+            Command::New { json } => {
+                let token = new()?;
+                let hash = TokenHash::of(token.as_bytes());
+                if json {
+                    out.json(&json!({ "token": token, "hash": hash.to_string() }))?;
+                } else {
+                    out.line(format_args!("token  {token}"))?;
+                    out.line(format_args!("hash   {hash}"))?;
+                }
+            }
+            Command::Hash => out.line(hash_of_input()?)?,
+        }
+        out.flush()
+    }
+}
+
+fn new() -> Outcome<String> {
+    let mut token = PREFIX.to_owned();
+    for _ in 0..4 {
+        let part = random::number()?;
+        token.push_str(&format!("{part:016x}"));
+    }
+    Ok(token)
+}
+
+fn hash_of_input() -> Outcome<TokenHash> {
+    let mut text = String::new();
+    let read = std::io::stdin().take(TOKEN_BYTES_MAX).read_to_string(&mut text);
+    read.map_err(|error| Failure::usage(format!("no token can be read: {error}")))?;
+    TokenHash::of_new(text.trim()).map_err(Failure::usage)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_new_token_may_be_given_to_somebody() {
+        let (one, other) = (super::new().unwrap(), super::new().unwrap());
+        assert_ne!(one, other);
+        assert_eq!(one.len(), 68);
+        assert!(snowmint_server::TokenHash::of_new(&one).is_ok());
+    }
+}

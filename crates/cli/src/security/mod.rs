@@ -1,0 +1,63 @@
+//! What keeps strangers out, read from files and followed while the server runs.
+
+mod tokens;
+
+use snowmint_coord::{BootTimer, Timer as _};
+use snowmint_server::Access;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::config::Config;
+use crate::exit::{Failure, Outcome};
+use tokens::TokensFile;
+
+/// How often files are looked at. SIGHUP looks at once.
+const LOOK_MS: u64 = 1_000;
+
+/// All that is followed.
+#[derive(Debug)]
+pub(crate) struct Security {
+    tokens: Option<TokensFile>,
+    hangup: Option<Signal>,
+}
+
+impl Security {
+    /// What the configuration names, as it is now.
+    pub(crate) fn load(config: &Config) -> Outcome<Self> {
+        Ok(Self { tokens: TokensFile::load(config)?, hangup: None })
+    }
+
+    /// The same, for a server: from now on SIGHUP does not end the process if there is something to
+    /// read anew.
+    pub(crate) fn for_a_server(config: &Config) -> Outcome<Self> {
+        let security = Self::load(config)?;
+        if security.tokens.is_none() {
+            return Ok(security);
+        }
+        let hangup = signal(SignalKind::hangup()).map_err(|error| {
+            Failure::unavailable(format!("signals cannot be listened for: {error}"))
+        })?;
+        Ok(Self { hangup: Some(hangup), ..security })
+    }
+
+    /// Who may do what.
+    pub(crate) fn access(&self) -> Option<Access> {
+        self.tokens.as_ref().map(TokensFile::access)
+    }
+
+    /// Follows the files, for ever. What cannot be used is told, and what was before stays.
+    pub(crate) async fn follow(mut self) {
+        let Some(mut hangup) = self.hangup.take() else { return };
+        loop {
+            let asked = tokio::select! {
+                _ = hangup.recv() => true,
+                () = BootTimer.sleep_ms(LOOK_MS) => false,
+            };
+            if let Some(tokens) = &mut self.tokens {
+                tokens.look();
+            }
+            if asked {
+                tracing::info!("looked at the files of tokens and certificates, as SIGHUP asks");
+            }
+        }
+    }
+}

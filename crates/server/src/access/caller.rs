@@ -1,0 +1,234 @@
+//! Somebody who asks, and what he may.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use snowmint_wire::error::Code;
+
+use super::Access;
+use super::right::Right;
+use super::secret::TokenHash;
+use super::token::{Token, source_of};
+use crate::service::Error;
+
+/// Who asks, and from where. What he may is decided at each question, so that a token that is taken
+/// away ends streams and connections, too.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    who: Who,
+    from: Option<SocketAddr>,
+}
+
+#[derive(Clone, Debug)]
+enum Who {
+    /// Nobody is asked for a token.
+    Anyone,
+    /// He named no token, or one that there is not.
+    Nobody { named: bool },
+    /// He named a token.
+    Known(Known),
+    /// Another server of the namespace.
+    Peer,
+    /// A door of another system has let him in, which has tokens of its own.
+    OfDoor(&'static str),
+}
+
+/// A token that was there when it was named.
+#[derive(Clone, Debug)]
+struct Known {
+    access: Access,
+    hash: TokenHash,
+    token: Arc<Token>,
+}
+
+impl Known {
+    /// The token as it is now; none when it was taken away.
+    fn now(&self) -> Option<Arc<Token>> {
+        if self.token.is_past() {
+            return self.access.token(&self.hash);
+        }
+        Some(Arc::clone(&self.token))
+    }
+}
+
+impl Caller {
+    const fn new(who: Who) -> Self {
+        Self { who, from: None }
+    }
+
+    /// Where nobody is asked for a token.
+    pub(crate) const fn anyone() -> Self {
+        Self::new(Who::Anyone)
+    }
+
+    /// Without a token, or with one that is `named` and not there.
+    pub(crate) const fn nobody(named: bool) -> Self {
+        Self::new(Who::Nobody { named })
+    }
+
+    /// Another server.
+    pub(super) const fn peer() -> Self {
+        Self::new(Who::Peer)
+    }
+
+    /// Somebody whom a door has let in by tokens of its own, to get numbers.
+    pub(crate) const fn of_door(door: &'static str) -> Self {
+        Self::new(Who::OfDoor(door))
+    }
+
+    pub(super) const fn known(access: Access, hash: TokenHash, token: Arc<Token>) -> Self {
+        Self::new(Who::Known(Known { access, hash, token }))
+    }
+
+    /// The same, at this address.
+    pub(crate) const fn at(mut self, from: SocketAddr) -> Self {
+        self.from = Some(from);
+        self
+    }
+
+    /// Whether anybody may do as he likes, within the limits.
+    #[inline]
+    pub(crate) const fn is_anyone(&self) -> bool {
+        matches!(self.who, Who::Anyone)
+    }
+
+    /// Whether he has named a token that there is.
+    pub(crate) fn is_known(&self) -> bool {
+        self.token().is_ok()
+    }
+
+    /// The token's name.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match &self.who {
+            Who::Known(known) => Some(known.token.name()),
+            Who::Anyone | Who::Nobody { .. } | Who::Peer | Who::OfDoor(_) => None,
+        }
+    }
+
+    /// The token; none for those who may everything.
+    fn token(&self) -> Result<Option<Arc<Token>>, Error> {
+        match &self.who {
+            Who::Anyone | Who::Peer => Ok(None),
+            Who::OfDoor(door) => {
+                let message = format!("{door} lets in for numbers, and nothing else");
+                Err(Error::new(Code::Forbidden, message))
+            }
+            Who::Nobody { named } => Err(unauthenticated(*named)),
+            Who::Known(known) => known.now().map(Some).ok_or_else(|| unauthenticated(true)),
+        }
+    }
+
+    /// # Errors
+    /// `Unauthenticated` without a token, else `Forbidden` without the right over the source.
+    pub(crate) fn may(&self, right: Right, source: &str) -> Result<(), Error> {
+        if matches!((&self.who, right), (Who::OfDoor(_), Right::Mint | Right::Reserve)) {
+            return Ok(());
+        }
+        match self.token()? {
+            Some(token) if !token.has(right, source) => {
+                Err(token.refusal(right, &source_of(source)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Caller::may`], over any source whatever.
+    pub(crate) fn may_somewhere(&self, right: Right) -> Result<(), Error> {
+        match self.token()? {
+            Some(token) if !token.has_somewhere(right) => Err(token.refusal(right, "any source")),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Caller::may`], over every source.
+    pub(crate) fn may_over_all(&self, right: Right) -> Result<(), Error> {
+        match self.token()? {
+            Some(token) if !token.has_over_all(right) => Err(token.refusal(right, "all sources")),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Caller::may`], with any right.
+    pub(crate) fn may_see(&self, source: &str) -> Result<(), Error> {
+        if matches!(self.who, Who::OfDoor(_)) {
+            return Ok(());
+        }
+        match self.token()? {
+            Some(token) if !token.concerns(source) => {
+                let message =
+                    format!("token {} has no right over {}", token.name(), source_of(source));
+                Err(Error::new(Code::Forbidden, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whoever named a token.
+    pub(crate) fn must_be_known(&self) -> Result<(), Error> {
+        self.token().map(drop)
+    }
+
+    /// Only another server, where tokens are asked for.
+    pub(crate) fn must_be_a_server(&self) -> Result<(), Error> {
+        match self.token()? {
+            None => Ok(()),
+            Some(token) => {
+                let message =
+                    format!("token {} is not that of a server (peers.token)", token.name());
+                Err(Error::new(Code::Forbidden, message))
+            }
+        }
+    }
+
+    /// Whether the limits of one request do not hold for him.
+    pub(crate) fn may_beyond_limits(&self, source: &str) -> bool {
+        match &self.who {
+            Who::Anyone | Who::Nobody { .. } | Who::OfDoor(_) => false,
+            Who::Peer => true,
+            Who::Known(known) => known.now().is_some_and(|token| token.has(Right::Admin, source)),
+        }
+    }
+
+    /// Whether what he takes is counted against a rate.
+    pub(crate) fn is_limited(&self) -> bool {
+        match &self.who {
+            Who::Known(known) => known.now().is_none_or(|token| token.is_limited()),
+            Who::Anyone | Who::Nobody { .. } | Who::Peer | Who::OfDoor(_) => false,
+        }
+    }
+
+    /// Takes `count` of a source from his rate.
+    pub(crate) fn spend(&self, source: &str, count: u64) -> Result<(), Error> {
+        match self.token()? {
+            Some(token) => token.spend(source, count),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Caller {
+    /// As the audit trail names him.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.who {
+            Who::Anyone => f.write_str("anyone")?,
+            Who::Nobody { .. } => f.write_str("nobody")?,
+            Who::Known(known) => write!(f, "token {}", known.token.name())?,
+            Who::Peer => f.write_str("another server")?,
+            Who::OfDoor(door) => f.write_str(door)?,
+        }
+        match self.from {
+            Some(from) => write!(f, " at {from}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn unauthenticated(named: bool) -> Error {
+    let message = if named {
+        "there is no such token, or not any more"
+    } else {
+        "a token is asked for: send Authorization: Bearer TOKEN, or AUTH NAME TOKEN in RESP"
+    };
+    Error::new(Code::Unauthenticated, message)
+}

@@ -1,0 +1,209 @@
+//! Who may do what: tokens, their rights over sources, and their rates.
+//!
+//! The [`Service`](crate::Service) asks at the beginning of everything that can be asked for, so no
+//! protocol can forget to. Protocols only say who asks: a [`Caller`]. Where no tokens are configured
+//! there is no [`Access`] at all, and everybody is [`Caller::anyone`].
+
+mod caller;
+mod rate;
+mod right;
+mod secret;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use snowmint_coord::Timer;
+
+pub(crate) use caller::Caller;
+pub use right::Right;
+pub(crate) use secret::ByToken;
+pub use secret::{Secret, TokenHash};
+use token::Token;
+pub use token::TokenSettings;
+
+/// Everything that is secret, as it is configured at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens {
+    /// Tokens by name.
+    pub tokens: BTreeMap<String, TokenSettings>,
+    /// What the servers of a namespace show each other: the first is sent, each is taken.
+    pub peers: Vec<Secret>,
+    /// Whether `/metrics` is for everybody.
+    pub open_metrics: bool,
+}
+
+/// Who may do what. Clones are the same; it is replaced while the server runs.
+#[derive(Clone)]
+pub struct Access(Arc<Shared>);
+
+struct Shared {
+    namespace: String,
+    timer: Arc<dyn Timer>,
+    table: ArcSwap<Table>,
+    /// Counts replacements.
+    generation: AtomicU64,
+}
+
+/// All tokens of one moment.
+#[derive(Debug, Default)]
+struct Table {
+    by_name: BTreeMap<String, Arc<Token>>,
+    by_token: ByToken<Holder>,
+    peers: Vec<Secret>,
+    open_metrics: bool,
+}
+
+/// Whose a token is.
+#[derive(Clone, Debug)]
+enum Holder {
+    Token(Arc<Token>),
+    Peer,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("namespace", &self.0.namespace).finish_non_exhaustive()
+    }
+}
+
+impl Access {
+    /// Access to the sources of a namespace.
+    ///
+    /// # Errors
+    /// Which token is not possible, and why. Hashes and tokens are not shown.
+    pub fn new(namespace: &str, tokens: &Tokens, timer: Arc<dyn Timer>) -> Result<Self, String> {
+        let access = Self(Arc::new(Shared {
+            namespace: namespace.to_owned(),
+            timer,
+            table: ArcSwap::default(),
+            generation: AtomicU64::new(0),
+        }));
+        access.replace(tokens)?;
+        Ok(access)
+    }
+
+    /// From now on, these tokens. Answers what has changed, a line for each token.
+    ///
+    /// # Errors
+    /// As [`Access::new`]; nothing has changed then.
+    pub fn replace(&self, tokens: &Tokens) -> Result<Vec<String>, String> {
+        let before = self.0.table.load_full();
+        let table = Table::new(tokens, &before, &self.0)?;
+        let changes = table.changes_since(&before);
+        self.0.table.store(Arc::new(table));
+        before.by_name.values().for_each(|token| token.is_now_past());
+        self.0.generation.fetch_add(1, Ordering::Release);
+        Ok(changes)
+    }
+
+    /// Changes whenever the tokens do.
+    pub(crate) fn generation(&self) -> u64 {
+        self.0.generation.load(Ordering::Acquire)
+    }
+
+    /// Whoever names this token.
+    pub(crate) fn caller(&self, token: &[u8]) -> Caller {
+        let hash = TokenHash::of(token);
+        match self.0.table.load().by_token.find(&hash) {
+            Some(Holder::Token(token)) => Caller::known(self.clone(), hash, Arc::clone(token)),
+            Some(Holder::Peer) => Caller::peer(),
+            None => Caller::nobody(true),
+        }
+    }
+
+    /// Whoever sends these headers.
+    pub(crate) fn caller_of(&self, headers: &HeaderMap) -> Caller {
+        let Some(value) = headers.get(AUTHORIZATION) else { return Caller::nobody(false) };
+        match value.as_bytes().split_at_checked(BEARER.len()) {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case(BEARER) => {
+                self.caller(token.trim_ascii())
+            }
+            _ => Caller::nobody(true),
+        }
+    }
+
+    /// The token that has this hash.
+    fn token(&self, hash: &TokenHash) -> Option<Arc<Token>> {
+        match self.0.table.load().by_token.find(hash) {
+            Some(Holder::Token(token)) => Some(Arc::clone(token)),
+            Some(Holder::Peer) | None => None,
+        }
+    }
+
+    /// What this server shows another.
+    pub(crate) fn shown_to_peers(&self) -> Option<Secret> {
+        self.0.table.load().peers.first().cloned()
+    }
+
+    pub(crate) fn has_open_metrics(&self) -> bool {
+        self.0.table.load().open_metrics
+    }
+}
+
+/// The scheme of an `Authorization` header.
+const BEARER: &[u8] = b"Bearer ";
+
+impl Table {
+    fn new(tokens: &Tokens, before: &Self, shared: &Shared) -> Result<Self, String> {
+        let Tokens { tokens, peers, open_metrics } = tokens;
+        let mut table =
+            Self { peers: peers.clone(), open_metrics: *open_metrics, ..Self::default() };
+        for peer in peers {
+            let hash =
+                TokenHash::of_new(peer.text()).map_err(|why| format!("peers.token: {why}"))?;
+            if !table.by_token.insert(hash, Holder::Peer) {
+                return Err("peers.token: a line is there twice".to_owned());
+            }
+        }
+        for (name, settings) in tokens {
+            let refused = |why| format!("token {}: {why}", crate::service::shown(name));
+            let old = before.by_name.get(name).map(AsRef::as_ref);
+            let token = Token::new(name, settings, &shared.namespace, old, &shared.timer);
+            let token = Arc::new(token.map_err(refused)?);
+            for hash in token.hashes().map_err(refused)? {
+                if !table.by_token.insert(hash, Holder::Token(Arc::clone(&token))) {
+                    return Err(refused(format!("the hash {hash:?} is there twice")));
+                }
+            }
+            table.by_name.insert(name.clone(), token);
+        }
+        Ok(table)
+    }
+
+    /// A line for each token that is new, gone or different.
+    fn changes_since(&self, before: &Self) -> Vec<String> {
+        let names: BTreeSet<_> = self.by_name.keys().chain(before.by_name.keys()).collect();
+        let changes = names.into_iter().filter_map(|name| {
+            match (before.by_name.get(name), self.by_name.get(name)) {
+                (None, Some(now)) => Some(format!("token {name} added: {}", told(now))),
+                (Some(old), None) => Some(format!("token {name} removed: {}", told(old))),
+                (Some(old), Some(now)) if old.settings() != now.settings() => {
+                    Some(format!("token {name} changed: before {}, after {}", told(old), told(now)))
+                }
+                _ => None,
+            }
+        });
+        let mut changes: Vec<_> = changes.collect();
+        if self.peers != before.peers {
+            let (old, now) = (before.peers.len(), self.peers.len());
+            changes.push(format!("tokens of servers changed: before {old}, after {now}"));
+        }
+        changes
+    }
+}
+
+/// A token as the audit trail shows it: a hash tells two apart, and is no use to anybody.
+fn told(token: &Token) -> String {
+    let TokenSettings { grants, rates, .. } = token.settings();
+    let hashes = token.hashes().unwrap_or_default();
+    format!("hashes {hashes:?} grants {grants:?} rates {rates:?}")
+}

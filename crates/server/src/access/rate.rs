@@ -1,0 +1,247 @@
+//! Rates: how many IDs a token may have of one source in a time.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use governor::clock::Clock;
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+use snowmint_coord::Timer;
+use snowmint_wire::error::Code;
+
+use super::right::Pattern;
+use crate::service::{Error, shown};
+
+/// The most IDs of one second: beyond, a rate is no limit, and its rest is no whole nanoseconds.
+const PER_SECOND_MAX: u32 = 10_000_000;
+
+/// The longest in which a burst comes back.
+const BURST_MAX: Duration = Duration::from_secs(365 * 86_400);
+
+/// `1000/s orders-*`, or `1000/s burst=5000 orders-*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rate {
+    /// As it was written.
+    text: String,
+    /// How long one ID takes.
+    each: Duration,
+    /// The most at once, after a rest.
+    burst: NonZeroU32,
+    pattern: Pattern,
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |why: &str| {
+            format!(
+                "{} is no rate: {why}; write COUNT/s, COUNT/m or COUNT/h, burst=COUNT if need be, and a \
+                 pattern, such as \"1000/s burst=5000 orders-*\"",
+                shown(text)
+            )
+        };
+        let mut words = text.split_whitespace();
+        let (count, unit) = words.next().and_then(|rate| rate.split_once('/')).unwrap_or_default();
+        let seconds: u32 = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3_600,
+            _ => return Err(wrong("it has no unit")),
+        };
+        let count: NonZeroU32 = count.parse().map_err(|_| wrong("its count is none"))?;
+        if count.get() / seconds > PER_SECOND_MAX {
+            return Err(wrong("it is above 10000000 a second"));
+        }
+        let mut next = words.next();
+        let burst = match next.and_then(|word| word.strip_prefix("burst=")) {
+            Some(burst) => {
+                next = words.next();
+                burst.parse().map_err(|_| wrong("its burst is no count"))?
+            }
+            None => count,
+        };
+        let pattern = next.unwrap_or("*").parse()?;
+        if words.next().is_some() {
+            return Err(wrong("there is more than a pattern"));
+        }
+        let each = Duration::from_secs(seconds.into()) / count.get();
+        // The library multiplies both, in 64 bits of nanoseconds.
+        if each.checked_mul(burst.get()).is_none_or(|whole| whole > BURST_MAX) {
+            return Err(wrong("its burst takes more than a year to come back"));
+        }
+        Ok(Self { text: text.to_owned(), each, burst, pattern })
+    }
+}
+
+/// Elapsed time, for the library.
+#[derive(Clone, Debug)]
+struct Elapsed(Arc<dyn Timer>);
+
+impl Clock for Elapsed {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::from(self.0.elapsed_us().saturating_mul(1_000))
+    }
+}
+
+/// A rate, and what was taken of it, by source. Only sources that there are get in.
+struct Pace {
+    rate: Rate,
+    clock: Elapsed,
+    limiter: RateLimiter<String, HashMapStateStore<String>, Elapsed, NoOpMiddleware<Nanos>>,
+}
+
+impl fmt::Debug for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pace").field(&self.rate.text).finish()
+    }
+}
+
+impl Pace {
+    fn new(rate: Rate, timer: &Arc<dyn Timer>) -> Result<Self, String> {
+        let quota = Quota::with_period(rate.each);
+        let quota = quota.ok_or_else(|| format!("{} is no rate", shown(&rate.text)))?;
+        let (quota, clock) = (quota.allow_burst(rate.burst), Elapsed(Arc::clone(timer)));
+        let limiter = RateLimiter::new(quota, HashMapStateStore::default(), clock.clone());
+        Ok(Self { rate, clock, limiter })
+    }
+
+    fn spend(&self, token: &str, source: &str, count: u64) -> Result<(), Error> {
+        let Rate { text, burst, .. } = &self.rate;
+        let too_many = || {
+            let message = format!(
+                "{count} at once are more than the {burst} that the rate {text:?} of token {token} \
+                 allows; ask for fewer"
+            );
+            Error::new(Code::TooMany, message)
+        };
+        let asked = u32::try_from(count).ok().filter(|&asked| asked <= burst.get());
+        let Some(asked) = NonZeroU32::new(asked.ok_or_else(too_many)?) else { return Ok(()) };
+        match self.limiter.check_key_n(&source.to_owned(), asked) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(until)) => {
+                let wait = until.wait_time_from(self.clock.now()).as_nanos().div_ceil(1_000_000);
+                let message = format!(
+                    "token {token} is over its rate for source {source}, which is {text:?}"
+                );
+                let error = Error::new(Code::RateLimited, message);
+                Err(error.retry_in_ms(u64::try_from(wait).unwrap_or(u64::MAX).max(1)))
+            }
+            Err(_) => Err(too_many()),
+        }
+    }
+}
+
+/// The rates of one token; the first whose pattern a source fits counts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rates(Vec<Arc<Pace>>);
+
+impl Rates {
+    /// Those written, for the sources of a namespace. What is written as before goes on from where it was.
+    pub(super) fn new(
+        texts: &[String],
+        namespace: &str,
+        before: Option<&Self>,
+        timer: &Arc<dyn Timer>,
+    ) -> Result<Self, String> {
+        let mut paces: Vec<Arc<Pace>> = Vec::new();
+        for text in texts {
+            let rate: Rate = text.parse()?;
+            if !rate.pattern.has_namespace(namespace) {
+                continue;
+            }
+            let same = before.and_then(|before| before.0.iter().find(|pace| pace.rate == rate));
+            paces.push(match same {
+                Some(same) => Arc::clone(same),
+                None => Arc::new(Pace::new(rate, timer)?),
+            });
+        }
+        Ok(Self(paces))
+    }
+
+    /// Whether there is one for any source.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes `count` of a source.
+    pub(super) fn spend(&self, token: &str, source: &str, count: u64) -> Result<(), Error> {
+        match self.0.iter().find(|pace| pace.rate.pattern.has_source(source)) {
+            Some(pace) => pace.spend(token, source, count),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::ManualTimer;
+
+    use super::*;
+
+    fn rates(texts: &[&str], before: Option<&Rates>, timer: &Arc<dyn Timer>) -> Rates {
+        let texts: Vec<_> = texts.iter().map(|&text| text.to_owned()).collect();
+        Rates::new(&texts, "default", before, timer).unwrap()
+    }
+
+    #[test]
+    fn a_rate_is_kept_for_each_source_by_itself() {
+        let manual = ManualTimer::new(1_000);
+        let timer: Arc<dyn Timer> = Arc::new(manual.clone());
+        let rates = rates(&["10/s orders-*", "1/m burst=2 *"], None, &timer);
+        for source in ["orders-1", "orders-2"] {
+            assert_eq!(rates.spend("t", source, 10), Ok(()));
+            let over = rates.spend("t", source, 1).unwrap_err();
+            assert_eq!((over.code(), over.retry_after_ms()), (Code::RateLimited, Some(100)));
+        }
+        manual.advance_ms(99);
+        assert!(rates.spend("t", "orders-1", 1).is_err());
+        manual.advance_ms(1);
+        assert_eq!(rates.spend("t", "orders-1", 1), Ok(()));
+        assert!(rates.spend("t", "orders-1", 1).is_err());
+
+        assert_eq!(rates.spend("t", "other", 2), Ok(()));
+        let over = rates.spend("t", "other", 1).unwrap_err();
+        assert_eq!(over.retry_after_ms(), Some(60_000));
+        for count in [3, u64::MAX] {
+            assert_eq!(rates.spend("t", "third", count).unwrap_err().code(), Code::TooMany);
+        }
+    }
+
+    #[test]
+    fn a_rate_written_as_before_goes_on() {
+        let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(1_000));
+        let before = rates(&["1/h a"], None, &timer);
+        assert_eq!(before.spend("t", "a", 1), Ok(()));
+        assert!(rates(&["1/h a"], Some(&before), &timer).spend("t", "a", 1).is_err());
+        assert_eq!(rates(&["2/h a"], Some(&before), &timer).spend("t", "a", 1), Ok(()));
+        assert!(rates(&["1/h other/a"], None, &timer).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_rate_is_refused() {
+        for text in [
+            "",
+            "10",
+            "10/d",
+            "0/s *",
+            "-1/s",
+            "1.5/s",
+            "10/s burst=0 *",
+            "10/s burst=x",
+            "1/s a b",
+            "20000000/s",
+            "1/h burst=9000",
+        ] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+        assert_eq!("60/m".parse::<Rate>().unwrap().each, Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,235 @@
+//! Rights, and the sources that they are for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::service::shown;
+
+/// What a token may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Right {
+    /// Mint IDs, count, and read the bound of a counter.
+    Mint,
+    /// Take ranges of numbers, to spend them oneself.
+    Reserve,
+    /// Be told what an ID says.
+    Decode,
+    /// Define, alter and delete sources; with another right, go beyond the limits of one request. Over
+    /// all sources: see workers and clients, too.
+    Admin,
+}
+
+impl Right {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Mint, Self::Reserve, Self::Decode, Self::Admin];
+
+    /// As it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mint => "mint",
+            Self::Reserve => "reserve",
+            Self::Decode => "decode",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Rights over the sources of a pattern: `mint,reserve orders-*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    rights: Vec<Right>,
+    pattern: Pattern,
+}
+
+impl Grant {
+    pub(super) fn has(&self, right: Right, source: &str) -> bool {
+        self.rights.contains(&right) && self.pattern.has_source(source)
+    }
+
+    /// Whether it says anything of a source.
+    pub(super) fn concerns(&self, source: &str) -> bool {
+        self.pattern.has_source(source)
+    }
+
+    pub(super) fn has_over_all(&self, right: Right) -> bool {
+        self.rights.contains(&right) && self.pattern.source == "*"
+    }
+
+    /// Whether it has the right over any source.
+    pub(super) fn has_somewhere(&self, right: Right) -> bool {
+        self.rights.contains(&right)
+    }
+
+    pub(super) fn is_for(&self, namespace: &str) -> bool {
+        self.pattern.has_namespace(namespace)
+    }
+}
+
+impl FromStr for Grant {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace();
+        let (Some(rights), Some(pattern), None) = (words.next(), words.next(), words.next()) else {
+            return Err(format!(
+                "{} is no grant: write RIGHT,RIGHT PATTERN, such as \"mint,decode orders-*\"",
+                shown(text)
+            ));
+        };
+        let right = |name: &str| {
+            let found = Right::ALL.into_iter().find(|right| right.name() == name);
+            found.ok_or_else(|| {
+                let names = Right::ALL.map(Right::name).join(", ");
+                format!("{} is no right: {names} are", shown(name))
+            })
+        };
+        let rights = rights.split(',').map(right).collect::<Result<_, _>>()?;
+        Ok(Self { rights, pattern: pattern.parse()? })
+    }
+}
+
+/// Names of sources, and of namespaces: `orders-*`, `prod/orders-*`. A star stands for any characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pattern {
+    namespace: String,
+    source: String,
+}
+
+impl Pattern {
+    pub(super) fn has_source(&self, name: &str) -> bool {
+        fits(&self.source, name)
+    }
+
+    pub(super) fn has_namespace(&self, name: &str) -> bool {
+        fits(&self.namespace, name)
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (namespace, source) = text.split_once('/').unwrap_or(("*", text));
+        for part in [namespace, source] {
+            let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-*".contains(&byte);
+            if part.is_empty() || !part.bytes().all(is_known) {
+                return Err(format!(
+                    "{} is no pattern: write SOURCE or NAMESPACE/SOURCE, in which * stands for any \
+                     characters",
+                    shown(text)
+                ));
+            }
+        }
+        Ok(Self { namespace: namespace.to_owned(), source: source.to_owned() })
+    }
+}
+
+/// Whether a name fits a pattern. What lies between stars is looked for from the left: the first place
+/// leaves the most for the rest, so that nothing has to be tried twice.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(name) = name.strip_prefix(first).and_then(|name| name.strip_suffix(last)) else {
+        return false;
+    };
+    let mut left = name;
+    between.split('*').all(|part| match left.split_once(part) {
+        Some((_, after)) => {
+            left = after;
+            true
+        }
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name) in [
+            ("orders", "orders"),
+            ("*", "orders"),
+            ("*", ""),
+            ("o*s", "orders"),
+            ("o*s", "os"),
+            ("*der*", "orders"),
+            ("**", "orders"),
+            ("orders-*", "orders-"),
+            ("*a*a*", "aa"),
+        ] {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("orders", "Orders"),
+            ("orders", "orders2"),
+            ("orders-*", "orders"),
+            ("o*o", "o"),
+            ("*a*a*", "a"),
+            ("ab*ba", "aba"),
+        ] {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    /// The definition of a star, letter by letter.
+    fn fits_slowly(pattern: &[u8], name: &[u8]) -> bool {
+        match (pattern, name) {
+            ([], []) => true,
+            ([b'*', rest @ ..], []) => fits_slowly(rest, &[]),
+            ([b'*', rest @ ..], [_, more @ ..]) => {
+                fits_slowly(rest, name) || fits_slowly(pattern, more)
+            }
+            ([one, rest @ ..], [other, more @ ..]) => one == other && fits_slowly(rest, more),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_fits_what_its_definition_says(pattern in "[ab*]{0,8}", name in "[ab]{0,10}") {
+            let slowly = fits_slowly(pattern.as_bytes(), name.as_bytes());
+            prop_assert_eq!(fits(&pattern, &name), slowly);
+        }
+    }
+
+    #[test]
+    fn a_grant_has_its_rights_over_its_sources_and_no_others() {
+        let grant: Grant = "mint,decode  prod/orders-*".parse().unwrap();
+        assert!(grant.has(Right::Mint, "orders-1") && grant.has(Right::Decode, "orders-"));
+        assert!(!grant.has(Right::Reserve, "orders-1") && !grant.has(Right::Admin, "orders-1"));
+        assert!(!grant.has(Right::Mint, "invoices"));
+        assert!(grant.is_for("prod") && !grant.is_for("test"));
+        assert!(grant.has_somewhere(Right::Mint) && !grant.has_over_all(Right::Mint));
+        let all: Grant = "admin *".parse().unwrap();
+        assert!(all.is_for("any") && all.has_over_all(Right::Admin));
+    }
+
+    #[test]
+    fn what_is_no_grant_is_refused() {
+        for text in [
+            "",
+            "mint",
+            "mint ",
+            "mint, a",
+            "steal *",
+            "mint a b",
+            "mint /a",
+            "mint a/",
+            "mint a/b/c",
+            "mint a;b",
+        ] {
+            assert!(text.parse::<Grant>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Who may do what, decided over whole tables.
+
+use snowmint_coord::ManualTimer;
+use snowmint_wire::error::Code;
+
+use super::*;
+use crate::service::Error;
+
+fn token(secrets: &[&str], grants: &[&str]) -> TokenSettings {
+    TokenSettings {
+        hashes: secrets.iter().map(|secret| TokenHash::of(secret.as_bytes()).to_string()).collect(),
+        grants: grants.iter().map(|&grant| grant.to_owned()).collect(),
+        rates: Vec::new(),
+    }
+}
+
+fn tokens(all: &[(&str, TokenSettings)]) -> Tokens {
+    let tokens = all.iter().map(|(name, token)| ((*name).to_owned(), token.clone())).collect();
+    Tokens { tokens, ..Tokens::default() }
+}
+
+fn access(tokens: &Tokens) -> Access {
+    Access::new("prod", tokens, Arc::new(ManualTimer::new(0))).unwrap()
+}
+
+fn code(outcome: Result<(), Error>) -> Option<Code> {
+    outcome.err().map(|error| error.code())
+}
+
+#[test]
+fn a_token_may_what_it_was_granted_and_nothing_else() {
+    let access = access(&tokens(&[
+        (
+            "orders",
+            token(&["o"], &["mint,decode orders-*", "reserve prod/numbers", "admin test/*"]),
+        ),
+        ("root", token(&["r"], &["mint,reserve,decode,admin *"])),
+        ("nothing", token(&["n"], &[])),
+    ]));
+    let orders = access.caller(b"o");
+    assert_eq!(orders.name(), Some("orders"));
+    assert_eq!(code(orders.may(Right::Mint, "orders-1")), None);
+    assert_eq!(code(orders.may(Right::Reserve, "numbers")), None);
+    for (right, source) in
+        [(Right::Mint, "numbers"), (Right::Reserve, "orders-1"), (Right::Admin, "orders-1")]
+    {
+        assert_eq!(code(orders.may(right, source)), Some(Code::Forbidden), "{right} {source}");
+    }
+    assert_eq!(code(orders.may_see("numbers")), None);
+    assert_eq!(code(orders.may_see("other")), Some(Code::Forbidden));
+    assert_eq!(code(orders.may_somewhere(Right::Decode)), None);
+    assert_eq!(code(orders.may_somewhere(Right::Admin)), Some(Code::Forbidden));
+    assert!(!orders.may_beyond_limits("orders-1"));
+
+    let root = access.caller(b"r");
+    assert_eq!(code(root.may_over_all(Right::Admin)), None);
+    assert!(root.may_beyond_limits("anything"));
+    let nothing = access.caller(b"n");
+    assert!(nothing.is_known());
+    assert_eq!(code(nothing.may(Right::Mint, "orders-1")), Some(Code::Forbidden));
+    for nobody in [access.caller(b"x"), access.caller(b""), Caller::nobody(false)] {
+        assert_eq!(code(nobody.may(Right::Mint, "orders-1")), Some(Code::Unauthenticated));
+        assert_eq!(code(nobody.must_be_known()), Some(Code::Unauthenticated));
+        assert_eq!(code(nobody.must_be_a_server()), Some(Code::Unauthenticated));
+        assert!(!nobody.is_known() && !nobody.may_beyond_limits("orders-1"));
+    }
+}
+
+#[test]
+fn where_nobody_is_asked_for_a_token_the_limits_hold_for_all() {
+    let anyone = Caller::anyone();
+    assert!(anyone.is_anyone() && anyone.is_known() && !anyone.may_beyond_limits("orders"));
+    assert_eq!(code(anyone.may_over_all(Right::Admin)), None);
+    assert_eq!(code(anyone.spend("orders", u64::MAX)), None);
+}
+
+#[test]
+fn a_token_is_rotated_without_those_who_use_it_being_disturbed() {
+    let grants = &["mint *"][..];
+    let access = access(&tokens(&[("a", token(&["old"], grants))]));
+    let (old, generation) = (access.caller(b"old"), access.generation());
+    assert_eq!(code(access.caller(b"new").may(Right::Mint, "x")), Some(Code::Unauthenticated));
+
+    let changes = access.replace(&tokens(&[("a", token(&["old", "new"], grants))])).unwrap();
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_ne!(access.generation(), generation);
+    let new = access.caller(b"new");
+    assert_eq!(code(old.may(Right::Mint, "x")), None);
+    assert_eq!(code(new.may(Right::Mint, "x")), None);
+
+    access.replace(&tokens(&[("a", token(&["new"], grants))])).unwrap();
+    assert_eq!(code(old.may(Right::Mint, "x")), Some(Code::Unauthenticated));
+    assert!(!old.is_known());
+    assert_eq!(code(new.may(Right::Mint, "x")), None);
+
+    // Rights that are taken away are gone for those who are there already.
+    access.replace(&tokens(&[("a", token(&["new"], &["decode *"]))])).unwrap();
+    assert_eq!(code(new.may(Right::Mint, "x")), Some(Code::Forbidden));
+    access.replace(&tokens(&[])).unwrap();
+    assert_eq!(code(new.may(Right::Decode, "x")), Some(Code::Unauthenticated));
+}
+
+#[test]
+fn changes_are_told_without_what_is_secret() {
+    let secret = "hunter2-hunter2-hunter2";
+    let access = access(&tokens(&[]));
+    let both = tokens(&[("a", token(&[secret], &["mint *"])), ("b", token(&["b"], &[]))]);
+    let told = access.replace(&both).unwrap();
+    assert!(told[0].starts_with("token a added") && told[1].starts_with("token b added"));
+    assert_eq!(access.replace(&both).unwrap(), Vec::<String>::new());
+    let told = access.replace(&tokens(&[("a", token(&[secret], &["decode *"]))])).unwrap();
+    assert!(told[0].contains("mint") && told[0].contains("decode"), "{told:?}");
+    assert!(told[1].starts_with("token b removed"), "{told:?}");
+    let hash = TokenHash::of(secret.as_bytes()).to_string();
+    assert!(!format!("{told:?}{access:?}").contains(&hash[..20]));
+}
+
+#[test]
+fn a_table_that_is_not_possible_changes_nothing() {
+    let access = access(&tokens(&[("a", token(&["a"], &["mint *"]))]));
+    let mut no_hash = token(&["b"], &[]);
+    no_hash.hashes = vec!["hunter2".into()];
+    let mut no_rate = token(&["b"], &[]);
+    no_rate.rates = vec!["fast".into()];
+    for wrong in [
+        tokens(&[("b", token(&[], &[]))]),
+        tokens(&[("no name", token(&["b"], &[]))]),
+        tokens(&[("b", token(&["b"], &["steal *"]))]),
+        tokens(&[("b", token(&["b"], &[])), ("c", token(&["b"], &[]))]),
+        tokens(&[("b", no_hash)]),
+        tokens(&[("b", no_rate)]),
+        Tokens { peers: vec![Secret::new("short")], ..Tokens::default() },
+    ] {
+        let why = access.replace(&wrong).unwrap_err();
+        assert!(!why.contains("hunter2"), "{why}");
+        assert_eq!(code(access.caller(b"a").may(Right::Mint, "x")), None);
+    }
+}
+
+#[test]
+fn servers_know_each_other() {
+    let (old, new) = ("0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210");
+    let peers = vec![Secret::new(new), Secret::new(old)];
+    let access = access(&Tokens { peers, ..Tokens::default() });
+    for secret in [old, new] {
+        let peer = access.caller(secret.as_bytes());
+        assert_eq!(code(peer.must_be_a_server()), None);
+        assert!(peer.may_beyond_limits("x"));
+    }
+    assert_eq!(access.shown_to_peers(), Some(Secret::new(new)));
+}
+
+#[test]
+fn a_bearer_is_read_from_its_header() {
+    let access = access(&tokens(&[("a", token(&["secret"], &["mint *"]))]));
+    let known = |value: &'static str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, axum::http::HeaderValue::from_static(value));
+        access.caller_of(&headers).is_known()
+    };
+    assert!(known("Bearer secret") && known("bearer secret") && known("BEARER   secret"));
+    for value in
+        ["", "secret", "Bearer", "Bearer ", "Basic secret", "Bearer secret2", "Bearersecret"]
+    {
+        assert!(!known(value), "{value}");
+    }
+    assert!(!access.caller_of(&HeaderMap::new()).is_known());
+}

@@ -1,0 +1,116 @@
+//! A token: who somebody is, and what he may do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Deserialize;
+use snowmint_coord::Timer;
+use snowmint_coord::catalog::check_name;
+use snowmint_wire::error::Code;
+
+use super::rate::Rates;
+use super::right::{Grant, Right};
+use super::secret::TokenHash;
+use crate::service::{Error, shown};
+
+/// A token as it is configured; its name stands before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TokenSettings {
+    /// The hashes of its secrets: two while it is rotated.
+    pub hashes: Vec<String>,
+    /// What it may do: `mint,reserve orders-*`.
+    pub grants: Vec<String>,
+    /// How much it may have: `1000/s orders-*`.
+    pub rates: Vec<String>,
+}
+
+/// A token of one namespace.
+#[derive(Debug)]
+pub(super) struct Token {
+    name: String,
+    /// As it was configured, to see whether it has changed.
+    settings: TokenSettings,
+    grants: Vec<Grant>,
+    rates: Rates,
+    /// Tokens were read anew since.
+    is_past: AtomicBool,
+}
+
+impl Token {
+    pub(super) fn new(
+        name: &str,
+        settings: &TokenSettings,
+        namespace: &str,
+        before: Option<&Self>,
+        timer: &Arc<dyn Timer>,
+    ) -> Result<Self, String> {
+        check_name("token", name).map_err(|kind| kind.to_string())?;
+        if settings.hashes.is_empty() {
+            return Err("it has no hashes: `snowmint token` makes one".to_owned());
+        }
+        let grants = settings.grants.iter().map(|text| text.parse());
+        let mut grants = grants.collect::<Result<Vec<Grant>, _>>()?;
+        grants.retain(|grant| grant.is_for(namespace));
+        let rates =
+            Rates::new(&settings.rates, namespace, before.map(|token| &token.rates), timer)?;
+        let is_past = AtomicBool::new(false);
+        Ok(Self { name: name.to_owned(), settings: settings.clone(), grants, rates, is_past })
+    }
+
+    pub(super) fn hashes(&self) -> Result<Vec<TokenHash>, String> {
+        self.settings.hashes.iter().map(|text| text.parse()).collect()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) const fn settings(&self) -> &TokenSettings {
+        &self.settings
+    }
+
+    pub(super) fn is_past(&self) -> bool {
+        self.is_past.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_now_past(&self) {
+        self.is_past.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has(&self, right: Right, source: &str) -> bool {
+        self.grants.iter().any(|grant| grant.has(right, source))
+    }
+
+    /// Whether it has any right over a source.
+    pub(super) fn concerns(&self, source: &str) -> bool {
+        self.grants.iter().any(|grant| grant.concerns(source))
+    }
+
+    pub(super) fn has_somewhere(&self, right: Right) -> bool {
+        self.grants.iter().any(|grant| grant.has_somewhere(right))
+    }
+
+    pub(super) fn has_over_all(&self, right: Right) -> bool {
+        self.grants.iter().any(|grant| grant.has_over_all(right))
+    }
+
+    pub(super) fn is_limited(&self) -> bool {
+        !self.rates.is_empty()
+    }
+
+    pub(super) fn spend(&self, source: &str, count: u64) -> Result<(), Error> {
+        self.rates.spend(&self.name, source, count)
+    }
+
+    /// What it is told that may not.
+    pub(super) fn refusal(&self, right: Right, over: &str) -> Error {
+        let name = &self.name;
+        Error::new(Code::Forbidden, format!("token {name} has no right to {right} over {over}"))
+    }
+}
+
+/// A source, as refusals name it.
+pub(super) fn source_of(name: &str) -> String {
+    format!("source {}", shown(name))
+}

@@ -1,0 +1,54 @@
+//! A door as one caller comes to it.
+
+use std::convert::Infallible;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
+use crate::access::Caller;
+use crate::service::Service;
+
+/// What requests of some paths share.
+pub(super) trait Shared: Send + Sync + 'static {
+    /// The service, for nobody in particular.
+    fn service(&self) -> &Service;
+}
+
+/// The same, with the service for whoever asks.
+#[derive(Debug)]
+pub(super) struct Asked<D> {
+    pub(super) service: Service,
+    shared: Arc<D>,
+}
+
+impl<D: Shared> Asked<D> {
+    /// For another caller than the one who was named in the request's head.
+    pub(super) fn by(&self, caller: Caller) -> Self {
+        let service = self.service.asked_by(caller);
+        Self { service, shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<D> Deref for Asked<D> {
+    type Target = D;
+
+    fn deref(&self) -> &D {
+        &self.shared
+    }
+}
+
+impl<D: Shared> FromRequestParts<Arc<D>> for Asked<D> {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<D>) -> Result<Self, Infallible> {
+        let shared = Arc::clone(shared);
+        // Who is not said to ask is nobody, where that matters.
+        let service = match parts.extensions.remove::<Caller>() {
+            Some(caller) => shared.service().asked_by(caller),
+            None => shared.service().clone(),
+        };
+        Ok(Self { service, shared })
+    }
+}

@@ -1,0 +1,85 @@
+//! Who asks, and whether he may. Each use case begins by one of these questions.
+
+use std::net::SocketAddr;
+
+use axum::http::HeaderMap;
+
+use super::{Error, Service};
+use crate::access::{Access, Caller, Right};
+
+impl Service {
+    /// The same service, for this caller.
+    #[must_use]
+    pub(crate) fn asked_by(&self, caller: Caller) -> Self {
+        Self { caller, ..self.clone() }
+    }
+
+    /// Who may do what; none where nobody is asked.
+    pub(crate) const fn access(&self) -> Option<&Access> {
+        self.access.as_ref()
+    }
+
+    /// Whoever sends these headers from this address.
+    pub(crate) fn caller_of(&self, headers: &HeaderMap, from: SocketAddr) -> Caller {
+        let caller = match &self.access {
+            Some(access) => access.caller_of(headers),
+            None => Caller::anyone(),
+        };
+        caller.at(from)
+    }
+
+    /// Whether what is counted is for everybody.
+    pub(super) fn has_open_metrics(&self) -> bool {
+        self.access.as_ref().is_none_or(Access::has_open_metrics)
+    }
+
+    /// Who asks here.
+    pub(crate) const fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Lets a caller in who wants `count` of a source.
+    ///
+    /// # Errors
+    /// Without a token, without the right, or over the token's rate.
+    #[inline]
+    pub(super) async fn admit(&self, right: Right, source: &str, count: u64) -> Result<(), Error> {
+        if self.caller.is_anyone() {
+            return Ok(());
+        }
+        self.check(right, source, count).await
+    }
+
+    async fn check(&self, right: Right, source: &str, count: u64) -> Result<(), Error> {
+        self.caller.may(right, source)?;
+        if self.caller.is_limited() {
+            // Only sources that there are have a rate: names that somebody makes up take no memory.
+            self.tallied(source).await?;
+            self.caller.spend(source, count)?;
+        }
+        Ok(())
+    }
+
+    /// The limit of one request: the wider one for whoever has the admin right over the source.
+    pub(super) fn limit(&self, source: &str, limit: u64, wider: u64) -> u64 {
+        if self.caller.may_beyond_limits(source) { wider.max(limit) } else { limit }
+    }
+
+    /// Whether a stream of a source may begin; each of its messages asks again.
+    ///
+    /// # Errors
+    /// Without the right to mint.
+    pub(crate) fn may_mint(&self, source: &str) -> Result<(), Error> {
+        self.caller.may(Right::Mint, source)
+    }
+
+    /// The most IDs of one stream.
+    pub(crate) fn stream_max(&self, source: &str) -> u64 {
+        self.limit(source, self.limits.stream_max, u64::MAX)
+    }
+
+    /// The longest range of a source that this caller may take.
+    pub(crate) fn segment_max(&self, source: &str) -> u64 {
+        self.limit(source, self.limits.segment_max, u64::MAX)
+    }
+}

@@ -1,0 +1,133 @@
+//! Definitions and slots: what administrators see and change. Each change leaves a line in the audit trail.
+
+use serde_json::{Map, Value};
+use snowmint_coord::spec::SourceSpec;
+use snowmint_coord::{NewStripe, SlotInfo, SourceInfo};
+
+use super::merge::{merge, without_leftovers};
+use super::{Error, Service, check_source_name};
+use crate::access::Right;
+
+impl Service {
+    /// Defines a source, or answers the definition that there is when it is the same.
+    ///
+    /// # Errors
+    /// Without the admin right; when the keys are not possible, or disagree with a definition of that name.
+    pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
+        check_source_name(name)?;
+        self.admit(Right::Admin, name, 1).await?;
+        let before = self.node.definition(name).await.ok();
+        let defined = self.node.define(name, spec).await?;
+        self.changed("defined", name, before.as_ref(), Some(&defined));
+        Ok(defined)
+    }
+
+    /// Changes keys of a source: those given, as a JSON merge patch (RFC 7396); the others stay, but for
+    /// those that mean nothing any more.
+    ///
+    /// # Errors
+    /// Without the admin right; when the keys are not possible, are part of the source's identity, or
+    /// somebody else changed the source at the same time.
+    pub async fn alter(
+        &self,
+        name: &str,
+        changes: &Map<String, Value>,
+    ) -> Result<SourceInfo, Error> {
+        check_source_name(name)?;
+        self.admit(Right::Admin, name, 1).await?;
+        let before = self.node.definition(name).await?;
+        let mut keys = before.spec.to_json();
+        merge(&mut keys, changes);
+        let spec = without_leftovers(keys, changes)?;
+        let altered = self.node.alter(name, &spec, Some(before.version)).await?;
+        self.changed("altered", name, Some(&before), Some(&altered));
+        Ok(altered)
+    }
+
+    /// Gives a segment source another stripe of the numbers, while it serves.
+    ///
+    /// # Errors
+    /// Without the admin right; when there is no such stripe, or it would begin below what was handed out.
+    pub async fn restripe(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
+        check_source_name(name)?;
+        self.admit(Right::Admin, name, 1).await?;
+        let before = self.node.definition(name).await.ok();
+        let restriped = self.node.restripe(name, stripe).await?;
+        self.changed("restriped", name, before.as_ref(), Some(&restriped));
+        Ok(restriped)
+    }
+
+    /// Deletes a source. Its mark stays, so that the name can never mint an old ID again.
+    ///
+    /// # Errors
+    /// Without the admin right; when there is none of that name.
+    pub async fn delete(&self, name: &str) -> Result<(), Error> {
+        check_source_name(name)?;
+        self.admit(Right::Admin, name, 1).await?;
+        let before = self.node.definition(name).await.ok();
+        self.node.delete(name).await?;
+        self.changed("deleted", name, before.as_ref(), None);
+        Ok(())
+    }
+
+    /// One definition.
+    ///
+    /// # Errors
+    /// Without any right over it; when there is none of that name.
+    pub async fn definition(&self, name: &str) -> Result<SourceInfo, Error> {
+        check_source_name(name)?;
+        self.caller.may_see(name)?;
+        Ok(self.node.definition(name).await?)
+    }
+
+    /// Every definition that was not deleted, by name: of those that the caller has a right over.
+    ///
+    /// # Errors
+    /// Without a token, or when the store does not answer.
+    pub async fn definitions(&self) -> Result<Vec<SourceInfo>, Error> {
+        self.caller.must_be_known()?;
+        let mut definitions = self.node.sources().await?;
+        definitions.retain(|definition| self.caller.may_see(&definition.name).is_ok());
+        Ok(definitions)
+    }
+
+    /// Every slot that was ever held.
+    ///
+    /// # Errors
+    /// Without the admin right over all sources, or when the store does not answer.
+    pub async fn workers(&self) -> Result<Vec<SlotInfo>, Error> {
+        self.caller.may_over_all(Right::Admin)?;
+        Ok(self.node.workers().await?)
+    }
+
+    /// Leaves a line in the audit trail, and tells the others. Nothing has changed when a source was
+    /// defined as it was.
+    fn changed(
+        &self,
+        how: &str,
+        name: &str,
+        before: Option<&SourceInfo>,
+        after: Option<&SourceInfo>,
+    ) {
+        let version = |info: Option<&SourceInfo>| info.map(|info| info.version);
+        if version(before) != version(after) {
+            let (who, before, after) = (self.caller(), Shown(before), Shown(after));
+            tracing::info!(target: "audit", %who, %before, %after, "source {name} {how}");
+        }
+        self.tell_others();
+    }
+}
+
+/// A definition, as the audit trail shows it.
+struct Shown<'a>(Option<&'a SourceInfo>);
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(info) => {
+                write!(f, "version {} {}", info.version, Value::Object(info.spec.to_json()))
+            }
+            None => f.write_str("none"),
+        }
+    }
+}

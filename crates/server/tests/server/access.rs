@@ -1,0 +1,361 @@
+//! Who may do what, over every protocol: each door is tried with no token, a wrong one, one without the
+//! right and one with it.
+
+use std::sync::Arc;
+
+use snowmint_coord::BootTimer;
+use snowmint_server::{Access, Secret, Settings, TokenHash, TokenSettings, Tokens};
+use snowmint_wire::error::Code as Told;
+use snowmint_wire::grpc::mint_client::MintClient;
+use snowmint_wire::grpc::{
+    DeleteSourceRequest, ListSourcesRequest, ListWorkersRequest, ReserveRequest,
+};
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use crate::common::{Server, node, server_for, soon};
+use crate::grpc::{many, reason, wish};
+
+const MINTER: &str = "minter-0123456789abcdef0123456789";
+const READER: &str = "reader-0123456789abcdef0123456789";
+const ADMIN: &str = "admin-0123456789abcdef0123456789";
+const SLOW: &str = "slow-0123456789abcdef0123456789";
+const PEER: &str = "peer-0123456789abcdef0123456789abcdef";
+
+fn token(secret: &str, grants: &[&str], rates: &[&str]) -> TokenSettings {
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    TokenSettings {
+        hashes: vec![TokenHash::of(secret.as_bytes()).to_string()],
+        grants: texts(grants),
+        rates: texts(rates),
+    }
+}
+
+fn tokens() -> Tokens {
+    let tokens = [
+        ("minter", token(MINTER, &["mint default", "mint,reserve num*"], &[])),
+        ("reader", token(READER, &["decode *"], &[])),
+        ("admin", token(ADMIN, &["mint,reserve,decode,admin *"], &[])),
+        ("slow", token(SLOW, &["mint *"], &["2/h default", "10/s burst=10 *"])),
+    ];
+    let tokens = tokens.map(|(name, token)| (name.to_owned(), token)).into();
+    Tokens { tokens, peers: vec![Secret::new(PEER)], open_metrics: false }
+}
+
+fn access() -> Access {
+    Access::new("test", &tokens(), Arc::new(BootTimer)).unwrap()
+}
+
+async fn guarded() -> (Server, Access) {
+    guarded_with(|_| {}).await
+}
+
+async fn guarded_with(change: impl FnOnce(&mut Settings)) -> (Server, Access) {
+    let access = access();
+    let mut settings = Settings::default();
+    change(&mut settings);
+    (server_for(node().await, settings, Some(access.clone())).await, access)
+}
+
+impl Server {
+    async fn as_whom(&self, token: &str, method: &str, path: &str, body: &str) -> u16 {
+        let headers = match token {
+            "" => String::new(),
+            token => format!("authorization: Bearer {token}\r\n"),
+        };
+        let answer = self.send(method, path, &headers, body).await;
+        if answer.status == 401 {
+            assert_eq!(answer.header("www-authenticate"), Some("bearer"));
+        }
+        if answer.status >= 400 {
+            answer.code();
+            assert!(token.is_empty() || !answer.body.contains(token), "{answer:?}");
+        }
+        answer.status
+    }
+}
+
+#[tokio::test]
+async fn http_asks_for_a_token_and_its_rights() {
+    let (server, _) = guarded().await;
+    let define = r#"{"name":"orders","kind":"segment"}"#;
+    // Path, and the status for: nobody, a wrong token, who mints, who reads, who administers.
+    for (method, path, body, wanted) in [
+        ("GET", "/livez", "", [200; 5]),
+        ("GET", "/readyz", "", [200; 5]),
+        ("GET", "/", "", [200; 5]),
+        ("GET", "/v1/layouts", "", [200; 5]),
+        ("GET", "/nowhere", "", [404; 5]),
+        ("GET", "/metrics", "", [401, 401, 200, 200, 200]),
+        ("GET", "/v1/ids/default", "", [401, 401, 200, 403, 200]),
+        ("GET", "/v1/ids/default?count=3", "", [401, 401, 200, 403, 200]),
+        ("POST", "/v1/ids/numbers", "", [401, 401, 200, 403, 200]),
+        ("POST", "/v1/ids/counters", r#"{"key":"k"}"#, [401, 401, 403, 403, 200]),
+        // Who may not is not told what there is.
+        ("GET", "/v1/ids/nobody", "", [401, 401, 403, 403, 404]),
+        ("GET", "/v1/counters/counters/k", "", [401, 401, 403, 403, 200]),
+        ("POST", "/v1/segments/numbers", r#"{"length":5}"#, [401, 401, 200, 403, 200]),
+        ("GET", "/v1/decode/1?source=numbers", "", [401, 401, 403, 200, 200]),
+        ("GET", "/v1/decode/1?layout=twitter", "", [401, 401, 403, 200, 200]),
+        ("GET", "/v1/sources", "", [401, 401, 200, 200, 200]),
+        ("GET", "/v1/sources/counters", "", [401, 401, 403, 200, 200]),
+        ("POST", "/v1/sources", define, [401, 401, 403, 403, 200]),
+        ("PATCH", "/v1/sources/orders", r#"{"enabled":true}"#, [401, 401, 403, 403, 200]),
+        (
+            "POST",
+            "/v1/sources/orders/restripe",
+            r#"{"offset":1,"increment":2}"#,
+            [401, 401, 403, 403, 200],
+        ),
+        ("DELETE", "/v1/sources/orders", "", [401, 401, 403, 403, 204]),
+        ("GET", "/v1/workers", "", [401, 401, 403, 403, 200]),
+        ("POST", "/v1/peers/catalog", "", [401, 401, 403, 403, 403]),
+    ] {
+        for (token, status) in ["", "wrong", MINTER, READER, ADMIN].into_iter().zip(wanted) {
+            let answered = server.as_whom(token, method, path, body).await;
+            assert_eq!(answered, status, "{method} {path} with {token:?}");
+        }
+    }
+    assert_eq!(server.as_whom(PEER, "POST", "/v1/peers/catalog", "").await, 204);
+    let of_minter = server.send("GET", "/v1/sources", &bearer(MINTER), "").await.json();
+    let names: Vec<_> =
+        of_minter["sources"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
+    assert_eq!(names, ["default", "numbers"], "only what he has a right over");
+}
+
+fn bearer(token: &str) -> String {
+    format!("authorization: Bearer {token}\r\n")
+}
+
+#[tokio::test]
+async fn only_who_administers_goes_beyond_the_limits() {
+    let (server, _) = guarded_with(|settings| {
+        settings.limits.batch_max = 10;
+        settings.limits.segment_max = 10;
+        settings.limits.incrby_max = 10;
+    })
+    .await;
+    for (token, status) in [(MINTER, 413), (ADMIN, 200), (PEER, 200)] {
+        let batch = server.as_whom(token, "GET", "/v1/ids/numbers?count=11", "").await;
+        let segment =
+            server.as_whom(token, "POST", "/v1/segments/numbers", r#"{"length":11}"#).await;
+        assert_eq!((batch, segment), (status, status), "{token}");
+    }
+    let mut client = server.resp().await;
+    for (token, begin) in [(MINTER, "-ERR 11 numbers"), (ADMIN, ":")] {
+        assert_eq!(client.ask(&["AUTH", token]).await, "+OK");
+        let line = client.ask(&["INCRBY", "numbers", "11"]).await;
+        assert!(line.starts_with(begin), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_rate_is_kept_over_every_protocol() {
+    let (server, _) = guarded().await;
+    assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/default", "").await, 200);
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["AUTH", SLOW]).await, "+OK");
+    assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
+    let over = client.ask(&["INCR", "default"]).await;
+    assert!(over.starts_with("-TRYAGAIN token slow is over its rate"), "{over}");
+    let over = server.send("GET", "/v1/ids/default", &bearer(SLOW), "").await;
+    assert_eq!((over.status, over.code().as_str()), (429, "rate_limited"));
+    let wait: u64 = over.header("retry-after").unwrap().parse().unwrap();
+    assert!((1_000..=1_800).contains(&wait), "half an hour for each: {wait}");
+    // Another source, and another token, have rates of their own.
+    assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/numbers?count=10", "").await, 200);
+    assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/numbers?count=11", "").await, 413);
+    assert_eq!(server.as_whom(MINTER, "GET", "/v1/ids/default", "").await, 200);
+
+    let mut grpc = server.grpc().await;
+    let status = grpc.mint(named(wish("default", None), SLOW)).await.unwrap_err();
+    assert_eq!((status.code(), reason(&status)), (Code::ResourceExhausted, Told::RateLimited));
+    let delay = status.get_details_retry_info().and_then(|info| info.retry_delay).unwrap();
+    assert!(delay.as_secs() > 60, "{delay:?}");
+}
+
+fn named<T>(message: T, token: &str) -> Request<T> {
+    let mut request = Request::new(message);
+    if !token.is_empty() {
+        let value = format!("Bearer {token}").parse().unwrap();
+        request.metadata_mut().insert("authorization", value);
+    }
+    request
+}
+
+#[tokio::test]
+async fn grpc_asks_for_a_token_and_its_rights() {
+    let (server, _) = guarded().await;
+    let mut client = server.grpc().await;
+    let told =
+        |outcome: Result<(), Status>| outcome.err().map(|status| (status.code(), reason(&status)));
+    let unknown = Some((Code::Unauthenticated, Told::Unauthenticated));
+    let forbidden = Some((Code::PermissionDenied, Told::Forbidden));
+    for (token, mint, reserve, admin) in [
+        ("", unknown, unknown, unknown),
+        ("wrong", unknown, unknown, unknown),
+        (READER, forbidden, forbidden, forbidden),
+        (MINTER, None, None, forbidden),
+        (ADMIN, None, None, None),
+    ] {
+        let minted = client.mint(named(wish("default", None), token)).await.map(drop);
+        assert_eq!(told(minted), mint, "{token}");
+        let stream = client.mint_stream(named(many("numbers", 5), token)).await.map(drop);
+        assert_eq!(told(stream), mint, "{token}");
+        let wanted = ReserveRequest { source: "numbers".into(), length: 2 };
+        let reserved = client.reserve(named(wanted, token)).await.map(drop);
+        assert_eq!(told(reserved), reserve, "{token}");
+        let workers = client.list_workers(named(ListWorkersRequest {}, token)).await.map(drop);
+        assert_eq!(told(workers), admin, "{token}");
+        let wanted = DeleteSourceRequest { name: "counters".into() };
+        let deleted = client.delete_source(named(wanted, token)).await.map(drop);
+        assert_eq!(told(deleted), admin, "{token}");
+        let listed = client.list_sources(named(ListSourcesRequest {}, token)).await.map(drop);
+        assert_eq!(told(listed), mint.filter(|told| Some(*told) == unknown), "{token}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_token_is_taken_away() {
+    let (server, access) = guarded().await;
+    let mut client: MintClient<_> = server.grpc().await;
+    let stream = client.mint_stream(named(many("numbers", 1_000_000_000), MINTER)).await;
+    let mut stream = stream.unwrap().into_inner();
+    soon(stream.message()).await.unwrap().unwrap();
+    access.replace(&Tokens::default()).unwrap();
+    let status = loop {
+        match soon(stream.message()).await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("a stream that was cut off has an error"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(reason(&status), Told::Unauthenticated, "{status:?}");
+}
+
+#[tokio::test]
+async fn resp_asks_for_a_name_and_a_token() {
+    let (server, _) = guarded().await;
+    let mut client = server.resp().await;
+    for command in
+        [&["PING"][..], &["INCR", "default"], &["CLIENT", "LIST"], &["INFO"], &["NOSUCH", ADMIN]]
+    {
+        assert_eq!(client.ask(command).await, "-NOAUTH Authentication required.", "{command:?}");
+    }
+    assert!(client.ask(&["HELLO", "3"]).await.starts_with("-NOAUTH"));
+    for wrong in [
+        &["AUTH", "wrong"][..],
+        &["AUTH", "reader", MINTER],
+        &["AUTH", "nobody", MINTER],
+        &["AUTH", "minter", ""],
+    ] {
+        assert!(client.ask(wrong).await.starts_with("-WRONGPASS"), "{wrong:?}");
+    }
+    assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOAUTH"));
+    for right in [&["AUTH", MINTER][..], &["AUTH", "default", MINTER], &["AUTH", "minter", MINTER]]
+    {
+        assert_eq!(client.ask(right).await, "+OK", "{right:?}");
+    }
+    for _ in 0..3 {
+        assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
+    }
+    for forbidden in [
+        &["INCR", "counters:k"][..],
+        &["GET", "counters:k"],
+        &["DECODE", "1", "numbers"],
+        &["CLIENT", "LIST"],
+    ] {
+        assert!(client.ask(forbidden).await.starts_with("-NOPERM"), "{forbidden:?}");
+    }
+    // What the one had at hand is not the other's.
+    assert_eq!(client.ask(&["AUTH", READER]).await, "+OK");
+    assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOPERM"));
+    // A wrong token changes nothing, as in Redis.
+    assert!(client.ask(&["AUTH", "wrong"]).await.starts_with("-WRONGPASS"));
+    assert_eq!(client.ask(&["PING"]).await, "+PONG");
+    assert_eq!(client.ask(&["RESET"]).await, "+RESET");
+    assert!(client.ask(&["PING"]).await.starts_with("-NOAUTH"));
+
+    let mut hello = server.resp().await;
+    assert!(hello.ask(&["HELLO", "3", "AUTH", "minter", "wrong"]).await.starts_with("-WRONGPASS"));
+    assert_eq!(hello.ask(&["HELLO", "3", "AUTH", "minter", MINTER]).await, "%7");
+}
+
+#[tokio::test]
+async fn a_connection_follows_its_token() {
+    let (server, access) = guarded().await;
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["AUTH", MINTER]).await, "+OK");
+    for _ in 0..3 {
+        assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
+    }
+    // Rotated: both are right for a while.
+    let mut rotated = tokens();
+    let minter = rotated.tokens.get_mut("minter").unwrap();
+    minter.hashes.push(TokenHash::of(b"the next one").to_string());
+    access.replace(&rotated).unwrap();
+    assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
+    // It may less.
+    rotated.tokens.get_mut("minter").unwrap().grants = vec!["decode *".to_owned()];
+    access.replace(&rotated).unwrap();
+    assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOPERM"));
+    assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOPERM"));
+    // It is gone.
+    rotated.tokens.get_mut("minter").unwrap().hashes.remove(0);
+    access.replace(&rotated).unwrap();
+    assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOAUTH"));
+    assert_eq!(client.ask(&["AUTH", "minter", "the next one"]).await, "+OK");
+}
+
+#[tokio::test]
+async fn the_doors_of_other_systems_ask_as_well() {
+    let (server, _) = guarded_with(|settings| {
+        settings.compat.leaf.enabled = true;
+        settings.compat.tinyid.enabled = true;
+        settings.compat.cosid.enabled = true;
+        settings.compat.cosid.define = true;
+    })
+    .await;
+    for (method, path) in [
+        ("GET", "/api/segment/get/numbers"),
+        ("GET", "/api/snowflake/get/default"),
+        ("GET", "/decodeSnowflakeId?snowflakeId=1"),
+        ("GET", "/ids/numbers"),
+        ("GET", "/ids/as-string/numbers"),
+        ("PATCH", "/segments/a/b?step=5"),
+        ("POST", "/segments/distributor/a/b?offset=0&step=5"),
+    ] {
+        let status = async |headers: &str| server.send(method, path, headers, "").await.status;
+        assert_eq!(status("").await, 401, "{path}");
+        assert_eq!(status(&bearer("wrong")).await, 401, "{path}");
+        let right = status(&bearer(ADMIN)).await;
+        assert!(![401, 403].contains(&right), "{path}: {right}");
+    }
+    assert_eq!(
+        server.send("GET", "/api/segment/get/numbers", &bearer(READER), "").await.status,
+        403
+    );
+    // Tinyid's clients say their token in the query.
+    for (token, code) in [("", 5), ("wrong", 5), (READER, 5), (MINTER, 200)] {
+        let path = format!("/id/nextId?bizType=numbers&token={token}");
+        assert_eq!(server.get(&path).await.json()["code"], code, "{token}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_tinyid_let_in_for_numbers_only() {
+    let (server, _) = guarded_with(|settings| {
+        settings.compat.tinyid.enabled = true;
+        let hash = TokenHash::of(b"hashed").to_string();
+        let tokens = [("plain".to_owned(), "numbers".to_owned()), (hash, "*".to_owned())];
+        settings.compat.tinyid.tokens = tokens.into();
+    })
+    .await;
+    for (token, code) in [("plain", 200), ("hashed", 200), ("", 5), ("other", 5), (MINTER, 5)] {
+        for call in ["nextId", "nextSegmentId"] {
+            let path = format!("/tinyid/id/{call}?bizType=numbers&token={token}");
+            assert_eq!(server.get(&path).await.json()["code"], code, "{call} {token}");
+        }
+    }
+    assert_eq!(server.as_whom("plain", "GET", "/v1/ids/numbers", "").await, 401);
+}
