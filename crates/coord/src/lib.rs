@@ -37,7 +37,7 @@ pub mod timer;
 
 pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-pub use error::{Error, ErrorKind, Holder, PoolFull, Result, Retry};
+pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry};
 pub use forecast::{Forecast, PoolUse, forecast};
 pub use home::Home;
 pub use lease::{

@@ -16,7 +16,7 @@ impl Service {
     }
 
     /// Tells the others, in the background. Whoever cannot be told looks by itself before long.
-    pub(super) fn tell_others(&self) {
+    pub(crate) fn tell_others(&self) {
         let service = self.clone();
         tokio::spawn(async move {
             let others = match service.node.others().await {
