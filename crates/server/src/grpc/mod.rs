@@ -87,8 +87,8 @@ impl Door {
         if let Some(store) = offered {
             let relay = Relay::new(store, service.clone()).map_err(io::Error::other)?;
             let bytes_max = bytes_max.max(MESSAGE_BYTES_MAX);
-            routes = routes
-                .add_service(StoreServer::new(relay).max_decoding_message_size(bytes_max));
+            routes =
+                routes.add_service(StoreServer::new(relay).max_decoding_message_size(bytes_max));
         }
         let routes = routes
             .add_service(HealthServer::new(health).max_decoding_message_size(bytes_max))

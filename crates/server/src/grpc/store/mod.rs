@@ -198,10 +198,7 @@ impl store_server::Store for Relay {
         told(self.store.list().await, write::catalog)
     }
 
-    async fn fast_forward(
-        &self,
-        request: Request<FastForwardRequest>,
-    ) -> Answer<IdentityResponse> {
+    async fn fast_forward(&self, request: Request<FastForwardRequest>) -> Answer<IdentityResponse> {
         let forward = read::fast_forward(self.asked(request)?);
         told(self.store.fast_forward(&forward).await, write::identified)
     }
