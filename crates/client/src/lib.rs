@@ -21,6 +21,7 @@
 mod budget;
 mod failed;
 mod link;
+mod owners;
 mod place;
 mod refusal;
 mod servers;
@@ -28,7 +29,7 @@ mod settings;
 mod store;
 
 pub use settings::Settings;
-pub use store::{RemoteStore, ServerClock};
+pub use store::RemoteStore;
 
 /// What the URLs of servers begin with.
 pub const SCHEME: &str = "snowmint";

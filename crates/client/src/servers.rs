@@ -113,9 +113,7 @@ impl Servers {
                     tracing::debug!(error = %why, "another server is asked");
                     index = self.after(index);
                     failures += 1;
-                    if !self.may_repeat() {
-                        return Err(why);
-                    }
+                    self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
                     (why, self.pause_ms(failures))
                 }
             };
@@ -125,6 +123,19 @@ impl Servers {
             if wait_ms > 0 {
                 self.timer.sleep_ms(wait_ms).await;
             }
+        }
+    }
+
+    /// Waits until the budget has room for a repeat; an error when that is not before the deadline.
+    async fn wait_to_repeat(&self, deadline: ElapsedMillis) -> Result<(), ()> {
+        loop {
+            let now = self.timer.elapsed();
+            let taken = self.budget.lock().unwrap_or_else(PoisonError::into_inner).take(now);
+            let Err(wait_ms) = taken else { return Ok(()) };
+            if deadline.since(now) <= wait_ms {
+                return Err(());
+            }
+            self.timer.sleep_ms(wait_ms).await;
         }
     }
 
@@ -144,11 +155,6 @@ impl Servers {
         let relaxed = Ordering::Relaxed;
         let _ = self.preferred.compare_exchange(index, next, relaxed, relaxed);
         next
-    }
-
-    fn may_repeat(&self) -> bool {
-        let now = self.timer.elapsed();
-        self.budget.lock().unwrap_or_else(PoisonError::into_inner).take(now)
     }
 
     async fn attempt<T, F>(

@@ -25,6 +25,7 @@ pub mod member;
 pub mod memory;
 pub mod node;
 pub mod ordered;
+pub mod owners;
 pub mod pool;
 pub mod random;
 mod refusal;
@@ -49,6 +50,7 @@ pub use node::{
     AfterCrash, ClockWitness, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo,
 };
 pub use ordered::{LetGo, Silent, Take, Taken};
+pub use owners::Owners;
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
 pub use sources::{

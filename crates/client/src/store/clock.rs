@@ -13,7 +13,7 @@ use crate::servers::Servers;
 
 /// The clock of whichever server answers: a witness for a node whose store has none.
 #[derive(Clone)]
-pub struct ServerClock {
+pub(super) struct ServerClock {
     servers: Arc<Servers>,
 }
 

@@ -13,7 +13,6 @@ use snowmint_coord::{
     BootTimer, Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Timer,
 };
 
-pub use self::clock::ServerClock;
 use crate::failed::{Failed, of_store};
 use crate::place::Place;
 use crate::refusal::{Refusable, refused};
@@ -86,12 +85,6 @@ impl RemoteStore {
             cautions: described.cautions.clone(),
             closed: AtomicBool::new(false),
         })
-    }
-
-    /// The servers' clocks, to hold one's own against where the store has none.
-    #[must_use]
-    pub fn clock(&self) -> ServerClock {
-        ServerClock::new(Arc::clone(&self.servers))
     }
 
     /// Sends a verb. `again`: whether a repeat is as good as the first, or recognised.

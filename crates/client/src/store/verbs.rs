@@ -1,18 +1,21 @@
 //! The verbs. Each says whether it may be made again when its answer was lost, as the trait does.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use snowmint_coord::{
-    Capabilities, Catalog, ClaimRequest, Definition, Error, Extend, Extended, FastForward,
-    GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence,
-    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
-    Taken,
+    Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, Extend, Extended,
+    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
+    Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
+    StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
 
+use super::clock::ServerClock;
 use super::{RemoteStore, Verb, read, write};
+use crate::owners::Asking;
 
 /// Twice is as good as once.
 const FREELY: bool = true;
@@ -41,6 +44,14 @@ impl Store for RemoteStore {
 
     fn group_max(&self) -> u32 {
         self.group_max
+    }
+
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        Some(Arc::new(Asking::new(Arc::clone(&self.servers))))
+    }
+
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        Some(Arc::new(ServerClock::new(Arc::clone(&self.servers))))
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
