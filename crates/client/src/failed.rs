@@ -16,6 +16,8 @@ pub(crate) enum Failed {
     Unknown(Error),
     /// The same, because the server does not reach its store; perhaps others do.
     Cut(Error),
+    /// Nothing was done, and this server will not do it: it is not what is looked for. Others may be.
+    Wrong(Error),
     /// Nothing was done, and by nobody will be for so many milliseconds.
     Later(Error, u64),
     /// Asking again, here or elsewhere, does not help.
@@ -51,7 +53,7 @@ pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Fail
                 "the server at {address} offers no store: it is too old, or does not want to \
                  (store.offered)"
             );
-            Failed::NotDone(Error::new(op, ErrorKind::Unsupported { what }))
+            Failed::Wrong(Error::new(op, ErrorKind::Unsupported { what }))
         }
         Some(Code::Unauthenticated | Code::Forbidden) => {
             Failed::Refused(forbidden(op, address, status))
@@ -146,9 +148,10 @@ mod tests {
         for &code in Code::ALL {
             let failed = of_store("extend", "here:1", &said(code));
             let nothing_done = match code {
-                Code::Closed | Code::Overloaded | Code::RateLimited | Code::Unsupported => {
+                Code::Closed | Code::Overloaded | Code::RateLimited => {
                     matches!(failed, Failed::NotDone(_))
                 }
+                Code::Unsupported => matches!(failed, Failed::Wrong(_)),
                 Code::Unauthenticated | Code::Forbidden | Code::BadRequest | Code::TooMany => {
                     matches!(failed, Failed::Refused(_))
                 }

@@ -17,6 +17,8 @@ use crate::settings::Settings;
 /// How long to wait when all servers have failed once, at first and at most.
 const PAUSE_MS_MIN: u64 = 25;
 const PAUSE_MS_MAX: u64 = 400;
+/// Nobody answers in less.
+const ATTEMPT_MS_MIN: u64 = 5;
 /// How long to wait at most when a server says that it will answer later.
 const LATER_MS_MAX: u64 = 100;
 
@@ -106,10 +108,15 @@ impl Servers {
             let (why, wait_ms) = match failed {
                 Failed::Refused(why) => return Err(why),
                 Failed::Unknown(why) | Failed::Cut(why) if !call.again => return Err(why),
-                // Everybody was asked once, and it is the store that is away.
-                Failed::Cut(why) if failures + 1 >= self.all.len() => return Err(why),
+                // Everybody was asked once, and it is the store that is away, or nobody is who was meant.
+                Failed::Cut(why) | Failed::Wrong(why) if failures + 1 >= self.all.len() => {
+                    return Err(why);
+                }
                 Failed::Later(why, ms) => (why, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX)),
-                Failed::NotDone(why) | Failed::Unknown(why) | Failed::Cut(why) => {
+                Failed::NotDone(why)
+                | Failed::Unknown(why)
+                | Failed::Cut(why)
+                | Failed::Wrong(why) => {
                     tracing::debug!(error = %why, "another server is asked");
                     index = self.after(index);
                     failures += 1;
@@ -117,7 +124,7 @@ impl Servers {
                     (why, self.pause_ms(failures))
                 }
             };
-            if deadline.since(self.timer.elapsed()) <= wait_ms {
+            if deadline.since(self.timer.elapsed()) <= wait_ms.max(ATTEMPT_MS_MIN) {
                 return Err(why);
             }
             if wait_ms > 0 {
@@ -196,7 +203,7 @@ impl Servers {
             return Ok(link.clone());
         }
         let link = Link::open(op, &server.address, self.bearer.clone()).await?;
-        self.check(op, &link).map_err(Failed::NotDone)?;
+        self.check(op, &link).map_err(Failed::Wrong)?;
         *known = Some(link.clone());
         Ok(link)
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use snowmint::{Counter, Options, Segment, Snowflake};
 use snowmint_testkit::proxy::{Proxy, Way};
+use tokio::runtime::Runtime;
 
 use super::server::{Folder, PATIENCE, Server, client, snowmint};
 
@@ -151,14 +152,16 @@ async fn a_program_goes_on_while_servers_are_killed_stopped_and_replaced() {
 
 /// Every answer of one server is lost now and then, and so are connections: what was asked for was done, and
 /// is asked for again.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_asked_for_again_comes_once() {
+#[test]
+fn what_is_asked_for_again_comes_once() {
     let folder = Folder::new("beside-lost");
     let server = Server::sharing(&folder, 0, CONFIG);
     let port = server.http.rsplit(':').next().unwrap().parse().unwrap();
     let proxy = Arc::new(Proxy::start(port));
     let there = format!("127.0.0.1:{}", proxy.port());
-    let program = Program::open(&[&there]).await;
+    // The proxy has a runtime of its own, and this one ends before it.
+    let runtime = Runtime::new().unwrap();
+    let program = runtime.block_on(Program::open(&[&there]));
     let (done, storms) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let weather = std::thread::spawn({
         let (proxy, done, storms) = (Arc::clone(&proxy), Arc::clone(&done), Arc::clone(&storms));
@@ -178,7 +181,7 @@ async fn what_is_asked_for_again_comes_once() {
     let mut rounds = 0;
     let until = Instant::now() + PATIENCE;
     while (rounds < 25 || storms.load(Ordering::Relaxed) < 10) && Instant::now() < until {
-        program.round(&mut seen, rounds).await;
+        runtime.block_on(program.round(&mut seen, rounds));
         ask(&server, &mut seen);
         rounds += 1;
     }
@@ -188,7 +191,7 @@ async fn what_is_asked_for_again_comes_once() {
     // Numbers whose answer was lost are a gap. Without any, nothing was lost on the way.
     let highest = seen.invoices.iter().max().copied().unwrap();
     assert!(highest > seen.invoices.len() as u64, "no answer was lost");
-    program.mint.close().await.unwrap();
+    runtime.block_on(program.mint.close()).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -238,7 +241,6 @@ fn commands_and_servers_mint_through_servers_too() {
         let number = run(&["mint", "messages", "--key", "alice"]);
         seen.message("alice", number.trim().parse().unwrap());
     }
-    assert!(run(&["source", "list"]).contains("invoices"));
 
     let home = folder.join("beside");
     let home = home.to_str().unwrap();
