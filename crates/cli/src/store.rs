@@ -34,8 +34,13 @@ pub(crate) async fn existing(config: &Config) -> Outcome<Option<Arc<dyn Store>>>
 }
 
 async fn open(config: &Config, make: bool) -> snowmint_coord::Result<Arc<dyn Store>> {
-    let settings = Settings { tries: config.store.tries, make };
     let (url, namespace) = (config.store_url(), &config.store.namespace);
+    if url.split(':').next() == Some(snowmint_client::SCHEME) {
+        let settings = snowmint_client::Settings::default();
+        let store = snowmint_client::RemoteStore::open(&url, namespace, settings).await?;
+        return Ok(Arc::new(store));
+    }
+    let settings = Settings { tries: config.store.tries, make };
     snowmint_stores::open_with(&url, namespace, settings).await
 }
 

@@ -1,6 +1,8 @@
 //! One error type for everything that asks a store: what happened, whether a retry helps, and
 //! which operation it was.
 
+mod parts;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use snowmint_core::UnixMillis;
 
 use crate::lease::{Mark, Term};
 use crate::member::Incarnation;
+pub use parts::ErrorParts;
 
 /// The outcome of everything in this crate that can be refused.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -25,6 +25,7 @@ pub mod member;
 pub mod memory;
 pub mod node;
 pub mod ordered;
+pub mod owners;
 pub mod pool;
 pub mod random;
 mod refusal;
@@ -37,7 +38,7 @@ pub mod timer;
 
 pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-pub use error::{Error, ErrorKind, Holder, PoolFull, Result, Retry};
+pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry};
 pub use forecast::{Forecast, PoolUse, forecast};
 pub use home::Home;
 pub use lease::{
@@ -49,6 +50,7 @@ pub use node::{
     AfterCrash, ClockWitness, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo,
 };
 pub use ordered::{LetGo, Silent, Take, Taken};
+pub use owners::Owners;
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
 pub use sources::{

@@ -1,6 +1,7 @@
 //! The store: where marks live, spoken to in the words of the domain.
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
@@ -10,7 +11,9 @@ use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::error::{ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
+use crate::node::ClockWitness;
 use crate::ordered::{LetGo, Take, Taken};
+use crate::owners::Owners;
 use crate::segment::{GiveBack, Reserve, Segment};
 
 /// Which store this is, and how far it has come.
@@ -87,6 +90,17 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// worker are taken in one atomic step. By default there is no limit.
     fn group_max(&self) -> u32 {
         u32::MAX
+    }
+
+    /// Who answers for counters and sources of global order instead of whoever opens this store. Nobody, as
+    /// a rule: each process answers for what it takes.
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        None
+    }
+
+    /// A clock to hold one's own against where the store has none. As a rule there is none.
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        None
     }
 
     /// The store's own clock, if it has one.

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use snowmint_coord::{Node, Timer};
+use snowmint_coord::{Node, Store, Timer};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -22,6 +22,9 @@ use crate::{grpc, http, resp};
 pub struct Parts<S> {
     /// Who mints.
     pub node: Node,
+    /// The store that is offered, over gRPC, to programs that mint beside themselves: the node's own, as a
+    /// rule. Without, nobody but the node uses it.
+    pub offered: Option<Arc<dyn Store>>,
     /// Elapsed time, for limits.
     pub timer: Arc<dyn Timer>,
     /// Where HTTP and gRPC are spoken.
@@ -60,7 +63,7 @@ pub fn start<S>(settings: Settings, parts: Parts<S>) -> io::Result<Handle>
 where
     S: Future<Output = ()> + Send + 'static,
 {
-    let Parts { node, timer, http, resp, access, shutdown } = parts;
+    let Parts { node, offered, timer, http, resp, access, shutdown } = parts;
     let address =
         |listener: &Option<TcpListener>| listener.as_ref().map(TcpListener::local_addr).transpose();
     let (http_address, resp_address) = (address(&http)?, address(&resp)?);
@@ -72,7 +75,7 @@ where
     let peers = Peers::new(Arc::clone(&surroundings.timer), within_ms, access.clone());
     let service = Service::new(node, settings.limits, surroundings.closing.clone(), peers, access);
     let calls = service.speaking(Protocol::Grpc);
-    let grpc = grpc::Door::new(calls, &settings.http, Arc::clone(&surroundings.timer))?;
+    let grpc = grpc::Door::new(calls, offered, &settings.http, Arc::clone(&surroundings.timer))?;
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let surroundings = surroundings.clone();

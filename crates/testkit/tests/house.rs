@@ -67,7 +67,7 @@ fn the_dependency_law() {
         ("core", &[][..]),
         ("coord", &["core"]),
         ("stores", &["coord", "core"]),
-        ("snowmint", &["coord", "stores", "core"]),
+        ("snowmint", &["coord", "stores", "client", "core"]),
         ("wire", &["core"]),
         ("server", &["coord", "wire", "core"]),
         ("client", &["coord", "wire", "core"]),

@@ -1,4 +1,4 @@
-//! The code in `generated/` is what the compiler makes of `mint.proto`.
+//! The code in `generated/` is what the compiler makes of `proto/`.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::collections::BTreeMap;
@@ -17,7 +17,8 @@ fn made() -> BTreeMap<String, Vec<u8>> {
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir_all(&scratch).unwrap();
     let mut compiler = protox::Compiler::new([home.join("proto")]).unwrap();
-    compiler.include_imports(true).open_file("snowmint/v1/mint.proto").unwrap();
+    compiler.include_imports(true);
+    compiler.open_files(["snowmint/v1/mint.proto", "snowmint/store/v1/store.proto"]).unwrap();
     // Reflection goes without the comments, the code does not.
     compiler.include_source_info(false);
     let described = compiler.file_descriptor_set().encode_to_vec();
@@ -32,7 +33,7 @@ fn made() -> BTreeMap<String, Vec<u8>> {
         .map(|entry| entry.unwrap())
         .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
         .collect();
-    made.insert("snowmint.v1.bin".into(), described);
+    made.insert("snowmint.bin".into(), described);
     made
 }
 
@@ -40,13 +41,14 @@ fn made() -> BTreeMap<String, Vec<u8>> {
 fn generated_code_is_that_of_the_interface() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("generated");
     let made = made();
-    assert_eq!(made.keys().collect::<Vec<_>>(), ["snowmint.v1.bin", "snowmint.v1.rs"]);
+    let names = ["snowmint.bin", "snowmint.store.v1.rs", "snowmint.v1.rs"];
+    assert_eq!(made.keys().collect::<Vec<_>>(), names);
     for (name, contents) in made {
         let kept = kept.join(&name);
         if std::env::var_os(WRITE).is_some() {
             fs::write(&kept, &contents).unwrap();
         }
         let same = fs::read(&kept).unwrap() == contents;
-        assert!(same, "{} is not what mint.proto says; {WRITE}=1 writes it", kept.display());
+        assert!(same, "{} is not what proto/ says; {WRITE}=1 writes it", kept.display());
     }
 }

@@ -194,6 +194,7 @@ async fn serve_on(
     };
     let parts = snowmint_server::Parts {
         node: node.clone(),
+        offered: config.store.offered.then(|| Arc::clone(node.store())),
         timer: Arc::new(BootTimer),
         http: Some(http),
         resp: Some(resp),

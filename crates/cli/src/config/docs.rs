@@ -38,6 +38,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "tries",
                 "How often a step is tried that other writers overtake, in redis, etcd and zookeeper; then the call is refused (exit code 4). From 1 to 10000.",
             ),
+            (
+                "offered",
+                "Whether programs may mint beside themselves through this server (snowmint://HOST:PORT): over gRPC they ask its store for worker numbers, windows and segments.",
+            ),
         ],
     ),
     (

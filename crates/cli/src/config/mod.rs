@@ -81,12 +81,13 @@ pub(crate) struct StoreSection {
     pub(crate) namespace: String,
     #[serde(deserialize_with = "tries")]
     pub(crate) tries: u32,
+    pub(crate) offered: bool,
 }
 
 impl Default for StoreSection {
     fn default() -> Self {
         let tries = snowmint_stores::Settings::default().tries;
-        Self { url: String::new(), namespace: "default".into(), tries }
+        Self { url: String::new(), namespace: "default".into(), tries, offered: true }
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod altered;
+mod beside;
 mod by_hand;
 mod clients;
 mod connections;

@@ -78,12 +78,18 @@ impl Server {
 
     /// One of several that share a SQLite store in the folder, each with data of its own; ready.
     pub(crate) fn sharing(folder: &Folder, number: usize, config: &str) -> Self {
+        Self::sharing_at(folder, number, config, "127.0.0.1:0")
+    }
+
+    /// The same, with HTTP at this address.
+    pub(crate) fn sharing_at(folder: &Folder, number: usize, config: &str, http: &str) -> Self {
         let path = folder.join("config.toml");
         fs::write(&path, config).unwrap();
         let store = format!("sqlite:{}", folder.join("ids.db").display());
         let data = folder.join(&format!("server-{number}"));
         let (path, data) = (path.to_str().unwrap(), data.to_str().unwrap());
-        let server = Self::start(&["--config", path, "--store", &store, "--data-dir", data], &[]);
+        let arguments = ["--config", path, "--store", &store, "--data-dir", data, "--http", http];
+        let server = Self::start(&arguments, &[]);
         server.ready();
         server
     }
@@ -100,7 +106,11 @@ impl Server {
 
     /// Runs `serve` with these arguments by a command that ends in the program's name.
     pub(crate) fn run(mut command: Command, arguments: &[&str]) -> Result<Self, Output> {
-        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]).args(arguments);
+        command.arg("serve");
+        for port in ["--http", "--resp"].into_iter().filter(|port| !arguments.contains(port)) {
+            command.args([port, "127.0.0.1:0"]);
+        }
+        command.args(arguments);
         command.stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -183,10 +193,15 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// `kill -STOP`: it is there, and does nothing. `kill -CONT` wakes it.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
     /// `kill -TERM`, and the exit code.
     pub(crate) fn stop(mut self) -> i32 {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.signal("-TERM");
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {

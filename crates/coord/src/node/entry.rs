@@ -54,7 +54,8 @@ pub(super) async fn enter(
         owner: settings.owner.clone(),
         host: settings.host.clone(),
         process: std::process::id(),
-        address: settings.address.clone(),
+        // Those who share sections must not count one who answers for none.
+        address: around.store.owners().map_or_else(|| settings.address.clone(), |_| String::new()),
     };
     let joined_at = around.timer.elapsed();
     let presence = PresenceMachine::joining(settings.presence_ttl_ms, wall);
@@ -111,7 +112,8 @@ pub(super) async fn check_clock(
                 .collect();
             // Ours is one of the voices. Of two that disagree, nobody knows which is wrong.
             if times.len() < 2 {
-                let Some(witness) = &settings.clock_witness else {
+                let named = settings.clock_witness.clone();
+                let Some(witness) = named.or_else(|| around.store.clock_witness()) else {
                     around.watch.compared(None);
                     return Ok(Compared::Alone);
                 };

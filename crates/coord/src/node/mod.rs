@@ -165,7 +165,8 @@ impl Node {
         let driver = Driver::new(Arc::clone(&core), received, keeper, disk, witness, seed);
         runtime.spawn(driver.run());
         let node = Self { alive: Arc::new(Alive { core, commands }) };
-        if node.core().settings.builtin {
+        // Whoever answers for a store's sources has defined them as he is told.
+        if node.core().settings.builtin && node.store().owners().is_none() {
             node.define_builtin().await?;
         }
         Ok(node)

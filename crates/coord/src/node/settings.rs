@@ -116,7 +116,8 @@ pub struct NodeSettings {
     /// The largest jump of the clock ahead of elapsed time that is believed while neither the store
     /// nor most other members confirm it. 10 minutes: a machine that was paused may be behind so far.
     pub clock_jump_max_ms: u64,
-    /// Whose clock counts where neither the store nor other members have one; nobody's.
+    /// Whose clock counts where neither the store nor other members have one; that of the store's
+    /// [witness](crate::Store::clock_witness), if it has one.
     pub clock_witness: Option<Arc<dyn ClockWitness>>,
     /// How long one call to the store may take. 5 s.
     pub store_call_ms: u64,

@@ -1,5 +1,6 @@
 //! Running sources: what applications mint from.
 
+mod afar;
 mod counter;
 mod form;
 mod minter;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use snowmint_core::UnixMillis;
 use snowmint_core::text::{Format, Text};
 
+pub(crate) use afar::Afar;
 pub(crate) use counter::{CounterSource, SECTIONS_POOL, sections_pool};
 pub use counter::{KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
 pub use form::Keyrings;
@@ -42,7 +44,7 @@ pub(crate) use surroundings::{Reserved, Surroundings};
 pub use values::{Decoded, Row, Values};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::spec::{Kind, Plan, SegmentPlan, SourceSpec};
+use crate::spec::{Kind, Order, Plan, SegmentPlan, SourceSpec};
 
 /// The most IDs of one call.
 pub const BATCH_MAX: u32 = 1_000_000;
@@ -89,7 +91,13 @@ impl Source {
     /// Whether one process at a time mints for all, in one order.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
-        self.inner.in_order().is_some()
+        matches!(&self.inner.defined.load().plan, Plan::Snowflake(plan) if plan.order == Order::Global)
+    }
+
+    /// Whether servers answer for it, who are asked each time: nothing is ever at hand.
+    #[must_use]
+    pub fn is_afar(&self) -> bool {
+        matches!(self.inner.back, Back::Afar(_))
     }
 
     /// Its keys as the catalog has them, every default written out.
@@ -160,6 +168,7 @@ impl Source {
         }
         self.inner.check_enabled()?;
         match &self.inner.back {
+            Back::Afar(source) => return source.mint(count, key, within_ms).await,
             Back::Uuid(source) => {
                 let each = (0..count).map(|_| source.mint(key).map(|id| id.to_string()));
                 return each.collect::<Result<_>>().map(Values::Texts);
@@ -212,6 +221,9 @@ impl Source {
     /// for this key; `Unavailable` when the store did not grant the section, or our lease on it lapsed.
     pub async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
         self.inner.check_enabled()?;
+        if let Back::Afar(source) = &self.inner.back {
+            return source.count(key, count, within_ms).await;
+        }
         let counted = self.inner.counter()?.take(key, count, within_ms).await?;
         Ok((counted.first, counted.last))
     }
@@ -232,7 +244,10 @@ impl Source {
     /// As [`Source::count`].
     pub async fn counted(&self, key: &[u8], within_ms: u64) -> Result<u64> {
         self.inner.check_enabled()?;
-        self.inner.counter()?.bound(key, within_ms).await
+        match &self.inner.back {
+            Back::Afar(source) => source.counted(key, within_ms).await,
+            _ => self.inner.counter()?.bound(key, within_ms).await,
+        }
     }
 
     /// The section of a key of a counter source.
@@ -240,7 +255,10 @@ impl Source {
     /// # Errors
     /// `Invalid` for other kinds.
     pub fn section(&self, key: &[u8]) -> Result<u16> {
-        Ok(self.inner.counter()?.section(key))
+        match &self.inner.back {
+            Back::Afar(source) => source.section(key),
+            _ => Ok(self.inner.counter()?.section(key)),
+        }
     }
 
     /// The way straight to the counter of a segment source.

@@ -11,7 +11,7 @@ use super::prefill::Prefill;
 use super::queue::Queue;
 use super::segment::Refill;
 use super::{
-    CounterSource, Form, Minter, Ordered, Patience, Row, SegmentSource, Surroundings,
+    Afar, CounterSource, Form, Minter, Ordered, Patience, Row, SegmentSource, Surroundings,
     WINDOW_WAIT_MS,
 };
 use crate::catalog::SourceState;
@@ -36,6 +36,7 @@ pub(crate) enum Back {
     Counter(Arc<CounterSource>),
     Uuid(Box<UuidSource>),
     Ulid(UlidSource),
+    Afar(Afar),
 }
 
 /// What numbers come from now: another one after each restripe.
@@ -141,8 +142,9 @@ impl SourceInner {
         seen_end: u64,
         around: Arc<Surroundings>,
     ) -> Result<Self> {
-        let back = match &defined.plan {
-            Plan::Snowflake(plan) => {
+        let back = match (Afar::back(name, &defined.plan, &around), &defined.plan) {
+            (Some(afar), _) => afar,
+            (None, Plan::Snowflake(plan)) => {
                 let mut back = SnowflakeBack::default();
                 if plan.order == Order::Global {
                     back.ordered = Some(Ordered::new(name, plan));
@@ -151,7 +153,7 @@ impl SourceInner {
                 back.queue.set(plan.prefill, &back.minter, &around);
                 Back::Snowflake(back)
             }
-            Plan::Segment(plan) => {
+            (None, Plan::Segment(plan)) => {
                 let (version, around) = (defined.version, Arc::clone(&around));
                 let enabled = defined.state == SourceState::Enabled;
                 let refill = Refill::new(seen_end);
@@ -159,13 +161,13 @@ impl SourceInner {
                     SegmentSource::new(name, plan.clone(), version, refill, enabled, around);
                 Back::Segment(SegmentBack(ArcSwap::new(source)))
             }
-            Plan::Counter(plan) => {
+            (None, Plan::Counter(plan)) => {
                 Back::Counter(Arc::new(CounterSource::new(name, *plan, Arc::clone(&around))))
             }
-            Plan::Uuid(plan) => {
+            (None, Plan::Uuid(plan)) => {
                 Back::Uuid(Box::new(UuidSource::new(*plan, Arc::clone(&around.clock))?))
             }
-            Plan::Ulid => Back::Ulid(UlidSource::new(Arc::clone(&around.clock))),
+            (None, Plan::Ulid) => Back::Ulid(UlidSource::new(Arc::clone(&around.clock))),
         };
         let serial = match &defined.plan {
             Plan::Segment(plan) => plan.serial.clone(),
@@ -255,6 +257,7 @@ impl SourceInner {
     pub(super) fn counter(&self) -> Result<&CounterSource> {
         match &self.back {
             Back::Counter(counter) => Ok(counter),
+            Back::Afar(source) => Err(source.at_once("count")),
             _ => {
                 let what = format!("source {} is no counter source: it takes no key", self.name);
                 Err(Error::invalid("count", what))
@@ -282,6 +285,7 @@ impl SourceInner {
             Back::Segment(_) if self.serial.is_some() => return Err(self.not_number("mint")),
             Back::Segment(segment) => segment.ask(SegmentSource::try_mint)?,
             Back::Counter(_) => return Err(self.no_key()),
+            Back::Afar(source) => return Err(source.at_once("mint")),
             Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),
         };
         self.show(id)
@@ -388,6 +392,7 @@ impl SourceInner {
                 }
             }
             Back::Counter(_) => Err((0, self.no_key())),
+            Back::Afar(source) => Err((0, source.at_once("mint"))),
             Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
         }
     }

@@ -46,7 +46,9 @@ impl Source {
             Back::Counter(counter) => {
                 SourceStats { ready, keys: Some(counter.size()), ..SourceStats::default() }
             }
-            Back::Uuid(_) | Back::Ulid(_) => SourceStats { ready, ..SourceStats::default() },
+            Back::Uuid(_) | Back::Ulid(_) | Back::Afar(_) => {
+                SourceStats { ready, ..SourceStats::default() }
+            }
         }
     }
 

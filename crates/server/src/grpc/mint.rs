@@ -15,8 +15,7 @@ use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status};
 
 use super::sent::Kept;
-use super::{admin, stream};
-use crate::access::Caller;
+use super::{admin, of_caller, stream};
 use crate::service::{Error, Service, decoded_body};
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -33,11 +32,7 @@ impl Mint {
 
     /// The service, for whoever calls.
     fn asked<T>(&self, request: &Request<T>) -> Service {
-        match request.extensions().get::<Caller>() {
-            Some(caller) => self.service.asked_by(caller.clone()),
-            // Who is not said to call is nobody, where that matters.
-            None => self.service.clone(),
-        }
+        of_caller(&self.service, request)
     }
 }
 

@@ -5,6 +5,7 @@ mod health;
 mod mint;
 mod sent;
 mod status;
+mod store;
 mod stream;
 
 use std::io;
@@ -17,10 +18,11 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::response::Response;
 use hyper::body::Incoming;
-use snowmint_coord::Timer;
+use snowmint_coord::{Store, Timer};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::FILE_DESCRIPTOR_SET;
 use snowmint_wire::grpc::mint_server::MintServer;
+use snowmint_wire::grpc::store::store_server::StoreServer;
 use tokio::sync::watch;
 use tonic::Status;
 use tonic::service::Routes;
@@ -28,10 +30,12 @@ use tonic_health::pb::health_server::HealthServer;
 use tower::ServiceExt as _;
 
 use crate::accept::stopping;
+use crate::access::Caller;
 use crate::config::HttpSettings;
 use crate::service::{Error, Service, shown};
 use mint::Mint;
 use sent::{Kept, Sent};
+use store::{MESSAGE_BYTES_MAX, Relay};
 
 /// Where tools ask what there is. They hold the call open for as long as they like.
 const REFLECTION: &str = "/grpc.reflection.";
@@ -59,10 +63,14 @@ pub(crate) fn is_call(method: &Method, headers: &HeaderMap) -> bool {
 }
 
 impl Door {
+    /// `offered`: the store for programs that mint beside themselves, if there is one for them.
+    ///
     /// # Errors
-    /// When the description of the service cannot be read, which a test would have found.
+    /// When the description of the service cannot be read, which a test would have found; without
+    /// randomness.
     pub(crate) fn new(
         service: Service,
+        offered: Option<Arc<dyn Store>>,
         settings: &HttpSettings,
         timer: Arc<dyn Timer>,
     ) -> io::Result<Self> {
@@ -77,7 +85,14 @@ impl Door {
         // Older tools know the draft only.
         let reflection = described().build_v1().map_err(io::Error::other)?;
         let draft = described().build_v1alpha().map_err(io::Error::other)?;
-        let routes = Routes::new(MintServer::new(mint).max_decoding_message_size(bytes_max))
+        let mut routes = Routes::new(MintServer::new(mint).max_decoding_message_size(bytes_max));
+        if let Some(store) = offered {
+            let relay = Relay::new(store, service.clone()).map_err(io::Error::other)?;
+            let bytes_max = bytes_max.max(MESSAGE_BYTES_MAX);
+            routes =
+                routes.add_service(StoreServer::new(relay).max_decoding_message_size(bytes_max));
+        }
+        let routes = routes
             .add_service(HealthServer::new(health).max_decoding_message_size(bytes_max))
             .add_service(reflection.max_decoding_message_size(bytes_max))
             .add_service(draft.max_decoding_message_size(bytes_max))
@@ -131,6 +146,15 @@ impl Door {
             async move { stopping(&mut closing).await }
         });
         response.map(|body| Body::new(Sent::new(body, kept, ends)))
+    }
+}
+
+/// The service, for whoever calls.
+fn of_caller<T>(service: &Service, request: &tonic::Request<T>) -> Service {
+    match request.extensions().get::<Caller>() {
+        Some(caller) => service.asked_by(caller.clone()),
+        // Who is not said to call is nobody, where that matters.
+        None => service.clone(),
     }
 }
 

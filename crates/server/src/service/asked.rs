@@ -73,6 +73,39 @@ impl Service {
         self.caller.may(Right::Mint, source)
     }
 
+    /// Whether a program may be a member of the store, and mint beside itself: who may reserve
+    /// numbers of some source.
+    ///
+    /// # Errors
+    /// Without the right.
+    pub(crate) fn may_join(&self) -> Result<(), Error> {
+        self.caller.may_somewhere(Right::Reserve)
+    }
+
+    /// Whether such a program may take numbers of a source.
+    ///
+    /// # Errors
+    /// Without the right.
+    pub(crate) fn may_reserve(&self, source: &str) -> Result<(), Error> {
+        self.caller.may(Right::Reserve, source)
+    }
+
+    /// Whether it may change a definition.
+    ///
+    /// # Errors
+    /// Without the right.
+    pub(crate) fn may_define(&self, source: &str) -> Result<(), Error> {
+        self.caller.may(Right::Admin, source)
+    }
+
+    /// Whether it may do what concerns all sources: move the store forward, own sections.
+    ///
+    /// # Errors
+    /// Without the right.
+    pub(crate) fn may_operate(&self) -> Result<(), Error> {
+        self.caller.may_over_all(Right::Admin)
+    }
+
     /// The most IDs of one stream.
     pub(crate) fn stream_max(&self, source: &str) -> u64 {
         self.limit(source, self.limits.stream_max, u64::MAX)

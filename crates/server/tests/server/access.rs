@@ -7,6 +7,7 @@ use snowmint_coord::BootTimer;
 use snowmint_server::{Access, Secret, Settings, TokenHash, TokenSettings, Tokens};
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::mint_client::MintClient;
+use snowmint_wire::grpc::store::{self, store_client::StoreClient};
 use snowmint_wire::grpc::{
     DeleteSourceRequest, ListSourcesRequest, ListWorkersRequest, ReserveRequest,
 };
@@ -212,6 +213,54 @@ async fn grpc_asks_for_a_token_and_its_rights() {
         assert_eq!(told(deleted), admin, "{token}");
         let listed = client.list_sources(named(ListSourcesRequest {}, token)).await.map(drop);
         assert_eq!(told(listed), mint.filter(|told| Some(*told) == unknown), "{token}");
+    }
+}
+
+/// Programs that mint beside themselves may take numbers of the sources that they have the right for, and
+/// move nothing else.
+#[tokio::test]
+async fn the_store_is_for_those_who_may_reserve() {
+    let (server, _) = guarded().await;
+    let unknown = Some(Code::Unauthenticated);
+    let forbidden = Some(Code::PermissionDenied);
+    for (token, join, reserve, other, operate) in [
+        ("", unknown, unknown, unknown, unknown),
+        ("wrong", unknown, unknown, unknown, unknown),
+        (READER, forbidden, forbidden, forbidden, forbidden),
+        (MINTER, None, None, forbidden, forbidden),
+        (ADMIN, None, None, None, None),
+    ] {
+        let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", server.http));
+        let mut client = StoreClient::new(channel.unwrap().connect().await.unwrap());
+        let described = client.describe(named(store::DescribeRequest {}, token)).await;
+        assert_eq!(described.as_ref().err().map(Status::code), join, "{token}");
+        let door = described.map(|answer| answer.into_inner().door).unwrap_or_default();
+        macro_rules! told {
+            ($call:ident, $message:expr) => {{
+                let mut request = named($message, token);
+                if !door.is_empty() {
+                    request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
+                    client.$call(request).await.err().map(|status| status.code())
+                } else {
+                    // Whoever is told nothing cannot name the door; asked all the same, he gets nowhere.
+                    assert!(client.$call(request).await.is_err(), "{token}");
+                    join
+                }
+            }};
+        }
+        let segment = |source: &str| store::ReserveRequest {
+            source: source.into(),
+            length: 2,
+            ..Default::default()
+        };
+        assert_eq!(told!(reserve, segment("numbers")), reserve, "{token}");
+        assert_eq!(told!(reserve, segment("orders")), other, "{token}");
+        let new = store::NewDefinition { name: "orders".into(), ..Default::default() };
+        assert_eq!(told!(define, store::DefineRequest { new: Some(new) }), other, "{token}");
+        let forward = store::AcceptLeadRequest { until: 1 };
+        assert_eq!(told!(accept_lead, forward), operate, "{token}");
+        assert_eq!(told!(fast_forward, store::FastForwardRequest::default()), operate, "{token}");
+        assert_eq!(told!(list, store::ListRequest {}), join, "{token}");
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) async fn server_for(node: Node, settings: Settings, access: Option<Ac
     let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let resp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let parts = Parts {
+        offered: Some(Arc::clone(node.store())),
         node,
         timer: Arc::new(BootTimer),
         http: Some(http),

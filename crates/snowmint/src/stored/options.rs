@@ -7,7 +7,7 @@ use std::sync::Arc;
 use snowmint_coord::{Node, NodeSettings, Parts};
 use snowmint_core::{Observer, Pause};
 
-use super::{Mint, STORE_WAIT_MS, Shared};
+use super::{Mint, STORE_WAIT_MS, Shared, place};
 use crate::Result;
 use crate::blocking;
 use crate::clock::{ClockChoice, GivenClock, HandleClock};
@@ -101,7 +101,7 @@ impl Options {
     /// # Errors
     /// As [`open`](crate::open); `Locked` and `JournalRefused` for the data directory.
     pub async fn open(self, url: &str) -> Result<Mint> {
-        let store = snowmint_stores::open(url, &self.namespace).await?;
+        let store = place::open(url, &self.namespace).await?;
         let clock = Arc::new(HandleClock::new(self.clock, self.given_clock)?);
         let name = self.namespace;
         let parts = Parts {

@@ -79,6 +79,9 @@ impl Stored {
     }
 
     pub(crate) async fn mint_async(&self) -> Result<u64> {
+        if self.source.is_afar() {
+            return one(self.source.mint(1, None, self.shared.wait_max_ms).await?);
+        }
         match self.try_mint() {
             Err(why) if why.retry() == Retry::Never => Err(why),
             Err(_) => one(self.source.mint(1, None, self.wait_ms()).await?),

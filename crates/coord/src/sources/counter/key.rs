@@ -48,7 +48,7 @@ fn number(key: &[u8]) -> Option<u64> {
 /// How a source's keys become sections: by the name that RESP knows them by, so that a cluster client
 /// and every other door agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slots {
+pub(in crate::sources) struct Slots {
     /// `SOURCE:`, or nothing where keys stand alone.
     prefix: Vec<u8>,
     /// The state of the sum after the prefix.
@@ -56,13 +56,13 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub(super) fn new(source: &str, keys_alone: bool) -> Self {
+    pub(in crate::sources) fn new(source: &str, keys_alone: bool) -> Self {
         let prefix = if keys_alone { Vec::new() } else { format!("{source}:").into_bytes() };
         Self { crc: crc(0, &prefix), prefix }
     }
 
     /// The section of a key.
-    pub(super) fn of(&self, key: &[u8]) -> u16 {
+    pub(in crate::sources) fn of(&self, key: &[u8]) -> u16 {
         // A prefix has no brace in it: names do not allow them.
         let hashed = match tag(key) {
             Some(tag) => crc(0, tag),

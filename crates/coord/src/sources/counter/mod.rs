@@ -16,8 +16,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use self::key::Key;
+pub(super) use self::key::Slots;
 pub use self::key::{KEY_BYTES_MAX, SECTIONS, hash_slot};
-use self::key::{Key, Slots};
 pub(super) use self::table::Table;
 use super::Surroundings;
 use super::sections::{Absent, Lease, Sections, Want};

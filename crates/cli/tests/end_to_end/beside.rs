@@ -1,0 +1,281 @@
+//! Minting beside the caller, through servers: one is killed, stopped, frozen and replaced, and answers are
+//! lost on the way; no number comes twice, and no call fails within its deadline.
+
+use std::collections::{BTreeMap, HashSet};
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use snowmint::{Counter, Options, Segment, Snowflake};
+use snowmint_testkit::proxy::{Proxy, Way};
+use tokio::runtime::Runtime;
+
+use super::server::{Folder, PATIENCE, Server, client, snowmint};
+
+/// How long a server has the right to answer for a key after the store has heard of it last.
+const CONFIG: &str = "[sources.orders]\n[sources.invoices]\nkind = \"segment\"\n\
+    step = { rule = \"fixed\", size = 10 }\n\
+    [sources.messages]\nkind = \"counter\"\n[sources.timeline]\norder = \"global\"\n\
+    [counters]\nlease = \"2s\"\n";
+/// What every call has, in milliseconds: longer than a dead server's lease.
+const WITHIN_MS: u64 = 60_000;
+
+/// What was minted in this process, and through servers.
+#[derive(Default)]
+struct Seen {
+    orders: HashSet<u64>,
+    invoices: HashSet<u64>,
+    keys: BTreeMap<String, u64>,
+    timeline: u64,
+}
+
+impl Seen {
+    fn order(&mut self, id: u64) {
+        assert!(self.orders.insert(id), "order {id} twice");
+    }
+
+    fn invoice(&mut self, number: u64) {
+        assert!(self.invoices.insert(number), "invoice {number} twice");
+    }
+
+    fn message(&mut self, key: &str, number: u64) {
+        let before = self.keys.insert(key.to_owned(), number).unwrap_or(0);
+        assert!(number > before, "{key}: {number} after {before}");
+    }
+
+    fn timeline(&mut self, id: u64) {
+        assert!(id > self.timeline, "{id} after {}", self.timeline);
+        self.timeline = id;
+    }
+}
+
+/// A program that mints through servers.
+struct Program {
+    mint: snowmint::Mint,
+    orders: Snowflake,
+    invoices: Segment,
+    messages: Counter,
+    timeline: Snowflake,
+}
+
+impl Program {
+    async fn open(servers: &[&str]) -> Self {
+        let url = format!("snowmint://{}", servers.join(","));
+        let options = Options::new().owner("program").wait_max_ms(WITHIN_MS);
+        let mint = options.open(&url).await.unwrap();
+        Self {
+            orders: mint.snowflake("orders").await.unwrap(),
+            invoices: mint.segment("invoices").await.unwrap(),
+            messages: mint.counter("messages").await.unwrap(),
+            timeline: mint.snowflake("timeline").await.unwrap(),
+            mint,
+        }
+    }
+
+    /// Some of everything.
+    async fn round(&self, seen: &mut Seen, number: usize) {
+        for _ in 0..20 {
+            seen.order(self.orders.mint().unwrap());
+        }
+        for _ in 0..7 {
+            seen.invoice(self.invoices.next().await.unwrap());
+        }
+        let key = format!("user-{}", number % 5);
+        let first = self.messages.next(&key).await.unwrap();
+        seen.message(&key, first);
+        let (first, last) = self.messages.next_many(&key, 3).await.unwrap();
+        assert_eq!(last - first, 2);
+        seen.message(&key, first);
+        seen.message(&key, last);
+        seen.timeline(self.timeline.mint_async().await.unwrap());
+    }
+}
+
+/// The same through a server.
+fn ask(server: &Server, seen: &mut Seen) {
+    let ids = |source: &str| {
+        let (status, body) = server.get(&format!("/v1/ids/{source}?count=5"));
+        assert_eq!(status, "200", "{body}");
+        let ids = body["ids"].as_array().unwrap().iter();
+        ids.map(|id| id.as_str().unwrap().parse().unwrap()).collect::<Vec<u64>>()
+    };
+    ids("orders").into_iter().for_each(|id| seen.order(id));
+    ids("invoices").into_iter().for_each(|number| seen.invoice(number));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_goes_on_while_servers_are_killed_stopped_and_replaced() {
+    let folder = Folder::new("beside");
+    let mut servers: Vec<_> =
+        (0..3).map(|number| Some(Server::sharing(&folder, number, CONFIG))).collect();
+    let addresses: Vec<String> =
+        servers.iter().flatten().map(|server| server.http.clone()).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let program = Program::open(&addresses).await;
+    let mut seen = Seen::default();
+    let mut longest = Duration::ZERO;
+    let mut rounds = 0;
+    // Each is killed once, and stopped once as an upgrade does.
+    for step in 0..6 {
+        let one = step % 3;
+        let other = servers[(one + 1) % 3].as_ref().unwrap();
+        program.round(&mut seen, rounds).await;
+        ask(other, &mut seen);
+        let server = servers[one].take().unwrap();
+        if step < 3 {
+            server.kill();
+        } else {
+            let stopped = tokio::task::spawn_blocking(|| server.stop());
+            program.round(&mut seen, rounds).await;
+            assert_eq!(stopped.await.unwrap(), 0);
+        }
+        let until = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < until {
+            let began = Instant::now();
+            program.round(&mut seen, rounds).await;
+            longest = longest.max(began.elapsed());
+            rounds += 1;
+        }
+        ask(servers[(one + 1) % 3].as_ref().unwrap(), &mut seen);
+        servers[one] = Some(Server::sharing_at(&folder, one, CONFIG, addresses[one]));
+    }
+    assert!(rounds > 6, "{rounds} rounds");
+    assert!(program.mint.readiness().ready, "{:?}", program.mint.readiness());
+    program.mint.close().await.unwrap();
+    eprintln!(
+        "{rounds} rounds, the longest took {longest:?}: {} orders, {} invoices",
+        seen.orders.len(),
+        seen.invoices.len()
+    );
+}
+
+/// Every answer of one server is lost now and then, and so are connections: what was asked for was done, and
+/// is asked for again.
+#[test]
+fn what_is_asked_for_again_comes_once() {
+    let folder = Folder::new("beside-lost");
+    let server = Server::sharing(&folder, 0, CONFIG);
+    let port = server.http.rsplit(':').next().unwrap().parse().unwrap();
+    let proxy = Arc::new(Proxy::start(port));
+    let there = format!("127.0.0.1:{}", proxy.port());
+    // The proxy has a runtime of its own, and this one ends before it.
+    let runtime = Runtime::new().unwrap();
+    let program = runtime.block_on(Program::open(&[&there]));
+    let (done, storms) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let weather = std::thread::spawn({
+        let (proxy, done, storms) = (Arc::clone(&proxy), Arc::clone(&done), Arc::clone(&storms));
+        move || {
+            while !done.load(Ordering::Relaxed) {
+                proxy.hold(Way::ToClient);
+                std::thread::sleep(Duration::from_millis(40));
+                // What was answered meanwhile is lost with its connection.
+                proxy.cut();
+                proxy.heal();
+                storms.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(150));
+            }
+        }
+    });
+    let mut seen = Seen::default();
+    let mut rounds = 0;
+    let until = Instant::now() + PATIENCE;
+    while (rounds < 25 || storms.load(Ordering::Relaxed) < 10) && Instant::now() < until {
+        runtime.block_on(program.round(&mut seen, rounds));
+        ask(&server, &mut seen);
+        rounds += 1;
+    }
+    done.store(true, Ordering::Relaxed);
+    weather.join().unwrap();
+    assert!(storms.load(Ordering::Relaxed) >= 10 && rounds >= 25, "{rounds} rounds");
+    // Numbers whose answer was lost are a gap. Without any, nothing was lost on the way.
+    let highest = seen.invoices.iter().max().copied().unwrap();
+    assert!(highest > seen.invoices.len() as u64, "no answer was lost");
+    runtime.block_on(program.mint.close()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_server_is_passed_over() {
+    let folder = Folder::new("beside-frozen");
+    let servers: Vec<_> = (0..2).map(|number| Server::sharing(&folder, number, CONFIG)).collect();
+    let addresses: Vec<&str> = servers.iter().map(|server| server.http.as_str()).collect();
+    let program = Program::open(&addresses).await;
+    let mut seen = Seen::default();
+    program.round(&mut seen, 0).await;
+    for server in &servers {
+        server.signal("-STOP");
+        for round in 0..30 {
+            program.round(&mut seen, round).await;
+        }
+        server.signal("-CONT");
+        // Whatever it was asked before it froze, it does now.
+        program.round(&mut seen, 0).await;
+        server.ready();
+        ask(server, &mut seen);
+    }
+    program.mint.close().await.unwrap();
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// `--store snowmint://…` is a store for every command, and for a server beside those who speak no Rust.
+#[test]
+fn commands_and_servers_mint_through_servers_too() {
+    let folder = Folder::new("beside-commands");
+    let server = Server::sharing(&folder, 0, CONFIG);
+    let store = format!("snowmint://{}", server.http);
+    let run = |arguments: &[&str]| {
+        said(&snowmint().args(arguments).args(["--store", &store]).output().unwrap())
+    };
+    let mut seen = Seen::default();
+    for line in run(&["mint", "orders", "-n", "50"]).lines() {
+        seen.order(line.parse().unwrap());
+    }
+    for line in run(&["mint", "invoices", "-n", "5"]).lines() {
+        seen.invoice(line.parse().unwrap());
+    }
+    for _ in 0..2 {
+        let number = run(&["mint", "messages", "--key", "alice"]);
+        seen.message("alice", number.trim().parse().unwrap());
+    }
+
+    let home = folder.join("beside");
+    let home = home.to_str().unwrap();
+    let beside = Server::start(&["--store", &store, "--data-dir", home], &[]);
+    beside.ready();
+    let ask_both = |seen: &mut Seen| {
+        ask(&beside, seen);
+        ask(&server, seen);
+        let (status, body) = beside.get("/v1/ids/timeline?count=2");
+        assert_eq!(status, "200", "{body}");
+        for id in body["ids"].as_array().unwrap() {
+            seen.timeline(id.as_str().unwrap().parse().unwrap());
+        }
+        let incr = |server: &Server| {
+            client("redis-cli", &["-p", server.resp_port(), "INCR", "messages:alice"])
+        };
+        seen.message("alice", incr(&beside).trim().parse().unwrap());
+        seen.message("alice", incr(&server).trim().parse().unwrap());
+        let (_, bound) = beside.get("/v1/counters/messages/alice");
+        assert_eq!(bound["bound"].as_str().unwrap(), seen.keys["alice"].to_string());
+    };
+    ask_both(&mut seen);
+    ask_both(&mut seen);
+    assert_eq!(beside.stop(), 0);
+    assert_eq!(server.stop(), 0);
+}
+
+/// A server may keep its store to itself.
+#[test]
+fn a_store_that_is_not_offered_is_not_used() {
+    let folder = Folder::new("beside-not");
+    let config = format!("{CONFIG}[store]\noffered = false\n");
+    let server = Server::sharing(&folder, 0, &config);
+    let store = format!("snowmint://{}", server.http);
+    let refused = snowmint().args(["mint", "orders", "--store", &store]).output().unwrap();
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && why.contains("store.offered"), "{why}");
+}

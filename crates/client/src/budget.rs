@@ -1,0 +1,60 @@
+//! How often things are tried again, over all calls: servers in trouble are not drowned in repeats.
+
+use snowmint_core::ElapsedMillis;
+
+/// Repeats that may be made now, in thousandths; more come with time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    milli: u64,
+    max_milli: u64,
+    /// Thousandths a millisecond are repeats a second.
+    per_second: u64,
+    at: ElapsedMillis,
+}
+
+impl Budget {
+    pub(crate) fn new(at_once: u32, per_second: u32, now: ElapsedMillis) -> Self {
+        let max_milli = u64::from(at_once).saturating_mul(1_000);
+        Self { milli: max_milli, max_milli, per_second: per_second.into(), at: now }
+    }
+
+    /// Counts one more repeat, which may be made now; or says in how many milliseconds one may be.
+    ///
+    /// # Errors
+    /// That.
+    pub(crate) fn take(&mut self, now: ElapsedMillis) -> Result<(), u64> {
+        let came = now.since(self.at).saturating_mul(self.per_second);
+        self.at = now;
+        self.milli = self.milli.saturating_add(came).min(self.max_milli);
+        match self.milli.checked_sub(1_000) {
+            Some(left) => {
+                self.milli = left;
+                Ok(())
+            }
+            None => {
+                let missing = 1_000_u64.saturating_sub(self.milli);
+                Err(missing.div_ceil(self.per_second.max(1)).max(1))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_at_once_and_so_many_a_second() {
+        let at = ElapsedMillis::new;
+        let mut budget = Budget::new(3, 4, at(0));
+        let mut taken = |now| (0..100).filter(|_| budget.take(at(now)).is_ok()).count();
+        assert_eq!(taken(0), 3);
+        assert_eq!(taken(249), 0);
+        assert_eq!(taken(250), 1);
+        assert_eq!(taken(750), 2);
+        assert_eq!(taken(3_600_000), 3, "no more than at once are saved up");
+        assert_eq!(budget.take(at(3_600_000)), Err(250));
+        assert_eq!(budget.take(at(3_600_100)), Err(150));
+        assert_eq!(Budget::new(0, 9, at(0)).take(at(100_000)), Err(112), "never, in the end");
+    }
+}

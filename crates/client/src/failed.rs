@@ -1,0 +1,192 @@
+//! Why a server gave no answer, and what of it may have been done.
+
+use std::error::Error as StdError;
+
+use snowmint_coord::{Error, ErrorKind, Retry};
+use snowmint_wire::error::{Code, RespPrefix};
+use tonic::{ConnectError, Status};
+use tonic_types::StatusExt as _;
+
+/// Why a server did not answer a call.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// Nothing was done: anybody may be asked.
+    NotDone(Error),
+    /// It may have been done, or may be yet: only what may be repeated is.
+    Unknown(Error),
+    /// The same, because the server does not reach its store; perhaps others do.
+    Cut(Error),
+    /// Nothing was done, and this server will not do it: it is not what is looked for. Others may be.
+    Wrong(Error),
+    /// Nothing was done, and by nobody will be for so many milliseconds.
+    Later(Error, u64),
+    /// Asking again, here or elsewhere, does not help.
+    Refused(Error),
+}
+
+/// A server that cannot be asked.
+pub(crate) fn unavailable(op: &'static str, address: &str, why: &str) -> Error {
+    let what = format!("the server at {address} ({why})");
+    Error::new(op, ErrorKind::Unavailable { what })
+}
+
+/// A call that may have been done.
+pub(crate) fn unknown(op: &'static str, address: &str, why: &str) -> Failed {
+    let what = format!("an answer of the server at {address} ({why}; it may have been done)");
+    Failed::Unknown(Error::new(op, ErrorKind::Unavailable { what }))
+}
+
+/// The code that a server of ours gave as its reason.
+pub(crate) fn reason(status: &Status) -> Option<Code> {
+    let info = status.get_details_error_info()?;
+    Code::from_name(&info.reason.to_ascii_lowercase())
+}
+
+/// What a status says about a call of the store, whose own refusals are answers.
+pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Failed {
+    let unavailable = || unavailable(op, address, &why(status));
+    match reason(status) {
+        None if is_connect(status) => Failed::NotDone(unavailable()),
+        Some(Code::Closed | Code::Overloaded | Code::RateLimited) => Failed::NotDone(unavailable()),
+        Some(Code::Unsupported) => {
+            let what = format!(
+                "the server at {address} offers no store: it is too old, or does not want to \
+                 (store.offered)"
+            );
+            Failed::Wrong(Error::new(op, ErrorKind::Unsupported { what }))
+        }
+        Some(Code::Unauthenticated | Code::Forbidden) => {
+            Failed::Refused(forbidden(op, address, status))
+        }
+        Some(Code::BadRequest | Code::TooMany) => {
+            let what = format!("the server at {address} refuses: {}", status.message());
+            Failed::Refused(Error::invalid(op, what))
+        }
+        _ => unknown(op, address, &why(status)),
+    }
+}
+
+/// What a status says about IDs that were asked for: a repeat takes others, so all may be repeated.
+pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &Status) -> Failed {
+    let Some(code) = reason(status) else {
+        return Failed::NotDone(unavailable(op, address, &why(status)));
+    };
+    let message = status.message().to_owned();
+    let kind = match code {
+        Code::Unauthenticated | Code::Forbidden => {
+            return Failed::Refused(forbidden(op, address, status));
+        }
+        Code::UnknownSource => ErrorKind::NotFound { what: format!("source {source:?}") },
+        Code::Disabled => ErrorKind::Disabled { name: source.into() },
+        Code::EpochSpent => ErrorKind::EpochSpent { name: source.into() },
+        Code::BadRequest | Code::TooMany | Code::Exhausted => ErrorKind::Invalid { what: message },
+        Code::Unsupported => ErrorKind::Unsupported { what: message },
+        Code::Closed | Code::Overloaded => {
+            return Failed::NotDone(unavailable(op, address, &message));
+        }
+        code => {
+            let error = unavailable(op, address, &message);
+            let is_later = code.row().resp == RespPrefix::TryAgain;
+            let hint = status.get_details_retry_info().and_then(|info| info.retry_delay);
+            let hint_ms =
+                hint.map_or(0, |hint| u64::try_from(hint.as_millis()).unwrap_or(u64::MAX));
+            return if is_later {
+                Failed::Later(error.with_retry(Retry::AfterMs(hint_ms)), hint_ms)
+            } else {
+                Failed::Refused(error.with_retry(Retry::Never))
+            };
+        }
+    };
+    Failed::Refused(Error::new(op, kind))
+}
+
+fn forbidden(op: &'static str, address: &str, status: &Status) -> Error {
+    let what = format!(
+        "the server at {address} refuses: {} (snowmint://TOKEN@HOST:PORT names a token)",
+        status.message()
+    );
+    Error::new(op, ErrorKind::Unsupported { what })
+}
+
+/// Whether the call never left, because nobody takes the connection.
+fn is_connect(status: &Status) -> bool {
+    let mut cause: Option<&(dyn StdError + 'static)> = status.source();
+    while let Some(error) = cause {
+        if error.is::<ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+fn why(status: &Status) -> String {
+    let mut why = status.message().to_owned();
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        why = format!("{why}: {error}");
+        cause = error.source();
+    }
+    why
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+    use tonic::Code as Grpc;
+    use tonic_types::ErrorDetails;
+
+    fn said(code: Code) -> Status {
+        let reason = code.row().name.to_ascii_uppercase();
+        let details = ErrorDetails::with_error_info(reason, "snowmint", HashMap::new());
+        Status::with_error_details(Grpc::Unavailable, "it happened", details)
+    }
+
+    #[test]
+    fn only_what_was_surely_not_done_says_so() {
+        for &code in Code::ALL {
+            let failed = of_store("extend", "here:1", &said(code));
+            let nothing_done = match code {
+                Code::Closed | Code::Overloaded | Code::RateLimited => {
+                    matches!(failed, Failed::NotDone(_))
+                }
+                Code::Unsupported => matches!(failed, Failed::Wrong(_)),
+                Code::Unauthenticated | Code::Forbidden | Code::BadRequest | Code::TooMany => {
+                    matches!(failed, Failed::Refused(_))
+                }
+                // Such as one that took too long.
+                _ => matches!(failed, Failed::Unknown(_)),
+            };
+            assert!(nothing_done, "{code}: {failed:?}");
+        }
+        // A connection that broke, and nobody of ours at the other end.
+        for code in [Grpc::Unavailable, Grpc::Unknown, Grpc::Cancelled, Grpc::Internal] {
+            let failed = of_store("extend", "here:1", &Status::new(code, "broken"));
+            assert!(matches!(failed, Failed::Unknown(_)), "{failed:?}");
+        }
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
+        let failed = of_store("extend", "here:1", &status);
+        let Failed::NotDone(error) = failed else { panic!("{failed:?}") };
+        assert!(error.to_string().contains("here:1"), "{error}");
+    }
+
+    #[test]
+    fn ids_are_asked_for_again_unless_that_does_not_help() {
+        for &code in Code::ALL {
+            let failed = of_mint("count", "here:1", "messages", &said(code));
+            let later = code.row().resp == RespPrefix::TryAgain;
+            match failed {
+                Failed::Refused(error) => {
+                    assert!(!later, "{code}");
+                    assert_eq!(error.retry(), Retry::Never, "{code}");
+                }
+                Failed::NotDone(_) | Failed::Later(..) => assert!(later, "{code}"),
+                failed => panic!("{code}: {failed:?}"),
+            }
+        }
+        let broken = of_mint("count", "here:1", "messages", &Status::unknown("broken"));
+        assert!(matches!(broken, Failed::NotDone(_)), "{broken:?}");
+    }
+}

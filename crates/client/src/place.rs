@@ -1,0 +1,89 @@
+//! What the URL of servers says.
+
+use snowmint_coord::{Error, Result};
+use tonic::metadata::{Ascii, MetadataValue};
+
+const FORM: &str = "snowmint://HOST:PORT,HOST:PORT, or snowmint://TOKEN@HOST:PORT";
+/// Where a server speaks gRPC unless told otherwise.
+const PORT: u16 = 7700;
+
+/// Where servers are, and what to show them. Its `Debug` would show the token: there is none.
+pub(crate) struct Place {
+    /// `host:port` of each.
+    pub(crate) servers: Vec<String>,
+    /// What `authorization` says.
+    pub(crate) bearer: Option<MetadataValue<Ascii>>,
+}
+
+impl Place {
+    /// Reads `snowmint://TOKEN@HOST:PORT,HOST:PORT`.
+    ///
+    /// # Errors
+    /// `Invalid`, which shows no token.
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        let refused = |what: &str| Error::invalid("open store", format!("{what}; a URL is {FORM}"));
+        let rest = url.strip_prefix("snowmint://").ok_or_else(|| refused("no snowmint://"))?;
+        let (token, rest) = match rest.rsplit_once('@') {
+            Some((token, rest)) => (Some(token), rest),
+            None => (None, rest),
+        };
+        let bearer = token.map(|token| match token {
+            "" => Err(refused("an empty token")),
+            token => {
+                let mut bearer: MetadataValue<Ascii> = format!("Bearer {token}")
+                    .parse()
+                    .map_err(|_| refused("a token that no header can have"))?;
+                bearer.set_sensitive(true);
+                Ok(bearer)
+            }
+        });
+        let mut servers: Vec<String> = Vec::new();
+        for server in rest.trim_end_matches('/').split(',') {
+            if server.is_empty() || server.contains([' ', '/', '?', '#']) {
+                return Err(refused("a server that is no HOST:PORT"));
+            }
+            let has_port = server.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+            let server = if has_port { server.into() } else { format!("{server}:{PORT}") };
+            if !servers.contains(&server) {
+                servers.push(server);
+            }
+        }
+        Ok(Self { servers, bearer: bearer.transpose()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_servers_and_a_token() {
+        let place = Place::parse("snowmint://a,b:1,[::1],[::2]:3,a:7700/").unwrap();
+        assert_eq!(place.servers, ["a:7700", "b:1", "[::1]:7700", "[::2]:3"], "each once");
+        assert!(place.bearer.is_none());
+        let place = Place::parse("snowmint://secret@a").unwrap();
+        assert_eq!(place.servers, ["a:7700"]);
+        let bearer = place.bearer.unwrap();
+        assert_eq!(bearer.to_str().unwrap(), "Bearer secret");
+        assert!(!format!("{bearer:?}").contains("secret"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_token() {
+        for url in [
+            "snowmint:a",
+            "snowmint://",
+            "snowmint://a,,b",
+            "snowmint://secret@",
+            "snowmint://@a",
+            "snowmint://secret@a b",
+            "snowmint://a/path/b",
+            "snowmint://secret\n@a",
+        ] {
+            let Err(error) = Place::parse(url) else { panic!("{url}") };
+            assert_eq!(error.kind().code(), "invalid");
+            assert!(error.to_string().contains(FORM), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

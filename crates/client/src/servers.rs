@@ -1,0 +1,246 @@
+//! Several servers as one: who is asked, whom else, how often, and for how long.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use snowmint_coord::{Error, ErrorKind, Result, Timer, random};
+use snowmint_core::ElapsedMillis;
+use tonic::metadata::{Ascii, MetadataValue};
+
+use crate::budget::Budget;
+use crate::failed::{Failed, unavailable, unknown};
+use crate::link::{Link, within};
+use crate::place::Place;
+use crate::settings::Settings;
+
+/// How long to wait when all servers have failed once, at first and at most.
+const PAUSE_MS_MIN: u64 = 25;
+const PAUSE_MS_MAX: u64 = 400;
+/// Nobody answers in less.
+const ATTEMPT_MS_MIN: u64 = 5;
+/// How long to wait at most when a server says that it will answer later.
+const LATER_MS_MAX: u64 = 100;
+
+/// How a call is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    /// For messages.
+    pub(crate) op: &'static str,
+    /// Whether it may be made again when nobody knows whether it was done.
+    pub(crate) again: bool,
+    /// How long it may take in all.
+    pub(crate) within_ms: u64,
+    /// How long one server may take.
+    pub(crate) attempt_ms: u64,
+}
+
+/// The servers of one store.
+pub(crate) struct Servers {
+    all: Vec<Server>,
+    /// Who answered last: he is asked first.
+    preferred: AtomicUsize,
+    bearer: Option<MetadataValue<Ascii>>,
+    namespace: String,
+    /// Which store it is, as the first said who was asked.
+    identity: Mutex<Option<String>>,
+    budget: Mutex<Budget>,
+    settings: Settings,
+    timer: Arc<dyn Timer>,
+}
+
+struct Server {
+    address: Arc<str>,
+    /// One at a time connects; the others wait for it.
+    link: tokio::sync::Mutex<Option<Link>>,
+}
+
+impl Servers {
+    pub(crate) fn new(
+        place: Place,
+        namespace: &str,
+        settings: Settings,
+        timer: Arc<dyn Timer>,
+    ) -> Result<Self> {
+        let server = |address: String| Server { address: address.into(), link: Default::default() };
+        let all: Vec<_> = place.servers.into_iter().map(server).collect();
+        // Not all clients begin with the same.
+        let chance = usize::try_from(random::number()? % 0xffff).unwrap_or(0);
+        let Settings { retries_at_once, retries_per_second, .. } = settings;
+        let budget = Budget::new(retries_at_once, retries_per_second, timer.elapsed());
+        Ok(Self {
+            preferred: AtomicUsize::new(chance.checked_rem(all.len()).unwrap_or(0)),
+            all,
+            bearer: place.bearer,
+            namespace: namespace.to_owned(),
+            identity: Mutex::default(),
+            budget: Mutex::new(budget),
+            settings,
+            timer,
+        })
+    }
+
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The store has another identity from here on.
+    pub(crate) fn is_now(&self, identity: &str) {
+        *self.identity.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity.to_owned());
+    }
+
+    /// Asks one server after the other until one answers, time is up, or asking again is of no use.
+    pub(crate) async fn ask<T, F>(&self, call: Call, ask: impl Fn(Link) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T, Failed>>,
+    {
+        let deadline = self.timer.elapsed().saturating_add(call.within_ms);
+        let mut index = self.preferred.load(Ordering::Relaxed);
+        let mut failures: usize = 0;
+        loop {
+            let failed = match self.attempt(index, call, deadline, &ask).await {
+                Ok(answer) => {
+                    self.preferred.store(index, Ordering::Relaxed);
+                    return Ok(answer);
+                }
+                Err(failed) => failed,
+            };
+            let (why, wait_ms) = match failed {
+                Failed::Refused(why) => return Err(why),
+                Failed::Unknown(why) | Failed::Cut(why) if !call.again => return Err(why),
+                // Everybody was asked once, and it is the store that is away, or nobody is who was meant.
+                Failed::Cut(why) | Failed::Wrong(why) if failures + 1 >= self.all.len() => {
+                    return Err(why);
+                }
+                Failed::Later(why, ms) => (why, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX)),
+                Failed::NotDone(why)
+                | Failed::Unknown(why)
+                | Failed::Cut(why)
+                | Failed::Wrong(why) => {
+                    tracing::debug!(error = %why, "another server is asked");
+                    index = self.after(index);
+                    failures += 1;
+                    self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
+                    (why, self.pause_ms(failures))
+                }
+            };
+            if deadline.since(self.timer.elapsed()) <= wait_ms.max(ATTEMPT_MS_MIN) {
+                return Err(why);
+            }
+            if wait_ms > 0 {
+                self.timer.sleep_ms(wait_ms).await;
+            }
+        }
+    }
+
+    /// Waits until the budget has room for a repeat; an error when that is not before the deadline.
+    async fn wait_to_repeat(&self, deadline: ElapsedMillis) -> Result<(), ()> {
+        loop {
+            let now = self.timer.elapsed();
+            let taken = self.budget.lock().unwrap_or_else(PoisonError::into_inner).take(now);
+            let Err(wait_ms) = taken else { return Ok(()) };
+            if deadline.since(now) <= wait_ms {
+                return Err(());
+            }
+            self.timer.sleep_ms(wait_ms).await;
+        }
+    }
+
+    /// None before everybody was asked once more; longer each time.
+    fn pause_ms(&self, failures: usize) -> u64 {
+        let rounds = failures.checked_div(self.all.len()).unwrap_or(0);
+        if rounds.saturating_mul(self.all.len()) != failures {
+            return 0;
+        }
+        let doubled = u32::try_from(rounds.saturating_sub(1)).unwrap_or(u32::MAX).min(10);
+        (PAUSE_MS_MIN << doubled).min(PAUSE_MS_MAX)
+    }
+
+    /// Who is asked after this one; whoever asks from now on begins there.
+    fn after(&self, index: usize) -> usize {
+        let next = (index + 1).checked_rem(self.all.len()).unwrap_or(0);
+        let relaxed = Ordering::Relaxed;
+        let _ = self.preferred.compare_exchange(index, next, relaxed, relaxed);
+        next
+    }
+
+    async fn attempt<T, F>(
+        &self,
+        index: usize,
+        call: Call,
+        deadline: ElapsedMillis,
+        ask: &impl Fn(Link) -> F,
+    ) -> Result<T, Failed>
+    where
+        F: Future<Output = Result<T, Failed>>,
+    {
+        let timer = &*self.timer;
+        let left_ms = || deadline.since(timer.elapsed());
+        let Some(server) = self.all.get(index) else {
+            return Err(Failed::Refused(Error::internal(call.op, "no server to ask")));
+        };
+        let connect_ms = self.settings.connect_ms.min(left_ms());
+        let link = within(timer, connect_ms, self.link(server, call.op)).await;
+        let link = link.unwrap_or_else(|| {
+            let why = format!("no connection within {connect_ms} ms");
+            Err(Failed::NotDone(unavailable(call.op, &server.address, &why)))
+        })?;
+        let attempt_ms = call.attempt_ms.min(left_ms());
+        let answer = within(timer, attempt_ms, ask(link.clone())).await.unwrap_or_else(|| {
+            let why = format!("none within {attempt_ms} ms");
+            Err(unknown(call.op, &server.address, &why))
+        });
+        if let Err(Failed::NotDone(_) | Failed::Unknown(_)) = answer {
+            server.forget(&link).await;
+        }
+        answer
+    }
+
+    /// The connection to a server, new if there is none.
+    async fn link(&self, server: &Server, op: &'static str) -> Result<Link, Failed> {
+        let mut known = server.link.lock().await;
+        if let Some(link) = known.as_ref() {
+            return Ok(link.clone());
+        }
+        let link = Link::open(op, &server.address, self.bearer.clone()).await?;
+        self.check(op, &link).map_err(Failed::Wrong)?;
+        *known = Some(link.clone());
+        Ok(link)
+    }
+
+    /// Whether a server offers the store that is meant.
+    fn check(&self, op: &'static str, link: &Link) -> Result<()> {
+        let described = &link.described;
+        if described.namespace != self.namespace {
+            let what = format!("the server at {} serves another namespace", link.address);
+            let (stored, wanted) = (described.namespace.clone(), self.namespace.clone());
+            return Err(Error::new(op, ErrorKind::Conflict { what, stored, wanted }));
+        }
+        let found = described.identity.as_ref().map(|identity| identity.id.clone());
+        let found = found.ok_or_else(|| Error::internal(op, "a store without identity"))?;
+        let mut known = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        let expected = known.get_or_insert_with(|| found.clone());
+        if *expected == found {
+            return Ok(());
+        }
+        let witness = format!("this client, which asks the server at {},", link.address);
+        Err(Error::new(op, ErrorKind::OtherStore { witness, expected: expected.clone(), found }))
+    }
+}
+
+impl Server {
+    /// The next call connects anew, unless somebody has done so already.
+    async fn forget(&self, link: &Link) {
+        let mut known = self.link.lock().await;
+        if known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.described, &link.described)) {
+            *known = None;
+        }
+    }
+}
+
+impl fmt::Debug for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addresses = self.all.iter().map(|server| &server.address);
+        f.debug_list().entries(addresses).finish()
+    }
+}

@@ -1,0 +1,43 @@
+//! The clocks of servers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::{ClockWitness, Result};
+use snowmint_core::UnixMillis;
+use snowmint_wire::grpc::store::{NowRequest, NowResponse};
+
+use super::{Verb, ask};
+use crate::servers::Servers;
+
+/// The clock of whichever server answers: a witness for a node whose store has none.
+#[derive(Clone)]
+pub(super) struct ServerClock {
+    servers: Arc<Servers>,
+}
+
+impl ServerClock {
+    pub(super) fn new(servers: Arc<Servers>) -> Self {
+        Self { servers }
+    }
+}
+
+impl fmt::Debug for ServerClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerClock").field("servers", &self.servers).finish()
+    }
+}
+
+#[async_trait]
+impl ClockWitness for ServerClock {
+    fn name(&self) -> String {
+        "the server's clock".into()
+    }
+
+    async fn now(&self) -> Result<UnixMillis> {
+        let verb = Verb { op: "now", path: "/snowmint.store.v1.Store/Now" };
+        let answer: NowResponse = ask(&self.servers, verb, true, NowRequest {}).await?;
+        Ok(UnixMillis::new(answer.server))
+    }
+}

@@ -1,0 +1,127 @@
+//! The store of servers: each verb is one call.
+
+mod clock;
+mod read;
+mod verbs;
+mod write;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::{
+    BootTimer, Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Timer,
+};
+
+use crate::failed::{Failed, of_store};
+use crate::place::Place;
+use crate::refusal::{Refusable, refused};
+use crate::servers::{Call, Servers};
+use crate::settings::Settings;
+
+const OPEN: &str = "open store";
+
+/// One namespace of the store that servers share, reached through whichever of them answers.
+///
+/// It can do what that store can: [`capabilities`](snowmint_coord::Store::capabilities) are the store's.
+/// Closing it closes this handle, and nothing of the servers.
+#[derive(Debug)]
+pub struct RemoteStore {
+    servers: Arc<Servers>,
+    namespace: String,
+    capabilities: Capabilities,
+    group_max: u32,
+    cautions: Vec<String>,
+    closed: AtomicBool,
+}
+
+/// A verb on its way: its name and its place.
+#[derive(Clone, Copy, Debug)]
+struct Verb {
+    op: &'static str,
+    path: &'static str,
+}
+
+impl RemoteStore {
+    /// The store behind the servers of `snowmint://HOST:PORT,HOST:PORT`. Needs a Tokio runtime, within
+    /// which it is used, too.
+    ///
+    /// # Errors
+    /// `Invalid` for a bad URL or namespace; `Conflict` when the servers serve another namespace;
+    /// `Unavailable` when none of them answers in time; what a server's store says.
+    pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Self> {
+        Self::open_with(url, namespace, settings, Arc::new(BootTimer)).await
+    }
+
+    /// The same, by a timer of one's own.
+    ///
+    /// # Errors
+    /// As [`RemoteStore::open`].
+    pub async fn open_with(
+        url: &str,
+        namespace: &str,
+        settings: Settings,
+        timer: Arc<dyn Timer>,
+    ) -> Result<Self> {
+        check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+        let servers = Servers::new(Place::parse(url)?, namespace, settings, timer)?;
+        let Settings { call_ms: within_ms, attempt_ms, .. } = settings;
+        let call = Call { op: OPEN, again: true, within_ms, attempt_ms };
+        let described = servers.ask(call, |link| async move { Ok(link.described) }).await?;
+        Ok(Self {
+            servers: Arc::new(servers),
+            namespace: namespace.to_owned(),
+            capabilities: Capabilities {
+                clock: if described.has_clock { ClockOf::Store } else { ClockOf::Caller },
+                durable_on_reply: described.durable_on_reply,
+                safe_over_failover: described.safe_over_failover,
+                presence: if described.presence_by_session {
+                    PresenceBy::Session
+                } else {
+                    PresenceBy::Record
+                },
+            },
+            group_max: described.group_max,
+            cautions: described.cautions.clone(),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Sends a verb. `again`: whether a repeat is as good as the first, or recognised.
+    async fn ask<Q, A>(&self, verb: Verb, again: bool, message: Q) -> Result<A>
+    where
+        Q: prost::Message + Clone + 'static,
+        A: prost::Message + Default + Refusable + 'static,
+    {
+        let Verb { op, .. } = verb;
+        if self.closed.load(Ordering::Acquire) {
+            let what = "the store of the servers".into();
+            return Err(Error::new(op, ErrorKind::Closed { what }));
+        }
+        ask(&self.servers, verb, again, message).await
+    }
+}
+
+async fn ask<Q, A>(servers: &Servers, verb: Verb, again: bool, message: Q) -> Result<A>
+where
+    Q: prost::Message + Clone + 'static,
+    A: prost::Message + Default + Refusable + 'static,
+{
+    let Verb { op, path } = verb;
+    let Settings { call_ms: within_ms, attempt_ms, .. } = *servers.settings();
+    let call = Call { op, again, within_ms, attempt_ms };
+    let answer = servers.ask(call, |link| {
+        let message = message.clone();
+        async move {
+            let answer: Result<A, _> = link.ask(path, message).await;
+            let mut answer = answer.map_err(|status| of_store(op, &link.address, &status))?;
+            let Some(refusal) = answer.refusal() else { return Ok(answer) };
+            let error = refused(op, refusal);
+            match error.kind() {
+                ErrorKind::Unavailable { .. } => Err(Failed::Cut(error)),
+                _ => Err(Failed::Refused(error)),
+            }
+        }
+    });
+    answer.await
+}

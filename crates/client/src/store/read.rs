@@ -1,0 +1,143 @@
+//! What the store answers, from messages.
+
+use snowmint_coord::{
+    Catalog, Definition, Error, Extended, Incarnation, Lease, Mark, Member, MemberInfo, Presence,
+    Result, Segment, SlotInfo, SourceState, StoreIdentity, Taken, Term, segment,
+};
+use snowmint_core::UnixMillis;
+use snowmint_wire::grpc::store as said;
+
+use crate::refusal::refused;
+
+type Op = &'static str;
+
+fn there<T>(op: Op, name: &str, part: Option<T>) -> Result<T> {
+    part.ok_or_else(|| Error::internal(op, format!("the server's answer has no {name}")))
+}
+
+fn incarnation(op: Op, text: &str) -> Result<Incarnation> {
+    text.parse().map_err(|error| Error::internal(op, format!("the server's answer: {error}")))
+}
+
+pub(super) fn done(said::DoneResponse { refusal: _ }: said::DoneResponse) {}
+
+pub(super) fn identity(op: Op, answer: said::IdentityResponse) -> Result<StoreIdentity> {
+    let said::Identity { id, writes } = there(op, "identity", answer.identity)?;
+    Ok(StoreIdentity { id, writes })
+}
+
+pub(super) fn members(op: Op, answer: said::MembersResponse) -> Result<Vec<MemberInfo>> {
+    answer.members.into_iter().map(|info| member(op, info)).collect()
+}
+
+fn member(op: Op, info: said::MemberInfo) -> Result<MemberInfo> {
+    let member = there(op, "member", info.member)?;
+    let presence = there(op, "presence", info.presence)?;
+    Ok(MemberInfo {
+        member: Member {
+            incarnation: incarnation(op, &member.incarnation)?,
+            owner: member.owner,
+            host: member.host,
+            process: member.process,
+            address: member.address,
+        },
+        presence: Presence {
+            sample: UnixMillis::new(presence.sample),
+            renewals: presence.renewals,
+            ttl_ms: presence.ttl_ms,
+        },
+        joined_at: UnixMillis::new(info.joined_at),
+        renewed_at: UnixMillis::new(info.renewed_at),
+        live: info.live,
+    })
+}
+
+fn lease(lease: said::Lease) -> Lease {
+    Lease {
+        pool: lease.pool,
+        slot: lease.slot,
+        term: Term::new(lease.term),
+        floor: Mark::new(lease.floor),
+        mark: Mark::new(lease.mark),
+    }
+}
+
+pub(super) fn claimed(answer: said::ClaimResponse) -> Vec<Lease> {
+    answer.leases.into_iter().map(lease).collect()
+}
+
+pub(super) fn extended(op: Op, answer: said::ExtendResponse) -> Vec<Result<Extended>> {
+    let item = |item: said::Extended| match item.refusal {
+        Some(refusal) => Err(refused(op, refusal)),
+        None => Ok(Extended {
+            mark: Mark::new(item.mark),
+            catalog_version: item.catalog_version,
+            writes: item.writes,
+        }),
+    };
+    answer.items.into_iter().map(item).collect()
+}
+
+pub(super) fn taken(op: Op, answer: said::TakeResponse) -> Result<Taken> {
+    let held = |held: said::Held| Ok((held.slot, incarnation(op, &held.member)?));
+    Ok(Taken {
+        leases: answer.leases.into_iter().map(lease).collect(),
+        held: answer.held.into_iter().map(held).collect::<Result<_>>()?,
+    })
+}
+
+pub(super) fn slots(op: Op, answer: said::WorkersResponse) -> Result<Vec<SlotInfo>> {
+    answer.slots.into_iter().map(|info| slot(op, info)).collect()
+}
+
+fn slot(op: Op, slot: said::Slot) -> Result<SlotInfo> {
+    Ok(SlotInfo {
+        pool: slot.pool,
+        slot: slot.slot,
+        term: Term::new(slot.term),
+        mark: Mark::new(slot.mark),
+        owner: slot.owner,
+        holder: slot.holder.map(|holder| incarnation(op, &holder)).transpose()?,
+        host: slot.host,
+        process: slot.process,
+        joined_at: slot.joined_at.map(UnixMillis::new),
+        held_since: UnixMillis::new(slot.held_since),
+        renewed_at: slot.renewed_at.map(UnixMillis::new),
+        live: slot.live,
+    })
+}
+
+pub(super) fn segment(answer: &said::ReserveResponse) -> Segment {
+    let &said::ReserveResponse { first, last, version, catalog_version, writes, .. } = answer;
+    Segment { first, last, version, catalog_version, writes }
+}
+
+fn definition(op: Op, definition: said::Definition) -> Result<Definition> {
+    let state = match definition.state() {
+        said::State::Enabled => SourceState::Enabled,
+        said::State::Disabled => SourceState::Disabled,
+        said::State::Deleted => SourceState::Deleted,
+        said::State::Unspecified => there(op, "state of a source that is known here", None)?,
+    };
+    Ok(Definition {
+        name: definition.name,
+        spec: definition.spec,
+        identity: definition.identity,
+        version: definition.version,
+        state,
+        segment: segment::SegmentRow {
+            mark: Mark::new(definition.mark),
+            floor: Mark::new(definition.floor),
+            version: definition.segment_version,
+        },
+    })
+}
+
+pub(super) fn defined(op: Op, answer: said::DefinitionResponse) -> Result<Definition> {
+    definition(op, there(op, "definition", answer.definition)?)
+}
+
+pub(super) fn catalog(op: Op, answer: said::ListResponse) -> Result<Catalog> {
+    let definitions = answer.definitions.into_iter().map(|each| definition(op, each));
+    Ok(Catalog { version: answer.version, definitions: definitions.collect::<Result<_>>()? })
+}

@@ -1,0 +1,204 @@
+//! The verbs. Each says whether it may be made again when its answer was lost, as the trait does.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use snowmint_coord::{
+    Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, Extend, Extended,
+    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
+    Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
+    StoreIdentity, Take, Taken,
+};
+use snowmint_core::UnixMillis;
+use snowmint_wire::grpc::store as said;
+
+use super::clock::ServerClock;
+use super::{RemoteStore, Verb, read, write};
+use crate::owners::Asking;
+
+/// Twice is as good as once.
+const FREELY: bool = true;
+/// A repeat would answer something else than the first.
+const ONCE: bool = false;
+
+macro_rules! verb {
+    ($op:literal, $method:literal) => {
+        Verb { op: $op, path: concat!("/snowmint.store.v1.Store/", $method) }
+    };
+}
+
+#[async_trait]
+impl Store for RemoteStore {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.cautions.clone()
+    }
+
+    fn group_max(&self) -> u32 {
+        self.group_max
+    }
+
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        Some(Arc::new(Asking::new(Arc::clone(&self.servers))))
+    }
+
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        Some(Arc::new(ServerClock::new(Arc::clone(&self.servers))))
+    }
+
+    async fn now(&self) -> Result<Option<UnixMillis>> {
+        let answer: said::NowResponse =
+            self.ask(verb!("now", "Now"), FREELY, said::NowRequest {}).await?;
+        Ok(answer.store.map(UnixMillis::new))
+    }
+
+    async fn identity(&self) -> Result<StoreIdentity> {
+        let verb = verb!("identity", "Identity");
+        read::identity(verb.op, self.ask(verb, FREELY, said::IdentityRequest {}).await?)
+    }
+
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        let message = write::join(member, presence, now);
+        self.ask(verb!("join", "Join"), FREELY, message).await.map(read::done)
+    }
+
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        let message = write::renew(member, presence, now);
+        self.ask(verb!("renew", "Renew"), FREELY, message).await.map(read::done)
+    }
+
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        let message = said::LeaveRequest { member: member.to_string(), now: now.get() };
+        self.ask(verb!("leave", "Leave"), FREELY, message).await.map(read::done)
+    }
+
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        let verb = verb!("members", "Members");
+        let message = said::MembersRequest { now: now.get() };
+        read::members(verb.op, self.ask(verb, FREELY, message).await?)
+    }
+
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        let is_recognised = request.request != 0;
+        let message = write::claim(request, now);
+        let answer = self.ask(verb!("claim", "Claim"), is_recognised, message).await;
+        answer.map(read::claimed)
+    }
+
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        let are_recognised = items.iter().all(|item| item.request != 0);
+        let verb = verb!("extend", "Extend");
+        let answer = self.ask(verb, are_recognised, write::extend(items, now)).await?;
+        let answers = read::extended(verb.op, answer);
+        if answers.len() != items.len() {
+            let (what, items) = (answers.len(), items.len());
+            let what = format!("the server answered {what} of {items} items");
+            return Err(Error::internal(verb.op, what));
+        }
+        Ok(answers)
+    }
+
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        let message = write::release(release, now);
+        self.ask(verb!("release", "Release"), FREELY, message).await.map(read::done)
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        let is_recognised = take.request != 0;
+        let verb = verb!("take", "Take");
+        read::taken(verb.op, self.ask(verb, is_recognised, write::take(take, now)).await?)
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        let message = write::let_go(let_go, now);
+        self.ask(verb!("let go", "LetGo"), FREELY, message).await.map(read::done)
+    }
+
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        let verb = verb!("workers", "Workers");
+        let message = said::WorkersRequest { now: now.get() };
+        read::slots(verb.op, self.ask(verb, FREELY, message).await?)
+    }
+
+    /// A repeat would take other numbers, and leave a gap: whoever wants them asks again.
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        let message = write::reserve(reserve);
+        let answer = self.ask(verb!("reserve", "Reserve"), ONCE, message).await?;
+        Ok(read::segment(&answer))
+    }
+
+    /// A repeat of one that was done is refused, and so would be answered wrongly.
+    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        let GiveBack { source, first, last, version } = back.clone();
+        let message = said::GiveBackRequest { source, first, last, version };
+        let answer: said::GiveBackResponse =
+            self.ask(verb!("give back", "GiveBack"), ONCE, message).await?;
+        Ok(answer.version)
+    }
+
+    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        let verb = verb!("define", "Define");
+        let message = said::DefineRequest { new: Some(write::definition(new)) };
+        read::defined(verb.op, self.ask(verb, FREELY, message).await?)
+    }
+
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        let verb = verb!("alter", "Alter");
+        let again = if if_version.is_some() { ONCE } else { FREELY };
+        let message = said::AlterRequest { new: Some(write::definition(new)), if_version };
+        read::defined(verb.op, self.ask(verb, again, message).await?)
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        let verb = verb!("restripe", "Restripe");
+        let message = said::RestripeRequest {
+            new: Some(write::definition(&restripe.new)),
+            if_version: restripe.if_version,
+            mark: restripe.mark.get(),
+        };
+        read::defined(verb.op, self.ask(verb, ONCE, message).await?)
+    }
+
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        let verb = verb!("set state", "SetState");
+        let message = write::state(name, state);
+        read::defined(verb.op, self.ask(verb, FREELY, message).await?)
+    }
+
+    async fn get(&self, name: &str) -> Result<Definition> {
+        let verb = verb!("get", "Get");
+        let message = said::GetRequest { name: name.to_owned() };
+        read::defined(verb.op, self.ask(verb, FREELY, message).await?)
+    }
+
+    async fn list(&self) -> Result<Catalog> {
+        let verb = verb!("list", "List");
+        read::catalog(verb.op, self.ask(verb, FREELY, said::ListRequest {}).await?)
+    }
+
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        let verb = verb!("fast forward", "FastForward");
+        let message = write::fast_forward(forward);
+        let identity = read::identity(verb.op, self.ask(verb, FREELY, message).await?)?;
+        self.servers.is_now(&identity.id);
+        Ok(identity)
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        let message = said::AcceptLeadRequest { until: until.get() };
+        self.ask(verb!("accept lead", "AcceptLead"), FREELY, message).await.map(read::done)
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::Release);
+        Ok(())
+    }
+}

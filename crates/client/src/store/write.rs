@@ -1,0 +1,154 @@
+//! What is asked of the store, as messages.
+
+use snowmint_coord::{
+    ClaimRequest, Extend, FastForward, LetGo, Member, NewDefinition, Pool, Presence, Release,
+    Reserve, Reuse, SourceState, Take, Wish,
+};
+use snowmint_core::UnixMillis;
+use snowmint_wire::grpc::store as said;
+
+fn presence(presence: Presence) -> said::Presence {
+    let Presence { sample, renewals, ttl_ms } = presence;
+    said::Presence { sample: sample.get(), renewals, ttl_ms }
+}
+
+pub(super) fn join(member: &Member, said_of: Presence, now: UnixMillis) -> said::JoinRequest {
+    let Member { incarnation, owner, host, process, address } = member.clone();
+    let incarnation = incarnation.to_string();
+    said::JoinRequest {
+        member: Some(said::Member { incarnation, owner, host, process, address }),
+        presence: Some(presence(said_of)),
+        now: now.get(),
+    }
+}
+
+pub(super) fn renew(
+    member: snowmint_coord::Incarnation,
+    said_of: Presence,
+    now: UnixMillis,
+) -> said::RenewRequest {
+    said::RenewRequest {
+        member: member.to_string(),
+        presence: Some(presence(said_of)),
+        now: now.get(),
+    }
+}
+
+fn pool(pool: &Pool) -> said::Pool {
+    let reuse = match pool.reuse {
+        Reuse::Recycle => said::Reuse::Recycle,
+        Reuse::Never => said::Reuse::Never,
+        Reuse::Ordered => said::Reuse::Ordered,
+    };
+    said::Pool {
+        name: pool.name.clone(),
+        slots: pool.slots,
+        group: pool.group,
+        reuse: reuse.into(),
+    }
+}
+
+pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> said::ClaimRequest {
+    use said::claim_request::Wish as Said;
+    said::ClaimRequest {
+        pool: Some(pool(&claim.pool)),
+        member: claim.member.to_string(),
+        owner: claim.owner.clone(),
+        count: claim.count,
+        wish: match claim.wish {
+            Wish::Any => None,
+            Wish::LastOfOwner => Some(Said::LastOfOwner(true)),
+            Wish::Exactly(group) => Some(Said::Exactly(group)),
+        },
+        supersedes: claim.supersedes.map(|member| member.to_string()),
+        mark_at_most: claim.mark_at_most.get(),
+        request: claim.request,
+        now: now.get(),
+    }
+}
+
+pub(super) fn extend(items: &[Extend], now: UnixMillis) -> said::ExtendRequest {
+    let item = |item: &Extend| said::Extend {
+        pool: item.pool.clone(),
+        slot: item.slot,
+        term: item.term.get(),
+        from: item.from.get(),
+        to: item.to.get(),
+        request: item.request,
+        ahead_max_ms: item.ahead_max_ms,
+    };
+    said::ExtendRequest { items: items.iter().map(item).collect(), now: now.get() }
+}
+
+pub(super) fn release(release: &Release, now: UnixMillis) -> said::ReleaseRequest {
+    said::ReleaseRequest {
+        pool: release.pool.clone(),
+        slot: release.slot,
+        term: release.term.get(),
+        mark: release.mark.get(),
+        now: now.get(),
+    }
+}
+
+pub(super) fn take(take: &Take, now: UnixMillis) -> said::TakeRequest {
+    let silent = take.silent.iter().map(|silent| said::Silent {
+        member: silent.member.to_string(),
+        renewals: silent.renewals,
+    });
+    said::TakeRequest {
+        pool: Some(pool(&take.pool)),
+        member: take.member.to_string(),
+        owner: take.owner.clone(),
+        slots: take.slots.clone(),
+        silent: silent.collect(),
+        supersedes: take.supersedes.map(|member| member.to_string()),
+        length: take.length,
+        request: take.request,
+        now: now.get(),
+    }
+}
+
+pub(super) fn let_go(let_go: &LetGo, now: UnixMillis) -> said::LetGoRequest {
+    let slots = let_go.slots.iter().map(|&(slot, term)| said::HeldBy { slot, term: term.get() });
+    said::LetGoRequest {
+        pool: let_go.pool.clone(),
+        member: let_go.member.to_string(),
+        slots: slots.collect(),
+        now: now.get(),
+    }
+}
+
+pub(super) fn reserve(reserve: &Reserve) -> said::ReserveRequest {
+    said::ReserveRequest {
+        source: reserve.source.clone(),
+        length: reserve.length,
+        definition_version: reserve.definition_version,
+        within: reserve.within.map(|within| said::Within { first: within.first, end: within.end }),
+    }
+}
+
+pub(super) fn definition(new: &NewDefinition) -> said::NewDefinition {
+    let NewDefinition { name, spec, identity } = new.clone();
+    said::NewDefinition { name, spec, identity }
+}
+
+pub(super) fn state(name: &str, state: SourceState) -> said::SetStateRequest {
+    let state = match state {
+        SourceState::Enabled => said::State::Enabled,
+        SourceState::Disabled => said::State::Disabled,
+        SourceState::Deleted => said::State::Deleted,
+    };
+    said::SetStateRequest { name: name.to_owned(), state: state.into() }
+}
+
+pub(super) fn fast_forward(forward: &FastForward) -> said::FastForwardRequest {
+    let segments = forward.segments.iter();
+    let segments = segments
+        .map(|(source, mark)| said::SourceMark { source: source.clone(), mark: mark.get() });
+    said::FastForwardRequest {
+        marks_at_least: forward.marks_at_least.get(),
+        segments: segments.collect(),
+        writes_at_least: forward.writes_at_least,
+        new_identity: forward.new_identity,
+    }
+}

@@ -1,0 +1,235 @@
+//! Servers that are away, wrong or slow to answer: what is asked again, what is not, and what is said.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use snowmint_client::{RemoteStore, Settings};
+use snowmint_coord::{
+    BootTimer, ClaimRequest, Extend, Mark, Member, MemoryStore, NewDefinition, Node, NodeSettings,
+    Parts, Pool, Presence, Reserve, Reuse, Store, Timer as _, Wish,
+};
+use snowmint_core::UnixMillis;
+use snowmint_server::Handle;
+use snowmint_testkit::proxy::{Proxy, Way};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+const NOW: UnixMillis = UnixMillis::new(1_900_000_000_000);
+/// A server that does not answer is given up soon, and a call takes its time: these machines are noisy.
+const SETTINGS: Settings = Settings {
+    connect_ms: 5_000,
+    attempt_ms: 300,
+    call_ms: 30_000,
+    retries_at_once: 100,
+    retries_per_second: 100,
+};
+
+fn memory(namespace: &str) -> MemoryStore {
+    MemoryStore::new(namespace).unwrap()
+}
+
+/// A server that offers this store, or none.
+async fn serve(offered: Option<MemoryStore>) -> Handle {
+    let own = Arc::new(memory("nobody"));
+    let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
+    let parts = snowmint_server::Parts {
+        node,
+        offered: offered.map(|store| Arc::new(store) as _),
+        timer: Arc::new(BootTimer),
+        http: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
+        resp: None,
+        access: None,
+        shutdown: std::future::pending(),
+    };
+    snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()
+}
+
+fn port(server: &Handle) -> u16 {
+    server.http().unwrap().port()
+}
+
+async fn open(ports: &[u16], settings: Settings) -> snowmint_coord::Result<RemoteStore> {
+    let servers: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    RemoteStore::open(&format!("snowmint://{}", servers.join(",")), "all", settings).await
+}
+
+fn numbers() -> NewDefinition {
+    NewDefinition { name: "numbers".into(), spec: "{}".into(), identity: "{}".into() }
+}
+
+fn reserve(definition_version: u64) -> Reserve {
+    Reserve { source: "numbers".into(), length: 5, definition_version, within: None }
+}
+
+fn code<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>) -> &'static str {
+    outcome.unwrap_err().kind().code()
+}
+
+#[tokio::test]
+async fn the_next_server_answers_when_one_is_gone_or_offers_nothing() {
+    let store = memory("all");
+    let offers = serve(Some(store.handle("all").unwrap())).await;
+    let offers_nothing = serve(None).await;
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    // Whoever is asked first.
+    for _ in 0..8 {
+        let remote = open(&[gone, port(&offers_nothing), port(&offers)], SETTINGS).await.unwrap();
+        let version = remote.define(&numbers()).await.unwrap().version;
+        remote.reserve(&reserve(version)).await.unwrap();
+    }
+    assert_eq!(store.get("numbers").await.unwrap().segment.mark, Mark::new(41));
+    let soon = Settings { call_ms: 500, ..SETTINGS };
+    let nobody = open(&[gone], soon).await;
+    assert_eq!(code(nobody), "unavailable");
+    assert_eq!(code(open(&[port(&offers_nothing)], soon).await), "unsupported");
+}
+
+#[tokio::test]
+async fn another_store_or_namespace_is_not_taken_for_the_same() {
+    let stores = [memory("all"), memory("all")];
+    let mut servers = Vec::new();
+    for store in &stores {
+        servers.push(serve(Some(store.handle("all").unwrap())).await);
+    }
+    let elsewhere = serve(Some(memory("elsewhere"))).await;
+    let soon = Settings { call_ms: 500, ..SETTINGS };
+    assert_eq!(code(open(&[port(&elsewhere)], soon).await), "conflict");
+    let remote = open(&[port(&servers[0]), port(&servers[1])], soon).await.unwrap();
+    let meant = remote.identity().await.unwrap();
+    let is_first = stores[0].identity().await.unwrap() == meant;
+    // The other is asked when the one that was asked first stops.
+    let first = servers.remove(usize::from(!is_first));
+    first.stop();
+    first.stopped().await;
+    let refused = remote.identity().await.unwrap_err();
+    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    assert_eq!(stores[usize::from(is_first)].list().await.unwrap().definitions, []);
+    assert_eq!(code(remote.define(&numbers()).await), "other_store");
+    assert_eq!(stores[usize::from(is_first)].list().await.unwrap().definitions, []);
+}
+
+/// An address that another store is reached at later.
+#[tokio::test]
+async fn a_server_in_the_place_of_another_is_described_anew() {
+    let store = memory("all");
+    let server = serve(Some(store.handle("all").unwrap())).await;
+    let address = server.http().unwrap();
+    let remote = open(&[address.port()], Settings { call_ms: 2_000, ..SETTINGS }).await.unwrap();
+    let identity = remote.identity().await.unwrap();
+    let restart = async |server: Handle, store: MemoryStore| {
+        server.stop();
+        server.stopped().await;
+        let own = Arc::new(memory("nobody"));
+        let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
+        let parts = snowmint_server::Parts {
+            node,
+            offered: Some(Arc::new(store) as _),
+            timer: Arc::new(BootTimer),
+            http: Some(TcpListener::bind(address).await.unwrap()),
+            resp: None,
+            access: None,
+            shutdown: std::future::pending(),
+        };
+        snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()
+    };
+    let server = restart(server, store.handle("all").unwrap()).await;
+    assert_eq!(remote.identity().await.unwrap(), identity, "the same store");
+    let server = restart(server, memory("all")).await;
+    assert_eq!(code(remote.identity().await), "other_store");
+    let _server = restart(server, store).await;
+    assert_eq!(remote.identity().await.unwrap(), identity);
+}
+
+/// The world outside of a runtime, in which proxies may end.
+fn behind_proxies(count: usize, test: impl AsyncFnOnce(MemoryStore, RemoteStore, &[Proxy])) {
+    let runtime = Runtime::new().unwrap();
+    let store = memory("all");
+    let servers: Vec<_> =
+        (0..count).map(|_| runtime.block_on(serve(Some(store.handle("all").unwrap())))).collect();
+    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(port(server))).collect();
+    let ports: Vec<_> = proxies.iter().map(Proxy::port).collect();
+    runtime.block_on(async {
+        let remote = open(&ports, SETTINGS).await.unwrap();
+        test(store, remote, &proxies).await;
+    });
+    drop(servers);
+    runtime.shutdown_timeout(Duration::from_secs(10));
+}
+
+#[test]
+fn what_would_be_another_the_second_time_is_asked_once() {
+    behind_proxies(1, async |store, remote, proxies| {
+        let version = store.define(&numbers()).await.unwrap().version;
+        assert_eq!(remote.reserve(&reserve(version)).await.unwrap().first, 1);
+        proxies[0].hold(Way::ToClient);
+        let lost = remote.reserve(&reserve(version)).await.unwrap_err();
+        assert_eq!(lost.kind().code(), "unavailable");
+        assert!(lost.to_string().contains("it may have been done"), "{lost}");
+        assert_eq!(store.get("numbers").await.unwrap().segment.mark, Mark::new(11), "done once");
+        proxies[0].heal();
+        remote.get("numbers").await.unwrap();
+        proxies[0].hold(Way::ToClient);
+        let altered = NewDefinition { spec: "{\"a\":1}".into(), ..numbers() };
+        assert_eq!(code(remote.alter(&altered, Some(version)).await), "unavailable");
+        proxies[0].heal();
+        assert_eq!(remote.get("numbers").await.unwrap().spec, altered.spec);
+        let version = remote.get("numbers").await.unwrap().version;
+        assert_eq!(remote.reserve(&reserve(version)).await.unwrap().first, 11);
+    });
+}
+
+#[test]
+fn what_the_store_recognises_is_asked_again_and_done_once() {
+    behind_proxies(2, async |store, remote, proxies| {
+        let member = Member {
+            incarnation: snowmint_coord::random::incarnation().unwrap(),
+            owner: "orders".into(),
+            host: String::new(),
+            process: 1,
+            address: String::new(),
+        };
+        let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 600_000 };
+        remote.join(&member, presence, NOW).await.unwrap();
+        let pool = Pool { name: "workers".into(), slots: 8, group: 1, reuse: Reuse::Recycle };
+        let claim = ClaimRequest {
+            pool,
+            member: member.incarnation,
+            owner: member.owner,
+            count: 1,
+            wish: Wish::Any,
+            supersedes: None,
+            mark_at_most: Mark::MAX,
+            request: 77,
+        };
+        // All answers are lost for a while, on every way.
+        let lost = async || {
+            proxies.iter().for_each(|proxy| proxy.hold(Way::ToClient));
+            BootTimer.sleep_ms(1_000).await;
+            proxies.iter().for_each(|proxy| {
+                proxy.cut();
+                proxy.heal();
+            });
+        };
+        let (leases, ()) = tokio::join!(remote.claim(&claim, NOW), lost());
+        let lease = leases.unwrap().remove(0);
+        assert_eq!(store.workers(NOW).await.unwrap().len(), 1, "claimed once");
+        let item = Extend {
+            pool: lease.pool,
+            slot: lease.slot,
+            term: lease.term,
+            from: lease.mark,
+            to: Mark::new(50),
+            request: 78,
+            ahead_max_ms: None,
+        };
+        let items = [item.clone()];
+        let (moved, ()) = tokio::join!(remote.extend(&items, NOW), lost());
+        assert_eq!(moved.unwrap().remove(0).unwrap().mark, Mark::new(50));
+        // Without a number, nobody could tell.
+        let items = [Extend { from: Mark::new(50), to: Mark::new(60), request: 0, ..item }];
+        let (unknown, ()) = tokio::join!(remote.extend(&items, NOW), lost());
+        assert_eq!(code(unknown), "unavailable");
+        assert_eq!(store.workers(NOW).await.unwrap()[0].mark, Mark::new(60));
+    });
+}

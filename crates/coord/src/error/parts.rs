@@ -1,0 +1,207 @@
+//! A kind of error as a row of plain values, and back: for those who carry it from process to process.
+
+use super::{ErrorKind, PoolFull};
+use crate::lease::{Mark, Term};
+
+/// All that a kind of error says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorParts {
+    /// [`ErrorKind::code`].
+    pub code: String,
+    /// Its texts, in the order in which they are declared.
+    pub texts: Vec<String>,
+    /// Its numbers, in the order in which they are declared.
+    pub numbers: Vec<u64>,
+    /// All about [`ErrorKind::PoolFull`].
+    pub full: Option<PoolFull>,
+}
+
+/// A number in a kind of error.
+trait Number: Sized {
+    fn number(&self) -> u64;
+    fn of(number: u64) -> Option<Self>;
+}
+
+impl Number for u64 {
+    fn number(&self) -> u64 {
+        *self
+    }
+
+    fn of(number: u64) -> Option<Self> {
+        Some(number)
+    }
+}
+
+impl Number for u16 {
+    fn number(&self) -> u64 {
+        (*self).into()
+    }
+
+    fn of(number: u64) -> Option<Self> {
+        number.try_into().ok()
+    }
+}
+
+impl Number for Term {
+    fn number(&self) -> u64 {
+        self.get()
+    }
+
+    fn of(number: u64) -> Option<Self> {
+        Some(Self::new(number))
+    }
+}
+
+impl Number for Mark {
+    fn number(&self) -> u64 {
+        self.get()
+    }
+
+    fn of(number: u64) -> Option<Self> {
+        Some(Self::new(number))
+    }
+}
+
+/// Both ways from one list, so that they agree: of each kind its code, its texts and its numbers.
+macro_rules! kinds {
+    ($($code:literal = $kind:ident { $($text:ident),* ; $($number:ident),* })*) => {
+        impl ErrorKind {
+            /// All that it says, as plain values.
+            #[must_use]
+            pub fn parts(&self) -> ErrorParts {
+                let code = self.code().to_owned();
+                match self {
+                    $(Self::$kind { $($text,)* $($number,)* } => ErrorParts {
+                        code,
+                        texts: vec![$($text.clone()),*],
+                        numbers: vec![$(Number::number($number)),*],
+                        full: None,
+                    },)*
+                    Self::PoolFull(full) => {
+                        ErrorParts { code, full: Some(full.clone()), ..ErrorParts::default() }
+                    }
+                }
+            }
+
+            /// The kind that says all this; none when there is no such kind, or it says something else.
+            #[must_use]
+            pub fn from_parts(parts: ErrorParts) -> Option<Self> {
+                let ErrorParts { code, texts, numbers, full } = parts;
+                let (mut texts, mut numbers) = (texts.into_iter(), numbers.into_iter());
+                Some(match code.as_str() {
+                    "pool_full" => Self::PoolFull(full?),
+                    $($code => Self::$kind {
+                        $($text: texts.next()?,)*
+                        $($number: Number::of(numbers.next()?)?,)*
+                    },)*
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+kinds! {
+    "unavailable" = Unavailable { what; }
+    "fenced" = Fenced { slot; held, newest }
+    "mark_moved" = MarkMoved { what; expected, found }
+    "clock_ahead" = ClockAhead { compared_with; ahead_ms, limit_ms }
+    "clock_behind" = ClockBehind { compared_with; behind_ms, limit_ms }
+    "not_found" = NotFound { what; }
+    "conflict" = Conflict { what, stored, wanted; }
+    "invalid" = Invalid { what; }
+    "store_went_back" = StoreWentBack { witness; seen, found }
+    "other_store" = OtherStore { witness, expected, found; }
+    "journal_refused" = JournalRefused { path, reason, way_out; }
+    "locked" = Locked { what; }
+    "exhausted" = Exhausted { what; limit }
+    "tick_full" = TickFull { ; next_in_ms }
+    "window_spent" = WindowSpent { ; mark }
+    "epoch_spent" = EpochSpent { name; }
+    "closed" = Closed { what; }
+    "disabled" = Disabled { name; }
+    "elsewhere" = Elsewhere { address; section }
+    "too_many" = TooMany { what; wanted, limit }
+    "corrupt" = Corrupt { what; }
+    "storage_full" = StorageFull { what; }
+    "unwritable" = Unwritable { what; }
+    "unsupported" = Unsupported { what; }
+    "internal" = Internal { what; }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each kind, with values that differ: the list above is what makes it complete.
+    fn kinds() -> Vec<ErrorKind> {
+        let codes = [
+            "unavailable",
+            "fenced",
+            "mark_moved",
+            "clock_ahead",
+            "clock_behind",
+            "not_found",
+            "conflict",
+            "invalid",
+            "store_went_back",
+            "other_store",
+            "journal_refused",
+            "locked",
+            "exhausted",
+            "tick_full",
+            "window_spent",
+            "epoch_spent",
+            "closed",
+            "disabled",
+            "elsewhere",
+            "too_many",
+            "corrupt",
+            "storage_full",
+            "unwritable",
+            "unsupported",
+            "internal",
+        ];
+        let made = |code: &str| {
+            let texts = ["one", "two", "three"].map(str::to_owned).to_vec();
+            let parts = ErrorParts { code: code.into(), texts, numbers: vec![1, 2], full: None };
+            ErrorKind::from_parts(parts).unwrap_or_else(|| panic!("{code}"))
+        };
+        let full = PoolFull {
+            pool: "workers-10".into(),
+            groups: 1024,
+            only: Some(7),
+            held: 3,
+            marked_ahead: 2,
+            holders: Vec::new(),
+            usable_at: None,
+            usable_in_ms: Some(9),
+        };
+        codes.into_iter().map(made).chain([ErrorKind::PoolFull(full)]).collect()
+    }
+
+    #[test]
+    fn every_kind_comes_back_as_it_was() {
+        for kind in kinds() {
+            let parts = kind.parts();
+            assert_eq!(parts.code, kind.code());
+            assert_eq!(ErrorKind::from_parts(parts), Some(kind));
+        }
+    }
+
+    #[test]
+    fn what_says_less_than_its_kind_is_none() {
+        for mut parts in kinds().iter().map(ErrorKind::parts) {
+            let had = parts.texts.pop().is_some() || parts.numbers.pop().is_some();
+            let had = had || parts.full.take().is_some();
+            assert!(had, "{} says nothing", parts.code);
+            assert_eq!(ErrorKind::from_parts(parts.clone()), None, "{parts:?}");
+        }
+        let unknown = ErrorParts { code: "of_tomorrow".into(), ..ErrorParts::default() };
+        assert_eq!(ErrorKind::from_parts(unknown), None);
+        let texts = vec!["here:7701".to_owned()];
+        let section =
+            ErrorParts { code: "elsewhere".into(), texts, numbers: vec![65_536], full: None };
+        assert_eq!(ErrorKind::from_parts(section), None, "no section has this number");
+    }
+}

@@ -1,0 +1,99 @@
+//! Sources that others answer for: counters and sources of global order, where the store says that they do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::counter::Slots;
+use super::running::Back;
+use super::{Surroundings, Values};
+use crate::error::{Error, ErrorKind, Result};
+use crate::owners::Owners;
+use crate::spec::{Order, Plan};
+
+/// A source that is asked for, each time.
+pub(crate) struct Afar {
+    name: String,
+    owners: Arc<dyn Owners>,
+    around: Arc<Surroundings>,
+    /// The sections of a counter's keys; none of a source of global order.
+    slots: Option<Slots>,
+}
+
+impl Afar {
+    /// What such a source runs on; none where it is minted here.
+    pub(super) fn back(name: &str, plan: &Plan, around: &Arc<Surroundings>) -> Option<Back> {
+        let slots = match plan {
+            Plan::Counter(plan) => Some(Slots::new(name, plan.keys_alone)),
+            Plan::Snowflake(plan) if plan.order == Order::Global => None,
+            _ => return None,
+        };
+        let owners = around.store.owners()?;
+        let (name, around) = (name.to_owned(), Arc::clone(around));
+        Some(Back::Afar(Self { name, owners, around, slots }))
+    }
+
+    pub(super) async fn mint(
+        &self,
+        count: u32,
+        key: Option<&str>,
+        within_ms: u64,
+    ) -> Result<Values> {
+        let numbers = match (&self.slots, key) {
+            (Some(_), Some(key)) => {
+                let (first, last) = self.count(key.as_bytes(), count.into(), within_ms).await?;
+                (first..=last).collect()
+            }
+            (Some(_), None) => {
+                let what = format!("source {} counts by key: say which", self.name);
+                return Err(Error::invalid("mint", what));
+            }
+            (None, Some(_)) => {
+                let what = format!("source {} takes no key", self.name);
+                return Err(Error::invalid("mint", what));
+            }
+            (None, None) => {
+                let asked = self.owners.mint(&self.name, count, within_ms);
+                self.around.within(within_ms, asked).await?
+            }
+        };
+        Ok(Values::Numbers(numbers))
+    }
+
+    pub(super) async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
+        self.section(key)?;
+        let asked = self.owners.count(&self.name, key, count, within_ms);
+        self.around.within(within_ms, asked).await
+    }
+
+    pub(super) async fn counted(&self, key: &[u8], within_ms: u64) -> Result<u64> {
+        self.section(key)?;
+        let asked = self.owners.counted(&self.name, key, within_ms);
+        self.around.within(within_ms, asked).await
+    }
+
+    pub(super) fn section(&self, key: &[u8]) -> Result<u16> {
+        match &self.slots {
+            Some(slots) => Ok(slots.of(key)),
+            None => {
+                let what = format!("source {} is no counter source: it takes no key", self.name);
+                Err(Error::invalid("count", what))
+            }
+        }
+    }
+
+    /// Nothing is at hand, ever.
+    #[cold]
+    pub(super) fn at_once(&self, op: &'static str) -> Error {
+        let what = format!(
+            "source {} is answered by servers, which are asked each time: use a call that waits",
+            self.name
+        );
+        Error::new(op, ErrorKind::Unsupported { what })
+    }
+}
+
+impl fmt::Debug for Afar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Afar").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,171 @@
+//! What a caller asks of the store, from messages.
+
+use snowmint_coord::segment::Within;
+use snowmint_coord::{
+    ClaimRequest, Extend, FastForward, GiveBack, Incarnation, LetGo, Mark, Member, NewDefinition,
+    Pool, Presence, Release, Reserve, Restripe, Reuse, Silent, SourceState, Take, Term, Wish,
+};
+use snowmint_core::UnixMillis;
+use snowmint_wire::grpc::store as said;
+
+use crate::service::Error;
+
+type Read<T> = Result<T, Error>;
+
+pub(super) const fn time(ms: u64) -> UnixMillis {
+    UnixMillis::new(ms)
+}
+
+pub(super) const fn mark(mark: u64) -> Mark {
+    Mark::new(mark)
+}
+
+fn there<T>(name: &str, part: Option<T>) -> Read<T> {
+    part.ok_or_else(|| Error::bad_request(format!("the message has no {name}")))
+}
+
+pub(super) fn incarnation(text: &str) -> Read<Incarnation> {
+    text.parse().map_err(|error: snowmint_coord::Error| Error::bad_request(error.to_string()))
+}
+
+fn incarnation_if(text: Option<&str>) -> Read<Option<Incarnation>> {
+    text.map(incarnation).transpose()
+}
+
+pub(super) fn member(member: Option<said::Member>) -> Read<Member> {
+    let said::Member { incarnation: text, owner, host, process, address } =
+        there("member", member)?;
+    Ok(Member { incarnation: incarnation(&text)?, owner, host, process, address })
+}
+
+pub(super) fn presence(presence: Option<said::Presence>) -> Read<Presence> {
+    let said::Presence { sample, renewals, ttl_ms } = there("presence", presence)?;
+    Ok(Presence { sample: time(sample), renewals, ttl_ms })
+}
+
+fn pool(pool: Option<said::Pool>) -> Read<Pool> {
+    let pool = there("pool", pool)?;
+    let reuse = match pool.reuse() {
+        said::Reuse::Recycle => Reuse::Recycle,
+        said::Reuse::Never => Reuse::Never,
+        said::Reuse::Ordered => Reuse::Ordered,
+        said::Reuse::Unspecified => {
+            return Err(Error::bad_request("a pool's rule for reuse is recycle, never or ordered"));
+        }
+    };
+    Ok(Pool { name: pool.name, slots: pool.slots, group: pool.group, reuse })
+}
+
+pub(super) fn claim(request: said::ClaimRequest) -> Read<(ClaimRequest, UnixMillis)> {
+    use said::claim_request::Wish as Said;
+    let wish = match request.wish {
+        None | Some(Said::LastOfOwner(false)) => Wish::Any,
+        Some(Said::LastOfOwner(true)) => Wish::LastOfOwner,
+        Some(Said::Exactly(group)) => Wish::Exactly(group),
+    };
+    let claim = ClaimRequest {
+        pool: pool(request.pool)?,
+        member: incarnation(&request.member)?,
+        owner: request.owner,
+        count: request.count,
+        wish,
+        supersedes: incarnation_if(request.supersedes.as_deref())?,
+        mark_at_most: mark(request.mark_at_most),
+        request: request.request,
+    };
+    Ok((claim, time(request.now)))
+}
+
+pub(super) fn extend(item: said::Extend) -> Extend {
+    Extend {
+        pool: item.pool,
+        slot: item.slot,
+        term: Term::new(item.term),
+        from: mark(item.from),
+        to: mark(item.to),
+        request: item.request,
+        ahead_max_ms: item.ahead_max_ms,
+    }
+}
+
+pub(super) fn release(request: said::ReleaseRequest) -> (Release, UnixMillis) {
+    let release = Release {
+        pool: request.pool,
+        slot: request.slot,
+        term: Term::new(request.term),
+        mark: mark(request.mark),
+    };
+    (release, time(request.now))
+}
+
+pub(super) fn take(request: said::TakeRequest) -> Read<(Take, UnixMillis)> {
+    let silent = |silent: said::Silent| {
+        Ok(Silent { member: incarnation(&silent.member)?, renewals: silent.renewals })
+    };
+    let take = Take {
+        pool: pool(request.pool)?,
+        member: incarnation(&request.member)?,
+        owner: request.owner,
+        slots: request.slots,
+        silent: request.silent.into_iter().map(silent).collect::<Read<_>>()?,
+        supersedes: incarnation_if(request.supersedes.as_deref())?,
+        length: request.length,
+        request: request.request,
+    };
+    Ok((take, time(request.now)))
+}
+
+pub(super) fn let_go(request: said::LetGoRequest) -> Read<(LetGo, UnixMillis)> {
+    let held = |held: said::HeldBy| (held.slot, Term::new(held.term));
+    let let_go = LetGo {
+        pool: request.pool,
+        member: incarnation(&request.member)?,
+        slots: request.slots.into_iter().map(held).collect(),
+    };
+    Ok((let_go, time(request.now)))
+}
+
+pub(super) fn reserve(request: said::ReserveRequest) -> Reserve {
+    Reserve {
+        source: request.source,
+        length: request.length,
+        definition_version: request.definition_version,
+        within: request.within.map(|said::Within { first, end }| Within { first, end }),
+    }
+}
+
+pub(super) fn give_back(request: said::GiveBackRequest) -> GiveBack {
+    let said::GiveBackRequest { source, first, last, version } = request;
+    GiveBack { source, first, last, version }
+}
+
+pub(super) fn definition(new: Option<said::NewDefinition>) -> Read<NewDefinition> {
+    let said::NewDefinition { name, spec, identity } = there("definition", new)?;
+    Ok(NewDefinition { name, spec, identity })
+}
+
+pub(super) fn restripe(request: said::RestripeRequest) -> Read<Restripe> {
+    let said::RestripeRequest { new, if_version, mark: first } = request;
+    Ok(Restripe { new: definition(new)?, if_version, mark: mark(first) })
+}
+
+pub(super) fn state(state: said::State) -> Read<SourceState> {
+    match state {
+        said::State::Enabled => Ok(SourceState::Enabled),
+        said::State::Disabled => Ok(SourceState::Disabled),
+        said::State::Deleted => Ok(SourceState::Deleted),
+        said::State::Unspecified => {
+            Err(Error::bad_request("a source is enabled, disabled or deleted"))
+        }
+    }
+}
+
+pub(super) fn fast_forward(request: said::FastForwardRequest) -> FastForward {
+    let segment = |segment: said::SourceMark| (segment.source, mark(segment.mark));
+    FastForward {
+        marks_at_least: mark(request.marks_at_least),
+        segments: request.segments.into_iter().map(segment).collect(),
+        writes_at_least: request.writes_at_least,
+        new_identity: request.new_identity,
+    }
+}

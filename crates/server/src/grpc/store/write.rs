@@ -1,0 +1,234 @@
+//! What the store answers, as messages.
+
+use snowmint_coord::{
+    Catalog, ClockOf, Definition, Error as StoreError, ErrorKind, ErrorParts, Extended, Lease,
+    MemberInfo, PoolFull, PresenceBy, Result as StoreResult, Retry, Segment, SlotInfo, SourceState,
+    Store, StoreIdentity, Taken,
+};
+use snowmint_wire::error::Code;
+use snowmint_wire::grpc::store as said;
+use tonic::{Response, Status};
+
+use crate::service::Error;
+
+/// An answer that can be a refusal.
+pub(super) trait Refusable: Default {
+    fn refusal(&mut self) -> &mut Option<said::Refusal>;
+}
+
+macro_rules! refusable {
+    ($($answer:ident)*) => {
+        $(impl Refusable for said::$answer {
+            fn refusal(&mut self) -> &mut Option<said::Refusal> {
+                &mut self.refusal
+            }
+        })*
+    };
+}
+
+refusable! {
+    DescribeResponse NowResponse IdentityResponse DoneResponse MembersResponse ClaimResponse
+    ExtendResponse TakeResponse WorkersResponse ReserveResponse GiveBackResponse DefinitionResponse
+    ListResponse
+}
+
+/// The store's answer, whatever it is; a status when the store is not open any more.
+pub(super) fn told<T, A: Refusable>(
+    answer: StoreResult<T>,
+    write: impl FnOnce(T) -> A,
+) -> Result<Response<A>, Status> {
+    match answer {
+        Ok(answer) => Ok(Response::new(write(answer))),
+        // Ours, not the caller's: another server may have it open.
+        Err(error) if matches!(error.kind(), ErrorKind::Closed { .. }) => {
+            Err(Error::new(Code::Closed, "the server has closed its store").into())
+        }
+        Err(error) => {
+            let mut answer = A::default();
+            *answer.refusal() = Some(refusal(&error));
+            Ok(Response::new(answer))
+        }
+    }
+}
+
+/// What a back end had to say stays in the log: it may name hosts, paths and users.
+fn refusal(error: &StoreError) -> said::Refusal {
+    if let Some(cause) = std::error::Error::source(error) {
+        tracing::warn!(%error, cause, "the store refused a client");
+    }
+    let ErrorParts { code, texts, numbers, full } = error.kind().parts();
+    let retry_after_ms = match error.retry() {
+        Retry::Never => None,
+        Retry::Now => Some(0),
+        Retry::AfterMs(ms) => Some(ms),
+    };
+    let message = error.kind().to_string();
+    let pool_full = full.map(pool_full);
+    said::Refusal { code, texts, numbers, pool_full, retry_after_ms, message }
+}
+
+fn pool_full(full: PoolFull) -> said::PoolFull {
+    let holder = |holder: snowmint_coord::Holder| said::Holder {
+        slot: holder.slot,
+        member: holder.incarnation.to_string(),
+        owner: holder.owner,
+        lapses_at: holder.lapses_at.get(),
+    };
+    said::PoolFull {
+        pool: full.pool,
+        groups: full.groups,
+        only: full.only,
+        held: full.held,
+        marked_ahead: full.marked_ahead,
+        holders: full.holders.into_iter().map(holder).collect(),
+        usable_at: full.usable_at.map(|time| time.get()),
+        usable_in_ms: full.usable_in_ms,
+    }
+}
+
+pub(super) fn description(
+    store: &dyn Store,
+    door: String,
+    identity: StoreIdentity,
+) -> said::DescribeResponse {
+    let can = store.capabilities();
+    said::DescribeResponse {
+        refusal: None,
+        door,
+        namespace: store.namespace().to_owned(),
+        identity: Some(identity_of(identity)),
+        has_clock: can.clock == ClockOf::Store,
+        durable_on_reply: can.durable_on_reply,
+        safe_over_failover: can.safe_over_failover,
+        presence_by_session: can.presence == PresenceBy::Session,
+        group_max: store.group_max(),
+        cautions: store.cautions(),
+    }
+}
+
+fn identity_of(identity: StoreIdentity) -> said::Identity {
+    let StoreIdentity { id, writes } = identity;
+    said::Identity { id, writes }
+}
+
+pub(super) fn identified(identity: StoreIdentity) -> said::IdentityResponse {
+    said::IdentityResponse { refusal: None, identity: Some(identity_of(identity)) }
+}
+
+pub(super) fn done((): ()) -> said::DoneResponse {
+    said::DoneResponse { refusal: None }
+}
+
+pub(super) fn members(members: Vec<MemberInfo>) -> said::MembersResponse {
+    let members = members.into_iter().map(member).collect();
+    said::MembersResponse { refusal: None, members }
+}
+
+fn member(info: MemberInfo) -> said::MemberInfo {
+    let snowmint_coord::Member { incarnation, owner, host, process, address } = info.member;
+    let incarnation = incarnation.to_string();
+    let presence = said::Presence {
+        sample: info.presence.sample.get(),
+        renewals: info.presence.renewals,
+        ttl_ms: info.presence.ttl_ms,
+    };
+    said::MemberInfo {
+        member: Some(said::Member { incarnation, owner, host, process, address }),
+        presence: Some(presence),
+        joined_at: info.joined_at.get(),
+        renewed_at: info.renewed_at.get(),
+        live: info.live,
+    }
+}
+
+fn lease(lease: Lease) -> said::Lease {
+    said::Lease {
+        pool: lease.pool,
+        slot: lease.slot,
+        term: lease.term.get(),
+        floor: lease.floor.get(),
+        mark: lease.mark.get(),
+    }
+}
+
+pub(super) fn claimed(leases: Vec<Lease>) -> said::ClaimResponse {
+    let leases = leases.into_iter().map(lease).collect();
+    said::ClaimResponse { refusal: None, leases }
+}
+
+pub(super) fn extended(items: Vec<StoreResult<Extended>>) -> said::ExtendResponse {
+    let item = |item: StoreResult<Extended>| match item {
+        Ok(Extended { mark, catalog_version, writes }) => {
+            said::Extended { refusal: None, mark: mark.get(), catalog_version, writes }
+        }
+        Err(error) => {
+            said::Extended { refusal: Some(refusal(&error)), ..said::Extended::default() }
+        }
+    };
+    said::ExtendResponse { refusal: None, items: items.into_iter().map(item).collect() }
+}
+
+pub(super) fn taken(taken: Taken) -> said::TakeResponse {
+    let held = |(slot, member): (u64, snowmint_coord::Incarnation)| said::Held {
+        slot,
+        member: member.to_string(),
+    };
+    said::TakeResponse {
+        refusal: None,
+        leases: taken.leases.into_iter().map(lease).collect(),
+        held: taken.held.into_iter().map(held).collect(),
+    }
+}
+
+pub(super) fn slots(slots: Vec<SlotInfo>) -> said::WorkersResponse {
+    said::WorkersResponse { refusal: None, slots: slots.into_iter().map(slot).collect() }
+}
+
+fn slot(slot: SlotInfo) -> said::Slot {
+    said::Slot {
+        pool: slot.pool,
+        slot: slot.slot,
+        term: slot.term.get(),
+        mark: slot.mark.get(),
+        owner: slot.owner,
+        holder: slot.holder.map(|holder| holder.to_string()),
+        host: slot.host,
+        process: slot.process,
+        joined_at: slot.joined_at.map(|time| time.get()),
+        held_since: slot.held_since.get(),
+        renewed_at: slot.renewed_at.map(|time| time.get()),
+        live: slot.live,
+    }
+}
+
+pub(super) fn segment(segment: Segment) -> said::ReserveResponse {
+    let Segment { first, last, version, catalog_version, writes } = segment;
+    said::ReserveResponse { refusal: None, first, last, version, catalog_version, writes }
+}
+
+fn definition(definition: Definition) -> said::Definition {
+    let state = match definition.state {
+        SourceState::Enabled => said::State::Enabled,
+        SourceState::Disabled => said::State::Disabled,
+        SourceState::Deleted => said::State::Deleted,
+    };
+    said::Definition {
+        name: definition.name,
+        spec: definition.spec,
+        identity: definition.identity,
+        version: definition.version,
+        state: state.into(),
+        mark: definition.segment.mark.get(),
+        floor: definition.segment.floor.get(),
+        segment_version: definition.segment.version,
+    }
+}
+
+pub(super) fn defined(source: Definition) -> said::DefinitionResponse {
+    said::DefinitionResponse { refusal: None, definition: Some(definition(source)) }
+}
+
+pub(super) fn catalog(catalog: Catalog) -> said::ListResponse {
+    let definitions = catalog.definitions.into_iter().map(definition).collect();
+    said::ListResponse { refusal: None, version: catalog.version, definitions }
+}
