@@ -12,6 +12,7 @@ mod node;
 mod ntp;
 mod output;
 mod store;
+mod unique;
 mod when;
 
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! The commands: one file each.
 
+mod bench;
 mod config;
 mod decode;
 mod doctor;
@@ -42,6 +43,7 @@ enum Command {
     Source(Box<source::Source>),
     Worker(worker::Worker),
     Config(config::Config),
+    Bench(Box<bench::Bench>),
     Doctor(doctor::Doctor),
     Verify(verify::Verify),
 }
@@ -57,6 +59,7 @@ impl Snowmint {
             Command::Source(command) => command.run(),
             Command::Worker(command) => command.run(),
             Command::Config(command) => command.run(),
+            Command::Bench(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Verify(command) => command.run(),
         }
