@@ -12,6 +12,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accept::{Surroundings, stopping};
 use crate::config::Settings;
+use crate::live::Live;
 use crate::meter::Protocol;
 use crate::peers::Peers;
 use crate::service::Service;
@@ -44,6 +45,7 @@ pub struct Handle {
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
     closing: watch::Sender<bool>,
+    service: Service,
     task: JoinHandle<()>,
 }
 
@@ -63,10 +65,10 @@ where
     let (http_address, resp_address) = (address(&http)?, address(&resp)?);
 
     let (closing, closing_seen) = watch::channel(false);
-    let surroundings =
-        Surroundings { timer, closing: closing_seen, stop_ms: settings.limits.stop_max.ms() };
+    let live = Live::new(settings.limits, settings.access_log);
+    let surroundings = Surroundings { timer, closing: closing_seen, live: live.clone() };
     let peers = Peers::new(Arc::clone(&surroundings.timer), settings.http.request_time_max.ms());
-    let service = Service::new(node, settings.limits, surroundings.closing.clone(), peers);
+    let service = Service::new(node, live, surroundings.closing.clone(), peers);
     let calls = service.speaking(Protocol::Grpc);
     let grpc = grpc::Door::new(calls, &settings.http, Arc::clone(&surroundings.timer))?;
     let mut listeners = JoinSet::new();
@@ -85,8 +87,8 @@ where
     }
     if let Some(listener) = resp {
         let surroundings = surroundings.clone();
-        let service = service.speaking(Protocol::Resp);
-        listeners.spawn(resp::serve(listener, service, settings.resp, surroundings));
+        let door = service.speaking(Protocol::Resp);
+        listeners.spawn(resp::serve(listener, door, settings.resp, surroundings));
     }
     let mut stopped_by_handle = surroundings.closing;
     let stop = closing.clone();
@@ -98,7 +100,7 @@ where
         stop.send_replace(true);
         while listeners.join_next().await.is_some() {}
     });
-    Ok(Handle { http: http_address, resp: resp_address, closing, task })
+    Ok(Handle { http: http_address, resp: resp_address, closing, service, task })
 }
 
 impl Handle {
@@ -112,6 +114,12 @@ impl Handle {
     #[must_use]
     pub fn resp(&self) -> Option<SocketAddr> {
         self.resp
+    }
+
+    /// What answers, for what changes while it runs.
+    #[must_use]
+    pub fn service(&self) -> &Service {
+        &self.service
     }
 
     /// Begins to stop: no new connections, requests in progress are finished.

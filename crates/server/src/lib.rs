@@ -11,10 +11,12 @@
 //! node that is already open, and closes neither the node nor the process.
 
 mod accept;
+mod access;
 mod config;
 mod grpc;
 mod handle;
 mod http;
+mod live;
 mod meter;
 mod peers;
 mod reach;

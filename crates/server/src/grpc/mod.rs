@@ -27,7 +27,9 @@ use tonic_health::pb::health_server::HealthServer;
 use tower::ServiceExt as _;
 
 use crate::accept::stopping;
+use crate::access::Line;
 use crate::config::HttpSettings;
+use crate::meter::Protocol;
 use crate::service::{Error, Service, shown};
 use mint::Mint;
 use sent::{Kept, Sent};
@@ -90,11 +92,19 @@ impl Door {
     /// Answers a call, and counts it. A stream is answered when it begins.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
         let begun_us = self.service.begun_us();
+        let asked = self.service.live().logs_access().then(|| request.uri().path().to_owned());
         let response = self.answered(request).await;
-        if let Some(code) = status::refusal(response.headers()) {
+        let code = status::refusal(response.headers());
+        if let Some(code) = code {
             self.service.refused(code);
         }
         self.service.answered(1, begun_us);
+        if let Some(asked) = asked {
+            let (protocol, issued) = (Protocol::Grpc, response.extensions().get());
+            let outcome = code.map_or("ok", Code::as_str);
+            let micros = self.service.begun_us().saturating_sub(begun_us);
+            Line { protocol, asked: &asked, issued, outcome, micros }.write();
+        }
         response
     }
 

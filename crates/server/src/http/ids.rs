@@ -86,7 +86,8 @@ async fn mint(
     };
     let (values, hold) = minted.into_parts();
     let bytes = written(&source, values, wish, form)?;
-    Ok(answer::held(form.content_type(), bytes, hold))
+    let response = answer::held(form.content_type(), bytes, hold);
+    Ok(door.issued(response, name, count))
 }
 
 pub(super) async fn segment(
@@ -98,11 +99,12 @@ pub(super) async fn segment(
     let body = answer::bytes(body, door.body_bytes_max).await?;
     let request: SegmentRequest = answer::parsed(&body)?;
     let row = door.service.reserve_segment(&name, request.length.get()).await?;
-    Ok(answer::json(&SegmentBody {
+    let body = SegmentBody {
         first: row.first.to_string(),
         last: row.last.to_string(),
         increment: row.increment,
-    }))
+    };
+    Ok(door.issued(answer::json(&body), &name, request.length.get()))
 }
 
 /// How the caller wants IDs written.

@@ -22,11 +22,10 @@ impl Service {
     /// More than `limits.incrby_max`, a source of another kind, a key of another server's, or what the
     /// store refuses.
     pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<Counted, Error> {
-        let limit = self.limits.incrby_max;
+        let (limit, wait_ms) = self.live.limit(|limits| (limits.incrby_max, limits.wait_max.ms()));
         if count > limit {
             return Err(Error::too_many("numbers in a row", count, limit, "limits.incrby_max"));
         }
-        let wait_ms = self.limits.wait_max.ms();
         let (source, tally) = self.tallied(name).await?;
         let counted = match source.count(key.as_bytes(), count, wait_ms).await {
             Ok(counted) => counted,
@@ -44,7 +43,7 @@ impl Service {
     /// # Errors
     /// As [`Service::count`].
     pub async fn counted(&self, name: &str, key: &str) -> Result<u64, Error> {
-        let wait_ms = self.limits.wait_max.ms();
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         match self.source(name).await?.counted(key.as_bytes(), wait_ms).await {
             Ok(bound) => Ok(bound),
             Err(error) => {

@@ -47,7 +47,8 @@ impl Service {
     /// None that anybody knows of.
     pub async fn metrics(&self) -> Result<String, Error> {
         let timer = self.peers().timer();
-        let (ready, wait_ms) = (self.readiness().ready, self.limits.wait_max.ms());
+        let ready = self.readiness().ready;
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let page = self.meter.page(&self.node, ready, timer, wait_ms).await;
         page.map_err(|error| Error::new(Code::Internal, error.to_string()))
     }

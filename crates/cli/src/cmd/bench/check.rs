@@ -229,7 +229,7 @@ mod tests {
             let [even, odd] = &mut keepers;
             if index % 2 == 0 { even.number(*id) } else { odd.text(&id.to_string()) }
         }
-        keepers.each_mut().map(Keeper::hand_over);
+        keepers.iter_mut().for_each(Keeper::hand_over);
         drop(keepers);
         checker.verdict().unwrap()
     }

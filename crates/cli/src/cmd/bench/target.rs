@@ -66,8 +66,10 @@ impl FromStr for Target {
         let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
             return Err(odd());
         };
-        let odd_port = uri.port().is_none() && authority.as_str() != host;
-        if host.is_empty() || odd_port || uri.path() != "/" || uri.query().is_some() {
+        // A name and a password are of no use here, and a port that is no number is none.
+        let no_port = uri.port().is_none() && authority.as_str() != host;
+        let odd_authority = no_port || authority.as_str().contains('@');
+        if host.is_empty() || odd_authority || uri.path() != "/" || uri.query().is_some() {
             return Err(odd());
         }
         let port = uri.port_u16().unwrap_or_else(|| speaks.port());
