@@ -178,7 +178,8 @@ impl Client {
             .limit(ANSWER_BYTES_MAX)
             .read_to_vec()
             .map_err(|error| failed(format!("the answer from {base} broke off: {error}")))?;
-        if status == 200 || status == 201 {
+        // Readiness says no by its status, in the form in which it says yes.
+        if status == 200 || status == 201 || (status == 503 && path == "/readyz") {
             return serde_json::from_slice(&bytes).map_err(|error| {
                 failed(format!("{base} answers {path} in a form not known here: {error}"))
             });

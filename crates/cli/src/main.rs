@@ -14,6 +14,7 @@ mod output;
 mod secret;
 mod security;
 mod store;
+mod unique;
 mod when;
 
 use std::process::ExitCode;

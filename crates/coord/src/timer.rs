@@ -38,6 +38,18 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
+impl BootTimer {
+    /// Elapsed time in nanoseconds, to measure with. Nothing is decided by it.
+    #[must_use]
+    pub fn elapsed_ns(self) -> u64 {
+        let time = rustix::time::clock_gettime(CLOCK);
+        // Time since boot is never negative, and its nanoseconds are below 10^9.
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+        seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+    }
+}
+
 #[async_trait]
 impl Timer for BootTimer {
     fn elapsed(&self) -> ElapsedMillis {
@@ -45,11 +57,7 @@ impl Timer for BootTimer {
     }
 
     fn elapsed_us(&self) -> u64 {
-        let time = rustix::time::clock_gettime(CLOCK);
-        // Time since boot is never negative, and its nanoseconds are below 10^9.
-        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-        let micros = u64::try_from(time.tv_nsec / 1000).unwrap_or(0);
-        seconds.saturating_mul(1_000_000).saturating_add(micros)
+        self.elapsed_ns() / 1000
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the home of asynchronous waiting")]

@@ -8,6 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::live::Live;
 use crate::roster::{Roster, Ticket};
 
 /// How long to wait when the system has no more file descriptors or memory for connections.
@@ -19,8 +20,8 @@ pub(crate) struct Surroundings {
     pub(crate) timer: Arc<dyn Timer>,
     /// Becomes true when the server stops.
     pub(crate) closing: watch::Receiver<bool>,
-    /// How long connections may take to finish then.
-    pub(crate) stop_ms: u64,
+    /// How long connections may take to finish then is one of its limits.
+    pub(crate) live: Live,
 }
 
 /// Serves connections until the server stops; then lets them finish, for a bounded time.
@@ -35,7 +36,7 @@ pub(crate) async fn serve<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let Surroundings { timer, mut closing, stop_ms } = surroundings;
+    let Surroundings { timer, mut closing, live } = surroundings;
     let mut connections = JoinSet::new();
     let mut sweeper = JoinSet::new();
     sweeper.spawn(Arc::clone(&roster).sweep(Arc::clone(&timer)));
@@ -59,6 +60,7 @@ pub(crate) async fn serve<F>(
         }
     }
     drop(listener);
+    let stop_ms = live.limit(|limits| limits.stop_max.ms());
     let finished = async { while connections.join_next().await.is_some() {} };
     tokio::select! {
         () = finished => {}

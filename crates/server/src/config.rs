@@ -19,6 +19,8 @@ pub struct Settings {
     pub resp: RespSettings,
     /// The HTTP interfaces of other systems.
     pub compat: CompatSettings,
+    /// Whether each request gets a line in the log.
+    pub access_log: bool,
 }
 
 /// What one request may ask for.

@@ -13,6 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::accept::{Surroundings, stopping};
 use crate::access::Access;
 use crate::config::Settings;
+use crate::live::Live;
 use crate::meter::Protocol;
 use crate::peers::Peers;
 use crate::service::Service;
@@ -50,6 +51,7 @@ pub struct Handle {
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
     closing: watch::Sender<bool>,
+    service: Service,
     task: JoinHandle<()>,
 }
 
@@ -69,11 +71,11 @@ where
     let (http_address, resp_address) = (address(&http)?, address(&resp)?);
 
     let (closing, closing_seen) = watch::channel(false);
-    let surroundings =
-        Surroundings { timer, closing: closing_seen, stop_ms: settings.limits.stop_max.ms() };
+    let live = Live::new(settings.limits, settings.access_log);
+    let surroundings = Surroundings { timer, closing: closing_seen, live: live.clone() };
     let within_ms = settings.http.request_time_max.ms();
     let peers = Peers::new(Arc::clone(&surroundings.timer), within_ms, access.clone());
-    let service = Service::new(node, settings.limits, surroundings.closing.clone(), peers, access);
+    let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
     let calls = service.speaking(Protocol::Grpc);
     let grpc = grpc::Door::new(calls, offered, &settings.http, Arc::clone(&surroundings.timer))?;
     let mut listeners = JoinSet::new();
@@ -92,8 +94,8 @@ where
     }
     if let Some(listener) = resp {
         let surroundings = surroundings.clone();
-        let service = service.speaking(Protocol::Resp);
-        listeners.spawn(resp::serve(listener, service, settings.resp, surroundings));
+        let door = service.speaking(Protocol::Resp);
+        listeners.spawn(resp::serve(listener, door, settings.resp, surroundings));
     }
     let mut stopped_by_handle = surroundings.closing;
     let stop = closing.clone();
@@ -105,7 +107,7 @@ where
         stop.send_replace(true);
         while listeners.join_next().await.is_some() {}
     });
-    Ok(Handle { http: http_address, resp: resp_address, closing, task })
+    Ok(Handle { http: http_address, resp: resp_address, closing, service, task })
 }
 
 impl Handle {
@@ -119,6 +121,12 @@ impl Handle {
     #[must_use]
     pub fn resp(&self) -> Option<SocketAddr> {
         self.resp
+    }
+
+    /// What answers, for what changes while it runs.
+    #[must_use]
+    pub fn service(&self) -> &Service {
+        &self.service
     }
 
     /// Begins to stop: no new connections, requests in progress are finished.

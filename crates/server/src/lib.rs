@@ -16,6 +16,8 @@ mod config;
 mod grpc;
 mod handle;
 mod http;
+mod live;
+mod log_line;
 mod meter;
 mod peers;
 mod reach;

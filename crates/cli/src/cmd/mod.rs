@@ -1,10 +1,14 @@
 //! The commands: one file each.
 
+mod bench;
+mod completions;
 mod config;
 mod decode;
 mod doctor;
 mod encode;
+mod health;
 mod layout;
+mod man;
 mod mint;
 mod serve;
 mod source;
@@ -44,8 +48,12 @@ enum Command {
     Worker(worker::Worker),
     Token(token::Token),
     Config(config::Config),
+    Bench(Box<bench::Bench>),
     Doctor(doctor::Doctor),
+    Health(health::Health),
     Verify(verify::Verify),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 impl Snowmint {
@@ -60,8 +68,12 @@ impl Snowmint {
             Command::Worker(command) => command.run(),
             Command::Token(command) => command.run(),
             Command::Config(command) => command.run(),
+            Command::Bench(command) => command.run(),
             Command::Doctor(command) => command.run(),
+            Command::Health(command) => command.run(),
             Command::Verify(command) => command.run(),
+            Command::Completions(command) => command.run(),
+            Command::Man(command) => command.run(),
         }
     }
 }

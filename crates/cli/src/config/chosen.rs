@@ -8,7 +8,7 @@ use super::{Config, Given};
 use crate::exit::Outcome;
 
 /// Where the configuration is, and what is said over it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Chosen {
     /// The configuration file; without it, defaults and the environment.
     #[arg(long, value_name = "FILE")]

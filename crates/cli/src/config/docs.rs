@@ -232,10 +232,16 @@ pub(super) const SECTIONS: &[Section] = &[
     (
         "log",
         "Logs go to standard error.",
-        &[(
-            "filter",
-            "error, warn, info, debug or trace; also for parts: info,snowmint_coord=debug.",
-        )],
+        &[
+            (
+                "filter",
+                "error, warn, info, debug or trace; also for parts: info,snowmint_coord=debug.",
+            ),
+            (
+                "access",
+                "Whether each request gets a line: protocol, what was asked for, source, count, outcome and how long it took. With filter = \"info\" or more.",
+            ),
+        ],
     ),
     (
         "disguise.keys",

@@ -148,7 +148,11 @@ pub(super) fn of_file(text: &str, path: &str) -> Outcome<Vec<Given>> {
 }
 
 /// Calls `leaf` with everything that is no table, and with empty tables.
-fn flatten(path: &mut Vec<String>, table: Table, leaf: &mut impl FnMut(&[String], Value)) {
+pub(super) fn flatten(
+    path: &mut Vec<String>,
+    table: Table,
+    leaf: &mut impl FnMut(&[String], Value),
+) {
     for (key, value) in table {
         path.push(key);
         match value {

@@ -4,6 +4,7 @@
 //! The defaults are the schema: a key exists because [`Config::default`] has it, and takes the type
 //! that its default has. So a key that is documented, printed, checked and used is one and the same.
 
+mod change;
 mod chosen;
 mod docs;
 mod layers;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::spec::SourceSpec;
 use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 
+pub(crate) use change::{Change, is_below};
 pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
 pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
@@ -105,11 +107,12 @@ fn tries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LogSection {
     pub(crate) filter: String,
+    pub(crate) access: bool,
 }
 
 impl Default for LogSection {
     fn default() -> Self {
-        Self { filter: "info".into() }
+        Self { filter: "info".into(), access: false }
     }
 }
 

@@ -16,6 +16,7 @@ use tonic::{Request, Response, Status};
 
 use super::sent::Kept;
 use super::{admin, of_caller, stream};
+use crate::log_line::Issued;
 use crate::service::{Error, Service, decoded_body};
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -68,7 +69,9 @@ impl mint_server::Mint for Mint {
         let minted = service.mint_for(&source, count, key.as_deref()).await?;
         let (values, hold) = minted.into_parts();
         let (ids, texts) = parted(values);
-        Ok(kept(MintResponse { ids, texts }, Kept::new(hold)))
+        let mut response = kept(MintResponse { ids, texts }, Kept::new(hold));
+        response.extensions_mut().insert(Issued { source, count });
+        Ok(response)
     }
 
     type MintStreamStream = BoxStream<MintStreamResponse>;
@@ -78,8 +81,12 @@ impl mint_server::Mint for Mint {
         request: Request<MintStreamRequest>,
     ) -> Answer<Self::MintStreamStream> {
         let service = self.asked(&request);
-        let messages = stream::of(service.clone(), request.into_inner())?;
-        Ok(kept(messages, Kept::new(service.hold_stream()?)))
+        let request = request.into_inner();
+        let issued = Issued { source: request.source.clone(), count: request.total };
+        let messages = stream::of(service.clone(), request)?;
+        let mut response = kept(messages, Kept::new(service.hold_stream()?));
+        response.extensions_mut().insert(issued);
+        Ok(response)
     }
 
     async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {

@@ -32,6 +32,8 @@ use tower::ServiceExt as _;
 use crate::accept::stopping;
 use crate::access::Caller;
 use crate::config::HttpSettings;
+use crate::log_line::Line;
+use crate::meter::Protocol;
 use crate::service::{Error, Service, shown};
 use mint::Mint;
 use sent::{Kept, Sent};
@@ -112,11 +114,19 @@ impl Door {
         let caller = self.service.caller_of(request.headers(), from);
         request.extensions_mut().insert(caller);
         let begun_us = self.service.begun_us();
+        let asked = self.service.live().logs_access().then(|| request.uri().path().to_owned());
         let response = self.answered(request).await;
-        if let Some(code) = status::refusal(response.headers()) {
+        let code = status::refusal(response.headers());
+        if let Some(code) = code {
             self.service.refused(code);
         }
         self.service.answered(1, begun_us);
+        if let Some(asked) = asked {
+            let (protocol, issued) = (Protocol::Grpc, response.extensions().get());
+            let outcome = code.map_or("ok", Code::as_str);
+            let micros = self.service.begun_us().saturating_sub(begun_us);
+            Line { protocol, asked: &asked, issued, outcome, micros }.write();
+        }
         response
     }
 

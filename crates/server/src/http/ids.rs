@@ -12,11 +12,11 @@ use snowmint_wire::http::{
     IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines, write_ids,
 };
 
-use super::Door;
 use super::answer::{self, Form, Refusal};
 use super::asked::Asked;
 use super::forward::{or_refuse, was_passed_on};
 use super::idempotency::{Answers, Repeatable};
+use super::{Door, issued};
 use crate::access::Right;
 use crate::service::{Error, Service, shown};
 
@@ -118,7 +118,8 @@ async fn mint_anew(
     };
     let (values, hold) = minted.into_parts();
     let bytes = written(&source, values, wish, form)?;
-    Ok(answer::held(form.content_type(), bytes, hold))
+    let response = answer::held(form.content_type(), bytes, hold);
+    Ok(issued(service, response, name, count))
 }
 
 /// Takes a range of numbers for the caller to spend.
@@ -142,11 +143,12 @@ pub(super) async fn segment(
     let asked = || format!("segment {name} {}", length.get());
     let reserve = async {
         let row = door.service.reserve_segment(&name, length.get()).await?;
-        Ok(answer::json(&SegmentBody {
+        let body = SegmentBody {
             first: row.first.to_string(),
             last: row.last.to_string(),
             increment: row.increment,
-        }))
+        };
+        Ok(issued(&door.service, answer::json(&body), &name, length.get()))
     };
     let service = &door.service;
     let asks = Repeatable { service, right: Right::Reserve, source: &name, headers: &headers };

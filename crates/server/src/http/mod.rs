@@ -28,6 +28,7 @@ use hyper::{Method, Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use snowmint_coord::catalog::check_name;
+use snowmint_wire::error::Code;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
@@ -36,6 +37,8 @@ use tower_http::compression::CompressionLayer;
 use crate::accept::{self, Surroundings, stopping};
 use crate::config::HttpSettings;
 use crate::grpc;
+use crate::log_line::{Issued, Line};
+use crate::meter::Protocol;
 use crate::roster::{Roster, Ticket};
 use crate::service::{CHANGED_PATH, Error, Service};
 use answer::Refusal;
@@ -79,6 +82,22 @@ impl Shared for Door {
     }
 }
 
+impl Door {
+    /// What a request's line in the log shows; none when nobody wants lines. A query may hold somebody's name.
+    fn asked(&self, request: &Request<Incoming>) -> Option<String> {
+        let wanted = self.service.live().logs_access();
+        wanted.then(|| format!("{} {}", request.method(), request.uri().path()))
+    }
+}
+
+/// The answer, with what the line in the log shows of it.
+fn issued(service: &Service, mut response: Response, source: &str, count: u64) -> Response {
+    if service.live().logs_access() {
+        response.extensions_mut().insert(Issued { source: source.to_owned(), count });
+    }
+    response
+}
+
 /// All paths.
 #[derive(Clone, Debug)]
 struct Pages {
@@ -101,14 +120,28 @@ impl Pages {
         }
         let door = Arc::clone(&self.door);
         let begun_us = door.service.begun_us();
-        let answer = self.page(request, from).await;
-        if let Ok(response) = &answer
-            && let Some(code) = response.extensions().get()
-        {
+        let asked = door.asked(&request);
+        let response = match self.page(request, from).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let code = response.extensions().get::<Code>();
+        if let Some(code) = code {
             door.service.refused(*code);
         }
         door.service.answered(1, begun_us);
-        answer
+        if let Some(asked) = asked {
+            let status = response.status();
+            let outcome = match code {
+                Some(code) => code.as_str(),
+                None if status.is_success() => "ok",
+                None => status.as_str(),
+            };
+            let (protocol, issued) = (Protocol::Http, response.extensions().get());
+            let micros = door.service.begun_us().saturating_sub(begun_us);
+            Line { protocol, asked: &asked, issued, outcome, micros }.write();
+        }
+        Ok(response)
     }
 
     /// Nearly every request is a `GET` of IDs: it does not go through the router, which would take

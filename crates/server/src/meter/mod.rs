@@ -30,7 +30,7 @@ pub(crate) enum Protocol {
 impl Protocol {
     const ALL: [Self; 3] = [Self::Http, Self::Resp, Self::Grpc];
 
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Resp => "resp",

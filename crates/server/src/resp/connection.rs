@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::Door;
+use super::access::Asked;
 use super::cmd::{self, Flow};
 use super::session::Session;
 use crate::accept::stopping;
@@ -131,17 +132,24 @@ impl Connection {
                 continue;
             }
             requests = requests.saturating_add(1);
-            match cmd::run(&mut self.session, &command, &mut self.output) {
-                Flow::Next => {}
-                Flow::Close => break Afterwards::Close,
+            let asked = Asked::of(&command, &self.session.door.service);
+            let begin = self.output.len();
+            let flow = cmd::run(&mut self.session, &command, &mut self.output);
+            let closes = matches!(flow, Flow::Close);
+            match flow {
+                Flow::Next | Flow::Close => self.tell(asked, begin),
                 Flow::Wait(work) => {
                     // Whoever waits for earlier replies need not wait for this one.
                     self.flush().await?;
                     self.session.ticket.allow_for_now();
                     let hold = work.run(&mut self.session, &mut self.output).await;
+                    self.tell(asked, 0);
                     self.flush().await?;
                     drop(hold);
                 }
+            }
+            if closes {
+                break Afterwards::Close;
             }
             if self.output.len() >= UNSENT_BYTES {
                 self.flush().await?;
@@ -161,6 +169,14 @@ impl Connection {
             self.session.ticket.allow_ms(self.session.door.settings.frame_time_max.ms());
         }
         Ok(outcome)
+    }
+
+    /// A line in the log, if one is wanted, for the request whose reply begins here.
+    fn tell(&self, asked: Option<Asked>, begin: usize) {
+        if let Some(asked) = asked {
+            let reply = self.output.get(begin..).unwrap_or_default();
+            asked.answered(reply, &self.session.door.service);
+        }
     }
 
     /// Sends the replies. A client that does not read them within the limit is cut off.

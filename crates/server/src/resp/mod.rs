@@ -1,5 +1,6 @@
 //! The RESP door: any Redis client is a client.
 
+mod access;
 mod cmd;
 mod connection;
 mod session;

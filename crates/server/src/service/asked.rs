@@ -108,11 +108,11 @@ impl Service {
 
     /// The most IDs of one stream.
     pub(crate) fn stream_max(&self, source: &str) -> u64 {
-        self.limit(source, self.limits.stream_max, u64::MAX)
+        self.limit(source, self.live.limit(|limits| limits.stream_max), u64::MAX)
     }
 
     /// The longest range of a source that this caller may take.
     pub(crate) fn segment_max(&self, source: &str) -> u64 {
-        self.limit(source, self.limits.segment_max, u64::MAX)
+        self.limit(source, self.live.limit(|limits| limits.segment_max), u64::MAX)
     }
 }

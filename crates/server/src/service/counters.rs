@@ -24,11 +24,11 @@ impl Service {
     /// store refuses.
     pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<Counted, Error> {
         self.admit(Right::Mint, name, count).await?;
-        let limit = self.limit(name, self.limits.incrby_max, u64::MAX);
+        let (limit, wait_ms) = self.live.limit(|limits| (limits.incrby_max, limits.wait_max.ms()));
+        let limit = self.limit(name, limit, u64::MAX);
         if count > limit {
             return Err(Error::too_many("numbers in a row", count, limit, "limits.incrby_max"));
         }
-        let wait_ms = self.limits.wait_max.ms();
         let (source, tally) = self.tallied(name).await?;
         let counted = match source.count(key.as_bytes(), count, wait_ms).await {
             Ok(counted) => counted,
@@ -47,7 +47,7 @@ impl Service {
     /// As [`Service::count`].
     pub async fn counted(&self, name: &str, key: &str) -> Result<u64, Error> {
         self.admit(Right::Mint, name, 1).await?;
-        let wait_ms = self.limits.wait_max.ms();
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         match self.opened(name).await?.counted(key.as_bytes(), wait_ms).await {
             Ok(bound) => Ok(bound),
             Err(error) => {

@@ -50,7 +50,8 @@ impl Service {
             self.caller().must_be_known()?;
         }
         let timer = self.peers().timer();
-        let (ready, wait_ms) = (self.readiness().ready, self.limits.wait_max.ms());
+        let ready = self.readiness().ready;
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let page = self.meter.page(&self.node, ready, timer, wait_ms).await;
         page.map_err(|error| Error::new(Code::Internal, error.to_string()))
     }

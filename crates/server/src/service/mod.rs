@@ -2,6 +2,7 @@
 
 mod asked;
 mod catalog;
+mod changing;
 mod counters;
 mod describe;
 mod error;
@@ -23,9 +24,10 @@ use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use self::changing::permits;
 use self::order::Relay;
 use crate::access::{Access, Caller, Right};
-use crate::config::Limits;
+use crate::live::Live;
 use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
 
@@ -46,7 +48,7 @@ type Tallied = (Source, Arc<Tally>);
 #[derive(Clone, Debug)]
 pub struct Service {
     node: Node,
-    limits: Arc<Limits>,
+    live: Live,
     unsent: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
     relay: Relay,
@@ -90,18 +92,18 @@ impl Service {
     #[must_use]
     pub(crate) fn new(
         node: Node,
-        limits: Limits,
+        live: Live,
         closing: watch::Receiver<bool>,
         peers: Peers,
         access: Option<Access>,
     ) -> Self {
         let caller = access.as_ref().map_or_else(Caller::anyone, |_| Caller::nobody(false));
-        let relay = Relay::new(peers, &limits);
-        let unsent = usize::try_from(limits.unsent_max).unwrap_or(Semaphore::MAX_PERMITS);
-        let unsent = Arc::new(Semaphore::new(unsent.min(Semaphore::MAX_PERMITS)));
+        let relay = Relay::new(peers, live.clone());
+        let unsent = live.limit(|limits| permits(limits.unsent_max));
+        let unsent = Arc::new(Semaphore::new(unsent));
         Self {
             node,
-            limits: Arc::new(limits),
+            live,
             unsent,
             closing,
             relay,
@@ -111,12 +113,6 @@ impl Service {
             access,
             caller,
         }
-    }
-
-    /// What one request may ask for.
-    #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.limits
     }
 
     pub(crate) const fn peers(&self) -> &Peers {
@@ -181,13 +177,13 @@ impl Service {
         count: u64,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
-        let limit = self.limit(name, self.limits.batch_max.into(), u32::MAX.into());
+        let (limit, wait_ms) = self.live.limit(|limits| (limits.batch_max, limits.wait_max.ms()));
+        let limit = self.limit(name, limit.into(), u32::MAX.into());
         let count = match u32::try_from(count) {
             Ok(few) if count <= limit => few,
             _ => return Err(Error::too_many("IDs", count, limit, "limits.batch_max")),
         };
         let hold = self.hold(count)?;
-        let wait_ms = self.limits.wait_max.ms();
         let (mut source, tally) = self.tallied(name).await?;
         let values = match source.mint(count, key, wait_ms).await {
             Ok(values) => values,
@@ -214,7 +210,7 @@ impl Service {
         }
         match Arc::clone(&self.unsent).try_acquire_many_owned(count) {
             Ok(permit) => Ok(Hold(Some(permit))),
-            Err(_) => Err(Error::overloaded(count, self.limits.unsent_max)),
+            Err(_) => Err(Error::overloaded(count, self.live.limit(|limits| limits.unsent_max))),
         }
     }
 
@@ -225,7 +221,8 @@ impl Service {
     /// refuses.
     pub async fn reserve_segment(&self, name: &str, length: u64) -> Result<Row, Error> {
         self.admit(Right::Reserve, name, length).await?;
-        self.row(name, length, self.limits.segment_max, "limits.segment_max").await
+        let limit = self.live.limit(|limits| limits.segment_max);
+        self.row(name, length, limit, "limits.segment_max").await
     }
 
     /// Takes `length` numbers in a row, as `INCRBY` does.
@@ -235,7 +232,8 @@ impl Service {
     /// store refuses.
     pub async fn take_in_a_row(&self, name: &str, length: u64) -> Result<Row, Error> {
         self.admit(Right::Mint, name, length).await?;
-        self.row(name, length, self.limits.incrby_max, "limits.incrby_max").await
+        let limit = self.live.limit(|limits| limits.incrby_max);
+        self.row(name, length, limit, "limits.incrby_max").await
     }
 
     async fn row(
@@ -249,7 +247,7 @@ impl Service {
         if length > limit {
             return Err(Error::too_many("numbers in a row", length, limit, limit_name));
         }
-        let wait_ms = self.limits.wait_max.ms();
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let (source, tally) = self.tallied(name).await?;
         let row = match source.row(length, wait_ms).await {
             Ok(row) => row,

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::passed::{Failure, Other};
 use super::{Error, Minted, Service};
 use crate::access::Right;
-use crate::config::Limits;
+use crate::live::Live;
 use crate::peers::Peers;
 
 /// How soon somebody asks again who was sent to one who does not mint any more, or not yet.
@@ -23,10 +23,8 @@ const ASK_AGAIN_MS: u64 = 20;
 #[derive(Clone, Debug)]
 pub(super) struct Relay {
     peers: Peers,
-    /// The most IDs of one question.
-    batch_max: u32,
-    /// How long a whole answer may take: those who came meanwhile wait for it.
-    within_ms: u64,
+    /// Of these: the most IDs of one question, and how long a whole answer may take.
+    live: Live,
     /// One for each source.
     queues: Arc<Mutex<HashMap<String, Queue>>>,
 }
@@ -60,7 +58,8 @@ impl Service {
     ) -> Result<(Source, Minted), Error> {
         self.admit(Right::Mint, name, count).await?;
         let timer = self.relay.peers.timer();
-        let deadline = timer.elapsed().saturating_add(self.limits.wait_max.ms());
+        let deadline =
+            timer.elapsed().saturating_add(self.live.limit(|limits| limits.wait_max.ms()));
         loop {
             let refusal = match self.mint_here(name, count, key).await {
                 Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
@@ -93,19 +92,18 @@ impl Service {
 }
 
 impl Relay {
-    pub(super) fn new(peers: Peers, limits: &Limits) -> Self {
-        // Whoever is asked may wait for as long as we may; the rest is for the way there and back.
-        let within_ms = limits.wait_max.ms().saturating_mul(2);
-        Self { peers, batch_max: limits.batch_max, within_ms, queues: Arc::default() }
+    pub(super) fn new(peers: Peers, live: Live) -> Self {
+        Self { peers, live, queues: Arc::default() }
     }
 
     pub(super) const fn peers(&self) -> &Peers {
         &self.peers
     }
 
-    /// How long the whole answer of another server may take.
-    pub(super) const fn within_ms(&self) -> u64 {
-        self.within_ms
+    /// How long the whole answer of another server may take: those who came meanwhile wait for it.
+    pub(super) fn within_ms(&self) -> u64 {
+        // Whoever is asked may wait for as long as we may; the rest is for the way there and back.
+        self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2)
     }
 
     fn queues(&self) -> MutexGuard<'_, HashMap<String, Queue>> {
@@ -159,7 +157,7 @@ impl Relay {
     fn next_batch(&self, source: &str) -> Option<Vec<Waiting>> {
         let mut queues = self.queues();
         let queue = queues.get_mut(source)?;
-        let mut room = self.batch_max;
+        let mut room = self.live.limit(|limits| limits.batch_max);
         let fits = |waiting: &&Waiting| match room.checked_sub(waiting.count) {
             Some(left) => {
                 room = left;
@@ -177,7 +175,7 @@ impl Relay {
     }
 
     async fn ask(&self, source: &str, address: &str, count: u64) -> Result<Vec<u64>, Error> {
-        let other = Other { peers: &self.peers, address, within_ms: self.within_ms };
+        let other = Other { peers: &self.peers, address, within_ms: self.within_ms() };
         other.ids(source, count, None).await.map_err(|failure| match failure {
             Failure::Refused(error) => error,
             Failure::NoAnswer(why) => {
@@ -195,6 +193,7 @@ fn not_reached(why: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use crate::config::Limits;
     use std::time::Duration;
 
     use snowmint_coord::BootTimer;
@@ -222,7 +221,7 @@ mod tests {
             });
             let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
             let peers = Peers::new(Arc::new(BootTimer), 60_000, None);
-            let relay = Relay::new(peers, &limits);
+            let relay = Relay::new(peers, Live::new(limits, false));
             let fetch = || relay.fetch("orders", address.clone(), 1);
             let both = async { tokio::join!(fetch(), fetch()) };
             let (one, other) = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();

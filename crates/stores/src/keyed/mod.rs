@@ -7,7 +7,7 @@
 //!
 //! | key | value, as JSON |
 //! |---|---|
-//! | `store` | which store this is |
+//! | `store` | which store this is, and the newest form of its rows |
 //! | `namespace` | version of the catalog; mark and term of the slots that have no key yet; up to where claims may lead the clock |
 //! | `member/INCARNATION` | who joined, and when it last renewed |
 //! | `pool/NAME` | a pool's shape; without reuse, also the `next` number that nobody had |
@@ -122,14 +122,15 @@ impl<K: Keys> Keyed<K> {
 
     async fn identify(&self, make: bool) -> Result<(), Failure<K::Error>> {
         let head = self.keys.head().await?;
-        if head.store.is_some() {
-            return Ok(());
+        if let Some(entry) = &head.store {
+            let found = StoreRecord::read(name::STORE, &entry.value)?;
+            return found.check_form(&self.keys.label()).map_err(Failure::Refused);
         }
         if !make {
             return Err(Failure::Refused(crate::not_made(&self.keys.label())));
         }
         let id = random::incarnation().map_err(|error| error.kind().clone())?.to_string();
-        let record = StoreRecord { id, writes_more: 0, server: head.server }.write()?;
+        let record = StoreRecord::new(id, head.server).write()?;
         let namespace = NamespaceRow::default().write()?;
         let new = [(name::STORE, record), (name::NAMESPACE, namespace)];
         let batch = Batch {
@@ -224,7 +225,7 @@ mod tests {
         }
 
         async fn head(&self) -> Result<Head, Failure<Self::Error>> {
-            let record = StoreRecord { id: "it".into(), writes_more: 0, server: None }.write()?;
+            let record = StoreRecord::new("it".into(), None).write()?;
             let store = Entry { key: name::STORE.into(), value: record, version: 1 };
             let (writes, store) = (u64::from(self.batches.load(Ordering::SeqCst)), Some(store));
             Ok(Head { writes, clock: None, server: None, store, namespace: None })

@@ -6,7 +6,8 @@ use snowmint_coord::member::MemberRow;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::{
-    Definition, Incarnation, Mark, Member, Pool, Presence, Reuse, SlotRow, SourceState, Term,
+    Definition, ErrorKind, Incarnation, Mark, Member, Pool, Presence, Reuse, SlotRow, SourceState,
+    Term,
 };
 use snowmint_core::UnixMillis;
 
@@ -49,16 +50,47 @@ macro_rules! plain {
     };
 }
 
+/// The form in which rows are written now. Raise it when somebody who knows only the one before would read them
+/// wrongly, or lose something by writing them.
+pub(super) const FORM: u64 = 1;
+
 /// Which store this is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoreRecord {
     pub(super) id: String,
+    /// The newest form of any row here. Every step looks at it: who does not know it goes no further.
+    #[serde(default = "first_form")]
+    pub(super) form: u64,
     /// What is added to the server's own count of changes.
     pub(super) writes_more: u64,
     /// The server that was last taken for the one with the newest marks.
     pub(super) server: Option<String>,
 }
 plain!(StoreRecord);
+
+/// Of stores that were made before it was written down.
+const fn first_form() -> u64 {
+    1
+}
+
+impl StoreRecord {
+    /// A store with rows in the newest form.
+    pub(super) const fn new(id: String, server: Option<String>) -> Self {
+        Self { id, form: FORM, writes_more: 0, server }
+    }
+
+    /// Refuses rows in a form that is not known here.
+    pub(super) fn check_form(&self, label: &str) -> Result<(), ErrorKind> {
+        if self.form <= FORM {
+            return Ok(());
+        }
+        let found = self.form;
+        let what = format!(
+            "{label} has rows of form {found}, made by a newer Snowmint; this one knows forms up to {FORM}"
+        );
+        Err(ErrorKind::Unsupported { what })
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct NamespaceForm {

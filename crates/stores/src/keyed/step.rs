@@ -36,6 +36,7 @@ impl<K: Keys> Step<K> {
             return Err(Failure::Refused(emptied(&keys.label())));
         };
         let store = StoreRecord::read(name::STORE, &entry.value)?;
+        store.check_form(&keys.label())?;
         if access == Access::Write {
             check_server(&keys.label(), &store, &head)?;
         }
@@ -160,7 +161,8 @@ impl<K: Keys> Step<K> {
     pub(super) fn accept(&mut self, identity: StoreIdentity) -> Done<K, ()> {
         let more = identity.writes.saturating_sub(self.head.writes).max(self.store.writes_more);
         let server = self.head.server.clone();
-        self.store = StoreRecord { id: identity.id.clone(), writes_more: more, server };
+        let new = StoreRecord::new(identity.id.clone(), server);
+        self.store = StoreRecord { writes_more: more, ..new };
         self.batch.changes.insert(name::STORE.into(), Some(self.store.write()?));
         self.identity = identity;
         Ok(())

@@ -6,7 +6,7 @@ use super::{Done, Session, Upsert, Value, Values, damaged};
 use crate::verbs::Failure;
 
 /// What each version of the tables adds to the one before. Never change an entry that was released;
-/// append.
+/// append, and only what an older server that goes on meanwhile need not know.
 pub(crate) type Steps = &'static [&'static [&'static str]];
 
 /// The number of a query that answers one.

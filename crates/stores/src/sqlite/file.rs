@@ -209,7 +209,9 @@ impl Live {
             }
             let label = path.display().to_string();
             match how {
-                How::Make { new_id } => schema::prepare(&mut connection, label, new_id).await?,
+                How::Make { new_id } => {
+                    schema::prepare(&mut connection, &label, new_id, schema::STEPS).await?;
+                }
                 How::Look => schema::look(&mut connection, &label).await?,
                 How::Again => {}
             }

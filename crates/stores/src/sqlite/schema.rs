@@ -4,13 +4,13 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
 use super::session::SqliteSession;
-use crate::sql::making::{not_brought, too_new};
+use crate::sql::making::{Steps, not_brought, too_new};
 use crate::sql::{Session as _, counted_changes as query};
 use crate::verbs::Failure;
 
-/// What each version of the tables adds to the one before. Never change an entry that was
-/// released; append.
-const STEPS: &[&[&str]] = &[&[
+/// What each version of the tables adds to the one before. Never change an entry that was released;
+/// append, and only what an older server that goes on meanwhile need not know.
+pub(super) const STEPS: Steps = &[&[
     "CREATE TABLE snowmint_store (
         only_one INTEGER PRIMARY KEY CHECK (only_one = 1),
         id TEXT NOT NULL,
@@ -82,23 +82,25 @@ const STEPS: &[&[&str]] = &[&[
 ]];
 
 /// Brings the file to the newest version, in one transaction; `new_id` names the store if it is
-/// made now. Another process may do the same at the same time.
+/// made now. Another process may do the same at the same time. `steps` are [`STEPS`], but in tests.
 pub(super) async fn prepare(
     connection: &mut SqliteConnection,
-    path: String,
+    path: &str,
     new_id: String,
+    steps: Steps,
 ) -> Result<(), Failure<sqlx::Error>> {
-    if version(connection).await? == newest() {
+    let newest = newest(steps);
+    if version(connection).await? == newest {
         return Ok(());
     }
     // A connection that is dropped in the middle rolls back.
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
     let found = version(connection).await?;
-    let known = usize::try_from(found).ok().and_then(|done| STEPS.get(done..));
-    let Some(steps) = known else {
-        return Err(Failure::Refused(too_new(&path, unsigned(found), unsigned(newest()))));
+    let known = usize::try_from(found).ok().and_then(|done| steps.get(done..));
+    let Some(missing) = known else {
+        return Err(Failure::Refused(too_new(path, unsigned(found), unsigned(newest))));
     };
-    for step in steps {
+    for step in missing {
         for statement in *step {
             sqlx::query(*statement).execute(&mut *connection).await?;
         }
@@ -108,7 +110,7 @@ pub(super) async fn prepare(
             .execute(&mut *connection)
             .await?;
         sqlx::query("INSERT INTO snowmint_schema (version) VALUES (?)")
-            .bind(newest())
+            .bind(newest)
             .execute(&mut *connection)
             .await?;
         sqlx::query(
@@ -119,7 +121,7 @@ pub(super) async fn prepare(
         .await?;
     } else {
         sqlx::query("UPDATE snowmint_schema SET version = ?")
-            .bind(newest())
+            .bind(newest)
             .execute(&mut *connection)
             .await?;
     }
@@ -132,11 +134,11 @@ pub(super) async fn look(
     connection: &mut SqliteConnection,
     path: &str,
 ) -> Result<(), Failure<sqlx::Error>> {
-    let found = version(connection).await?;
-    if found == newest() {
+    let (found, newest) = (version(connection).await?, newest(STEPS));
+    if found == newest {
         return Ok(());
     }
-    Err(Failure::Refused(not_brought(path, unsigned(found), unsigned(newest()))))
+    Err(Failure::Refused(not_brought(path, unsigned(found), unsigned(newest))))
 }
 
 /// How many changes the rows that hold marks have seen, by their own counts.
@@ -157,9 +159,9 @@ fn unsigned(version: i64) -> u64 {
     u64::try_from(version).unwrap_or(u64::MAX)
 }
 
-fn newest() -> i64 {
+fn newest(steps: Steps) -> i64 {
     // A handful of steps, counted by a literal above.
-    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+    i64::try_from(steps.len()).unwrap_or(i64::MAX)
 }
 
 /// The version of the tables; 0 when there are none.

@@ -6,6 +6,9 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+
 use super::*;
 use crate::sql::Session as _;
 use crate::verbs::{Access, Backend as _, Rows as _};
@@ -157,6 +160,66 @@ async fn a_newer_file_is_refused() {
     let refused = open(&folder.file(), "default", Settings::default()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unsupported");
     assert!(refused.to_string().contains("version 99"), "{refused}");
+}
+
+/// Two versions at once: one that is running, and a newer one that is started beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_server_goes_on_while_a_newer_one_brings_the_file_forward() {
+    const NEWER: crate::sql::making::Steps = &[
+        schema::STEPS[0],
+        &[
+            "ALTER TABLE snowmint_source ADD COLUMN note TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE snowmint_member ADD COLUMN version TEXT",
+            "CREATE TABLE snowmint_new (only_one INTEGER PRIMARY KEY) STRICT",
+        ],
+    ];
+    assert_eq!(NEWER.len(), schema::STEPS.len() + 1, "the new step comes after all that there are");
+    let folder = Folder::new();
+    let older = Arc::new(opened(&folder).await);
+    let numbers = older.define(&source("numbers", "{}")).await.unwrap();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let load = tokio::spawn({
+        let (older, numbers) = (Arc::clone(&older), numbers.clone());
+        async move {
+            let mut taken = Vec::new();
+            while !*stopped.borrow() {
+                let segment = reserve_ten(&older, &numbers).await.unwrap();
+                taken.push((segment.first, segment.last));
+                let name = format!("source-{}", taken.len());
+                older.define(&source(&name, "{}")).await.unwrap();
+            }
+            taken
+        }
+    });
+    let wait_for = async |count: usize| {
+        while older.list().await.unwrap().definitions.len() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    wait_for(20).await;
+    let options = SqliteConnectOptions::new().filename(folder.file());
+    let mut newer =
+        options.busy_timeout(std::time::Duration::from_secs(30)).connect().await.unwrap();
+    let id = || random::incarnation().unwrap().to_string();
+    schema::prepare(&mut newer, "ids.db", id(), NEWER).await.ok().unwrap();
+    // Once is enough.
+    schema::prepare(&mut newer, "ids.db", id(), NEWER).await.ok().unwrap();
+    let seen = older.list().await.unwrap().definitions.len();
+    wait_for(seen + 20).await;
+    stop.send_replace(true);
+    let taken = load.await.unwrap();
+    assert!(taken.is_sorted_by(|before, next| before.1 < next.0), "{taken:?}");
+
+    // Nobody older is started any more; whoever ran goes on until it is stopped.
+    let refused = open(&folder.file(), "default", Settings::default()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unsupported");
+    for part in ["version 2", "newer Snowmint", "versions up to 1", "ids.db"] {
+        assert!(refused.to_string().contains(part), "{part}: {refused}");
+    }
+    // And back: what the newer one left is what the older one had.
+    assert_eq!(older.get("numbers").await.unwrap().spec, "{}");
+    newer.close().await.unwrap();
+    older.close().await.unwrap();
 }
 
 #[tokio::test]

@@ -61,6 +61,56 @@ async fn a_restart_of_a_server_that_may_have_lost_something_is_another_store() {
     store.define(&new("bills")).await.unwrap();
 }
 
+/// Two versions at once: as soon as a newer one has written rows in its own form, one that does not know
+/// it goes no further, whether it was running or is started.
+#[tokio::test]
+async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
+    let server = Redis::start(&[]);
+    let new = |name: &str| snowmint_coord::NewDefinition {
+        name: name.into(),
+        spec: "{}".into(),
+        identity: "{}".into(),
+    };
+    let running = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    running.define(&new("orders")).await.unwrap();
+    let mut hand = redis::Client::open(server.url())
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap();
+    let mut hash = async |words: &[&str]| -> redis::Value {
+        redis::cmd(words[0]).arg(&words[1..]).query_async(&mut hand).await.unwrap()
+    };
+    let key = "snowmint:{default}";
+    let redis::Value::BulkString(bytes) = hash(&["HGET", key, "store"]).await else {
+        panic!("the store has no record")
+    };
+    let record = String::from_utf8(bytes).unwrap();
+    assert!(record.contains("\"form\":1"), "{record}");
+
+    // A store that was made before forms were written down is of the first.
+    hash(&["HSET", key, "store", &record.replace("\"form\":1,", "")]).await;
+    running.define(&new("bills")).await.unwrap();
+    snowmint_stores::open(&server.url(), "default").await.unwrap();
+
+    hash(&["HSET", key, "store", &record.replace("\"form\":1", "\"form\":2")]).await;
+    let started = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
+    for refused in [
+        started,
+        running.define(&new("others")).await.unwrap_err(),
+        running.list().await.unwrap_err(),
+        running.fast_forward(&FastForward::default()).await.unwrap_err(),
+    ] {
+        assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+        for part in ["form 2", "newer Snowmint", "up to 1"] {
+            assert!(refused.to_string().contains(part), "{part}: {refused}");
+        }
+    }
+    // And back, if the newer one is given up and its rows are taken away.
+    hash(&["HSET", key, "store", &record]).await;
+    running.define(&new("others")).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_restart_of_a_server_that_keeps_everything_is_not_noticed() {
     let mut server = Redis::start(&[]);

@@ -1,8 +1,5 @@
 //! `snowmint verify`: are these IDs all different?
 
-mod key;
-mod sorter;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -11,11 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use snowmint_core::text::Format;
 
-use self::key::{Key, NumberKey, TextKey, WideKey};
-use self::sorter::Sorter;
 use crate::exit::{Failure, Outcome};
 use crate::input::{self, AnyLines};
 use crate::output::Output;
+use crate::unique::{Key, NumberKey, Sorter, TextKey, WideKey};
 
 /// How many duplicates are named.
 const NAMED_MAX: usize = 10;

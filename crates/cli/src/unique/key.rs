@@ -10,7 +10,7 @@ use crate::id;
 const TEXT_BYTES_MAX: usize = 48;
 
 /// A key of fixed length, whose order is the order of IDs.
-pub(super) trait Key: Copy + Ord {
+pub(crate) trait Key: Copy + Ord {
     /// How many bytes it has in a file.
     const BYTES: usize;
 
@@ -26,18 +26,25 @@ pub(super) trait Key: Copy + Ord {
 
 /// A number of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NumberKey(u64);
+pub(crate) struct NumberKey(u64);
+
+impl NumberKey {
+    /// The key of a number.
+    pub(crate) const fn of(number: u64) -> Self {
+        Self(number)
+    }
+}
 
 /// A UUID or a ULID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct WideKey {
+pub(crate) struct WideKey {
     value: u128,
     is_ulid: bool,
 }
 
 /// Any other text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct TextKey([u8; TEXT_BYTES_MAX]);
+pub(crate) struct TextKey([u8; TEXT_BYTES_MAX]);
 
 impl Key for NumberKey {
     const BYTES: usize = 8;

@@ -1,6 +1,11 @@
 //! `snowmint serve`: the composition root. Puts configuration, store, node and server together, and
 //! takes them apart again in the right order.
 
+mod follow;
+mod reload;
+mod signals;
+mod supervisor;
+
 use std::io::IsTerminal as _;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,9 +15,13 @@ use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull, Timer as _};
 use snowmint_server::{Handle, Reach, Settings};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tracing_subscriber::EnvFilter;
 
+use self::follow::{LogFilter, Requests, SetFilter, Sources};
+use self::reload::{Follows, Read, Reload};
+use self::signals::{Signals, hangups};
+use self::supervisor::Supervisor;
 use crate::config::{Again, Chosen, Config, Given, Number, Then, WorkerSection};
 use crate::descriptors;
 use crate::exit::{Failure, Outcome};
@@ -30,7 +39,8 @@ const DAY_MS: u64 = 86_400_000;
 /// line on standard output is `listening http=ADDRESS resp=ADDRESS`.
 ///
 /// SIGTERM or SIGINT stops it: requests in progress are finished and worker numbers given back. A
-/// second signal does not wait for requests.
+/// second signal does not wait for requests. SIGHUP reads the configuration anew: log, limits and sources
+/// follow at once, and the log names what takes a restart.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint serve
@@ -68,7 +78,8 @@ impl Serve {
             .into_iter()
             .filter_map(|(key, name, text)| Some(Given::flag(key, name, text.as_ref()?)))
             .collect();
-        let config = self.chosen.load(flags)?;
+        let flags: Vec<Given> = flags;
+        let config = self.chosen.load(flags.clone())?;
         let forgets = config.store_url().starts_with("memory:");
         if forgets && !self.ephemeral {
             return Err(Failure::usage(
@@ -84,11 +95,7 @@ impl Serve {
             out.line("the configuration is right")?;
             return out.flush();
         }
-        tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .with_ansi(std::io::stderr().is_terminal())
-            .init();
+        let set_filter = log_to_stderr(filter);
         let files = descriptors::raise_limit();
         let (http_max, resp_max) = (config.http.connections_max, config.resp.connections_max);
         if let Some(shortage) = descriptors::shortage(files, http_max, resp_max) {
@@ -97,11 +104,25 @@ impl Serve {
         let journal = if forgets { Journal::Without } else { Journal::Locked };
         let runtime = Runtime::new()
             .map_err(|error| Failure::unavailable(format!("no runtime can be started: {error}")))?;
-        let outcome = runtime.block_on(serve(&config, journal));
+        let chosen = self.chosen;
+        let read: Read = Box::new(move || chosen.load(flags.clone()));
+        let outcome = runtime.block_on(serve(&config, journal, read, set_filter));
         // Whatever is still running has had its time.
         runtime.shutdown_background();
         outcome
     }
+}
+
+/// Starts the log; answers how its filter is changed.
+fn log_to_stderr(filter: EnvFilter) -> SetFilter {
+    let builder = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_env_filter(filter)
+        .with_filter_reloading();
+    let handle = builder.reload_handle();
+    builder.init();
+    Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()))
 }
 
 fn filter(config: &Config) -> Outcome<EnvFilter> {
@@ -111,17 +132,18 @@ fn filter(config: &Config) -> Outcome<EnvFilter> {
 }
 
 /// Starts, waits for the end, and stops.
-async fn serve(config: &Config, journal: Journal) -> Outcome {
+async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFilter) -> Outcome {
     // Signals first: one that comes while we start must not be lost.
     let mut signals = Signals::new()?;
     let security = Security::for_a_server(config)?;
+    let reloading = Reloading { hangups: hangups()?, read, set_filter };
     // Ports before worker numbers: what is in use should cost nobody anything.
     let http = listen(&config.server.http, "server.http").await?;
     let resp = listen(&config.server.resp, "server.resp").await?;
     let reach = reach(config, &http, &resp).to_string();
     let node = node::open(config, journal, reach).await?;
     let served = match check_workers(config, &node).await {
-        Ok(()) => serve_on(config, &node, security, (http, resp), &mut signals).await,
+        Ok(()) => serve_on(config, &node, security, (http, resp), &mut signals, reloading).await,
         refused => refused,
     };
     // The generators end for good before the store is told, and the store is closed last.
@@ -179,18 +201,27 @@ async fn holder(node: &Node, full: &PoolFull) -> String {
     }
 }
 
+/// How the configuration is read anew.
+struct Reloading {
+    hangups: Signal,
+    read: Read,
+    set_filter: SetFilter,
+}
+
 async fn serve_on(
     config: &Config,
     node: &Node,
     security: Security,
     (http, resp): (TcpListener, TcpListener),
     signals: &mut Signals,
+    reloading: Reloading,
 ) -> Outcome {
     let settings = Settings {
         limits: config.limits.clone(),
         http: config.http.clone(),
         resp: config.resp.clone(),
         compat: config.compat.clone(),
+        access_log: config.log.access,
     };
     let parts = snowmint_server::Parts {
         node: node.clone(),
@@ -204,20 +235,56 @@ async fn serve_on(
     let handle = snowmint_server::start(settings, parts)
         .map_err(|error| Failure::unavailable(format!("the server cannot start: {error}")))?;
     say_where(&handle)?;
-    let opening = tokio::spawn(open_sources(node.clone()));
+    let supervisor = Supervisor::default();
+    let attending = tokio::spawn({
+        let (node, supervisor) = (node.clone(), supervisor.clone());
+        async move {
+            open_sources(&node).await;
+            supervisor.attend(node).await;
+        }
+    });
     let forecasts = tokio::spawn(tell_forecasts(node.clone()));
     let following = tokio::spawn(security.follow());
-    signals.next().await;
+    run(config, &handle, signals, reloading, &supervisor).await;
     tracing::info!("stopping: requests in progress are finished; a second signal does not wait");
-    opening.abort();
+    attending.abort();
     forecasts.abort();
     following.abort();
+    supervisor.stopping();
     handle.stop();
     tokio::select! {
         () = handle.stopped() => {}
         () = signals.next() => tracing::warn!("requests in progress are cut off"),
     }
     Ok(())
+}
+
+/// Serves until a signal says that it is enough, and follows the configuration meanwhile.
+async fn run(
+    config: &Config,
+    handle: &Handle,
+    signals: &mut Signals,
+    reloading: Reloading,
+    supervisor: &Supervisor,
+) {
+    let Reloading { mut hangups, read, set_filter } = reloading;
+    let service = handle.service();
+    let followers: Vec<Box<dyn Follows>> = vec![
+        Box::new(LogFilter(set_filter)),
+        Box::new(Requests(service.clone())),
+        Box::new(Sources(service.clone())),
+    ];
+    let mut reload = Reload::new(read, config.clone(), followers);
+    loop {
+        tokio::select! {
+            () = signals.next() => return,
+            _ = hangups.recv() => supervisor.reloading(),
+        }
+        tokio::select! {
+            _ = reload.run() => supervisor.reloaded(),
+            () = signals.next() => return,
+        }
+    }
 }
 
 /// The first line on standard output. Nobody has to read it.
@@ -234,7 +301,7 @@ fn say_where(handle: &Handle) -> Outcome {
 }
 
 /// Opens every source ahead of the first request, so that readiness speaks of them all.
-async fn open_sources(node: Node) {
+async fn open_sources(node: &Node) {
     let sources = match node.sources().await {
         Ok(sources) => sources,
         Err(error) => {
@@ -291,31 +358,4 @@ async fn listen(address: &str, key: &str) -> Outcome<TcpListener> {
             _ => Failure::unavailable(message),
         }
     })
-}
-
-/// SIGTERM and SIGINT.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> Outcome<Self> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| {
-                Failure::unavailable(format!("signals cannot be listened for: {error}"))
-            })
-        };
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

@@ -17,7 +17,7 @@ const READ_BYTES_MIN: usize = 4 * 1024;
 ///
 /// Keeps at most `memory_bytes` of keys; beyond that, [`Key::BYTES`] for each key in a file that has no
 /// name, so that nothing is left behind however the process ends.
-pub(super) struct Sorter<K> {
+pub(crate) struct Sorter<K> {
     block: Vec<K>,
     block_keys_max: usize,
     memory_bytes: usize,
@@ -28,7 +28,7 @@ pub(super) struct Sorter<K> {
 }
 
 impl<K: Key> Sorter<K> {
-    pub(super) fn new(memory_bytes: usize, temp_dir: PathBuf) -> Self {
+    pub(crate) fn new(memory_bytes: usize, temp_dir: PathBuf) -> Self {
         // Half for the keys; writing a run takes a copy of a part, merging the other half at most.
         let block_keys_max = (memory_bytes / 2 / size_of::<K>()).max(1);
         Self {
@@ -41,7 +41,7 @@ impl<K: Key> Sorter<K> {
         }
     }
 
-    pub(super) fn push(&mut self, key: K) -> Outcome {
+    pub(crate) fn push(&mut self, key: K) -> Outcome {
         if self.block.len() == self.block_keys_max {
             self.spill()?;
         }
@@ -81,7 +81,7 @@ impl<K: Key> Sorter<K> {
     }
 
     /// Calls `repeated` with every key that came more than once and how often, in order.
-    pub(super) fn each_repeated(mut self, repeated: impl FnMut(K, u64)) -> Outcome {
+    pub(crate) fn each_repeated(mut self, repeated: impl FnMut(K, u64)) -> Outcome {
         let mut groups = Groups { last: None, repeated };
         if self.runs.is_empty() {
             self.block.sort_unstable();

@@ -1,0 +1,276 @@
+//! Are the IDs of a run all different? They are kept up to a stated number, and compared in bounded memory
+//! by what `snowmint verify` uses.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use super::shared::Shared;
+use crate::exit::{Failure, Outcome};
+use crate::unique::{Key, NumberKey, Sorter, TextKey, WideKey};
+
+/// How many IDs are handed over at once.
+const CHUNK_IDS: usize = 16_384;
+/// How many chunks may wait: a comparison that falls behind slows the load down, and does not fill the memory.
+const CHUNKS_WAITING: usize = 16;
+/// How many duplicates are named.
+const NAMED_MAX: usize = 10;
+
+/// What IDs are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Number,
+    /// UUIDs and ULIDs.
+    Wide,
+    Text,
+}
+
+impl Kind {
+    /// The kind that all of these are of.
+    pub(super) fn of(ids: &Chunk) -> Self {
+        match ids {
+            Chunk::Numbers(_) => Self::Number,
+            Chunk::Texts(texts) if texts.iter().all(|id| NumberKey::read(id, None).is_ok()) => {
+                Self::Number
+            }
+            Chunk::Texts(texts) if texts.iter().all(|id| WideKey::read(id, None).is_ok()) => {
+                Self::Wide
+            }
+            Chunk::Texts(_) => Self::Text,
+        }
+    }
+}
+
+/// Some IDs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Chunk {
+    Numbers(Vec<u64>),
+    Texts(Vec<String>),
+}
+
+impl Chunk {
+    pub(super) const fn len(&self) -> usize {
+        match self {
+            Self::Numbers(ids) => ids.len(),
+            Self::Texts(ids) => ids.len(),
+        }
+    }
+
+    const fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Number => Self::Numbers(Vec::new()),
+            Kind::Wide | Kind::Text => Self::Texts(Vec::new()),
+        }
+    }
+}
+
+/// One thread's share of what is kept.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    kind: Kind,
+    chunk: Chunk,
+    /// How many of the chunk's IDs may still be kept.
+    room: u64,
+    shared: Arc<Shared>,
+    to: Option<SyncSender<Chunk>>,
+}
+
+impl Keeper {
+    pub(super) const fn new(
+        kind: Kind,
+        shared: Arc<Shared>,
+        to: Option<SyncSender<Chunk>>,
+    ) -> Self {
+        Self { kind, chunk: Chunk::of(kind), room: 0, shared, to }
+    }
+
+    pub(super) fn number(&mut self, id: u64) {
+        if self.has_room() {
+            match &mut self.chunk {
+                Chunk::Numbers(ids) => ids.push(id),
+                Chunk::Texts(ids) => ids.push(id.to_string()),
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, id: &str) {
+        if self.has_room() {
+            let number = match self.kind {
+                Kind::Number => id.parse().ok(),
+                Kind::Wide | Kind::Text => None,
+            };
+            match (&mut self.chunk, number) {
+                (Chunk::Numbers(ids), Some(number)) => ids.push(number),
+                (Chunk::Texts(ids), _) => ids.push(id.to_owned()),
+                // The first ones were numbers: this one is handed over by itself, and refused there.
+                (Chunk::Numbers(_), None) => self.send(Chunk::Texts(vec![id.to_owned()])),
+            }
+        }
+    }
+
+    fn has_room(&mut self) -> bool {
+        if self.room == 0 {
+            self.hand_over();
+            self.room = self.shared.keep(CHUNK_IDS as u64);
+        }
+        let has_room = self.room > 0;
+        self.room = self.room.saturating_sub(1);
+        has_room
+    }
+
+    pub(super) fn hand_over(&mut self) {
+        let chunk = std::mem::replace(&mut self.chunk, Chunk::of(self.kind));
+        if chunk.len() > 0 {
+            self.send(chunk);
+        }
+    }
+
+    fn send(&self, chunk: Chunk) {
+        if let Some(to) = &self.to {
+            // Nobody takes it any more when the comparison failed, which is told at the end.
+            let _ = to.send(chunk);
+        }
+    }
+
+    pub(super) fn into_chunk(self) -> Chunk {
+        self.chunk
+    }
+}
+
+/// What the comparison says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// How many IDs were compared.
+    pub(super) compared: u64,
+    /// How many of them had come before.
+    pub(super) repeated: u64,
+    /// The smallest that came more than once, and how often.
+    pub(super) duplicates: Vec<(String, u64)>,
+}
+
+/// Where kept IDs are compared.
+#[derive(Debug)]
+pub(super) struct Checker {
+    to: SyncSender<Chunk>,
+    thread: JoinHandle<Outcome<Verdict>>,
+}
+
+impl Checker {
+    pub(super) fn start(kind: Kind, memory_bytes: usize, temp_dir: PathBuf) -> Self {
+        let (to, chunks) = sync_channel(CHUNKS_WAITING);
+        let thread = thread::spawn(move || match kind {
+            Kind::Number => compare(&chunks, Sorter::new(memory_bytes, temp_dir), |number| {
+                Ok(NumberKey::of(number))
+            }),
+            Kind::Wide => compare::<WideKey>(&chunks, Sorter::new(memory_bytes, temp_dir), text),
+            Kind::Text => compare::<TextKey>(&chunks, Sorter::new(memory_bytes, temp_dir), text),
+        });
+        Self { to, thread }
+    }
+
+    pub(super) fn sender(&self) -> SyncSender<Chunk> {
+        self.to.clone()
+    }
+
+    /// Compares all that was handed over. Every keeper must have been dropped.
+    pub(super) fn verdict(self) -> Outcome<Verdict> {
+        drop(self.to);
+        match self.thread.join() {
+            Ok(verdict) => verdict,
+            Err(_) => Err(Failure::unavailable("internal error: the comparison of IDs broke off")),
+        }
+    }
+}
+
+fn text<K: Key>(number: u64) -> Result<K, String> {
+    K::read(&number.to_string(), None)
+}
+
+fn compare<K: Key>(
+    chunks: &Receiver<Chunk>,
+    mut sorter: Sorter<K>,
+    of_number: impl Fn(u64) -> Result<K, String>,
+) -> Outcome<Verdict> {
+    let mut verdict = Verdict::default();
+    let mut push = |key: Result<K, String>| -> Outcome {
+        verdict.compared += 1;
+        sorter.push(key.map_err(|why| {
+            Failure::unavailable(format!("an ID cannot be compared with the first ones: {why}"))
+        })?)
+    };
+    for chunk in chunks {
+        match chunk {
+            Chunk::Numbers(ids) => ids.into_iter().try_for_each(|id| push(of_number(id)))?,
+            Chunk::Texts(ids) => ids.iter().try_for_each(|id| push(K::read(id, None)))?,
+        }
+    }
+    let Verdict { repeated, duplicates, .. } = &mut verdict;
+    sorter.each_repeated(|key, times| {
+        *repeated += times - 1;
+        if duplicates.len() < NAMED_MAX {
+            duplicates.push((key.show(None), times));
+        }
+    })?;
+    Ok(verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of these numbers, kept by two threads' keepers by turns.
+    fn verdict_of(ids: &[u64], keep_max: u64) -> Verdict {
+        let checker = Checker::start(Kind::Number, 1 << 20, std::env::temp_dir());
+        let shared = Arc::new(Shared::new(None, None, keep_max));
+        let keeper = || Keeper::new(Kind::Number, Arc::clone(&shared), Some(checker.sender()));
+        let mut keepers = [keeper(), keeper()];
+        for (index, id) in ids.iter().enumerate() {
+            let [even, odd] = &mut keepers;
+            if index % 2 == 0 { even.number(*id) } else { odd.text(&id.to_string()) }
+        }
+        keepers.iter_mut().for_each(Keeper::hand_over);
+        drop(keepers);
+        checker.verdict().unwrap()
+    }
+
+    #[test]
+    fn duplicates_are_found_across_threads() {
+        let ids: Vec<u64> = (0..100_001).collect();
+        let all = verdict_of(&ids, u64::MAX);
+        assert_eq!((all.compared, all.repeated), (100_001, 0));
+        let twice = verdict_of(&[&ids[..], &[0, 7]].concat(), u64::MAX);
+        let named = [("0".to_owned(), 2), ("7".to_owned(), 2)];
+        assert_eq!((twice.repeated, &twice.duplicates[..]), (2, &named[..]));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_may_be() {
+        let ids: Vec<u64> = (0..100_000).collect();
+        for keep_max in [0, 1, 20_000] {
+            assert_eq!(verdict_of(&ids, keep_max).compared, keep_max);
+        }
+    }
+
+    #[test]
+    fn the_first_ids_say_what_kind_they_are() {
+        let kind =
+            |ids: &[&str]| Kind::of(&Chunk::Texts(ids.iter().map(|&id| id.into()).collect()));
+        assert_eq!(kind(&["1", "2"]), Kind::Number);
+        // In base 36 some have no letters.
+        assert_eq!(kind(&["1", "2b"]), Kind::Text);
+        assert_eq!(kind(&["01ARZ3NDEKTSV4RRFFQ69G5FAV"]), Kind::Wide);
+        assert_eq!(kind(&["INV-2026-000001"]), Kind::Text);
+    }
+
+    #[test]
+    fn an_id_of_another_kind_is_refused() {
+        let checker = Checker::start(Kind::Number, 1 << 20, std::env::temp_dir());
+        let shared = Arc::new(Shared::new(None, None, 9));
+        let mut keeper = Keeper::new(Kind::Number, shared, Some(checker.sender()));
+        keeper.text("not a number");
+        drop(keeper);
+        let Err(Failure::Said { message, .. }) = checker.verdict() else { panic!("must say why") };
+        assert!(message.contains("cannot be compared"), "{message}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Over gRPC: `Mint`, any number of calls at once on one connection.
+
+use std::cell::RefCell;
+
+use snowmint_wire::grpc::mint_client::MintClient;
+use snowmint_wire::grpc::{MintRequest, MintResponse};
+use tonic::Status;
+use tonic::transport::{Channel, Endpoint};
+
+use super::seen::{Asked, Seen};
+use super::work::Work;
+
+/// How long to wait for a server to take a connection.
+const CONNECT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+/// The longest answer: a batch of a million takes 10 MB.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Grpc {
+    client: MintClient<Channel>,
+    source: String,
+    key: Option<String>,
+}
+
+impl Grpc {
+    pub(super) async fn open(address: &str, work: &Work) -> Result<Self, String> {
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
+            .map_err(|error| error.to_string())?
+            .connect_timeout(CONNECT_MAX)
+            .tcp_nodelay(true);
+        let channel = endpoint.connect().await.map_err(|error| chain(&error))?;
+        let client = MintClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+        Ok(Self { client, source: work.source.clone(), key: work.key.clone() })
+    }
+
+    /// Calls all at once, and waits for an answer to each.
+    pub(super) async fn round(&self, round: &[Asked], seen: &RefCell<Seen>) {
+        let calls = round.iter().map(|&asked| async move {
+            let count = Some(u64::from(asked.count));
+            let request = MintRequest { source: self.source.clone(), count, key: self.key.clone() };
+            let answer = self.client.clone().mint(request).await;
+            take(asked, answer.map(tonic::Response::into_inner), &mut seen.borrow_mut());
+        });
+        futures_util::future::join_all(calls).await;
+    }
+}
+
+fn take(asked: Asked, answer: Result<MintResponse, Status>, seen: &mut Seen) {
+    match answer {
+        Ok(MintResponse { ids, texts }) => {
+            ids.into_iter().for_each(|id| seen.number(id));
+            texts.iter().for_each(|id| seen.text(id));
+            seen.answered(asked);
+        }
+        Err(status) => seen.refused(&format!("{:?}", status.code()), status.message()),
+    }
+}
+
+/// What happened, with every cause.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

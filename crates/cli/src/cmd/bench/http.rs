@@ -1,0 +1,126 @@
+//! Over HTTP/1.1: `GET /v1/ids/{source}`, any number of requests on their way on one connection.
+
+use std::cell::RefCell;
+use std::io::Write as _;
+
+use snowmint_wire::http::{ErrorBody, TEXT};
+
+use super::seen::{Asked, Seen};
+use super::stream::Stream;
+use super::work::Work;
+use crate::client::segment;
+
+/// The most header lines of an answer.
+const HEADERS_MAX: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Http {
+    stream: Stream,
+    /// Everything of a request before the number of IDs, and after it.
+    begin: String,
+    end: String,
+}
+
+/// The head of an answer.
+struct Head {
+    status: u16,
+    bytes: usize,
+    body_bytes: usize,
+    closes: bool,
+}
+
+impl Http {
+    pub(super) async fn open(address: &str, work: &Work) -> Result<Self, String> {
+        let key = work.key.as_deref().map(|key| format!("key={}&", segment(key)));
+        let path = format!("/v1/ids/{}?{}count=", segment(&work.source), key.unwrap_or_default());
+        Ok(Self {
+            stream: Stream::open(address).await?,
+            begin: format!("GET {path}"),
+            end: format!(
+                " HTTP/1.1\r\nhost: {address}\r\naccept: {TEXT}\r\nuser-agent: snowmint-bench\r\n\r\n"
+            ),
+        })
+    }
+
+    /// Sends all, and reads an answer to each. `done`: how many were answered.
+    pub(super) async fn round(
+        &mut self,
+        round: &[Asked],
+        seen: &RefCell<Seen>,
+        done: &mut usize,
+    ) -> Result<(), String> {
+        for asked in round {
+            // Writing to memory cannot fail.
+            let _ = write!(self.stream.output, "{}{}{}", self.begin, asked.count, self.end);
+        }
+        self.stream.send().await?;
+        for asked in round {
+            let head = loop {
+                match head_of(self.stream.unused())? {
+                    Some(head) => break head,
+                    None => self.stream.read().await?,
+                }
+            };
+            let bytes = head.bytes.saturating_add(head.body_bytes);
+            while self.stream.unused().len() < bytes {
+                self.stream.read().await?;
+            }
+            let body = self.stream.unused().get(head.bytes..bytes).unwrap_or_default();
+            take(head.status, body, *asked, &mut seen.borrow_mut());
+            self.stream.use_up(bytes);
+            *done += 1;
+            if head.closes {
+                return Err("the server closed the connection".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The head that these bytes begin with, once it is complete.
+fn head_of(bytes: &[u8]) -> Result<Option<Head>, String> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut headers);
+    let parsed = response.parse(bytes).map_err(|error| format!("this is no HTTP: {error}"))?;
+    let httparse::Status::Complete(bytes) = parsed else { return Ok(None) };
+    let header = |name: &str| {
+        let found = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        found.and_then(|header| std::str::from_utf8(header.value).ok())
+    };
+    let Some(body_bytes) = header("content-length").and_then(|length| length.parse().ok()) else {
+        return Err("an answer does not say how long it is: is it a Snowmint server?".to_owned());
+    };
+    let closes = header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+    Ok(Some(Head { status: response.code.unwrap_or(0), bytes, body_bytes, closes }))
+}
+
+/// An answer: IDs, one a line, or an error as JSON.
+fn take(status: u16, body: &[u8], asked: Asked, seen: &mut Seen) {
+    let text = String::from_utf8_lossy(body);
+    if status == 200 {
+        text.lines().for_each(|id| seen.text(id));
+        return seen.answered(asked);
+    }
+    match serde_json::from_slice(body) {
+        Ok(ErrorBody { error }) => seen.refused(&error.code, &error.message),
+        Err(_) => seen.refused(&format!("http_{status}"), &text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_read_when_they_are_complete() {
+        let text = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 12\r\n\r\nmore";
+        for end in 0..text.len() - 4 {
+            assert!(head_of(&text[..end]).unwrap().is_none(), "{end}");
+        }
+        let head = head_of(text).unwrap().unwrap();
+        assert_eq!((head.status, head.bytes, head.body_bytes), (503, text.len() - 4, 12));
+        assert!(head.closes);
+        assert!(head_of(b"+PONG\r\n").is_err());
+        assert!(head_of(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+}

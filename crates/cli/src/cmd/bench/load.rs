@@ -1,0 +1,326 @@
+//! The run: threads, each with its share of the connections, and each connection with one round of
+//! requests after the other.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use hdrhistogram::Histogram;
+use snowmint_coord::{BootTimer, Source, Timer as _};
+use tokio::task::LocalSet;
+
+use super::alarm::Alarm;
+use super::check::{Chunk, Keeper, Kind};
+use super::cpu::Got;
+use super::grpc::Grpc;
+use super::http::Http;
+use super::local::Local;
+use super::resp::Resp;
+use super::seen::{Asked, Refused, Seen, latencies};
+use super::shared::Shared;
+use super::target::{Speaks, Target};
+use super::work::{Schedule, Work};
+use crate::exit::{Failure, Outcome};
+use crate::store;
+
+/// How long a connection that broke rests before it is made anew.
+const REST_MS: u64 = 100;
+/// How often the end of the run is looked for.
+const LOOK_MS: u64 = 50;
+/// How long requests on their way are waited for after the end, and how long a run goes on without any answer.
+const PATIENCE_NS: u64 = 30_000_000_000;
+
+/// Who is asked.
+#[derive(Clone, Debug)]
+pub(super) enum Door {
+    Server(Target),
+    Here(Source),
+}
+
+/// A way to ask it.
+#[derive(Debug)]
+enum Line {
+    Http(Http),
+    Resp(Resp),
+    Grpc(Grpc),
+    Local(Local),
+}
+
+impl Line {
+    async fn open(door: &Door, work: &Work) -> Result<Self, String> {
+        Ok(match door {
+            Door::Here(source) => Self::Local(Local::open(source, work)),
+            Door::Server(Target { speaks, address }) => match speaks {
+                Speaks::Http => Self::Http(Http::open(address, work).await?),
+                Speaks::Resp => Self::Resp(Resp::open(address, work).await?),
+                Speaks::Grpc => Self::Grpc(Grpc::open(address, work).await?),
+            },
+        })
+    }
+
+    /// Asks for all, and waits for every answer. An error: the connection is of no use any more, and only
+    /// `done` requests were answered.
+    async fn round(
+        &mut self,
+        round: &[Asked],
+        seen: &RefCell<Seen>,
+        done: &mut usize,
+    ) -> Result<(), String> {
+        match self {
+            Self::Http(line) => line.round(round, seen, done).await?,
+            Self::Resp(line) => line.round(round, seen, done).await?,
+            Self::Grpc(line) => line.round(round, seen).await,
+            Self::Local(line) => line.round(round, seen).await,
+        }
+        *done = round.len();
+        Ok(())
+    }
+}
+
+/// What all threads saw together.
+#[derive(Debug)]
+pub(super) struct Sum {
+    pub(super) latencies: Histogram<u64>,
+    pub(super) ids: u64,
+    pub(super) refused: BTreeMap<String, Refused>,
+    /// Requests that were due and were not sent before the end.
+    pub(super) unsent: u64,
+    pub(super) got: Got,
+    pub(super) run_ns: u64,
+}
+
+/// Asks once for a few IDs: whether there is anybody, whether the source is there, and what its IDs
+/// are like.
+pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk> {
+    let shared = Arc::new(Shared::new(None, None, u64::from(count)));
+    let seen = Seen::new(Arc::clone(&shared), Keeper::new(Kind::Text, shared, None));
+    let seen = RefCell::new(seen);
+    let asked = Asked { count, due_ns: BootTimer.elapsed_ns() };
+    let mut line = Line::open(door, work).await.map_err(Failure::unavailable)?;
+    line.round(&[asked], &seen, &mut 0).await.map_err(Failure::unavailable)?;
+    let seen = seen.into_inner();
+    if let Some((code, Refused { example, .. })) = seen.refused.first_key_value() {
+        let named = snowmint_wire::error::Code::from_name(code);
+        return Err(match named {
+            Some(code) => Failure::coded(code, example.clone()),
+            None => Failure::unavailable(format!("{code}: {example}")),
+        });
+    }
+    Ok(seen.into_first())
+}
+
+/// Everything, until the end. `look` is called now and then.
+pub(super) async fn run(
+    door: &Door,
+    work: &Work,
+    shared: &Arc<Shared>,
+    kind: Kind,
+    keep: &SyncSender<Chunk>,
+    mut look: impl FnMut(),
+) -> Outcome<Sum> {
+    let begin = Arc::new(Barrier::new(work.threads));
+    let threads: Vec<_> = (0..work.threads)
+        .map(|number| {
+            let (door, work, begin) = (door.clone(), work.clone(), Arc::clone(&begin));
+            let seen = Seen::new(
+                Arc::clone(shared),
+                Keeper::new(kind, Arc::clone(shared), Some(keep.clone())),
+            );
+            let shared = Arc::clone(shared);
+            thread::spawn(move || one_thread(&door, &work, number, &shared, seen, &begin))
+        })
+        .collect();
+    let mut answered = (0, BootTimer.elapsed_ns());
+    while !threads.iter().all(thread::JoinHandle::is_finished) {
+        let now_ns = BootTimer.elapsed_ns();
+        if answered.0 != shared.answers() {
+            answered = (shared.answers(), now_ns);
+        }
+        // With a rate there may be nothing to answer for a second at most.
+        if now_ns.saturating_sub(answered.1) > PATIENCE_NS {
+            shared.stop();
+        }
+        look();
+        BootTimer.sleep_ms(LOOK_MS).await;
+    }
+    let mut sum = Sum {
+        latencies: latencies(),
+        ids: 0,
+        refused: BTreeMap::new(),
+        unsent: 0,
+        got: Got { ran_ns: 0, waited_ns: Some(0) },
+        run_ns: 0,
+    };
+    for thread in threads {
+        let ended = thread.join();
+        sum.take(ended.map_err(|_| Failure::unavailable("internal error: a thread broke off"))??)?;
+    }
+    Ok(sum)
+}
+
+impl Sum {
+    fn take(&mut self, other: Self) -> Outcome {
+        self.latencies
+            .add(other.latencies)
+            .map_err(|error| Failure::unavailable(format!("internal error: {error:?}")))?;
+        self.ids += other.ids;
+        for (code, Refused { times, example }) in other.refused {
+            let all = self.refused.entry(code).or_insert(Refused { times: 0, example });
+            all.times += times;
+        }
+        self.unsent += other.unsent;
+        self.got = self.got.and(other.got);
+        self.run_ns = std::cmp::max(self.run_ns, other.run_ns);
+        Ok(())
+    }
+}
+
+/// One thread's connections, on a runtime of its own.
+fn one_thread(
+    door: &Door,
+    work: &Work,
+    number: usize,
+    shared: &Arc<Shared>,
+    seen: Seen,
+    begin: &Barrier,
+) -> Outcome<Sum> {
+    let runtime = store::runtime();
+    let lines = match &runtime {
+        Ok(runtime) => runtime.block_on(open_all(door, work, number)),
+        Err(_) => Ok(Vec::new()),
+    };
+    if lines.is_err() || runtime.is_err() {
+        shared.stop();
+    }
+    // Whoever fails must not leave the others waiting.
+    begin.wait();
+    let (runtime, lines) = (runtime?, lines?);
+    let before = Got::by_this_thread();
+    shared.start_ns();
+    let seen = Rc::new(RefCell::new(seen));
+    let tasks = LocalSet::new();
+    for (connection, line) in lines {
+        let driver = Driver {
+            door: door.clone(),
+            work: work.clone(),
+            schedule: Schedule::new(work, connection, shared.start_ns()),
+            shared: Arc::clone(shared),
+            seen: Rc::clone(&seen),
+            alarm: None,
+        };
+        tasks.spawn_local(driver.drive(line));
+    }
+    runtime.block_on(async {
+        tokio::select! {
+            () = tasks => {}
+            () = stopped(shared) => {}
+        }
+    });
+    let got = Got::by_this_thread().since(before);
+    let run_ns = shared.running_ns().unwrap_or(0);
+    // Requests that are still on their way have no answer.
+    drop(runtime);
+    let Ok(seen) = Rc::try_unwrap(seen) else {
+        return Err(Failure::unavailable("internal error: a connection outlived its thread"));
+    };
+    let mut seen = seen.into_inner();
+    seen.end();
+    let Seen { latencies, ids, refused, unsent, .. } = seen;
+    Ok(Sum { latencies, ids, refused, unsent, got, run_ns })
+}
+
+async fn stopped(shared: &Shared) {
+    while !shared.is_stopped() {
+        BootTimer.sleep_ms(LOOK_MS).await;
+    }
+}
+
+async fn open_all(door: &Door, work: &Work, number: usize) -> Outcome<Vec<(usize, Line)>> {
+    let mut lines = Vec::new();
+    for connection in (number..work.connections).step_by(work.threads) {
+        let line = Line::open(door, work)
+            .await
+            .map_err(|why| Failure::unavailable(format!("connection {}: {why}", connection + 1)))?;
+        lines.push((connection, line));
+    }
+    Ok(lines)
+}
+
+/// What drives one connection.
+struct Driver {
+    door: Door,
+    work: Work,
+    schedule: Schedule,
+    shared: Arc<Shared>,
+    seen: Rc<RefCell<Seen>>,
+    alarm: Option<Alarm>,
+}
+
+impl Driver {
+    async fn drive(mut self, mut line: Line) {
+        let mut round = Vec::with_capacity(self.work.pipeline);
+        while self.next_round(&mut round).await {
+            let mut done = 0;
+            self.seen.borrow_mut().sent(round.len());
+            let Err(why) = line.round(&round, &self.seen, &mut done).await else { continue };
+            for _ in round.iter().skip(done) {
+                self.seen.borrow_mut().refused("connection", &why);
+            }
+            match self.anew().await {
+                Some(another) => line = another,
+                None => break,
+            }
+        }
+        if self.shared.has_end() {
+            self.seen.borrow_mut().unsent += self.schedule.unsent(self.shared.end_ns());
+        }
+    }
+
+    /// Collects the requests that are due; false at the end.
+    async fn next_round(&mut self, round: &mut Vec<Asked>) -> bool {
+        round.clear();
+        let end_ns = self.shared.end_ns();
+        let mut now_ns = BootTimer.elapsed_ns();
+        let due_ns = self.schedule.next_due_ns(now_ns);
+        if due_ns >= end_ns || now_ns >= end_ns {
+            return false;
+        }
+        if due_ns > now_ns {
+            self.alarm.get_or_insert_with(Alarm::new).until_ns(due_ns).await;
+            now_ns = BootTimer.elapsed_ns();
+        }
+        while round.len() < self.work.pipeline {
+            let due_ns = self.schedule.next_due_ns(now_ns);
+            if due_ns > now_ns || due_ns >= end_ns {
+                break;
+            }
+            let Some(count) = self.shared.take(self.work.batch) else { break };
+            round.push(Asked { count, due_ns });
+            self.schedule.sent();
+        }
+        !round.is_empty()
+    }
+
+    /// Another connection in place of one that broke. Each try that fails is a request that failed.
+    async fn anew(&mut self) -> Option<Line> {
+        loop {
+            BootTimer.sleep_ms(REST_MS).await;
+            if BootTimer.elapsed_ns() >= self.shared.end_ns() {
+                return None;
+            }
+            match Line::open(&self.door, &self.work).await {
+                Ok(line) => return Some(line),
+                Err(why) => {
+                    self.shared.take(self.work.batch)?;
+                    self.schedule.sent();
+                    let mut seen = self.seen.borrow_mut();
+                    seen.sent(1);
+                    seen.refused("connection", &why);
+                }
+            }
+        }
+    }
+}

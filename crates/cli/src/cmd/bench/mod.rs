@@ -1,0 +1,222 @@
+//! `snowmint bench`: load, with latencies, IDs a second, and a look at every ID.
+
+mod alarm;
+mod check;
+mod cpu;
+mod grpc;
+mod http;
+mod load;
+mod local;
+mod report;
+mod resp;
+mod seen;
+mod shared;
+mod stream;
+mod target;
+mod work;
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use snowmint_coord::Node;
+use snowmint_coord::spec::Span;
+
+use self::check::{Checker, Kind};
+use self::load::{Door, Sum};
+use self::report::Report;
+use self::shared::Shared;
+use self::target::Target;
+use self::work::Work;
+use crate::config::{Chosen, Given};
+use crate::exit::{Failure, Outcome};
+use crate::node::{self, Journal};
+use crate::store;
+
+/// How many IDs say what kind all are.
+const FIRST_IDS: u32 = 32;
+/// How long a run takes when nothing is said.
+const LASTS_MS: u64 = 10_000;
+
+/// Load a server, or mint in this process, and say how fast it is.
+///
+/// Counts IDs a second, latencies (p50 to the maximum) and errors by code, and compares all IDs with each
+/// other: exit code 1 when one comes twice. The IDs are real ones, and are spent. Each connection sends a
+/// round of --pipeline requests, and the next when all of them are answered; with --rate, requests are due at
+/// fixed times instead, and latencies count from then, so that a server that stands still is seen by all
+/// requests that it kept waiting. It says for how long this process had processors: with too few of them its
+/// figures are about the machine.
+///
+/// HTTP asks for /v1/ids/{source} as text. RESP says INCR, or MINT with --batch. gRPC calls Mint. --local asks no
+/// server: it mints on a store in memory, or on the one that --config, --data-dir or --store says, each thread by
+/// itself.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint bench
+  snowmint bench redis://127.0.0.1:7701 --pipeline 64 --connections 50
+  snowmint bench grpc://ids.example:7700 --source orders --batch 100 --rate 2000 --duration 1m
+  snowmint bench http://ids.example:7700 -n 1000000 --json
+  snowmint bench --local --threads 2
+  snowmint bench --local --store postgres://ids@db/ids --source numbers")]
+pub(crate) struct Bench {
+    /// A running server: http://host:port, redis://host:port or grpc://host:port.
+    #[arg(value_name = "URL", conflicts_with_all = ["local", "config", "data_dir", "store", "namespace"])]
+    url: Option<Target>,
+    /// Mint in this process, without a server.
+    #[arg(long)]
+    local: bool,
+    /// The source.
+    #[arg(long, value_name = "SOURCE", default_value = "default")]
+    source: String,
+    /// The key of a counter, or the name that a source of UUIDs of version 3 or 5 makes them from.
+    #[arg(long, value_name = "K")]
+    key: Option<String>,
+    /// How many connections; 8 if nothing is said.
+    #[arg(short, long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with = "local")]
+    connections: Option<u32>,
+    /// How many IDs one request asks for.
+    #[arg(short, long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    batch: u32,
+    /// How many requests are on their way on each connection.
+    #[arg(short, long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with = "local")]
+    pipeline: u32,
+    /// Stop after this time; 10s if neither this nor --total is said.
+    #[arg(short, long, value_name = "TIME")]
+    duration: Option<Span>,
+    /// Stop when so many IDs were asked for.
+    #[arg(short = 'n', long, value_name = "IDS", value_parser = clap::value_parser!(u64).range(1..))]
+    total: Option<u64>,
+    /// How many requests are due in a second, over all connections; without it, as many as are answered.
+    #[arg(long, value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    rate: Option<u32>,
+    /// How many threads send; as many as there are processors, if nothing is said.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+    /// How many IDs are compared with each other at most, the first ones; 0: none.
+    #[arg(long, value_name = "IDS", default_value_t = 10_000_000)]
+    check: u64,
+    /// The most memory for comparing them, in MiB; what does not fit goes to a temporary file.
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    memory: u32,
+    /// Where that file is.
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+impl Bench {
+    pub(crate) fn run(self) -> Outcome {
+        if !self.local && !self.chosen.is_empty() {
+            return Err(Failure::usage(
+                "--config, --data-dir, --store and --namespace are for --local",
+            ));
+        }
+        store::runtime()?.block_on(self.measured())
+    }
+
+    async fn measured(&self) -> Outcome {
+        if !self.local {
+            let target = self.url.clone().unwrap_or_default();
+            let name = target.to_string();
+            let report = self.load(&Door::Server(target), name).await?;
+            return self.verdict(&report);
+        }
+        let node = self.node().await?;
+        let report = match node.source(&self.source).await {
+            Ok(source) => self.load(&Door::Here(source), "this process".to_owned()).await,
+            Err(error) => Err(error.into()),
+        };
+        let closed = node.close().await;
+        let store = node.store().close().await;
+        let report = report?;
+        closed?;
+        store?;
+        self.verdict(&report)
+    }
+
+    /// A node of this process's own.
+    async fn node(&self) -> Outcome<Node> {
+        let forgets = [("store.url", "--local", "memory:")];
+        let unless_said = if self.chosen.is_empty() { &forgets[..] } else { &[] };
+        let given = unless_said.iter().map(|(key, name, text)| Given::flag(key, name, *text));
+        let config = self.chosen.load(given.collect())?;
+        node::open(&config, Journal::Without, String::new()).await
+    }
+
+    async fn load(&self, door: &Door, name: String) -> Outcome<Report> {
+        let work = self.work();
+        let first = load::first(door, &work, FIRST_IDS).await?;
+        let kind = Kind::of(&first);
+        let shared = Arc::new(Shared::new(self.total, self.lasts_ns(), self.check));
+        let memory_bytes = (self.memory as usize).saturating_mul(1024 * 1024);
+        let temp_dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let checker = Checker::start(kind, memory_bytes, temp_dir);
+        let progress = self.progress();
+        let sum = {
+            let keep = checker.sender();
+            load::run(door, &work, &shared, kind, &keep, || self.look(&shared, &progress)).await
+        };
+        progress.set_message("comparing");
+        let verdict = checker.verdict();
+        progress.finish_and_clear();
+        let sum: Sum = sum?;
+        Ok(Report::new(name, &work, sum, verdict?))
+    }
+
+    fn work(&self) -> Work {
+        let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let wanted = self.threads.map_or(processors, number);
+        // In this process each thread mints by itself.
+        let connections = if self.local { wanted } else { self.connections.map_or(8, number) };
+        Work {
+            source: self.source.clone(),
+            key: self.key.clone(),
+            batch: self.batch,
+            connections,
+            pipeline: number(self.pipeline),
+            threads: std::cmp::min(wanted, connections),
+            rate: self.rate,
+        }
+    }
+
+    fn lasts_ns(&self) -> Option<u64> {
+        let unless_said = self.total.is_none().then_some(Span::from_ms(LASTS_MS));
+        self.duration.or(unless_said).map(|lasts| lasts.ms().saturating_mul(1_000_000))
+    }
+
+    /// A bar on a terminal, nothing elsewhere.
+    fn progress(&self) -> ProgressBar {
+        let length = self.total.or(self.lasts_ns().map(|lasts| lasts / 1_000_000));
+        let style = ProgressStyle::with_template("{spinner} {wide_bar} {percent} % {msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressBar::new(length.unwrap_or(0)).with_style(style)
+    }
+
+    fn look(&self, shared: &Shared, progress: &ProgressBar) {
+        let Some(running_ns) = shared.running_ns() else { return };
+        let (ids, running_ms) = (shared.ids(), running_ns / 1_000_000);
+        progress.set_position(if self.total.is_some() { ids } else { running_ms });
+        let each_second = ids.saturating_mul(1_000) / running_ms.max(1);
+        progress.set_message(format!("{each_second} IDs a second"));
+    }
+
+    fn verdict(&self, report: &Report) -> Outcome {
+        report.say(self.json)?;
+        if report.repeated() > 0 {
+            return Err(Failure::SaidNo);
+        }
+        match report.first_error() {
+            Some(error) if report.ids() == 0 => {
+                Err(Failure::unavailable(format!("no ID was minted: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}

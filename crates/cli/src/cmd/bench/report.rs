@@ -1,0 +1,284 @@
+//! What a run comes to, for people and for machines.
+
+use std::fmt;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::check::Verdict;
+use super::cpu::Processors;
+use super::load::Sum;
+use super::work::Work;
+use crate::exit::Outcome;
+use crate::output::Output;
+
+/// From how long a wait for a processor on, as a part of the run, the figures are called too low.
+const WAITED_MUCH: f64 = 0.1;
+
+/// What a run comes to.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    target: String,
+    source: String,
+    connections: usize,
+    pipeline: usize,
+    /// IDs of one request.
+    batch: u32,
+    /// Requests a second that were wanted.
+    rate: Option<u32>,
+    seconds: f64,
+    /// Requests that were answered with IDs.
+    answers: u64,
+    ids: u64,
+    answers_per_s: f64,
+    ids_per_s: f64,
+    latency_us: Latency,
+    /// Requests that were refused or got no answer, by code.
+    errors: Vec<Errors>,
+    /// Requests that were due and were not sent before the end.
+    unsent: u64,
+    processors: Processors,
+    unique: Unique,
+}
+
+/// Of answers that brought IDs.
+#[derive(Debug, Serialize)]
+struct Latency {
+    /// `sent`, or `due` when a rate was wanted.
+    from: &'static str,
+    p50: f64,
+    p90: f64,
+    p99: f64,
+    p99_9: f64,
+    max: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Errors {
+    code: String,
+    count: u64,
+    /// The words of the first.
+    example: String,
+}
+
+/// What was looked at, and what came of it.
+#[derive(Debug, Serialize)]
+struct Unique {
+    /// How many IDs were compared with each other.
+    compared: u64,
+    /// How many of them had come before.
+    repeated: u64,
+    duplicates: Vec<Duplicate>,
+}
+
+#[derive(Debug, Serialize)]
+struct Duplicate {
+    id: String,
+    times: u64,
+}
+
+impl Report {
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    pub(super) fn new(target: String, work: &Work, sum: Sum, verdict: Verdict) -> Self {
+        let seconds = sum.run_ns as f64 / 1e9;
+        let each_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let answers = sum.latencies.len();
+        let errors = sum.refused.into_iter().map(|(code, refused)| Errors {
+            code,
+            count: refused.times,
+            example: refused.example,
+        });
+        let duplicates = verdict.duplicates.into_iter().map(|(id, times)| Duplicate { id, times });
+        Self {
+            target,
+            source: work.source.clone(),
+            connections: work.connections,
+            pipeline: work.pipeline,
+            batch: work.batch,
+            rate: work.rate,
+            seconds,
+            answers,
+            ids: sum.ids,
+            answers_per_s: each_second(answers),
+            ids_per_s: each_second(sum.ids),
+            latency_us: Latency::of(&sum.latencies, work.rate.is_some()),
+            errors: errors.collect(),
+            unsent: sum.unsent,
+            processors: sum.got.in_all(work.threads, sum.run_ns),
+            unique: Unique {
+                compared: verdict.compared,
+                repeated: verdict.repeated,
+                duplicates: duplicates.collect(),
+            },
+        }
+    }
+
+    pub(super) const fn ids(&self) -> u64 {
+        self.ids
+    }
+
+    pub(super) const fn repeated(&self) -> u64 {
+        self.unique.repeated
+    }
+
+    /// What was said instead of IDs, when there were none.
+    pub(super) fn first_error(&self) -> Option<String> {
+        self.errors.first().map(|error| format!("{}: {}", error.code, error.example))
+    }
+
+    pub(super) fn say(&self, json: bool) -> Outcome {
+        let mut out = Output::new();
+        if json {
+            out.json(self)?;
+        } else {
+            out.text(&self.to_string())?;
+        }
+        out.flush()
+    }
+
+    fn say_errors(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.errors.is_empty() && self.unsent == 0 {
+            return writeln!(f, "  errors     none");
+        }
+        for Errors { code, count, example } in &self.errors {
+            writeln!(f, "  errors     {} × {}: {}", grouped(*count), shown(code), shown(example))?;
+        }
+        if self.unsent > 0 {
+            let unsent = grouped(self.unsent);
+            writeln!(
+                f,
+                "  unsent     {unsent} requests were due and not sent before the end: the rate is too high"
+            )?;
+        }
+        Ok(())
+    }
+
+    fn say_unique(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unique { compared, repeated, duplicates } = &self.unique;
+        for Duplicate { id, times } in duplicates {
+            writeln!(f, "  duplicate  {id} came {times} times")?;
+        }
+        let which = match *compared {
+            0 => return writeln!(f, "  unique     not looked at"),
+            all if all >= self.ids => format!("all {}", grouped(all)),
+            some => format!("the first {} of {}", grouped(some), grouped(self.ids)),
+        };
+        let verdict = match repeated {
+            0 => "all different".to_owned(),
+            repeated => format!("{} of them had come before", grouped(*repeated)),
+        };
+        writeln!(f, "  unique     {which} IDs compared: {verdict}")
+    }
+}
+
+impl Latency {
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    fn of(latencies: &Histogram<u64>, is_paced: bool) -> Self {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let at = |quantile: f64| us(latencies.value_at_quantile(quantile));
+        Self {
+            from: if is_paced { "due" } else { "sent" },
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            max: us(latencies.max()),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { target, source, connections, pipeline, batch, seconds, .. } = self;
+        write!(
+            f,
+            "{target}, source {source}: {connections} × {pipeline} requests of {batch} at once"
+        )?;
+        match self.rate {
+            Some(rate) => writeln!(f, ", {} wanted a second", grouped(rate.into()))?,
+            None => writeln!(f)?,
+        }
+        let (ids, answers) = (grouped(self.ids), grouped(self.answers));
+        writeln!(f, "  IDs        {ids} in {seconds:.2} s: {} a second", rounded(self.ids_per_s))?;
+        writeln!(f, "  answers    {answers}: {} a second", rounded(self.answers_per_s))?;
+        let Latency { from, p50, p90, p99, p99_9, max } = &self.latency_us;
+        let [p50, p90, p99, p99_9, max] = [*p50, *p90, *p99, *p99_9, *max].map(time);
+        let from = if *from == "due" { "from when each was due" } else { "from sending" };
+        writeln!(
+            f,
+            "  latency    p50 {p50}, p90 {p90}, p99 {p99}, p99.9 {p99_9}, max {max} ({from})"
+        )?;
+        self.say_errors(f)?;
+        let Processors { threads, ran_s, busy, waited } = self.processors;
+        write!(
+            f,
+            "  processor  {ran_s:.2} s on {threads} threads, {:.0} % of their time",
+            busy * 100.0
+        )?;
+        match waited {
+            Some(waited) => writeln!(f, "; {:.0} % waiting for one", waited * 100.0)?,
+            None => writeln!(f)?,
+        }
+        if waited.is_some_and(|waited| waited > WAITED_MUCH) {
+            writeln!(
+                f,
+                "             this process lacked processors: the figures are worse than the target is"
+            )?;
+        }
+        self.say_unique(f)
+    }
+}
+
+/// A length of time in the unit in which it reads best.
+fn time(us: f64) -> String {
+    if us < 10.0 {
+        format!("{:.0} ns", us * 1e3)
+    } else if us < 10_000.0 {
+        format!("{us:.0} µs")
+    } else if us < 10_000_000.0 {
+        format!("{:.1} ms", us / 1e3)
+    } else {
+        format!("{:.1} s", us / 1e6)
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "never negative, and a cast saturates"
+)]
+fn rounded(number: f64) -> String {
+    grouped(number.round() as u64)
+}
+
+/// A number with its thousands set apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// What a server said, as one line that does not steer the terminal.
+fn shown(text: &str) -> String {
+    text.chars().take(200).collect::<String>().escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_are_shown_as_people_read_them() {
+        let shown = [0, 999, 1_000, 12_345_678].map(grouped);
+        assert_eq!(shown, ["0", "999", "1,000", "12,345,678"]);
+        assert_eq!(rounded(1234.6), "1,235");
+        let times = [0.045, 9.9, 63.4, 12_345.0, 12_000_000.0].map(time);
+        assert_eq!(times, ["45 ns", "9900 ns", "63 µs", "12.3 ms", "12.0 s"]);
+    }
+}

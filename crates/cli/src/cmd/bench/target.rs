@@ -1,0 +1,115 @@
+//! What is loaded, and how it is spoken to.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ureq::http::Uri;
+
+/// A protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaks {
+    Http,
+    Resp,
+    Grpc,
+}
+
+/// A server, and the protocol that it is spoken to in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) speaks: Speaks,
+    /// `host:port`.
+    pub(super) address: String,
+}
+
+impl Default for Target {
+    fn default() -> Self {
+        Self { speaks: Speaks::Http, address: crate::client::DEFAULT_SERVER.to_owned() }
+    }
+}
+
+impl Speaks {
+    const fn scheme(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Resp => "redis",
+            Self::Grpc => "grpc",
+        }
+    }
+
+    /// Where `serve` listens when nothing is given.
+    const fn port(self) -> u16 {
+        match self {
+            Self::Http | Self::Grpc => 7700,
+            Self::Resp => 7701,
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let forms = "write http://host:port, redis://host:port or grpc://host:port";
+        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+        let all = [Speaks::Http, Speaks::Resp, Speaks::Grpc];
+        let Some(speaks) = all.into_iter().find(|speaks| speaks.scheme() == scheme) else {
+            return Err(match scheme {
+                "https" | "rediss" | "grpcs" => {
+                    format!("TLS is not available here in this version; {forms}")
+                }
+                _ => format!("this is spoken to in no protocol known here; {forms}"),
+            });
+        };
+        let odd = || format!("this is no server's address; {forms}");
+        // The same grammar for all three.
+        let uri: Uri = format!("http://{rest}").parse().map_err(|_| odd())?;
+        let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
+            return Err(odd());
+        };
+        // A name and a password are of no use here, and a port that is no number is none.
+        let no_port = uri.port().is_none() && authority.as_str() != host;
+        let odd_authority = no_port || authority.as_str().contains('@');
+        if host.is_empty() || odd_authority || uri.path() != "/" || uri.query().is_some() {
+            return Err(odd());
+        }
+        let port = uri.port_u16().unwrap_or_else(|| speaks.port());
+        Ok(Self { speaks, address: format!("{host}:{port}") })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.speaks.scheme(), self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_named_with_their_protocol() {
+        for (text, shown) in [
+            ("http://ids.example", "http://ids.example:7700"),
+            ("127.0.0.1:1", "http://127.0.0.1:1"),
+            ("redis://localhost", "redis://localhost:7701"),
+            ("redis://localhost:6379/", "redis://localhost:6379"),
+            ("grpc://[::1]:7700", "grpc://[::1]:7700"),
+        ] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), shown, "{text}");
+        }
+        for (text, part) in [
+            ("https://a:1", "TLS"),
+            ("ftp://a:1", "no protocol"),
+            ("redis://user:secret@a:1", "no server's address"),
+            ("http://a:1/path", "no server's address"),
+            ("http://", "no server's address"),
+            ("a:99999", "no server's address"),
+            ("", "no server's address"),
+        ] {
+            let message = text.parse::<Target>().unwrap_err();
+            assert!(message.contains(part), "{text}: {message}");
+            assert!(!message.contains("secret"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `snowmint completions`: what a shell needs to complete commands and options.
+
+use clap::{Args, CommandFactory as _, ValueEnum};
+use clap_complete::Shell;
+
+use super::Snowmint;
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+
+/// Print the completions of a shell.
+///
+/// They complete commands and options; names of sources are not asked for anywhere.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint completions bash > ~/.local/share/bash-completion/completions/snowmint
+  snowmint completions zsh > \"${fpath[1]}/_snowmint\"
+  snowmint completions fish > ~/.config/fish/completions/snowmint.fish")]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    shell: Of,
+}
+
+/// The shells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Of {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+impl From<Of> for Shell {
+    fn from(shell: Of) -> Self {
+        match shell {
+            Of::Bash => Self::Bash,
+            Of::Zsh => Self::Zsh,
+            Of::Fish => Self::Fish,
+        }
+    }
+}
+
+impl Completions {
+    pub(crate) fn run(self) -> Outcome {
+        let mut script = Vec::new();
+        let mut command = Snowmint::command();
+        clap_complete::generate(Shell::from(self.shell), &mut command, "snowmint", &mut script);
+        let script = String::from_utf8(script)
+            .map_err(|error| Failure::unavailable(format!("internal error: {error}")))?;
+        let mut out = Output::new();
+        out.text(&script)?;
+        out.flush()
+    }
+}

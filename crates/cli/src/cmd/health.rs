@@ -1,0 +1,38 @@
+//! `snowmint health`: can a server mint? For health checks in images that have no other client.
+
+use clap::Args;
+use snowmint_wire::http::ReadyBody;
+
+use crate::client::{Client, DEFAULT_SERVER};
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+
+/// Ask a server whether it is ready to mint.
+///
+/// Exit code 0 when it is, 1 when it says that it is not, and why, 4 when nobody answers.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint health
+  snowmint health --server http://ids.example:7700 --json")]
+pub(crate) struct Health {
+    /// A running server: http://host:port.
+    #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER)]
+    server: String,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Health {
+    pub(crate) fn run(self) -> Outcome {
+        let answer: ReadyBody = Client::new(&self.server)?.get("/readyz")?;
+        let mut out = Output::new();
+        match (self.json, answer.ready) {
+            (true, _) => out.json(&answer)?,
+            (false, true) => out.line("ready")?,
+            (false, false) => out.line(format_args!("not ready: {}", answer.reasons.join("; ")))?,
+        }
+        out.flush()?;
+        if answer.ready { Ok(()) } else { Err(Failure::SaidNo) }
+    }
+}

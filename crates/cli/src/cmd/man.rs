@@ -1,0 +1,64 @@
+//! `snowmint man`: manual pages, made from what `--help` says.
+
+use std::path::PathBuf;
+
+use clap::{Args, Command, CommandFactory as _};
+use clap_mangen::Man as Page;
+
+use super::Snowmint;
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+
+/// Print a manual page, or write them all.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint man | man -l -
+  snowmint man source define | man -l -
+  snowmint man --dir /usr/local/share/man/man1")]
+pub(crate) struct Man {
+    /// The command that it is about; none: all of them, in short.
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    command: Vec<String>,
+    /// Write a page for each command into this directory, which is made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+impl Man {
+    pub(crate) fn run(self) -> Outcome {
+        // Names of sub-commands, as they stand at the head of their pages, are made by building.
+        let mut root = Snowmint::command().disable_help_subcommand(true);
+        root.build();
+        if let Some(dir) = self.dir {
+            let written =
+                std::fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(root, &dir));
+            return written.map_err(|error| {
+                Failure::unavailable(format!("{} cannot be written: {error}", dir.display()))
+            });
+        }
+        let page = Page::new(find(&root, &self.command)?.clone());
+        let mut roff = Vec::new();
+        let internal = |error: &dyn std::fmt::Display| {
+            Failure::unavailable(format!("internal error: {error}"))
+        };
+        page.render(&mut roff).map_err(|error| internal(&error))?;
+        let mut out = Output::new();
+        out.text(std::str::from_utf8(&roff).map_err(|error| internal(&error))?)?;
+        out.flush()
+    }
+}
+
+/// The command with this name, or with these names one within the other.
+fn find<'a>(root: &'a Command, names: &[String]) -> Outcome<&'a Command> {
+    names.iter().try_fold(root, |command, name| {
+        command.find_subcommand(name).ok_or_else(|| {
+            let known: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
+            Failure::no(format!(
+                "there is no command {} {}; there are: {}",
+                command.get_name(),
+                name.escape_debug(),
+                known.join(", ")
+            ))
+        })
+    })
+}

@@ -1,0 +1,109 @@
+//! Who follows the configuration while the server runs.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use snowmint_server::Service;
+use tracing_subscriber::EnvFilter;
+
+use super::reload::Follows;
+use crate::config::{Config, is_below};
+use crate::exit::{Failure, Outcome};
+
+/// Puts another filter in place of the log's.
+pub(super) type SetFilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
+
+/// What the log says.
+pub(super) struct LogFilter(pub(super) SetFilter);
+
+#[async_trait]
+impl Follows for LogFilter {
+    fn part(&self, key: &str, _: &Config, _: &Config) -> Option<String> {
+        (key == "log.filter").then(|| key.to_owned())
+    }
+
+    async fn follow(&self, _: &str, _: &Config, new: &Config) -> Outcome {
+        (self.0)(super::filter(new)?).map_err(Failure::unavailable)
+    }
+}
+
+/// What one request may ask for, and whether it gets a line in the log.
+pub(super) struct Requests(pub(super) Service);
+
+#[async_trait]
+impl Follows for Requests {
+    fn part(&self, key: &str, _: &Config, _: &Config) -> Option<String> {
+        (is_below(key, "limits") || key == "log.access").then(|| "requests".to_owned())
+    }
+
+    async fn follow(&self, _: &str, _: &Config, new: &Config) -> Outcome {
+        self.0.set_limits(new.limits.clone());
+        self.0.log_access(new.log.access);
+        Ok(())
+    }
+}
+
+/// Definitions of sources: what `source alter` may change, and sources that are new.
+pub(super) struct Sources(pub(super) Service);
+
+#[async_trait]
+impl Follows for Sources {
+    /// Each source by itself.
+    fn part(&self, key: &str, old: &Config, new: &Config) -> Option<String> {
+        let key = key.strip_prefix("sources.")?;
+        let names = new.defined.keys().chain(old.defined.keys());
+        // Names may have dots: the longest that fits.
+        names.filter(|name| is_below(key, name)).max_by_key(|name| name.len()).cloned()
+    }
+
+    async fn follow(&self, name: &str, old: &Config, new: &Config) -> Outcome {
+        let refused = |error: snowmint_server::Error| Failure::coded(error.code(), error.message());
+        match (old.defined.get(name), new.defined.get(name)) {
+            (_, None) => {
+                return Err(Failure::no(
+                    "a source that is not in the configuration any more stays as it is; delete it by a call",
+                ));
+            }
+            (None, Some(new)) => self.0.define(name, &new.spec).await.map_err(refused)?,
+            (Some(old), Some(new)) => {
+                let changes = patch(&old.spec.to_json(), &new.spec.to_json());
+                self.0.alter(name, &changes).await.map_err(refused)?
+            }
+        };
+        Ok(())
+    }
+}
+
+/// The merge patch (RFC 7396) that makes one object of the other.
+fn patch(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    let mut patch: Map<_, _> = gone.map(|key| (key.clone(), Value::Null)).collect();
+    for (key, value) in new {
+        match (old.get(key), value) {
+            (Some(before), value) if before == value => {}
+            (Some(Value::Object(before)), Value::Object(value)) => {
+                patch.insert(key.clone(), Value::Object(self::patch(before, value)));
+            }
+            (_, value) => {
+                patch.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    patch
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_says_what_is_new_and_what_is_gone() {
+        let object = |value: Value| value.as_object().unwrap().clone();
+        let old = object(json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 4}));
+        let new = object(json!({"a": 1, "b": {"c": 5, "f": 6}, "g": 7}));
+        let expected = json!({"b": {"c": 5, "d": null, "f": 6}, "e": null, "g": 7});
+        assert_eq!(Value::Object(patch(&old, &new)), expected);
+        assert!(patch(&old, &old).is_empty());
+    }
+}

@@ -1,0 +1,207 @@
+//! What differs between two configurations, key by key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize as _;
+use serde_json::Value as Json;
+use toml::{Table, Value};
+
+use super::layers::flatten;
+use super::{Config, Defined};
+
+/// Keys whose values, and tables whose keys, nobody may see in a log.
+const SECRET: &[&str] = &["store.url", "compat.tinyid.tokens"];
+
+/// A key that has another value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) key: String,
+    /// As they are written; what is secret is not.
+    pub(crate) old: String,
+    pub(crate) new: String,
+}
+
+impl Config {
+    /// What is different in `new`, in the order of the keys.
+    pub(crate) fn changes(&self, new: &Self) -> Vec<Change> {
+        let in_both =
+            |name: &String| self.defined.contains_key(name) && new.defined.contains_key(name);
+        let (old, new) = (self.values(in_both), new.values(in_both));
+        let keys: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+        let mut changes: Vec<Change> = Vec::new();
+        for key in keys.into_iter().filter(|key| old.get(*key) != new.get(*key)) {
+            let shown = |value: Option<&String>| value.cloned().unwrap_or_else(|| "none".into());
+            let secret = SECRET.iter().find(|secret| is_below(key, secret));
+            let change = match secret {
+                Some(secret) => Change {
+                    key: (*secret).to_owned(),
+                    old: "(not shown)".into(),
+                    new: "(not shown)".into(),
+                },
+                None => {
+                    Change { key: key.clone(), old: shown(old.get(key)), new: shown(new.get(key)) }
+                }
+            };
+            if changes.last() != Some(&change) {
+                changes.push(change);
+            }
+        }
+        changes
+    }
+
+    /// Takes over the values that `new` has for these changes.
+    pub(crate) fn take_over(&mut self, new: &Self, changes: &[Change]) {
+        let (Ok(mut mine), Ok(theirs)) = (Table::try_from(&*self), Table::try_from(new)) else {
+            return;
+        };
+        for Change { key, .. } in changes {
+            match key.strip_prefix("sources.").filter(|rest| *rest != "builtin") {
+                Some(key) => take_source(&mut self.defined, &new.defined, key),
+                None => {
+                    let path: Vec<&str> = key.split('.').collect();
+                    copy(&mut mine, &theirs, &path);
+                }
+            }
+        }
+        if let Ok(merged) = Self::deserialize(mine) {
+            *self = Self { defined: std::mem::take(&mut self.defined), ..merged };
+        }
+    }
+
+    /// Every value as it is written, by its key. Sources are taken apart where that is wanted; others are
+    /// one value.
+    fn values(&self, apart: impl Fn(&String) -> bool) -> BTreeMap<String, String> {
+        let mut values = BTreeMap::new();
+        let table = Table::try_from(self).unwrap_or_default();
+        flatten(&mut Vec::new(), table, &mut |path: &[String], value| {
+            let empty = matches!(&value, Value::Table(table) if table.is_empty());
+            if !empty {
+                values.insert(path.join("."), value.to_string());
+            }
+        });
+        for (name, Defined { spec, .. }) in &self.defined {
+            let (key, spec) = (format!("sources.{name}"), Json::Object(spec.to_json()));
+            if apart(name) {
+                leaves(&key, &spec, &mut values);
+            } else {
+                values.insert(key, spec.to_string());
+            }
+        }
+        values
+    }
+}
+
+/// Takes over the sources that a key may be about.
+fn take_source(
+    mine: &mut BTreeMap<String, Defined>,
+    theirs: &BTreeMap<String, Defined>,
+    key: &str,
+) {
+    let names: Vec<String> =
+        mine.keys().chain(theirs.keys()).filter(|name| is_below(key, name)).cloned().collect();
+    for name in names {
+        match theirs.get(&name) {
+            Some(defined) => mine.insert(name, defined.clone()),
+            None => mine.remove(&name),
+        };
+    }
+}
+
+/// Whether a key is this one, or below it.
+pub(crate) fn is_below(key: &str, above: &str) -> bool {
+    key.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn copy(mine: &mut Table, theirs: &Table, path: &[&str]) {
+    match path {
+        [] => {}
+        [last] => match theirs.get(*last) {
+            Some(value) => {
+                mine.insert((*last).to_owned(), value.clone());
+            }
+            None => {
+                mine.remove(*last);
+            }
+        },
+        [first, rest @ ..] => {
+            if let (Some(Value::Table(mine)), Some(Value::Table(theirs))) =
+                (mine.get_mut(*first), theirs.get(*first))
+            {
+                copy(mine, theirs, rest);
+            }
+        }
+    }
+}
+
+fn leaves(key: &str, value: &Json, values: &mut BTreeMap<String, String>) {
+    match value {
+        Json::Object(fields) => {
+            for (name, value) in fields {
+                leaves(&format!("{key}.{name}"), value, values);
+            }
+        }
+        value => {
+            values.insert(key.to_owned(), value.to_string());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Given;
+    use super::*;
+
+    fn config(given: &[(&'static str, &str)]) -> Config {
+        let given = given.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
+        Config::load(None, given).unwrap()
+    }
+
+    #[test]
+    fn what_differs_is_named_with_both_values_and_secrets_are_not() {
+        let old = config(&[
+            ("store.url", "postgres://user:secret@a/b"),
+            ("sources.b.step.min", "5"),
+            ("sources.b.kind", "segment"),
+        ]);
+        let new = config(&[
+            ("store.url", "postgres://user:other@a/b"),
+            ("limits.batch_max", "7"),
+            ("compat.tinyid.tokens.secret", "*"),
+            ("compat.tinyid.tokens.other", "*"),
+        ]);
+        let shown: Vec<_> = old
+            .changes(&new)
+            .into_iter()
+            .map(|Change { key, old, new }| format!("{key}: {old} -> {new}"))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "compat.tinyid.tokens: (not shown) -> (not shown)",
+                "limits.batch_max: 100000 -> 7",
+                r#"sources.b: {"kind":"segment","step":{"min":5}} -> none"#,
+                "store.url: (not shown) -> (not shown)",
+            ]
+        );
+        assert!(old.changes(&old).is_empty());
+    }
+
+    #[test]
+    fn what_is_taken_over_does_not_differ_any_more() {
+        let mut now = config(&[("sources.a.kind", "segment"), ("sources.b.kind", "uuid")]);
+        let new = config(&[
+            ("limits.batch_max", "7"),
+            ("disguise.keys.1", "env:X"),
+            ("sources.a.kind", "segment"),
+            ("sources.a.step.min", "9"),
+            ("sources.c.kind", "ulid"),
+            ("log.filter", "debug"),
+        ]);
+        let (log, others): (Vec<_>, Vec<_>) =
+            now.changes(&new).into_iter().partition(|change| change.key == "log.filter");
+        now.take_over(&new, &others);
+        assert_eq!(now.changes(&new), log);
+        now.take_over(&new, &log);
+        assert_eq!((now.changes(&new), now.limits.batch_max), (Vec::new(), 7));
+    }
+}

@@ -1,0 +1,275 @@
+//! `bench` against the real server, in all three protocols, and in its own process.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
+
+mod common;
+#[path = "common/server.rs"]
+mod server;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Ran, json, run};
+use serde_json::Value;
+use server::{Server, serve};
+
+fn bench(args: &[&str]) -> Ran {
+    run(&[&["bench", "--json"], args].concat())
+}
+
+/// The report of a run without any refusal.
+#[track_caller]
+fn report(args: &[&str]) -> Value {
+    let report = json(&bench(args).ok());
+    assert_eq!(report["errors"], serde_json::json!([]), "{report}");
+    report
+}
+
+#[track_caller]
+fn number(report: &Value, pointer: &str) -> f64 {
+    let value = report.pointer(pointer).and_then(Value::as_f64);
+    value.unwrap_or_else(|| panic!("{pointer}: {report}"))
+}
+
+fn server(folder: &Path) -> Server {
+    let config = folder.join("snowmint.toml");
+    let sources = "[sources.ulids]\nkind = \"ulid\"\n[sources.short]\ntext = \"base62\"\n\
+                   [sources.names]\nkind = \"uuid\"\nuuid.version = 5\nuuid.namespace = \"dns\"\n";
+    std::fs::write(&config, sources).unwrap();
+    Server::start(serve(&folder.join("data"), &["--config", config.to_str().unwrap()]))
+}
+
+#[test]
+fn every_protocol_is_loaded_and_every_id_is_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    let urls = ["http", "redis", "grpc"].map(|scheme| {
+        let address = if scheme == "redis" { &server.resp } else { &server.http };
+        format!("{scheme}://{address}")
+    });
+    let mut numbers = 0.0;
+    for url in &urls {
+        // 32 say what kind they are, before anything is measured.
+        numbers += 32.0;
+        for (source, batch, pipeline, total) in [
+            ("default", "1", "1", 2_000.0),
+            ("default", "7", "5", 10_003.0),
+            ("numbers", "100", "3", 20_000.0),
+            ("ulids", "3", "2", 1_000.0),
+            ("short", "2", "2", 1_000.0),
+        ] {
+            let n = total.to_string();
+            let args = [&[url, "--source", source, "-b", batch, "-p", pipeline, "-n", &n][..]];
+            let report = report(&[&args.concat()[..], &["-c", "3", "--threads", "2"]].concat());
+            for (pointer, expected) in
+                [("/ids", total), ("/unique/compared", total), ("/unique/repeated", 0.0)]
+            {
+                assert_eq!(number(&report, pointer), expected, "{pointer}: {report}");
+            }
+            let requests = (total / batch.parse::<f64>().unwrap()).ceil();
+            assert_eq!(number(&report, "/answers"), requests, "{report}");
+            let at = ["p50", "p90", "p99", "p99_9", "max"]
+                .map(|name| number(&report, &format!("/latency_us/{name}")));
+            assert!(at[0] > 0.0 && at.is_sorted(), "{report}");
+            assert!(number(&report, "/ids_per_s") > 0.0, "{report}");
+            assert!(number(&report, "/processors/ran_s") > 0.0, "{report}");
+            numbers += if source == "numbers" { total } else { 0.0 };
+        }
+    }
+    // What was counted is what the server gave: its next number says so.
+    let next: f64 = server.mint(&["numbers"]).ok().trim().parse().unwrap();
+    assert_eq!(next, numbers + 1.0);
+    // A key goes along, and stays the same: each of its numbers comes once.
+    for url in &urls {
+        let counted = report(&[url, "--source", "counters", "--key", "a b/ü", "-n", "500"]);
+        assert_eq!(number(&counted, "/unique/compared"), 500.0);
+    }
+    assert!(bench(&[&urls[0], "-n", "100"]).out.ends_with("}\n"));
+    let shown = run(&["bench", &urls[0], "-n", "1000"]).ok();
+    assert!(shown.contains("all 1,000 IDs compared: all different"), "{shown}");
+}
+
+#[test]
+fn an_id_that_comes_twice_is_an_error_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    // A name has one UUID, however often it is asked for.
+    for url in [format!("http://{}", server.http), format!("grpc://{}", server.http)] {
+        let ran = bench(&[&url, "--source", "names", "--key", "example.com", "-n", "10"]);
+        assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+        let report = json(&ran.out);
+        assert_eq!(number(&report, "/unique/repeated"), 9.0);
+        let id = run(&["mint", "uuid:v5", "--in", "dns", "--name", "example.com"]).ok();
+        assert_eq!(report["unique"]["duplicates"][0]["id"], id.trim());
+        assert_eq!(number(&report, "/unique/duplicates/0/times"), 10.0);
+    }
+    // Unless nobody wants it looked at.
+    let url = format!("http://{}", server.http);
+    let args = [&url, "--source", "names", "--key", "x", "-n", "10", "--check", "0"];
+    assert_eq!(number(&report(&args), "/unique/compared"), 0.0);
+    let some = report(&[&url, "-n", "1000", "--check", "300"]);
+    assert_eq!(number(&some, "/unique/compared"), 300.0);
+}
+
+#[test]
+fn what_cannot_be_asked_is_said_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    let urls = [("http", &server.http), ("redis", &server.resp), ("grpc", &server.http)];
+    for (scheme, address) in urls {
+        let url = format!("{scheme}://{address}");
+        let ran = bench(&[&url, "--source", "nobody"]);
+        assert_ne!(ran.code, 0, "{scheme}: {}", ran.out);
+        assert!(ran.err.contains("nobody") && ran.out.is_empty(), "{scheme}: {ran:?}");
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let ran = bench(&[&format!("{scheme}://{free}")]);
+        assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{scheme}: {}", ran.err);
+    }
+    // The other protocol's port.
+    for url in [format!("http://{}", server.resp), format!("redis://{}", server.http)] {
+        let ran = bench(&[&url, "-n", "1"]);
+        assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{url}: {}", ran.err);
+    }
+    for args in [
+        &["https://a:1"][..],
+        &["ftp://a:1"],
+        &["http://a:1", "--local"],
+        &["--local", "--connections", "3"],
+        &["--store", "memory:"],
+        &["-n", "0"],
+        &["--duration", "5"],
+    ] {
+        assert_eq!(bench(args).code, 2, "{args:?}");
+    }
+}
+
+#[test]
+fn refusals_are_counted_by_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    let too_many = ["-b", "200000", "-n", "600000", "-c", "1"];
+    for (scheme, address, code) in [
+        ("http", &server.http, "too_many"),
+        ("redis", &server.resp, "ERR"),
+        ("grpc", &server.http, "ResourceExhausted"),
+    ] {
+        let url = format!("{scheme}://{address}");
+        let ran = bench(&[&[&url[..]], &too_many[..]].concat());
+        assert_eq!(ran.code, 4, "{scheme}: {ran:?}");
+        let errors = &json(&ran.out)["errors"];
+        assert_eq!(
+            (&errors[0]["code"], &errors[0]["count"]),
+            (&code.into(), &3.into()),
+            "{errors}"
+        );
+        assert!(errors[0]["example"].as_str().unwrap().contains("100000"), "{errors}");
+    }
+}
+
+/// A server that answers one `INCR` at a time, and stands still for a while in the middle.
+fn stalling(stall: Duration) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answer = move |stream: TcpStream| {
+        let mut requests = BufReader::new(stream.try_clone().unwrap()).lines();
+        let begin = Instant::now();
+        let (mut id, mut stalled) = (0, false);
+        // The array, then two strings with their lengths.
+        while let Some(Ok(line)) = requests.next() {
+            assert!(line.starts_with('*'), "{line}");
+            let words: usize = line[1..].parse().unwrap();
+            let request: Vec<_> = requests.by_ref().take(2 * words).map_while(Result::ok).collect();
+            if begin.elapsed() > Duration::from_millis(300) && !stalled {
+                stalled = true;
+                thread::sleep(stall);
+            }
+            let answer = if words == 3 {
+                let count: u64 = request.last().unwrap().parse().unwrap();
+                let ids: String =
+                    (0..count).map(|n| format!(":{}\r\n", 1_000_000_000 + n)).collect();
+                format!("*{count}\r\n{ids}")
+            } else {
+                id += 1;
+                format!(":{id}\r\n")
+            };
+            if (&stream).write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    };
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || answer(stream));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_that_stands_still_is_seen_by_all_that_it_kept_waiting() {
+    let stall = Duration::from_millis(400);
+    let url = format!("redis://{}", stalling(stall));
+    let common = [&url[..], "-c", "1", "--threads", "1", "-d", "1s"];
+    // Without a rate nobody asks while it stands still: one slow answer among thousands.
+    let closed = report(&common);
+    assert!(number(&closed, "/latency_us/max") >= 400_000.0, "{closed}");
+    assert!(number(&closed, "/latency_us/p50") < 100_000.0, "{closed}");
+    assert_eq!(closed["latency_us"]["from"], "sent");
+    // At a rate 400 of the 1,000 requests of the second were due meanwhile, and had to wait.
+    let paced = report(&[&common[..], &["--rate", "1000"]].concat());
+    assert_eq!(paced["latency_us"]["from"], "due");
+    let (answers, unsent) = (number(&paced, "/answers"), number(&paced, "/unsent"));
+    assert_eq!(answers + unsent, 1_000.0, "{paced}");
+    assert!(number(&paced, "/latency_us/p90") > 100_000.0, "{paced}");
+}
+
+#[test]
+fn a_server_that_goes_away_and_comes_back_is_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let start = || {
+        let dir = folder.path().to_str().unwrap();
+        let args = ["serve", "--data-dir", dir, "--http", &free, "--resp", "127.0.0.1:0"];
+        Server::start(common::snowmint(&args))
+    };
+    let server = start();
+    let url = format!("http://{free}");
+    let running = thread::spawn(move || bench(&[&url, "-c", "2", "-d", "6s", "--rate", "500"]));
+    thread::sleep(Duration::from_millis(1_500));
+    server.kill();
+    thread::sleep(Duration::from_millis(500));
+    let server = start();
+    let ran = running.join().unwrap();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let report = json(&ran.out);
+    assert_eq!(report["errors"][0]["code"], "connection", "{report}");
+    assert_eq!(number(&report, "/unique/compared"), number(&report, "/ids"), "{report}");
+    server.kill();
+}
+
+#[test]
+fn this_process_mints_by_itself() {
+    let local =
+        |args: &[&str]| report(&[&["--local", "--threads", "2", "-n", "20000"], args].concat());
+    for source in ["default", "numbers"] {
+        let report = local(&["--source", source]);
+        assert_eq!(number(&report, "/unique/compared"), 20_000.0, "{report}");
+        assert_eq!(report["target"], "this process");
+    }
+    assert_eq!(number(&local(&["--batch", "100"]), "/answers"), 200.0);
+    assert_eq!(number(&local(&["--source", "counters", "--key", "k"]), "/ids"), 20_000.0);
+    // On a store of its own it leaves what it took.
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("ids.db").display());
+    let on_disk = |count: &str| {
+        let common = ["--local", "--store", &store, "--source", "numbers", "--threads", "1"];
+        report(&[&common[..], &["-n", count]].concat())
+    };
+    assert_eq!(number(&on_disk("1000"), "/ids"), 1_000.0);
+    assert_eq!(number(&on_disk("1000"), "/unique/repeated"), 0.0);
+    let next = run(&["mint", "numbers", "--store", &store]).ok();
+    assert!(next.trim().parse::<u64>().unwrap() > 2_000, "{next}");
+}

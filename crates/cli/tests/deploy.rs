@@ -1,0 +1,179 @@
+//! What `deploy/` names is there: files, commands, flags, variables and paths.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod common;
+#[path = "common/server.rs"]
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Ran, json, run, snowmint};
+use server::{Server, serve};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// Whether `serve` takes these arguments and variables.
+#[track_caller]
+fn check(args: &[&str], variables: &[(String, String)]) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = snowmint(&[args, &["--check"]].concat());
+    command.current_dir(folder.path()).envs(variables.iter().map(|(name, value)| (name, value)));
+    let ran: Ran = command.output().unwrap().into();
+    assert_eq!(ran.ok(), "the configuration is right\n", "{args:?} {variables:?}");
+}
+
+fn values_of<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix('='))
+}
+
+#[test]
+fn the_unit_of_systemd_is_right() {
+    let unit = read("deploy/systemd/snowmint.service");
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("snowmint.toml");
+    std::fs::write(&config, run(&["config"]).ok()).unwrap();
+    let here = unit
+        .replace("/usr/local/bin/snowmint", env!("CARGO_BIN_EXE_snowmint"))
+        .replace("/etc/snowmint/snowmint.toml", config.to_str().unwrap());
+    assert_ne!(here, unit);
+    // Its commands, as they stand.
+    let variables: Vec<(String, String)> = values_of(&here, "Environment")
+        .map(|pair| pair.split_once('=').unwrap())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    assert!(variables.iter().any(|(name, _)| name == "SNOWMINT_SERVER__DATA_DIR"));
+    let starts: Vec<&str> =
+        values_of(&here, "ExecStart").chain(values_of(&here, "ExecStartPre")).collect();
+    assert_eq!(starts.len(), 2);
+    for start in starts {
+        let args: Vec<&str> = start.split(' ').skip(1).filter(|arg| *arg != "--check").collect();
+        check(&args, &variables);
+    }
+    // What it says of exit codes is what they mean.
+    assert_eq!(values_of(&unit, "RestartPreventExitStatus").next(), Some("2 3"));
+    assert_eq!(values_of(&unit, "Type").next(), Some("notify"));
+    // The state directory is the data directory.
+    let state = values_of(&unit, "StateDirectory").next().unwrap();
+    assert!(variables.iter().any(|(_, value)| *value == format!("/var/lib/{state}")));
+    let limit: u64 = values_of(&unit, "LimitNOFILE").next().unwrap().parse().unwrap();
+    assert!(limit >= 20_064, "{limit}");
+
+    let file = folder.path().join("snowmint.service");
+    std::fs::write(&file, here.replace("Documentation=man:snowmint-serve(1)\n", "")).unwrap();
+    match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            // It reads all units of the machine, which are not ours.
+            let ours: Vec<&str> = said.lines().filter(|line| line.contains("snowmint")).collect();
+            assert!(ours.is_empty(), "{said}");
+        }
+        Err(error) => eprintln!("systemd-analyze: {error}: the unit was only read"),
+    }
+}
+
+#[test]
+fn the_image_names_what_there_is() {
+    let file = read("deploy/docker/Dockerfile");
+    let line = |start: &str| {
+        let mut lines = file.lines().filter_map(|line| line.strip_prefix(start));
+        lines.next().unwrap_or_else(|| panic!("no {start}")).trim()
+    };
+    let list = |text: &str| -> Vec<String> { serde_json::from_str(text).unwrap() };
+    // What is built is this package, in the toolchain that the workspace asks for.
+    assert!(line("RUN cargo build").contains("-p snowmint-cli"));
+    let workspace: toml::Table = read("Cargo.toml").parse().unwrap();
+    let rust = workspace["workspace"]["package"]["rust-version"].as_str().unwrap();
+    assert!(line("FROM rust:").starts_with(rust), "{rust}");
+    // What is run.
+    let variables: Vec<(String, String)> = line("ENV ")
+        .split(' ')
+        .map(|pair| pair.split_once('=').unwrap())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    assert_eq!(list(line("ENTRYPOINT ")), ["snowmint"]);
+    let command = list(line("CMD "));
+    check(&command.iter().map(String::as_str).collect::<Vec<_>>(), &variables);
+    let (_, health) = line("HEALTHCHECK ").split_once("CMD ").unwrap();
+    assert_eq!(list(health), ["snowmint", "health"]);
+    for (name, value) in &variables {
+        if let Some((_, port)) = value.rsplit_once(':') {
+            assert!(line("EXPOSE ").split(' ').any(|exposed| exposed == port), "{name}");
+        }
+    }
+    assert!(line("USER ").split(':').all(|id| id.parse::<u32>().unwrap() > 0));
+    let data = line("VOLUME ");
+    assert!(variables.contains(&("SNOWMINT_SERVER__DATA_DIR".into(), data.into())));
+}
+
+/// The variables of a manifest: those with a value, and those whose value comes from elsewhere.
+fn variables(manifest: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for line in manifest.lines() {
+        let Some((_, rest)) = line.split_once("name: SNOWMINT_") else { continue };
+        let (name, value) = match rest.split_once(", value: ") {
+            Some((name, value)) => (name, value.trim_end_matches(['}', ' ']).trim_matches('"')),
+            None if rest.starts_with("STORE__URL") => (rest, "sqlite:ids.db"),
+            None => (rest, "anything"),
+        };
+        found.push((format!("SNOWMINT_{name}"), value.to_owned()));
+    }
+    found
+}
+
+#[test]
+fn the_manifests_of_kubernetes_agree_with_the_binary() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(serve(folder.path(), &[]));
+    for name in ["deployment.yaml", "statefulset.yaml"] {
+        let manifest = read(&format!("deploy/kubernetes/{name}"));
+        let args = manifest.lines().find_map(|line| line.trim().strip_prefix("args: ")).unwrap();
+        let args: Vec<String> = serde_json::from_str(args).unwrap();
+        let variables = variables(&manifest);
+        assert!(variables.len() >= 6, "{variables:?}");
+        check(&args.iter().map(String::as_str).collect::<Vec<_>>(), &variables);
+        for path in manifest.lines().filter_map(|line| line.split_once("httpGet: { path: ")) {
+            let path = path.1.split_once(',').unwrap().0;
+            assert!(["/livez", "/readyz"].contains(&path), "{path}");
+        }
+        for (variable, port) in [("HTTP", "7700"), ("RESP", "7701")] {
+            let name = format!("SNOWMINT_SERVER__{variable}");
+            assert!(variables.contains(&(name, format!("0.0.0.0:{port}"))));
+            assert!(manifest.contains(&format!("containerPort: {port}")), "{port}");
+        }
+    }
+    server.kill();
+}
+
+#[test]
+fn health_is_what_readiness_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(serve(folder.path(), &[]));
+    server.mint(&["-n", "1"]).ok();
+    assert_eq!(run(&["health", "--server", &server.http]).ok(), "ready\n");
+    let body = json(&run(&["health", "--server", &server.http, "--json"]).ok());
+    assert_eq!(body["ready"], true);
+    let address = server.http.clone();
+    server.kill();
+    assert_eq!(run(&["health", "--server", &address]).code, 4);
+
+    // Two servers, and one worker number.
+    let config = folder.path().join("snowmint.toml");
+    let one = "[sources]\nbuiltin = false\n[sources.one]\nlayout = \"time=62,worker=0,sequence=1,unit=1ms\"\n";
+    std::fs::write(&config, one).unwrap();
+    let store = format!("sqlite:{}", folder.path().join("ids.db").display());
+    let args = ["--config", config.to_str().unwrap(), "--store", &store];
+    let first = Server::start(serve(&folder.path().join("a"), &args));
+    first.mint(&["one"]).ok();
+    let second = Server::start(serve(&folder.path().join("b"), &args));
+    let _ = second.mint(&["one"]);
+    let ran = run(&["health", "--server", &second.http]);
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+    assert!(ran.out.starts_with("not ready: "), "{}", ran.out);
+}

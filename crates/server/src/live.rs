@@ -1,0 +1,63 @@
+//! What may change while the server runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+
+use crate::config::Limits;
+
+/// Limits and switches, as they are now. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Live {
+    limits: Arc<ArcSwap<Limits>>,
+    /// Whether each request gets a line in the log.
+    access: Arc<AtomicBool>,
+}
+
+impl Live {
+    pub(crate) fn new(limits: Limits, access: bool) -> Self {
+        Self {
+            limits: Arc::new(ArcSwap::from_pointee(limits)),
+            access: Arc::new(AtomicBool::new(access)),
+        }
+    }
+
+    /// The limits for one request.
+    #[inline]
+    pub(crate) fn limits(&self) -> Arc<Limits> {
+        self.limits.load_full()
+    }
+
+    /// Looks at one limit.
+    #[inline]
+    pub(crate) fn limit<T>(&self, of: impl FnOnce(&Limits) -> T) -> T {
+        of(&self.limits.load())
+    }
+
+    /// Other limits, from now on; answers those before.
+    pub(crate) fn set_limits(&self, limits: Limits) -> Arc<Limits> {
+        self.limits.swap(Arc::new(limits))
+    }
+
+    /// Whether each request gets a line in the log.
+    #[inline]
+    pub(crate) fn logs_access(&self) -> bool {
+        // It orders nothing: a request more or less is all the same.
+        self.access.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn log_access(&self, access: bool) {
+        self.access.store(access, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live")
+            .field("limits", &self.limits())
+            .field("access", &self.logs_access())
+            .finish()
+    }
+}
