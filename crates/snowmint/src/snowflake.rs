@@ -146,7 +146,9 @@ impl Snowflake {
     }
 
     /// One ID, waiting as [`mint`](Self::mint) does without holding a thread. Needs a Tokio runtime
-    /// with time enabled.
+    /// with time enabled. Of a source of global order that servers mint
+    /// (`snowmint://`), this is the one form: it asks them, for as long as
+    /// [`Options::wait_max_ms`](crate::Options::wait_max_ms) allows.
     ///
     /// # Errors
     /// As [`mint`](Self::mint).

@@ -16,8 +16,8 @@ pub(crate) struct Chosen {
     /// Where the lock, the journal and the default store are.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
-    /// The store: sqlite:PATH, postgres://…, mysql://…, redis://…, etcd://…, zookeeper://…, or memory:
-    /// (which forgets everything).
+    /// The store: sqlite:PATH, postgres://…, mysql://…, redis://…, etcd://…, zookeeper://…, memory: (which
+    /// forgets everything), or that of servers: snowmint://HOST:PORT,HOST:PORT.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// What separates two users of one store.

@@ -31,7 +31,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "url",
-                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, redis-cluster://…, etcd://…, etcds://…, zookeeper://…, or memory: (which forgets everything and needs --ephemeral). Empty: sqlite:DIR/snowmint.db in server.data_dir.",
+                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, redis-cluster://…, etcd://…, etcds://…, zookeeper://…, memory: (which forgets everything and needs --ephemeral), or that of servers: snowmint://HOST:PORT,HOST:PORT. Empty: sqlite:DIR/snowmint.db in server.data_dir.",
             ),
             ("namespace", "What separates two users of one store."),
             (

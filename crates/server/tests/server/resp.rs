@@ -40,6 +40,8 @@ async fn one_command_after_the_other() {
         (&["INCR", "counters:alice"], ":1\r\n"),
         (&["INCRBY", "counters:alice", "9"], ":10\r\n"),
         (&["GET", "counters:alice"], "$2\r\n10\r\n"),
+        (&["INCRBY", "counters:alice", "1"], ":11\r\n"),
+        (&["INCRBY", "numbers", "1"], ":8\r\n"),
         (&["RESET"], "+RESET\r\n"),
         (&["CLIENT", "GETNAME"], "$-1\r\n"),
     ];
@@ -47,6 +49,8 @@ async fn one_command_after_the_other() {
         client.send(request(args)).await;
         client.expect(reply).await;
     }
+    // Libraries write every INCR so.
+    assert!(client.ask(&["INCRBY", "default", "1"]).await.starts_with(':'));
     assert!(
         client.ask(&["AUTH", "secret"]).await.starts_with("-ERR AUTH <password> called without")
     );

@@ -11,7 +11,8 @@ use crate::Result;
 /// They are not dense: a restart, or another owner, skips up to a step. A key belongs to one process at a
 /// time. In a library that is the first that asks for one of its section's keys, until it closes; another
 /// process is refused with [`ErrorKind::Elsewhere`](crate::ErrorKind::Elsewhere). Processes that should
-/// share keys ask a server (`snowmint serve`), which passes on what is another server's.
+/// share keys ask servers (`snowmint serve`): opened as `snowmint://HOST:PORT,HOST:PORT`, each number is
+/// asked of them, whoever answers for the key.
 #[derive(Clone, Debug)]
 pub struct Counter {
     source: Source,
@@ -44,7 +45,7 @@ impl Counter {
     /// The next number of a key, if it is at hand. Never waits.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// As [`next`](Self::next); `Unsupported` where servers are asked, as nothing is ever at hand.
     pub fn try_next(&self, key: impl AsRef<[u8]>) -> Result<u64> {
         Ok(self.source.try_count(key.as_ref(), 1)?.0)
     }

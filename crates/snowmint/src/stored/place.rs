@@ -5,8 +5,6 @@ use std::sync::Arc;
 use snowmint_coord::Store;
 
 use crate::Result;
-#[cfg(not(feature = "client"))]
-use crate::{Error, ErrorKind};
 
 /// Opens what a URL names.
 pub(super) async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
@@ -24,6 +22,7 @@ async fn servers(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
 
 #[cfg(not(feature = "client"))]
 async fn servers(_: &str, _: &str) -> Result<Arc<dyn Store>> {
+    use crate::{Error, ErrorKind};
     let what = "this program was built without feature `client`, which snowmint:// needs".into();
     Err(Error::new("open store", ErrorKind::Unsupported { what }))
 }

@@ -1,10 +1,11 @@
 //! `INCRBY source n`, `INCRBY source:key n`: n numbers in a row, of which the last is answered, as Redis does.
+//! One of them is what `INCR` answers, of any source: libraries such as redis-py write every `INCR` so.
 
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::Command;
 
 use super::mint::read_count;
-use super::{Flow, Session, Spec, Work};
+use super::{Flow, Session, Spec, Work, incr};
 use crate::resp::session::Target;
 use crate::service::{Error, Hold};
 
@@ -32,6 +33,9 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         Ok(InARow { target, length: read_count(command.arg(2).unwrap_or_default())? })
     });
     match work {
+        Ok(InARow { length, .. }) if length.get() == 1 => {
+            (incr::SPEC.run)(session, command, output)
+        }
         Ok(work) => Flow::Wait(Box::new(Work::InARow(work))),
         Err(error) => {
             super::error(&error, session, output);

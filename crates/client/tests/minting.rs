@@ -1,0 +1,142 @@
+//! A node on the store of servers: what it mints, what it asks for, and whose clock it believes.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use std::sync::Arc;
+
+use snowmint_client::{RemoteStore, Settings};
+use snowmint_coord::spec::Kind;
+use snowmint_coord::{
+    BootTimer, MemoryStore, Node, NodeSettings, Parts, SourceSpec, Store, Values,
+};
+use snowmint_core::{Clock as _, ManualClock, SystemClock};
+use snowmint_server::Handle;
+use tokio::net::TcpListener;
+
+/// Generous: these machines are noisy.
+const WITHIN_MS: u64 = 30_000;
+
+/// A server that mints, too: its node is on the store that it offers.
+async fn serve(store: &MemoryStore) -> (Handle, Node) {
+    let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http={}", http.local_addr().unwrap());
+    let settings = NodeSettings { builtin: true, address, ..NodeSettings::default() };
+    let own = Arc::new(store.handle("all").unwrap());
+    let node = Node::open(own, settings, Parts::system()).await.unwrap();
+    let parts = snowmint_server::Parts {
+        offered: Some(Arc::clone(node.store())),
+        node: node.clone(),
+        timer: Arc::new(BootTimer),
+        http: Some(http),
+        resp: None,
+        access: None,
+        shutdown: std::future::pending(),
+    };
+    (snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap(), node)
+}
+
+async fn remote(servers: &[&Handle]) -> Arc<RemoteStore> {
+    let addresses: Vec<_> =
+        servers.iter().map(|server| server.http().unwrap().to_string()).collect();
+    let url = format!("snowmint://{}", addresses.join(","));
+    Arc::new(RemoteStore::open(&url, "all", Settings::default()).await.unwrap())
+}
+
+fn numbers(values: Values) -> Vec<u64> {
+    match values {
+        Values::Numbers(numbers) => numbers,
+        Values::Texts(texts) => panic!("{texts:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_at_a_time_answers_is_asked_of_the_servers() {
+    let store = MemoryStore::new("all").unwrap();
+    let (one, owner) = serve(&store).await;
+    let (two, other) = serve(&store).await;
+    let remote = remote(&[&one, &two]).await;
+    let node = Node::open(remote, NodeSettings::default(), Parts::system()).await.unwrap();
+
+    let counters = node.source("counters").await.unwrap();
+    assert!(counters.is_afar());
+    let here = owner.source("counters").await.unwrap();
+    let mut last = 0;
+    for _ in 0..5 {
+        let (first, end) = counters.count(b"alice", 3, WITHIN_MS).await.unwrap();
+        assert!(first > last && end == first + 2);
+        last = end;
+        // The servers' own callers go on above.
+        if let Ok((number, _)) = here.count(b"alice", 1, WITHIN_MS).await {
+            assert!(number > last, "{number} after {last}");
+            last = number;
+        }
+    }
+    assert_eq!(counters.counted(b"alice", WITHIN_MS).await.unwrap(), last);
+    assert_eq!(counters.section(b"alice").unwrap(), here.section(b"alice").unwrap());
+    let minted = counters.mint(2, Some("alice"), WITHIN_MS).await.unwrap();
+    assert_eq!(numbers(minted), [last + 1, last + 2]);
+
+    let refused = |error: snowmint_coord::Error| error.kind().code();
+    assert_eq!(counters.try_count(b"alice", 1).map_err(refused), Err("unsupported"));
+    let no_key = counters.mint(1, None, WITHIN_MS).await;
+    assert_eq!(no_key.map_err(refused), Err("invalid"));
+    assert_eq!(counters.count(b"", 1, WITHIN_MS).await.map_err(refused), Err("invalid"));
+    assert_eq!(counters.count(b"\xff", 1, WITHIN_MS).await.map_err(refused), Err("invalid"));
+    assert_eq!(counters.count(b"a", 0, WITHIN_MS).await.map_err(refused), Err("invalid"));
+    assert_eq!(counters.count(b"a", 999_999, WITHIN_MS).await.map_err(refused), Err("invalid"));
+
+    let mut spec = SourceSpec::of(Kind::Snowflake);
+    spec.order = Some(snowmint_coord::spec::Order::Global);
+    node.define("timeline", &spec).await.unwrap();
+    let timeline = node.source("timeline").await.unwrap();
+    assert!(timeline.is_afar() && timeline.is_ordered());
+    let mut before = 0;
+    for _ in 0..5 {
+        for id in numbers(timeline.mint(4, None, WITHIN_MS).await.unwrap()) {
+            assert!(id > before, "{id} after {before}");
+            before = id;
+        }
+    }
+    assert_eq!(timeline.try_mint().map_err(refused), Err("unsupported"));
+
+    // Nobody is sent to this process, and it has nothing that others would have to ask it for.
+    assert_eq!(node.stats().sections, 0);
+    assert_eq!(owner.others().await.unwrap().len(), 1);
+    assert_eq!(other.others().await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_servers_define_what_is_built_in() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, owner) = serve(&store).await;
+    owner.delete("numbers").await.unwrap();
+    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let node = Node::open(remote(&[&server]).await, settings, Parts::system()).await.unwrap();
+    let refused = node.source("numbers").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "not_found");
+    // A change by this one is seen by the server at once: it was told.
+    node.define("numbers", &SourceSpec::of(Kind::Segment)).await.unwrap();
+    assert_eq!(owner.source("numbers").await.unwrap().name(), "numbers");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_is_wrong_is_held_against_the_servers() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, owner) = serve(&store).await;
+    let years_ms = 10 * 365 * 24 * 3_600_000;
+    for wrong_ms in [years_ms, 3_600_000] {
+        let clock = Arc::new(ManualClock::new(SystemClock.unix_ms().saturating_add(wrong_ms)));
+        let settings = NodeSettings { open_wait_ms: 3_000, ..NodeSettings::default() };
+        let parts = Parts { clock, ..Parts::system() };
+        let node = Node::open(remote(&[&server]).await, settings, parts).await.unwrap();
+        let refused = node.source("default").await.unwrap_err();
+        let reasons = node.readiness().reasons.join("; ");
+        assert!(refused.to_string().contains("the server's clock"), "{refused} ({reasons})");
+    }
+    let marks = store.handle("all").unwrap().workers(SystemClock.unix_ms()).await.unwrap();
+    let ahead = |slot: &snowmint_coord::SlotInfo| {
+        slot.pool.starts_with("workers")
+            && slot.mark.unix_millis() > SystemClock.unix_ms().saturating_add(600_000)
+    };
+    assert!(!marks.iter().any(ahead), "no mark was moved by a wrong clock: {marks:?}");
+    owner.source("default").await.unwrap().mint(1, None, WITHIN_MS).await.unwrap();
+}
