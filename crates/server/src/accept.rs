@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::roster::{Roster, Ticket};
+use crate::tls::Tls;
 
 /// How long to wait when the system has no more file descriptors or memory for connections.
 const EXHAUSTED_WAIT_MS: u64 = 100;
@@ -21,6 +22,8 @@ pub(crate) struct Surroundings {
     pub(crate) closing: watch::Receiver<bool>,
     /// How long connections may take to finish then.
     pub(crate) stop_ms: u64,
+    /// What connections are encrypted with, if they are.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// Serves connections until the server stops; then lets them finish, for a bounded time.
@@ -35,7 +38,7 @@ pub(crate) async fn serve<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let Surroundings { timer, mut closing, stop_ms } = surroundings;
+    let Surroundings { timer, mut closing, stop_ms, .. } = surroundings;
     let mut connections = JoinSet::new();
     let mut sweeper = JoinSet::new();
     sweeper.spawn(Arc::clone(&roster).sweep(Arc::clone(&timer)));

@@ -22,6 +22,8 @@ mod reach;
 mod resp;
 mod roster;
 pub mod service;
+mod stream;
+mod tls;
 
 pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};
 pub use config::{
@@ -31,3 +33,4 @@ pub use config::{
 pub use handle::{Handle, Parts, start};
 pub use reach::Reach;
 pub use service::{Error, Service};
+pub use tls::{Pems, Tls};

@@ -22,7 +22,7 @@ use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
 pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
-pub(crate) use security::{PeersSection, TokensSection};
+pub(crate) use security::{PeersSection, TlsSection, TokensSection};
 pub(crate) use template::template;
 
 use crate::exit::{Failure, Outcome};
@@ -40,6 +40,7 @@ pub(crate) struct Config {
     pub(crate) resp: RespSettings,
     pub(crate) compat: CompatSettings,
     pub(crate) tokens: TokensSection,
+    pub(crate) tls: TlsSection,
     pub(crate) peers: PeersSection,
     pub(crate) counters: CountersSection,
     pub(crate) log: LogSection,
@@ -59,6 +60,7 @@ pub(crate) struct ServerSection {
     pub(crate) resp: String,
     pub(crate) owner: String,
     pub(crate) announce: String,
+    pub(crate) insecure: bool,
 }
 
 impl Default for ServerSection {
@@ -69,6 +71,7 @@ impl Default for ServerSection {
             resp: "127.0.0.1:7701".into(),
             owner: String::new(),
             announce: String::new(),
+            insecure: false,
         }
     }
 }
@@ -183,7 +186,7 @@ impl Config {
             return Err(Failure::usage(format!("store.namespace: {kind}")));
         }
         self.worker.check()?;
-        self.peers.check(&self.tokens)?;
+        security::check(self)?;
         self.compat.check().map_err(Failure::usage)?;
         for (name, source) in &self.defined {
             let origin = &source.origin;

@@ -17,4 +17,5 @@ mod grpc;
 mod metrics;
 mod minting;
 mod order;
+mod security;
 mod server;
