@@ -1,5 +1,6 @@
 //! The `snowmint` command: one file a command, and this one, which only chooses among them.
 
+mod audit;
 mod client;
 mod clock;
 mod cmd;

@@ -23,6 +23,7 @@ async fn serve(node: &Node, store: Arc<dyn Store>) -> Handle {
         http: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
         resp: None,
         access: None,
+        tls: None,
         shutdown: std::future::pending(),
     };
     snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()

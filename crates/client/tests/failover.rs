@@ -40,6 +40,7 @@ async fn serve(offered: Option<MemoryStore>) -> Handle {
         http: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
         resp: None,
         access: None,
+        tls: None,
         shutdown: std::future::pending(),
     };
     snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()
@@ -129,6 +130,7 @@ async fn a_server_in_the_place_of_another_is_described_anew() {
             http: Some(TcpListener::bind(address).await.unwrap()),
             resp: None,
             access: None,
+            tls: None,
             shutdown: std::future::pending(),
         };
         snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()

@@ -29,6 +29,7 @@ async fn serve(store: &MemoryStore) -> (Handle, Node) {
         http: Some(http),
         resp: None,
         access: None,
+        tls: None,
         shutdown: std::future::pending(),
     };
     (snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap(), node)

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::live::Live;
 use crate::roster::{Roster, Ticket};
+use crate::tls::Tls;
 
 /// How long to wait when the system has no more file descriptors or memory for connections.
 const EXHAUSTED_WAIT_MS: u64 = 100;
@@ -22,6 +23,8 @@ pub(crate) struct Surroundings {
     pub(crate) closing: watch::Receiver<bool>,
     /// How long connections may take to finish then is one of its limits.
     pub(crate) live: Live,
+    /// What connections are encrypted with, if they are.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// Serves connections until the server stops; then lets them finish, for a bounded time.
@@ -36,7 +39,7 @@ pub(crate) async fn serve<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let Surroundings { timer, mut closing, live } = surroundings;
+    let Surroundings { timer, mut closing, live, .. } = surroundings;
     let mut connections = JoinSet::new();
     let mut sweeper = JoinSet::new();
     sweeper.spawn(Arc::clone(&roster).sweep(Arc::clone(&timer)));

@@ -24,6 +24,8 @@ mod reach;
 mod resp;
 mod roster;
 pub mod service;
+mod stream;
+mod tls;
 
 pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};
 pub use config::{
@@ -33,3 +35,4 @@ pub use config::{
 pub use handle::{Handle, Parts, start};
 pub use reach::Reach;
 pub use service::{Error, Service};
+pub use tls::{Pems, Tls};

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Method, Request};
 use axum::response::Response;
 use http_body_util::Full;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -14,6 +16,7 @@ use snowmint_coord::Timer;
 use snowmint_wire::http::JSON;
 
 use crate::access::Access;
+use crate::tls::{Tls, no_tls};
 
 /// Says that a request was passed on: whoever gets it answers it or refuses.
 pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
@@ -21,7 +24,9 @@ pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passe
 /// Asks other servers. Clones share its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
-    client: Client<HttpConnector, Full<Bytes>>,
+    /// Made anew when the certificates change.
+    client: Arc<ArcSwap<Asking>>,
+    tls: Option<Tls>,
     timer: Arc<dyn Timer>,
     /// How long another may take to begin its answer.
     within_ms: u64,
@@ -29,12 +34,50 @@ pub(crate) struct Peers {
     access: Option<Access>,
 }
 
-impl Peers {
-    pub(crate) fn new(timer: Arc<dyn Timer>, within_ms: u64, access: Option<Access>) -> Self {
+/// A client, and of which certificates it is.
+#[derive(Clone, Debug)]
+struct Asking {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    generation: u64,
+}
+
+impl Asking {
+    fn new(tls: Option<&Tls>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
+        connector.enforce_http(false);
+        // Without certificates of our own we have nobody to speak TLS with: all servers do, or none.
+        let config = tls.map_or_else(no_tls, Tls::peers);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(config)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Self { client, timer, within_ms, access }
+        Self { client, generation: tls.map_or(0, Tls::generation) }
+    }
+}
+
+impl Peers {
+    pub(crate) fn new(
+        timer: Arc<dyn Timer>,
+        within_ms: u64,
+        access: Option<Access>,
+        tls: Option<Tls>,
+    ) -> Self {
+        let client = Arc::new(ArcSwap::from_pointee(Asking::new(tls.as_ref())));
+        Self { client, tls, timer, within_ms, access }
+    }
+
+    /// What to ask with.
+    fn asking(&self) -> Arc<Asking> {
+        let asking = self.client.load_full();
+        if self.tls.as_ref().is_none_or(|tls| tls.generation() == asking.generation) {
+            return asking;
+        }
+        let asking = Arc::new(Asking::new(self.tls.as_ref()));
+        self.client.store(Arc::clone(&asking));
+        asking
     }
 
     pub(crate) fn timer(&self) -> &dyn Timer {
@@ -47,7 +90,7 @@ impl Peers {
         Some(secret.bearer().ok_or_else(|| "peers.token cannot be sent".to_owned()))
     }
 
-    /// The answer of the server at this address to a request that is passed on; or why there is none.
+    /// The answer of the server at this address, such as `http://HOST:PORT`, to a request that is passed on; or why there is none.
     pub(crate) async fn ask(
         &self,
         address: &str,
@@ -58,7 +101,7 @@ impl Peers {
     ) -> Result<Response, String> {
         let request = Request::builder()
             .method(method)
-            .uri(format!("http://{address}{path}"))
+            .uri(format!("{address}{path}"))
             .header(PASSED_ON, HeaderValue::from_static("1"))
             .header(CONTENT_TYPE, HeaderValue::from_static(JSON));
         let request = match accept {
@@ -71,9 +114,10 @@ impl Peers {
         };
         let request =
             request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+        let asking = self.asking();
         tokio::select! {
             biased;
-            answer = self.client.request(request) => match answer {
+            answer = asking.client.request(request) => match answer {
                 Ok(answer) => Ok(answer.map(Body::new)),
                 Err(error) => Err(error.to_string()),
             },

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-/// The addresses of one server. Its text form, which the store keeps: `resp=HOST:PORT http=HOST:PORT`.
+/// The addresses of one server. Its text form, which the store keeps: `resp=HOST:PORT http=HOST:PORT`, and
+/// `https=HOST:PORT` where TLS is spoken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// Where RESP is spoken.
     pub resp: Option<String>,
-    /// Where HTTP is spoken.
+    /// Where HTTP is spoken: `http://HOST:PORT` or `https://HOST:PORT`.
     pub http: Option<String>,
 }
 
@@ -19,14 +20,16 @@ impl Reach {
             let mut parts = text.split(' ').filter_map(|part| part.split_once('='));
             parts.find(|(key, _)| *key == name).map(|(_, address)| address.to_owned())
         };
-        Self { resp: part("resp"), http: part("http") }
+        let base = |scheme: &str| Some(format!("{scheme}://{}", part(scheme)?));
+        Self { resp: part("resp"), http: base("https").or_else(|| base("http")) }
     }
 }
 
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [("resp", &self.resp), ("http", &self.http)];
-        let mut said = parts.iter().filter_map(|(name, address)| Some((name, address.as_ref()?)));
+        let resp = self.resp.as_deref().map(|address| ("resp", address));
+        let http = self.http.as_deref().and_then(|base| base.split_once("://"));
+        let mut said = [resp, http].into_iter().flatten();
         if let Some((name, address)) = said.next() {
             write!(f, "{name}={address}")?;
         }
@@ -40,9 +43,11 @@ mod tests {
 
     #[test]
     fn it_reads_what_it_writes_and_leaves_out_what_it_does_not_know() {
-        let both = Reach { resp: Some("a:1".into()), http: Some("[::1]:2".into()) };
+        let both = Reach { resp: Some("a:1".into()), http: Some("http://[::1]:2".into()) };
         assert_eq!(both.to_string(), "resp=a:1 http=[::1]:2");
-        for reach in [both, Reach::default(), Reach { http: Some("b:3".into()), resp: None }] {
+        let tls = Reach { http: Some("https://b:3".into()), resp: None };
+        assert_eq!(tls.to_string(), "https=b:3");
+        for reach in [both, Reach::default(), tls] {
             assert_eq!(Reach::read(&reach.to_string()), reach);
         }
         assert_eq!(Reach::read("grpc=c:4 resp=a:1 x").resp.as_deref(), Some("a:1"));

@@ -20,6 +20,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "What this process is called in listings, and by which it wishes for the worker number it had before. Empty: the name of the host.",
             ),
             (
+                "insecure",
+                "Whether http and resp may be addresses that other machines reach, without tokens and TLS.",
+            ),
+            (
                 "announce",
                 "The host name or IP by which other servers, and clients that they send here, reach this one: servers on one store share counters. Empty: the address that it listens on, or the name of the host where that is all addresses.",
             ),
@@ -208,12 +212,33 @@ pub(super) const SECTIONS: &[Section] = &[
         ],
     ),
     (
+        "tls",
+        "TLS, on both ports. The files are followed while the server runs.",
+        &[
+            (
+                "cert",
+                "The file of this server's certificate, and of those between it and the root, in PEM. Empty: no TLS.",
+            ),
+            ("key", "The file of its private key, in PEM."),
+            (
+                "client_ca",
+                "The file of the certificates that sign those of clients, which every client must have then. Empty: clients need none.",
+            ),
+        ],
+    ),
+    (
         "peers",
         "The other servers of the namespace.",
-        &[(
-            "token",
-            "Where the token is that the servers of a namespace show each other, the same for all: file:PATH, of which the first line is shown and each is accepted, or env:NAME. Needed where tokens are asked for and several servers share counters or a source of global order.",
-        )],
+        &[
+            (
+                "token",
+                "Where the token is that the servers of a namespace show each other, the same for all: file:PATH, of which the first line is shown and each is accepted, or env:NAME. Needed where tokens are asked for and several servers share counters or a source of global order.",
+            ),
+            (
+                "ca",
+                "The file of the certificates that sign those of the other servers, in PEM. Empty: those that the system trusts.",
+            ),
+        ],
     ),
     (
         "counters",

@@ -28,7 +28,7 @@ const OPEN: &[&str] = &[
 ];
 
 /// The table whose keys are secrets.
-const SECRET_KEYS: &str = "compat.tinyid.tokens";
+const SECRET_KEYS: &str = "compat.tinyid.tokens.";
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,16 +82,15 @@ impl Given {
 
     /// A message that names the place and the key, unless the key is a secret itself.
     pub(super) fn refused(&self, why: impl fmt::Display) -> Failure {
-        match self.path.split_last() {
-            Some((_, table)) if table.join(".") == SECRET_KEYS => {
-                let origin = match &self.origin {
-                    Origin::Environment { .. } => "the environment".to_owned(),
-                    origin => origin.to_string(),
-                };
-                Failure::usage(format!("{origin}: {SECRET_KEYS}.…: {why}"))
-            }
-            _ => Failure::usage(format!("{}: {}: {why}", self.origin, self.key().escape_debug())),
+        let key = self.key();
+        if !key.starts_with(SECRET_KEYS) {
+            return Failure::usage(format!("{}: {}: {why}", self.origin, key.escape_debug()));
         }
+        let origin = match &self.origin {
+            Origin::Environment { .. } => "the environment".to_owned(),
+            origin => origin.to_string(),
+        };
+        Failure::usage(format!("{origin}: {SECRET_KEYS}…: {why}"))
     }
 
     /// The value in the type that `schema` has.

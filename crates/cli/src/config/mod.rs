@@ -24,7 +24,7 @@ pub(crate) use change::{Change, is_below};
 pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
 pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
-pub(crate) use security::{PeersSection, TokensSection};
+pub(crate) use security::{PeersSection, TlsSection, TokensSection};
 pub(crate) use template::template;
 
 use crate::exit::{Failure, Outcome};
@@ -42,6 +42,7 @@ pub(crate) struct Config {
     pub(crate) resp: RespSettings,
     pub(crate) compat: CompatSettings,
     pub(crate) tokens: TokensSection,
+    pub(crate) tls: TlsSection,
     pub(crate) peers: PeersSection,
     pub(crate) counters: CountersSection,
     pub(crate) log: LogSection,
@@ -61,6 +62,7 @@ pub(crate) struct ServerSection {
     pub(crate) resp: String,
     pub(crate) owner: String,
     pub(crate) announce: String,
+    pub(crate) insecure: bool,
 }
 
 impl Default for ServerSection {
@@ -71,6 +73,7 @@ impl Default for ServerSection {
             resp: "127.0.0.1:7701".into(),
             owner: String::new(),
             announce: String::new(),
+            insecure: false,
         }
     }
 }
@@ -187,7 +190,7 @@ impl Config {
             return Err(Failure::usage(format!("store.namespace: {kind}")));
         }
         self.worker.check()?;
-        self.peers.check(&self.tokens)?;
+        security::check(self)?;
         self.compat.check().map_err(Failure::usage)?;
         for (name, source) in &self.defined {
             let origin = &source.origin;

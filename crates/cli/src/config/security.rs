@@ -1,7 +1,8 @@
-//! Who may ask, and how servers know each other.
+//! Who may ask, what is encrypted, and how servers know each other.
 
 use serde::{Deserialize, Serialize};
 
+use super::Config;
 use crate::exit::{Failure, Outcome};
 
 /// `[tokens]`
@@ -12,28 +13,49 @@ pub(crate) struct TokensSection {
     pub(crate) open_metrics: bool,
 }
 
+/// `[tls]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TlsSection {
+    pub(crate) cert: String,
+    pub(crate) key: String,
+    pub(crate) client_ca: String,
+}
+
+impl TlsSection {
+    /// Whether TLS is spoken.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.cert.is_empty()
+    }
+}
+
 /// `[peers]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PeersSection {
     /// Where it is, never the token itself.
     pub(crate) token: String,
+    pub(crate) ca: String,
 }
 
-impl PeersSection {
-    pub(super) fn check(&self, tokens: &TokensSection) -> Outcome {
-        let is_place = ["file:", "env:"].iter().any(|scheme| self.token.starts_with(scheme));
-        if !self.token.is_empty() && !is_place {
-            // What stands there may be the token.
-            return Err(Failure::usage(
-                "peers.token says where the token is: write file:PATH or env:NAME",
-            ));
-        }
-        if !self.token.is_empty() && tokens.file.is_empty() {
-            return Err(Failure::usage(
-                "peers.token is for servers that ask for tokens: say tokens.file, too",
-            ));
-        }
-        Ok(())
+/// What these sections say together.
+pub(super) fn check(config: &Config) -> Outcome {
+    let Config { tokens, tls, peers, .. } = config;
+    let refused = |why: &str| Err(Failure::usage(why));
+    let is_place = ["file:", "env:"].iter().any(|scheme| peers.token.starts_with(scheme));
+    if !peers.token.is_empty() && !is_place {
+        // What stands there may be the token.
+        return refused("peers.token says where the token is: write file:PATH or env:NAME");
     }
+    if !peers.token.is_empty() && tokens.file.is_empty() {
+        return refused("peers.token is for servers that ask for tokens: say tokens.file, too");
+    }
+    if tls.cert.is_empty() != tls.key.is_empty() {
+        return refused("tls.cert and tls.key belong together: say both or none");
+    }
+    let needs_tls = !tls.client_ca.is_empty() || !peers.ca.is_empty();
+    if needs_tls && !tls.is_on() {
+        return refused("tls.client_ca and peers.ca need TLS: say tls.cert and tls.key, too");
+    }
+    Ok(())
 }

@@ -1,13 +1,17 @@
 //! What keeps strangers out, read from files and followed while the server runs.
 
+mod certificates;
+mod public;
 mod tokens;
 
 use snowmint_coord::{BootTimer, Timer as _};
-use snowmint_server::Access;
+use snowmint_server::{Access, Tls};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
+use certificates::Certificates;
+pub(crate) use public::check as check_public;
 use tokens::TokensFile;
 
 /// How often files are looked at. SIGHUP looks at once.
@@ -17,20 +21,22 @@ const LOOK_MS: u64 = 1_000;
 #[derive(Debug)]
 pub(crate) struct Security {
     tokens: Option<TokensFile>,
+    certificates: Option<Certificates>,
     hangup: Option<Signal>,
 }
 
 impl Security {
     /// What the configuration names, as it is now.
     pub(crate) fn load(config: &Config) -> Outcome<Self> {
-        Ok(Self { tokens: TokensFile::load(config)?, hangup: None })
+        let (tokens, certificates) = (TokensFile::load(config)?, Certificates::load(config)?);
+        Ok(Self { tokens, certificates, hangup: None })
     }
 
     /// The same, for a server: from now on SIGHUP does not end the process if there is something to
     /// read anew.
     pub(crate) fn for_a_server(config: &Config) -> Outcome<Self> {
         let security = Self::load(config)?;
-        if security.tokens.is_none() {
+        if security.tokens.is_none() && security.certificates.is_none() {
             return Ok(security);
         }
         let hangup = signal(SignalKind::hangup()).map_err(|error| {
@@ -44,6 +50,11 @@ impl Security {
         self.tokens.as_ref().map(TokensFile::access)
     }
 
+    /// What connections are encrypted with.
+    pub(crate) fn tls(&self) -> Option<Tls> {
+        self.certificates.as_ref().map(Certificates::tls)
+    }
+
     /// Follows the files, for ever. What cannot be used is told, and what was before stays.
     pub(crate) async fn follow(mut self) {
         let Some(mut hangup) = self.hangup.take() else { return };
@@ -54,6 +65,9 @@ impl Security {
             };
             if let Some(tokens) = &mut self.tokens {
                 tokens.look();
+            }
+            if let Some(certificates) = &mut self.certificates {
+                certificates.look();
             }
             if asked {
                 tracing::info!("looked at the files of tokens and certificates, as SIGHUP asks");

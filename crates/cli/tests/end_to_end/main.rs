@@ -18,4 +18,5 @@ mod grpc;
 mod metrics;
 mod minting;
 mod order;
+mod security;
 mod server;

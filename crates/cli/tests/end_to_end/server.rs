@@ -187,6 +187,20 @@ impl Server {
         }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it has logged this.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) {
+        let until = Instant::now() + PATIENCE;
+        while !self.said().contains(text) {
+            assert!(Instant::now() < until, "{text:?} is not in {}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

@@ -23,14 +23,6 @@ pub(super) struct Asked<D> {
     shared: Arc<D>,
 }
 
-impl<D: Shared> Asked<D> {
-    /// For another caller than the one who was named in the request's head.
-    pub(super) fn by(&self, caller: Caller) -> Self {
-        let service = self.service.asked_by(caller);
-        Self { service, shared: Arc::clone(&self.shared) }
-    }
-}
-
 impl<D> Deref for Asked<D> {
     type Target = D;
 

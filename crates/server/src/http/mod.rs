@@ -41,6 +41,7 @@ use crate::log_line::{Issued, Line};
 use crate::meter::Protocol;
 use crate::roster::{Roster, Ticket};
 use crate::service::{CHANGED_PATH, Error, Service};
+use crate::tls::{Opening, Side};
 use answer::Refusal;
 use asked::Shared;
 use idempotency::Answers;
@@ -198,9 +199,10 @@ pub(crate) async fn serve(
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
     let closing = surroundings.closing.clone();
-    accept::serve(listener, roster, surroundings, REFUSAL, |stream, ticket| {
+    let opening = Opening::new(surroundings.tls.as_ref(), Side::Http);
+    accept::serve(listener, roster, surroundings, opening.refusal(REFUSAL), |stream, ticket| {
         converse(
-            stream,
+            (stream, opening.clone()),
             Arc::new(ticket),
             Arc::clone(&builder),
             Arc::clone(&settings),
@@ -245,7 +247,7 @@ fn router(door: Arc<Door>, compat: Router) -> Router {
 /// Serves one connection. Its deadline is moved at these points: a request's head is complete, bytes
 /// of an answer were sent. Bytes that arrive move nothing, so that a trickle keeps nobody busy.
 async fn converse(
-    stream: TcpStream,
+    (stream, opening): (TcpStream, Opening),
     ticket: Arc<Ticket>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     settings: Arc<HttpSettings>,
@@ -253,9 +255,10 @@ async fn converse(
     mut closing: watch::Receiver<bool>,
 ) {
     ticket.allow_ms(settings.head_time_max.ms());
+    let peer = ticket.entry().peer;
+    let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
     let request_ms = settings.request_time_max.ms();
     let on_request = Arc::clone(&ticket);
-    let peer = ticket.entry().peer;
     let service = service_fn(move |request| {
         on_request.answered(1);
         on_request.allow_ms(request_ms);

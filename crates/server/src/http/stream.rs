@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::roster::Ticket;
+use crate::stream::Stream;
 
 /// Answers are collected up to this.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -25,10 +25,12 @@ const HTTP2: &[u8] = b"PRI ";
 /// A socket; each write that moves bytes allows the connection to rest for `idle_ms`.
 #[derive(Debug)]
 pub(super) struct Watched {
-    stream: TcpStream,
+    stream: Stream,
     ticket: Arc<Ticket>,
     idle_ms: u64,
     unsent: Vec<u8>,
+    /// Whether what was sent may still lie in the encryption.
+    unflushed: bool,
     /// What is known of the protocol.
     speaks: Speaks,
 }
@@ -42,20 +44,37 @@ enum Speaks {
 }
 
 impl Watched {
-    pub(super) fn new(stream: TcpStream, ticket: Arc<Ticket>, idle_ms: u64) -> Self {
-        Self { stream, ticket, idle_ms, unsent: Vec::new(), speaks: Speaks::Unknown }
+    pub(super) fn new(stream: Stream, ticket: Arc<Ticket>, idle_ms: u64) -> Self {
+        Self {
+            stream,
+            ticket,
+            idle_ms,
+            unsent: Vec::new(),
+            unflushed: false,
+            speaks: Speaks::Unknown,
+        }
     }
 
     fn poll_send(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let sent = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
         if sent > 0 {
+            self.unflushed = true;
             self.ticket.allow_ms(self.idle_ms);
         }
         Poll::Ready(Ok(sent))
     }
 
-    /// Sends what was collected.
+    /// Sends what was collected, all the way.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send_all(context))?;
+        if self.unflushed {
+            ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_send_all(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.unsent.is_empty() {
             return Poll::Ready(Ok(()));
         }
@@ -148,7 +167,7 @@ impl AsyncWrite for Watched {
         if self.speaks == Speaks::Http2 {
             return self.poll_drain(context);
         }
-        if !self.unsent.is_empty() {
+        if !self.unsent.is_empty() || self.unflushed {
             // Sent by the next read. Woken, hyper comes to it even if it has nothing else to do.
             context.waker().wake_by_ref();
         }

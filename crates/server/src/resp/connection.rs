@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use snowmint_wire::resp::{Next, Parser};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -17,6 +17,8 @@ use super::cmd::{self, Flow};
 use super::session::Session;
 use crate::accept::stopping;
 use crate::roster::Ticket;
+use crate::stream::Stream;
+use crate::tls::Opening;
 
 /// How much is read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -28,12 +30,14 @@ const UNSENT_BYTES: usize = 64 * 1024;
 /// Talks to a client until one of both has enough. Errors of the socket end it: there is nobody left
 /// to tell.
 pub(super) async fn converse(
-    stream: TcpStream,
+    (stream, opening): (TcpStream, Opening),
     door: Arc<Door>,
     ticket: Ticket,
     mut closing: watch::Receiver<bool>,
 ) {
     let peer = ticket.entry().peer;
+    ticket.allow_ms(door.settings.frame_time_max.ms());
+    let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
     let mut connection = Connection {
         stream,
         parser: Parser::new(),
@@ -66,7 +70,7 @@ pub(super) async fn converse(
 }
 
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     parser: Parser,
     /// Bytes from the first request that has not been answered.
     input: Vec<u8>,
@@ -181,12 +185,31 @@ impl Connection {
 
     /// Sends the replies. A client that does not read them within the limit is cut off.
     async fn flush(&mut self) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        match &mut self.stream {
+            Stream::Plain(_) => self.flush_plain().await?,
+            Stream::Tls(stream) => {
+                self.session.ticket.allow_ms(self.session.door.settings.write_time_max.ms());
+                stream.write_all(&self.output).await?;
+                stream.flush().await?;
+            }
+        }
+        self.output.clear();
+        // A large batch is rare: do not keep its room.
+        self.output.shrink_to(UNSENT_BYTES);
+        Ok(())
+    }
+
+    async fn flush_plain(&mut self) -> io::Result<()> {
+        let Stream::Plain(stream) = &self.stream else { return Ok(()) };
         let mut sent: usize = 0;
         let mut waiting = false;
         while let Some(unsent) = self.output.get(sent..)
             && !unsent.is_empty()
         {
-            match self.stream.try_write(unsent) {
+            match stream.try_write(unsent) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => sent = sent.saturating_add(bytes),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -196,14 +219,11 @@ impl Connection {
                             .ticket
                             .allow_ms(self.session.door.settings.write_time_max.ms());
                     }
-                    self.stream.writable().await?;
+                    stream.writable().await?;
                 }
                 Err(error) => return Err(error),
             }
         }
-        self.output.clear();
-        // A large batch is rare: do not keep its room.
-        self.output.shrink_to(UNSENT_BYTES);
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use crate::accept::{self, Surroundings};
 use crate::config::RespSettings;
 use crate::roster::Roster;
 use crate::service::Service;
+use crate::tls::{Opening, Side};
 
 /// What Redis answers in this place.
 const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -45,8 +46,9 @@ pub(crate) async fn serve(
         port: listener.local_addr().map_or(0, |address| address.port()),
     });
     let closing = surroundings.closing.clone();
-    accept::serve(listener, roster, surroundings, REFUSAL, |stream, ticket| {
-        connection::converse(stream, Arc::clone(&door), ticket, closing.clone())
+    let opening = Opening::new(surroundings.tls.as_ref(), Side::Resp);
+    accept::serve(listener, roster, surroundings, opening.refusal(REFUSAL), |stream, ticket| {
+        connection::converse((stream, opening.clone()), Arc::clone(&door), ticket, closing.clone())
     })
     .await;
 }

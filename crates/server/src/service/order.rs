@@ -208,7 +208,7 @@ mod tests {
     async fn who_does_not_answer_in_time_is_not_waited_for() {
         for said in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"ids\":["] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = listener.local_addr().unwrap().to_string();
+            let address = format!("http://{}", listener.local_addr().unwrap());
             let stalls = tokio::spawn(async move {
                 let mut held = Vec::new();
                 loop {
@@ -220,7 +220,7 @@ mod tests {
                 }
             });
             let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
-            let peers = Peers::new(Arc::new(BootTimer), 60_000, None);
+            let peers = Peers::new(Arc::new(BootTimer), 60_000, None, None);
             let relay = Relay::new(peers, Live::new(limits, false));
             let fetch = || relay.fetch("orders", address.clone(), 1);
             let both = async { tokio::join!(fetch(), fetch()) };

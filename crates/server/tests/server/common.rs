@@ -44,6 +44,7 @@ pub(crate) async fn server_for(node: Node, settings: Settings, access: Option<Ac
         http: Some(http),
         resp: Some(resp),
         access,
+        tls: None,
         shutdown: std::future::pending(),
     };
     let handle = start(settings, parts).unwrap();

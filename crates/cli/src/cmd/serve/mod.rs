@@ -27,7 +27,7 @@ use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::output::Output;
-use crate::security::Security;
+use crate::security::{Security, check_public};
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -45,7 +45,7 @@ const DAY_MS: u64 = 86_400_000;
 #[command(after_help = "Examples:
   snowmint serve
   snowmint serve --config /etc/snowmint.toml --check
-  snowmint serve --http 0.0.0.0:7700 --resp 0.0.0.0:7701 --data-dir /var/lib/snowmint
+  snowmint serve --config /etc/snowmint.toml --http 0.0.0.0:7700 --resp 0.0.0.0:7701
   snowmint serve --store memory: --ephemeral --http 127.0.0.1:0 --resp 127.0.0.1:0")]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -59,6 +59,9 @@ pub(crate) struct Serve {
     /// What this process is called in listings; also its wish for the worker number it had before.
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
+    /// Listen on addresses that other machines reach, without tokens and TLS.
+    #[arg(long)]
+    insecure: bool,
     /// Allow a store that forgets everything when the process ends: IDs may come again then.
     #[arg(long)]
     ephemeral: bool,
@@ -74,11 +77,13 @@ impl Serve {
             ("server.resp", "--resp", &self.resp),
             ("server.owner", "--owner", &self.owner),
         ];
-        let flags = own
+        let mut flags: Vec<_> = own
             .into_iter()
             .filter_map(|(key, name, text)| Some(Given::flag(key, name, text.as_ref()?)))
             .collect();
-        let flags: Vec<Given> = flags;
+        if self.insecure {
+            flags.push(Given::flag("server.insecure", "--insecure", "true"));
+        }
         let config = self.chosen.load(flags.clone())?;
         let forgets = config.store_url().starts_with("memory:");
         if forgets && !self.ephemeral {
@@ -91,6 +96,12 @@ impl Serve {
         node::keyrings(&config.disguise.keys)?;
         if self.check {
             Security::load(&config)?;
+            for (key, address) in
+                [("server.http", &config.server.http), ("server.resp", &config.server.resp)]
+            {
+                // Names are looked up when the server starts.
+                check_public(&config, key, address.parse().ok().as_slice())?;
+            }
             let mut out = Output::new();
             out.line("the configuration is right")?;
             return out.flush();
@@ -138,8 +149,8 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     let security = Security::for_a_server(config)?;
     let reloading = Reloading { hangups: hangups()?, read, set_filter };
     // Ports before worker numbers: what is in use should cost nobody anything.
-    let http = listen(&config.server.http, "server.http").await?;
-    let resp = listen(&config.server.resp, "server.resp").await?;
+    let http = listen(config, &config.server.http, "server.http").await?;
+    let resp = listen(config, &config.server.resp, "server.resp").await?;
     let reach = reach(config, &http, &resp).to_string();
     let node = node::open(config, journal, reach).await?;
     let served = match check_workers(config, &node).await {
@@ -230,6 +241,7 @@ async fn serve_on(
         http: Some(http),
         resp: Some(resp),
         access: security.access(),
+        tls: security.tls(),
         shutdown: std::future::pending(),
     };
     let handle = snowmint_server::start(settings, parts)
@@ -333,6 +345,7 @@ async fn tell_forecasts(node: Node) {
 
 /// Where other servers, and clients that they send here, reach this one.
 fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> Reach {
+    let scheme = if config.tls.is_on() { "https" } else { "http" };
     let at = |listener: &TcpListener| {
         let bound = listener.local_addr().ok()?;
         let host = match config.server.announce.as_str() {
@@ -347,15 +360,18 @@ fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> Reach {
         };
         Some(format!("{host}:{}", bound.port()))
     };
-    Reach { resp: at(resp), http: at(http) }
+    Reach { resp: at(resp), http: at(http).map(|address| format!("{scheme}://{address}")) }
 }
 
-async fn listen(address: &str, key: &str) -> Outcome<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| {
+async fn listen(config: &Config, address: &str, key: &str) -> Outcome<TcpListener> {
+    let failed = |error: std::io::Error| {
         let message = format!("{key} = {address:?} cannot be listened on: {error}");
         match error.kind() {
             std::io::ErrorKind::InvalidInput => Failure::usage(message),
             _ => Failure::unavailable(message),
         }
-    })
+    };
+    let addresses: Vec<_> = tokio::net::lookup_host(address).await.map_err(failed)?.collect();
+    check_public(config, key, &addresses)?;
+    TcpListener::bind(addresses.as_slice()).await.map_err(failed)
 }

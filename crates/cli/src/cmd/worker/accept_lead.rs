@@ -4,6 +4,7 @@ use clap::Args;
 use snowmint_coord::{Mark, SlotInfo};
 use snowmint_core::UnixMillis;
 
+use crate::audit;
 use crate::config::Chosen;
 use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
@@ -46,6 +47,11 @@ impl AcceptLead {
             Ok::<_, Failure>(slots)
         })?;
         let now = when::now();
+        if let Some(until) = until {
+            let ahead = slots.iter().filter(|slot| lies_ahead(slot, now)).count();
+            let (before, after) = (format!("{ahead} marks ahead"), Zone::default().show(until));
+            audit::leave(&config.server.data_dir, "worker accept-lead", before, after);
+        }
         let mut out = Output::new();
         for slot in slots.iter().filter(|slot| lies_ahead(slot, now)) {
             let mark = slot.mark.unix_millis();

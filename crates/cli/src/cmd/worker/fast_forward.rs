@@ -4,9 +4,10 @@ use clap::Args;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::journal::{self, DataDir, Record};
 use snowmint_coord::spec::{Plan, SnowflakePlan, SourceSpec};
-use snowmint_coord::{ClockOf, ErrorKind, FastForward as Forward, Mark};
+use snowmint_coord::{ClockOf, ErrorKind, FastForward as Forward, Mark, StoreIdentity};
 use snowmint_core::UnixMillis;
 
+use crate::audit;
 use crate::config::{Chosen, Config};
 use crate::exit::{Failure, Outcome, complain};
 use crate::node;
@@ -79,12 +80,19 @@ impl FastForward {
             complain("nothing was changed (--dry-run)");
             return Ok(());
         }
-        let identity = runtime.block_on(async {
+        let (before, identity) = runtime.block_on(async {
             let store = store::configured(&config).await?;
+            let before = store.identity().await.ok();
             let identity = store.fast_forward(&forward).await?;
             store.close().await?;
-            Ok::<_, Failure>(identity)
+            Ok::<_, Failure>((before, identity))
         })?;
+        let shown = |identity: &StoreIdentity| {
+            format!("store {} with {} writes", identity.id, identity.writes)
+        };
+        let before = before.as_ref().map_or_else(|| "not known".to_owned(), shown);
+        let after = format!("{}, {forward:?}", shown(&identity));
+        audit::leave(data_dir, "worker fast-forward", before, after);
         out.line(format_args!("store: {} with {} writes", identity.id, identity.writes))?;
         if let Some(lock) = &lock
             && let Some(aside) = journal::set_aside(lock)?

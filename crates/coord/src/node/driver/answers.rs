@@ -121,7 +121,9 @@ impl Driver {
                     }
                     for window in held.machine.windows() {
                         let lease = window.lease();
-                        tracing::info!(pool = %lease.pool, slot = lease.slot, term = %lease.term, "claimed");
+                        // In the trail of what was changed by whom, which is kept where logs are not.
+                        let (who, pool) = (&self.core.settings.owner, &lease.pool);
+                        tracing::info!(target: "audit", who, %pool, slot = lease.slot, term = lease.term.get(), "claimed");
                         self.past.retain(|past| past.pool != lease.pool || past.slot != lease.slot);
                     }
                     if let Err(error) = held.make_minters(&self.core.around) {

@@ -157,7 +157,7 @@ impl Asked<Tinyid> {
         let token = params.get("token")?.unwrap_or_default();
         let biz_type = params.get("bizType")?.unwrap_or_default();
         let service = match self.caller(biz_type, token)? {
-            Some(caller) => self.by(caller).service,
+            Some(caller) => self.service.asked_by(caller),
             None => self.service.clone(),
         };
         let source = source_of(&self.keys, params.need("bizType")?).to_owned();

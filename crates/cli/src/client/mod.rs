@@ -1,5 +1,7 @@
 //! Talking to a running server, over the HTTP interface that everybody else uses too.
 
+mod certificates;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -59,23 +61,25 @@ impl From<CallError> for Failure {
 }
 
 impl Client {
-    /// `http://host:port`, `host:port`, or `snowmint://host:port,host:port`.
+    /// `http://host:port`, `host:port`, or `snowmint://host:port,host:port`; with TLS `https://` and
+    /// `snowmints://`.
     pub(crate) fn new(url: &str) -> Outcome<Self> {
         let refused = |why: &str| {
             Failure::usage(format!(
-                "--server {}: {why}; write http://host:port or snowmint://host:port,host:port",
+                "--server {}: {why}; write http://host:port or snowmint://host:port,host:port, and with TLS \
+                 https:// or snowmints://",
                 url.escape_debug()
             ))
         };
-        let hosts = match url.split_once("://") {
-            None => url,
-            Some(("http" | "snowmint", hosts)) => hosts,
-            Some(("https", _)) => return Err(refused("https is not available in this version")),
+        let (scheme, hosts) = match url.split_once("://") {
+            None => ("http", url),
+            Some(("http" | "snowmint", hosts)) => ("http", hosts),
+            Some(("https" | "snowmints", hosts)) => ("https", hosts),
             Some(_) => return Err(refused("this is no server's address")),
         };
         let mut bases = Vec::new();
         for host in hosts.trim_end_matches('/').split(',') {
-            let base = format!("http://{host}");
+            let base = format!("{scheme}://{host}");
             let uri: ureq::http::Uri =
                 base.parse().map_err(|_| refused("this is no server's address"))?;
             let odd_port =
@@ -91,6 +95,7 @@ impl Client {
             .max_redirects(0)
             // Proxies are for the world outside; servers are named by their own addresses.
             .proxy(None)
+            .tls_config(certificates::of(scheme == "https")?)
             .timeout_connect(Some(CONNECT_MAX))
             .timeout_global(Some(ANSWER_MAX))
             .user_agent(concat!("snowmint/", env!("CARGO_PKG_VERSION")))
@@ -257,11 +262,13 @@ mod tests {
             ("http://ids.example:80/", &["http://ids.example:80"]),
             ("snowmint://a:1,b:2", &["http://a:1", "http://b:2"]),
             ("http://[::1]:7700", &["http://[::1]:7700"]),
+            ("https://a:1", &["https://a:1"]),
+            ("snowmints://a:1,b:2", &["https://a:1", "https://b:2"]),
         ] {
             assert_eq!(Client::new(url).unwrap().bases, bases, "{url}");
         }
         for url in
-            ["", "http://", "ftp://a:1", "https://a:1", "a:1/path", "a b", "a:1,,b:2", "sqlite:x"]
+            ["", "http://", "ftp://a:1", "https://", "a:1/path", "a b", "a:1,,b:2", "sqlite:x"]
         {
             assert!(Client::new(url).is_err(), "{url}");
         }

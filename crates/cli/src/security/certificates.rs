@@ -1,0 +1,66 @@
+//! The files of certificates.
+
+use snowmint_server::{Pems, Secret, Tls};
+
+use crate::config::{Config, TlsSection};
+use crate::exit::{Failure, Outcome};
+
+/// Certificates, and where they come from.
+#[derive(Debug)]
+pub(super) struct Certificates {
+    paths: TlsSection,
+    peers_ca: String,
+    tls: Tls,
+    /// What was read last, usable or not: what does not change is not told again.
+    seen: Result<Pems, String>,
+}
+
+impl Certificates {
+    /// The certificates of a configuration; none where it names none.
+    pub(super) fn load(config: &Config) -> Outcome<Option<Self>> {
+        let (paths, peers_ca) = (config.tls.clone(), config.peers.ca.clone());
+        if !paths.is_on() {
+            return Ok(None);
+        }
+        let pems = read(&paths, &peers_ca).map_err(Failure::usage)?;
+        let tls = Tls::new(&pems).map_err(Failure::usage)?;
+        Ok(Some(Self { paths, peers_ca, tls, seen: Ok(pems) }))
+    }
+
+    pub(super) fn tls(&self) -> Tls {
+        self.tls.clone()
+    }
+
+    /// Reads the files anew, and uses them if they have changed and can be used. Certificate and key are
+    /// two files: for a moment they may not belong together.
+    pub(super) fn look(&mut self) {
+        let now = read(&self.paths, &self.peers_ca);
+        if now == self.seen {
+            return;
+        }
+        let used = now.clone().and_then(|pems| self.tls.replace(&pems));
+        self.seen = now;
+        match used {
+            Ok(()) => tracing::info!(cert = self.paths.cert, "the certificates have changed"),
+            Err(why) => tracing::error!("{why}; the certificates of before stay"),
+        }
+    }
+}
+
+fn read(paths: &TlsSection, peers_ca: &str) -> Result<Pems, String> {
+    let file = |key: &str, path: &str| {
+        std::fs::read(path).map_err(|error| format!("{key} = {path:?} cannot be read: {error}"))
+    };
+    let optional = |key: &str, path: &str| match path {
+        "" => Ok(None),
+        path => file(key, path).map(Some),
+    };
+    let key = String::from_utf8(file("tls.key", &paths.key)?)
+        .map_err(|_| "tls.key holds no private key in PEM".to_owned())?;
+    Ok(Pems {
+        cert: file("tls.cert", &paths.cert)?,
+        key: Secret::new(key),
+        client_ca: optional("tls.client_ca", &paths.client_ca)?,
+        peers_ca: optional("peers.ca", peers_ca)?,
+    })
+}

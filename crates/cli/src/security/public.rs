@@ -1,0 +1,61 @@
+//! Addresses that others can reach.
+
+use std::net::SocketAddr;
+
+use crate::config::Config;
+use crate::exit::{Failure, Outcome};
+
+/// Refuses an address that others can reach, unless they are asked who they are and nobody on the way can
+/// read it; or unless somebody says that it is meant.
+pub(crate) fn check(config: &Config, key: &str, addresses: &[SocketAddr]) -> Outcome {
+    if config.server.insecure {
+        return Ok(());
+    }
+    let lacks = match (config.tokens.file.is_empty(), config.tls.is_on()) {
+        (false, true) => return Ok(()),
+        (true, true) => "without tokens (tokens.file) anybody there may ask for anything",
+        (false, false) => "without TLS (tls.cert, tls.key) tokens can be read on the way",
+        (true, false) => {
+            "without tokens (tokens.file) and TLS (tls.cert, tls.key) anybody there may ask for anything"
+        }
+    };
+    let Some(public) = addresses.iter().find(|address| !address.ip().is_loopback()) else {
+        return Ok(());
+    };
+    Err(Failure::usage(format!(
+        "{key} = {public} is reached from other machines, and {lacks}; configure them \
+         (docs/security.md), or say --insecure (server.insecure) if only those can reach it who may"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Given;
+
+    fn refusal(keys: &[(&'static str, &str)], address: &str) -> Option<String> {
+        let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
+        let config = Config::load(None, given).unwrap();
+        match check(&config, "server.http", &[address.parse().unwrap()]) {
+            Ok(()) => None,
+            Err(Failure::Said { exit, message }) if exit as u8 == 2 => Some(message),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_loopback_is_for_everybody() {
+        let (tokens, tls) = (("tokens.file", "t"), [("tls.cert", "c"), ("tls.key", "k")]);
+        for address in ["127.0.0.1:1", "127.5.5.5:1", "[::1]:1"] {
+            assert_eq!(refusal(&[], address), None, "{address}");
+        }
+        for address in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "192.168.1.1:1", "[fe80::1]:1"] {
+            let both = refusal(&[], address).unwrap();
+            assert!(both.contains(address) && both.contains("--insecure"), "{both}");
+            assert!(refusal(&[tokens], address).unwrap().contains("tls.cert"));
+            assert!(refusal(&tls, address).unwrap().contains("tokens.file"));
+            assert_eq!(refusal(&[tokens, tls[0], tls[1]], address), None);
+            assert_eq!(refusal(&[("server.insecure", "true")], address), None);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The audit trail.
+
+use super::{bearer, entry, path, put, status, token};
+use crate::server::{Folder, Server};
+
+#[test]
+fn every_change_of_a_definition_says_who_what_before_and_after() {
+    let folder = Folder::new("audit");
+    let made = token();
+    let tokens = put(&folder, "tokens.toml", &entry("ops", &[&made.hash], &["admin *"]));
+    // Nobody turns it off by asking for less of other lines.
+    let config = format!("[tokens]\nfile = {tokens:?}\n[log]\nfilter = \"error\"\n");
+    let config = put(&folder, "config.toml", &config);
+    let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
+    server.ready();
+    let ask = |method: &str, at: &str, body: &str| {
+        status(&["-X", method, "-H", &bearer(&made.token), "-d", body, &server.url(at)])
+    };
+    let define = r#"{"name":"orders","kind":"segment"}"#;
+    assert_eq!(ask("POST", "/v1/sources", define), "200");
+    assert_eq!(ask("POST", "/v1/sources", define), "200");
+    assert_eq!(ask("PATCH", "/v1/sources/orders", r#"{"enabled":false}"#), "200");
+    assert_eq!(ask("DELETE", "/v1/sources/orders", ""), "204");
+    server.says("source orders deleted");
+    let said = server.said();
+    let trail = || said.lines().filter(|line| line.contains("audit"));
+    assert!(trail().any(|line| line.contains("claimed") && line.contains("who=")), "{said}");
+    let lines: Vec<_> = trail().filter(|line| line.contains("orders")).collect();
+    assert_eq!(lines.len(), 3, "what changes nothing leaves no line: {said}");
+    for (line, [how, before, after]) in lines.iter().zip([
+        ["source orders defined", "before=none", "after=version"],
+        ["source orders altered", "before=version", "\"enabled\":false"],
+        ["source orders deleted", "\"enabled\":false", "after=none"],
+    ]) {
+        assert!(line.contains("token ops at 127.0.0.1:"), "{line}");
+        for part in [how, before, after] {
+            assert!(line.contains(part), "{part} is not in {line}");
+        }
+    }
+    assert_eq!(server.stop(), 0);
+}

@@ -1,0 +1,51 @@
+//! Certificates for tests.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
+};
+
+use super::put;
+use crate::server::Folder;
+
+/// Somebody who signs certificates.
+pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key.
+pub(super) struct Signed {
+    pub(super) cert: String,
+    pub(super) key: String,
+}
+
+impl Authority {
+    pub(super) fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.distinguished_name.push(DnType::CommonName, "authority");
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub(super) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate for this machine, as a server and as a client.
+    pub(super) fn sign(&self) -> Signed {
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(names).unwrap();
+        // With the name of its issuer it would look as if it had signed itself.
+        params.distinguished_name.push(DnType::CommonName, "localhost");
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        let cert = params.signed_by(&key, &self.0).unwrap().pem();
+        Signed { cert, key: key.serialize_pem() }
+    }
+
+    /// Writes a new certificate of a server into `cert.pem` and `key.pem`, and who signed it.
+    pub(super) fn put_into(&self, folder: &Folder, ca: &str) -> [String; 3] {
+        let Signed { cert, key } = self.sign();
+        [put(folder, "cert.pem", &cert), put(folder, "key.pem", &key), put(folder, ca, &self.pem())]
+    }
+}

@@ -1,0 +1,99 @@
+//! Tokens and certificates, with the real binary and real clients.
+
+mod audit;
+mod certificates;
+mod peers;
+mod public;
+mod secrets;
+mod tls;
+mod tokens;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use super::server::{Folder, PATIENCE, client, snowmint};
+
+/// A token and its hash.
+struct Made {
+    token: String,
+    hash: String,
+}
+
+/// A token as people make it.
+fn token() -> Made {
+    let output = snowmint().args(["token", "new", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let made: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |name: &str| made[name].as_str().unwrap().to_owned();
+    Made { token: text("token"), hash: text("hash") }
+}
+
+/// Writes a file in the place of the one before, as a careful person does.
+fn put(folder: &Folder, name: &str, text: &str) -> String {
+    let (path, new) = (folder.join(name), folder.join(&format!("{name}.new")));
+    fs::write(&new, text).unwrap();
+    fs::rename(new, &path).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// A table of the file of tokens.
+fn entry(name: &str, hashes: &[&str], grants: &[&str]) -> String {
+    format!("[{name}]\nhashes = {hashes:?}\ngrants = {grants:?}\n")
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is() {
+        assert!(Instant::now() < until, "never: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The status of an answer to curl with these arguments; `000` when there was none.
+fn status(arguments: &[&str]) -> String {
+    let fixed = ["-sS", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}"];
+    client("curl", &[&fixed[..], arguments].concat())
+}
+
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}")
+}
+
+/// This command, with a token in its environment.
+fn with_token(arguments: &[&str], token: &str, more: &[(&str, &str)]) -> Output {
+    let mut command = snowmint();
+    command.args(arguments).env("SNOWMINT_TOKEN", token).envs(more.iter().copied());
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// redis-cli, with a user and a password that others cannot see.
+fn redis(port: &str, user: &str, token: &str, words: &[&str]) -> String {
+    let mut command = std::process::Command::new("redis-cli");
+    command.args(["-h", "127.0.0.1", "-p", port, "--no-auth-warning"]);
+    if !user.is_empty() {
+        command.args(["--user", user]);
+    }
+    let output = command.args(words).env("REDISCLI_AUTH", token).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("redis-cli: {error}; ci/setup installs it"));
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// What a command prints that reads this.
+fn piped(arguments: &[&str], input: &str) -> Output {
+    let mut command = snowmint();
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// The path of a file in the folder, as text.
+fn path(folder: &Folder, name: &str) -> String {
+    let path: PathBuf = folder.join(name);
+    path.to_str().unwrap().to_owned()
+}

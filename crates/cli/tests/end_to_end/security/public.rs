@@ -1,0 +1,49 @@
+//! Addresses that other machines reach.
+
+use super::certificates::Authority;
+use super::{entry, path, put, token};
+use crate::server::{Folder, Server};
+
+#[test]
+fn a_public_address_takes_tokens_and_tls() {
+    let folder = Folder::new("public");
+    let data = path(&folder, "data");
+    let refused = |config: &str, environment: (&str, &str), says: &str| {
+        let config = put(&folder, "config.toml", config);
+        for more in [&[][..], &["--check"]] {
+            // The environment does not win over flags: the helper's own ports are on loopback.
+            let arguments = [
+                &["--config", &config, "--data-dir", &data, environment.0, environment.1][..],
+                more,
+            ]
+            .concat();
+            let mut command = crate::server::snowmint();
+            command.arg("serve").args(&arguments);
+            let output = command.output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(said.contains(says) && said.contains("--insecure"), "{said}");
+        }
+    };
+    refused("", ("--http", "0.0.0.0:0"), "server.http = 0.0.0.0:0");
+    refused("[server]\nhttp = \"127.0.0.1:0\"\n", ("--resp", "[::]:0"), "server.resp = [::]:0");
+    let tokens = put(&folder, "tokens.toml", &entry("a", &[&token().hash], &["mint *"]));
+    let tokens = format!("[tokens]\nfile = {tokens:?}\n");
+    refused(&tokens, ("--http", "0.0.0.0:0"), "TLS (tls.cert, tls.key)");
+    assert!(!folder.join("data").exists(), "nothing was begun");
+
+    let [cert, key, _] = Authority::new().put_into(&folder, "ca.pem");
+    let tls = format!("[tls]\ncert = {cert:?}\nkey = {key:?}\n");
+    refused(&tls, ("--http", "0.0.0.0:0"), "tokens.file");
+    // Meant, or guarded: it starts. Nothing but this test asks it, and on loopback.
+    for (config, flag) in [("", &["--insecure"][..]), (&(tokens + &tls), &[])] {
+        let config = put(&folder, "config.toml", config);
+        let arguments = [&["--config", &config, "--data-dir", &data, "--check"], flag].concat();
+        let mut command = crate::server::snowmint();
+        command.args(["serve", "--http", "0.0.0.0:0"]).args(&arguments);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let server = Server::start(&["--data-dir", &data, "--insecure"], &[]);
+    assert_eq!(server.stop(), 0);
+}

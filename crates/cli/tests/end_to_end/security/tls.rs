@@ -1,0 +1,158 @@
+//! TLS on both ports, by curl, redis-cli, gRPC and this command; and certificates that are replaced.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+use snowmint_wire::grpc::MintRequest;
+use snowmint_wire::grpc::mint_client::MintClient;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
+
+use super::certificates::{Authority, Signed};
+use super::{path, put, status, until, with_token};
+use crate::server::{Folder, Server, client, curl};
+
+fn serve(folder: &Folder, more: &[&str]) -> Server {
+    let data = path(folder, "data");
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| path(folder, name));
+    let config = put(
+        folder,
+        "config.toml",
+        &format!("[tls]\ncert = {cert:?}\nkey = {key:?}\n{}", more.concat()),
+    );
+    Server::start(&["--config", &config, "--data-dir", &data], &[])
+}
+
+fn https(server: &Server, path: &str) -> String {
+    format!("https://{}{path}", server.http)
+}
+
+fn redis<'a>(server: &'a Server, ca: &'a str) -> [&'a str; 7] {
+    ["-h", "127.0.0.1", "-p", server.resp_port(), "--tls", "--cacert", ca]
+}
+
+#[tokio::test]
+async fn both_ports_speak_tls() {
+    let folder = Folder::new("tls");
+    let authority = Authority::new();
+    let [_, _, ca] = authority.put_into(&folder, "ca.pem");
+    let server = serve(&folder, &[]);
+    until("ready", || status(&["--cacert", &ca, &https(&server, "/readyz")]) == "200");
+
+    for (version, wanted) in [("--http1.1", "1.1"), ("--http2", "2")] {
+        let url = https(&server, "/v1/ids/default?count=20000");
+        let format = "\n%{http_version} %{http_code}";
+        let answer =
+            curl(&["--cacert", &ca, version, "-H", "Accept: text/plain", "-w", format, &url]);
+        let (ids, told) = answer.rsplit_once('\n').unwrap();
+        assert_eq!(told, format!("{wanted} 200"));
+        assert_eq!(ids.trim().lines().count(), 20_000);
+    }
+    assert_eq!(
+        status(&[&https(&server, "/livez")]),
+        "000",
+        "nobody whom the system knows has signed"
+    );
+    assert_eq!(status(&[&server.url("/livez")]), "000", "no plain HTTP");
+
+    let incr = client("redis-cli", &[&redis(&server, &ca)[..], &["INCR", "default"]].concat());
+    assert!(incr.trim().parse::<u64>().is_ok(), "{incr}");
+    let many =
+        client("redis-cli", &[&redis(&server, &ca)[..], &["MINT", "default", "50000"]].concat());
+    assert_eq!(many.lines().count(), 50_000);
+    let port = server.resp_port();
+    let benchmark =
+        ["-h", "127.0.0.1", "-p", port, "--tls", "--cacert", &ca, "-n", "20000", "-c", "10"];
+    let said = client(
+        "redis-benchmark",
+        &[&benchmark[..], &["-P", "16", "-q", "INCR", "default"]].concat(),
+    );
+    assert!(said.contains("requests per second"), "{said}");
+
+    let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority.pem()));
+    let endpoint = Endpoint::from_shared(https(&server, "")).unwrap().tls_config(tls).unwrap();
+    let mut grpc = MintClient::new(endpoint.connect().await.unwrap());
+    let wish = MintRequest { source: "default".into(), count: Some(3), key: None };
+    assert_eq!(grpc.mint(wish).await.unwrap().into_inner().ids.len(), 3);
+
+    let url = https(&server, "");
+    let mint = ["mint", "default", "-n", "5", "--server", &url];
+    let output = with_token(&mint, "", &[("SNOWMINT_CA_FILE", &ca)]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 5);
+    let output = with_token(&mint, "", &[]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn a_certificate_is_replaced_while_the_server_serves() {
+    let folder = Folder::new("renewed");
+    let (before, after) = (Authority::new(), Authority::new());
+    let [_, _, old] = before.put_into(&folder, "old.pem");
+    let new = put(&folder, "new.pem", &after.pem());
+    let server = serve(&folder, &[]);
+    let status_by = |ca: &str| status(&["--cacert", ca, &https(&server, "/livez")]);
+    assert_eq!((status_by(&old).as_str(), status_by(&new).as_str()), ("200", "000"));
+
+    // A connection that is open goes on over the change.
+    let mut open = Command::new("redis-cli");
+    open.args(redis(&server, &old)).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut open = open.spawn().unwrap();
+    let (mut asks, mut told) =
+        (open.stdin.take().unwrap(), BufReader::new(open.stdout.take().unwrap()));
+    let mut ping = || {
+        asks.write_all(b"PING\n").unwrap();
+        let mut line = String::new();
+        told.read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "PONG");
+    };
+    ping();
+
+    // What cannot be used changes nothing: a certificate with the key of another.
+    let Signed { key, .. } = after.sign();
+    put(&folder, "key.pem", &key);
+    server.says("the certificates of before stay");
+    assert_eq!(status_by(&old), "200");
+
+    after.put_into(&folder, "ignored.pem");
+    until("the new one is shown", || status_by(&new) == "200");
+    assert_eq!(status_by(&old), "000");
+    ping();
+    drop(asks);
+    open.wait().unwrap();
+    let private = key.lines().nth(1).unwrap();
+    assert!(!server.said().contains(private));
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn clients_may_have_to_have_certificates() {
+    let folder = Folder::new("mutual");
+    let (authority, clients, strangers) = (Authority::new(), Authority::new(), Authority::new());
+    let [_, _, ca] = authority.put_into(&folder, "ca.pem");
+    let client_ca = put(&folder, "clients.pem", &clients.pem());
+    let server = serve(&folder, &[&format!("client_ca = {client_ca:?}\n")]);
+    let with = |name: &str, authority: &Authority| {
+        let Signed { cert, key } = authority.sign();
+        put(&folder, name, &(cert + &key))
+    };
+    let (known, unknown) = (with("known.pem", &clients), with("unknown.pem", &strangers));
+    let url = https(&server, "/livez");
+    assert_eq!(status(&["--cacert", &ca, &url]), "000");
+    assert_eq!(status(&["--cacert", &ca, "--cert", &unknown, &url]), "000");
+    assert_eq!(status(&["--cacert", &ca, "--cert", &known, &url]), "200");
+
+    let words = ["--cert", &known, "--key", &known, "PING"];
+    let said = client("redis-cli", &[&redis(&server, &ca)[..], &words].concat());
+    assert_eq!(said.trim(), "PONG");
+    let said = client("redis-cli", &[&redis(&server, &ca)[..], &["PING"]].concat());
+    assert_ne!(said.trim(), "PONG");
+
+    let base = https(&server, "");
+    let mint = ["mint", "default", "--server", &base];
+    let files = [("SNOWMINT_CA_FILE", ca.as_str()), ("SNOWMINT_CERT_FILE", &known)];
+    let output = with_token(&mint, "", &files);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(with_token(&mint, "", &files[..1]).status.code(), Some(4));
+    assert_eq!(server.stop(), 0);
+}

@@ -1,0 +1,139 @@
+//! Tokens: who has them, and how they are rotated.
+
+use std::fs;
+use std::process::Command;
+
+use snowmint_wire::grpc::MintRequest;
+use snowmint_wire::grpc::mint_client::MintClient;
+use tonic::transport::Endpoint;
+use tonic::{Code, Request};
+
+use super::{Made, bearer, entry, path, piped, put, redis, status, token, until, with_token};
+use crate::server::{Folder, Server, client};
+
+fn guarded(folder: &Folder, tokens: &str) -> Server {
+    let tokens = put(folder, "tokens.toml", tokens);
+    let config = put(folder, "config.toml", &format!("[tokens]\nfile = {tokens:?}\n"));
+    let data = path(folder, "data");
+    let server = Server::start(&["--config", &config, "--data-dir", &data], &[]);
+    server.ready();
+    server
+}
+
+#[test]
+fn a_token_is_made_once_and_hashed_again() {
+    let Made { token, hash } = token();
+    assert!(token.starts_with("smt_") && token.len() == 68, "{token}");
+    let again = piped(&["token", "hash"], &format!("{token}\n"));
+    assert_eq!(String::from_utf8(again.stdout).unwrap().trim(), hash);
+    let password = piped(&["token", "hash"], "correct horse battery staple\n");
+    assert_eq!(password.status.code(), Some(2));
+    assert!(!String::from_utf8(password.stderr).unwrap().contains("horse"));
+}
+
+#[tokio::test]
+async fn real_clients_show_their_tokens() {
+    let folder = Folder::new("tokens");
+    let (one, other) = (token(), token());
+    let tokens = entry("orders", &[&one.hash], &["mint default"])
+        + &entry("ops", &[&other.hash], &["mint,reserve,decode,admin *"]);
+    let server = guarded(&folder, &tokens);
+
+    let ids = server.url("/v1/ids/default");
+    assert_eq!(status(&[&ids]), "401");
+    assert_eq!(status(&["-H", &bearer("wrong"), &ids]), "401");
+    assert_eq!(status(&["-H", &bearer(&one.token), &ids]), "200");
+    assert_eq!(status(&["-H", &bearer(&one.token), &server.url("/v1/ids/numbers")]), "403");
+    assert_eq!(status(&[&server.url("/metrics")]), "401");
+    assert_eq!(status(&["-H", &bearer(&one.token), &server.url("/metrics")]), "200");
+
+    let port = server.resp_port();
+    assert!(redis(port, "orders", &one.token, &["INCR", "default"]).trim().parse::<u64>().is_ok());
+    assert!(redis(port, "", &one.token, &["-3", "INCR", "default"]).trim().parse::<u64>().is_ok());
+    assert!(redis(port, "orders", &one.token, &["INCR", "numbers"]).contains("NOPERM"));
+    assert!(redis(port, "ops", &one.token, &["INCR", "default"]).contains("WRONGPASS"));
+    assert!(without_token(port).contains("NOAUTH"));
+
+    let endpoint = Endpoint::from_shared(format!("http://{}", server.http)).unwrap();
+    let mut grpc = MintClient::new(endpoint.connect().await.unwrap());
+    let wish = || MintRequest { source: "default".into(), count: Some(2), key: None };
+    let status = grpc.mint(wish()).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unauthenticated);
+    let mut named = Request::new(wish());
+    let value = format!("Bearer {}", one.token).parse().unwrap();
+    named.metadata_mut().insert("authorization", value);
+    assert_eq!(grpc.mint(named).await.unwrap().into_inner().ids.len(), 2);
+
+    let url = server.http.as_str();
+    let mint = ["mint", "numbers", "--server", url];
+    let output = with_token(&mint, &other.token, &[]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(with_token(&mint, &one.token, &[]).status.code(), Some(1), "forbidden");
+    assert_eq!(with_token(&mint, "", &[]).status.code(), Some(2), "unauthenticated");
+    let file = put(&folder, "token", &format!("{}\n", other.token));
+    let output = with_token(&mint, "", &[("SNOWMINT_TOKEN_FILE", &file)]);
+    assert!(output.status.success(), "{output:?}");
+    let output = with_token(&["source", "list", "--server", url], &one.token, &[]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap().matches("snowflake").count(), 1);
+    assert_eq!(server.stop(), 0);
+}
+
+fn without_token(port: &str) -> String {
+    client("redis-cli", &["-h", "127.0.0.1", "-p", port, "INCR", "default"])
+}
+
+#[test]
+fn tokens_are_rotated_while_the_server_serves() {
+    let folder = Folder::new("rotation");
+    let (old, new) = (token(), token());
+    let server = guarded(&folder, &entry("a", &[&old.hash], &["mint *"]));
+    let ids = server.url("/v1/ids/default");
+    let status_of = |made: &Made| status(&["-H", &bearer(&made.token), &ids]);
+    assert_eq!((status_of(&old).as_str(), status_of(&new).as_str()), ("200", "401"));
+
+    put(&folder, "tokens.toml", &entry("a", &[&old.hash, &new.hash], &["mint *"]));
+    until("both are accepted", || status_of(&new) == "200");
+    assert_eq!(status_of(&old), "200");
+    server.says("token a changed: before");
+
+    // A mistake changes nothing, and is told without what stands there.
+    put(&folder, "tokens.toml", &format!("[a]\nhashes = [{:?}]\n", old.token));
+    let pid = server.pid().to_string();
+    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    server.says("the tokens of before stay");
+    assert!(!server.said().contains(&old.token));
+    assert_eq!((status_of(&old).as_str(), status_of(&new).as_str()), ("200", "200"));
+    fs::remove_file(folder.join("tokens.toml")).unwrap();
+    server.says("cannot be read");
+    assert_eq!(status_of(&old), "200");
+
+    put(&folder, "tokens.toml", &entry("a", &[&new.hash], &["mint *"]));
+    until("the old one is refused", || status_of(&old) == "401");
+    assert_eq!(status_of(&new), "200");
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn a_server_does_not_start_with_tokens_that_are_not_possible() {
+    let folder = Folder::new("impossible");
+    for (tokens, says) in [
+        ("[a]\nhashes = [\"hunter2-hunter2-hunter2\"]\n", "a hash is written"),
+        ("[a]\nhashes = []\n", "snowmint token"),
+        ("[a]\nhash = \"x\"\n", "line"),
+        (&entry("a", &[&token().hash], &["steal *"]), "no right"),
+    ] {
+        let tokens = put(&folder, "tokens.toml", tokens);
+        let config = put(&folder, "config.toml", &format!("[tokens]\nfile = {tokens:?}\n"));
+        let data = path(&folder, "data");
+        for more in [&[][..], &["--check"]] {
+            let arguments = [&["--config", &config, "--data-dir", &data], more].concat();
+            let Err(output) = Server::try_start(&arguments, &[]) else {
+                panic!("it starts: {says}")
+            };
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(said.contains(says) && said.contains("tokens.toml"), "{said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A socket, encrypted or not.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+/// A socket between the server and one client.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    /// Boxed: it has many times the size.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl From<TcpStream> for Stream {
+    fn from(stream: TcpStream) -> Self {
+        Self::Plain(stream)
+    }
+}
+
+impl From<TlsStream<TcpStream>> for Stream {
+    fn from(stream: TlsStream<TcpStream>) -> Self {
+        Self::Tls(Box::new(stream))
+    }
+}
+
+impl Stream {
+    /// Waits until there may be something to read. Only after a read that found nothing: what was
+    /// decrypted before does not show here.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.readable().await,
+            Self::Tls(stream) => stream.get_ref().0.readable().await,
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! TLS: certificates that are replaced while the server runs.
+//!
+//! Each connection takes the certificate that there is when it comes; one that is open keeps its own. As
+//! little as possible is decided here: versions and ciphers are the library's own choice.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use crate::accept::stopping;
+use crate::access::Secret;
+use crate::stream::Stream;
+
+/// Certificates and keys, as PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pems {
+    /// This server's certificate, and those between it and the root.
+    pub cert: Vec<u8>,
+    /// The certificate's key.
+    pub key: Secret,
+    /// Who signs the certificates of clients; none: clients need no certificate.
+    pub client_ca: Option<Vec<u8>>,
+    /// Who signs the certificates of the other servers; none: whom the system trusts.
+    pub peers_ca: Option<Vec<u8>>,
+}
+
+/// What connections are encrypted with. Clones are the same.
+#[derive(Clone)]
+pub struct Tls(Arc<Shared>);
+
+struct Shared {
+    now: ArcSwap<Configs>,
+    /// Counts replacements.
+    generation: AtomicU64,
+}
+
+struct Configs {
+    http: Arc<ServerConfig>,
+    resp: Arc<ServerConfig>,
+    peers: ClientConfig,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+impl Tls {
+    /// TLS with these certificates.
+    ///
+    /// # Errors
+    /// Which of them is not possible, and why.
+    pub fn new(pems: &Pems) -> Result<Self, String> {
+        let now = ArcSwap::from_pointee(Configs::new(pems)?);
+        Ok(Self(Arc::new(Shared { now, generation: AtomicU64::new(0) })))
+    }
+
+    /// From now on, these. Connections that are open keep what they have.
+    ///
+    /// # Errors
+    /// As [`Tls::new`]; nothing has changed then.
+    pub fn replace(&self, pems: &Pems) -> Result<(), String> {
+        self.0.now.store(Arc::new(Configs::new(pems)?));
+        self.0.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Changes whenever the certificates do.
+    pub(crate) fn generation(&self) -> u64 {
+        self.0.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn http(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.0.now.load().http))
+    }
+
+    pub(crate) fn resp(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.0.now.load().resp))
+    }
+
+    /// How the other servers are reached.
+    pub(crate) fn peers(&self) -> ClientConfig {
+        self.0.now.load().peers.clone()
+    }
+}
+
+impl Configs {
+    fn new(pems: &Pems) -> Result<Self, String> {
+        let provider = Arc::new(ring::default_provider());
+        let http = server(pems, &provider, &[b"h2", b"http/1.1"])?;
+        let resp = server(pems, &provider, &[])?;
+        Ok(Self { http, resp, peers: client(pems, provider)? })
+    }
+}
+
+fn server(
+    pems: &Pems,
+    provider: &Arc<CryptoProvider>,
+    protocols: &[&[u8]],
+) -> Result<Arc<ServerConfig>, String> {
+    let builder = ServerConfig::builder_with_provider(Arc::clone(provider));
+    let builder = builder.with_safe_default_protocol_versions().map_err(told("TLS"))?;
+    let builder = match &pems.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(ca) => {
+            let roots = Arc::new(roots("tls.client_ca", ca)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
+            builder.with_client_cert_verifier(verifier.build().map_err(told("tls.client_ca"))?)
+        }
+    };
+    let (chain, key) = own(pems)?;
+    let mut config = builder.with_single_cert(chain, key).map_err(told("tls.cert and tls.key"))?;
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    Ok(Arc::new(config))
+}
+
+fn client(pems: &Pems, provider: Arc<CryptoProvider>) -> Result<ClientConfig, String> {
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().map_err(told("TLS"))?;
+    let roots = match &pems.peers_ca {
+        Some(ca) => roots("peers.ca", ca)?,
+        None => {
+            let mut roots = RootCertStore::empty();
+            // Whatever can be used: there may be no other servers at all.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            roots
+        }
+    };
+    let builder = builder.with_root_certificates(roots);
+    // Shown where another asks for it: servers are clients of each other.
+    let (chain, key) = own(pems)?;
+    builder.with_client_auth_cert(chain, key).map_err(told("tls.cert and tls.key"))
+}
+
+/// A client that trusts nobody: who has no certificates reaches none who ask for them.
+pub(crate) fn no_tls() -> ClientConfig {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    #[allow(clippy::unwrap_used, reason = "the provider has all versions: it cannot fail")]
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
+
+fn own(pems: &Pems) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    // What cannot be read may be the key: the library's words are its own, without what it read.
+    let key = PrivateKeyDer::from_pem_slice(pems.key.text().as_bytes())
+        .map_err(|_| "tls.key holds no private key in PEM".to_owned())?;
+    Ok((certificates("tls.cert", &pems.cert)?, key))
+}
+
+fn certificates(key: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(format!("{key} holds no certificate in PEM")),
+    }
+}
+
+fn roots(key: &str, pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(key, pem)? {
+        roots.add(certificate).map_err(told(key))?;
+    }
+    Ok(roots)
+}
+
+fn told<E: fmt::Display>(key: &str) -> impl Fn(E) -> String {
+    move |error| format!("{key}: {error}")
+}
+
+/// How a connection is to begin.
+#[derive(Clone, Debug)]
+pub(crate) enum Opening {
+    Plain,
+    Tls(Tls, Side),
+}
+
+/// Which protocol is spoken inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Http,
+    Resp,
+}
+
+impl Opening {
+    pub(crate) fn new(tls: Option<&Tls>, side: Side) -> Self {
+        tls.map_or(Self::Plain, |tls| Self::Tls(tls.clone(), side))
+    }
+
+    /// The connection, once both have agreed; none if they do not, or the server stops.
+    pub(crate) async fn open(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        closing: &mut watch::Receiver<bool>,
+    ) -> Option<Stream> {
+        let acceptor = match self {
+            Self::Plain => return Some(stream.into()),
+            Self::Tls(tls, Side::Http) => tls.http(),
+            Self::Tls(tls, Side::Resp) => tls.resp(),
+        };
+        // Boxed: it is large, and soon over.
+        let agreed = Box::pin(acceptor.accept(stream));
+        tokio::select! {
+            agreed = agreed => match agreed {
+                Ok(stream) => Some(stream.into()),
+                Err(error) => {
+                    tracing::debug!(%peer, %error, "no TLS with this client");
+                    None
+                }
+            },
+            () = stopping(closing) => None,
+        }
+    }
+
+    /// What a connection that is not wanted is told: nothing, where that would have to be encrypted.
+    pub(crate) const fn refusal(&self, plain: &'static [u8]) -> &'static [u8] {
+        match self {
+            Self::Plain => plain,
+            Self::Tls(..) => &[],
+        }
+    }
+}
