@@ -4,6 +4,7 @@ mod config;
 mod decode;
 mod doctor;
 mod encode;
+mod import;
 mod layout;
 mod mint;
 mod serve;
@@ -41,6 +42,7 @@ enum Command {
     Layout(layout::Layout),
     Source(Box<source::Source>),
     Worker(worker::Worker),
+    Import(Box<import::Import>),
     Config(config::Config),
     Doctor(doctor::Doctor),
     Verify(verify::Verify),
@@ -56,6 +58,7 @@ impl Snowmint {
             Command::Layout(command) => command.run(),
             Command::Source(command) => command.run(),
             Command::Worker(command) => command.run(),
+            Command::Import(command) => command.run(),
             Command::Config(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Verify(command) => command.run(),
