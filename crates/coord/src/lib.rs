@@ -13,6 +13,7 @@
 //!
 //! What it does not do: it names no database ([`MemoryStore`] is the reference) and no protocol.
 
+pub mod avoid;
 pub mod capability;
 pub mod catalog;
 pub mod error;
@@ -35,6 +36,7 @@ pub mod stats;
 pub mod store;
 pub mod timer;
 
+pub use avoid::Avoid;
 pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 pub use error::{Error, ErrorKind, Holder, PoolFull, Result, Retry};
@@ -46,7 +48,7 @@ pub use lease::{
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{
-    AfterCrash, ClockWitness, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo,
+    AfterCrash, ClockWitness, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo, pool_of,
 };
 pub use ordered::{LetGo, Silent, Take, Taken};
 pub use pool::{Pool, Reuse};

@@ -4,6 +4,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod segments;
+#[path = "../common/server.rs"]
+mod server;
+mod workers;
 
 use std::path::PathBuf;
 

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use definitions::info;
 use driver::{Command, Driver};
 use entry::Witness;
-pub(crate) use lease::pool_of;
+pub use lease::pool_of;
 use record::Keeper;
 pub use restripe::NewStripe;
 pub use settings::{AfterCrash, ClockWitness, NodeSettings, Parts};

@@ -6,6 +6,8 @@
 
 mod numbers;
 mod tables;
+mod tree;
+mod workers;
 
 use snowmint_coord::Result;
 
@@ -13,6 +15,8 @@ use crate::verbs::Access;
 use numbers::Shape;
 pub use numbers::{HIGHEST_MAX, Numbers, Sequence, Standing};
 use tables::Tables;
+pub use tree::tree_workers;
+pub use workers::{Crew, Worker};
 
 /// A system that hands out numbers from a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +88,17 @@ impl Foreign {
             )
         };
         Ok(self.tables.is_read_only().await?.then(caution).into_iter().collect())
+    }
+
+    /// The worker numbers that a system gave out, and to whom.
+    ///
+    /// # Errors
+    /// `NotFound` without its table; what the database says.
+    pub async fn workers(&self, crew: Crew) -> Result<Vec<Worker>> {
+        let mut step = self.tables.begin(Access::Read).await?;
+        let workers = crew.read(&mut step).await?;
+        step.roll_back().await?;
+        Ok(workers)
     }
 
     /// All keys of a system, by name, and how far each has come.

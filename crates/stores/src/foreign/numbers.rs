@@ -88,7 +88,7 @@ impl Shape {
 }
 
 /// The number that stands in a column.
-fn number(column: &str, text: Option<String>) -> Result<u64, String> {
+pub(super) fn number(column: &str, text: Option<String>) -> Result<u64, String> {
     let Some(text) = text else { return Err(format!("{column} is NULL")) };
     let shown: String = text.chars().take(40).collect();
     let number: i128 =

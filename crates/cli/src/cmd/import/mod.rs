@@ -4,9 +4,12 @@
 //! with anything in it that makes no sense is carried out by nobody. The same command again finds
 //! everything done, and nothing is ever lowered.
 
+mod apply;
 mod merge;
+mod origins;
 mod plan;
 mod segments;
+mod workers;
 
 use clap::{Args, Subcommand};
 
@@ -23,7 +26,9 @@ use crate::exit::Outcome;
   snowmint import leaf --from mysql://user:password@db/leaf --dry-run
   snowmint import leaf --from mysql://user:password@db/leaf --name leaf-segment-test=orders
   snowmint import tinyid --from mysql://user:password@db1/tinyid --from mysql://user:password@db2/tinyid
-  snowmint import cosid --from postgres://user:password@db/cosid --only app.orders")]
+  snowmint import cosid --from postgres://user:password@db/cosid --only app.orders
+  snowmint import leaf-snowflake --from zookeeper://zk1:2181,zk2:2181/snowflake/leaf
+  snowmint import uid-generator --from mysql://user:password@db/uid --stopped --margin 1h")]
 pub(crate) struct Import {
     #[command(subcommand)]
     origin: Origin,
@@ -31,9 +36,11 @@ pub(crate) struct Import {
 
 #[derive(Debug, Subcommand)]
 enum Origin {
-    Leaf(segments::Leaf),
-    Tinyid(segments::Tinyid),
-    Cosid(segments::Cosid),
+    Leaf(origins::Leaf),
+    LeafSnowflake(origins::LeafSnowflake),
+    Tinyid(origins::Tinyid),
+    UidGenerator(origins::UidGenerator),
+    Cosid(origins::Cosid),
 }
 
 /// What every origin takes.
@@ -56,6 +63,8 @@ impl Import {
     pub(crate) fn run(self) -> Outcome {
         match self.origin {
             Origin::Leaf(leaf) => leaf.run(),
+            Origin::LeafSnowflake(leaf) => leaf.run(),
+            Origin::UidGenerator(uid) => uid.run(),
             Origin::Tinyid(tinyid) => tinyid.run(),
             Origin::Cosid(cosid) => cosid.run(),
         }
