@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod redis;
 mod segments;
 #[path = "../common/server.rs"]
 mod server;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, Uri};
@@ -11,6 +12,7 @@ use snowmint_wire::http::CounterBody;
 use super::Door;
 use super::answer::{self, Form, Refusal};
 use super::forward::or_refuse;
+use crate::service::{Error, shown};
 
 /// The bound of a counter, taking nothing.
 pub(super) async fn bound(
@@ -33,4 +35,28 @@ pub(super) async fn bound(
         Form::Json => answer::json(&CounterBody { bound: bound.to_string() }),
         Form::Text => format!("{bound}\n").into_response(),
     })
+}
+
+/// Makes every later number of a counter greater than one that is told.
+pub(super) async fn raise(
+    State(door): State<Arc<Door>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let (source, key) = answer::part(path)?;
+    let bytes = answer::bytes(body, door.body_bytes_max).await?;
+    let CounterBody { bound } = answer::parsed(&bytes)?;
+    let highest = bound.parse().map_err(|_| {
+        Error::bad_request(format!("bound: {} is no whole number of at least 0", shown(&bound)))
+    })?;
+    match door.service.raise(&source, &key, highest).await {
+        Ok(()) => Ok(answer::json(&CounterBody { bound })),
+        Err(error) => {
+            let peers = door.service.peers();
+            let passed = or_refuse(peers, error, Method::PUT, uri.path(), &headers, bytes.to_vec());
+            Ok(passed.await?)
+        }
+    }
 }

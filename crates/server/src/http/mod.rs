@@ -163,7 +163,7 @@ fn router(door: Arc<Door>, compat: Router) -> Router {
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::page))
         .route("/v1/ids/{source}", get(ids::get).post(ids::post).head(ids::head))
-        .route("/v1/counters/{source}/{key}", get(counters::bound))
+        .route("/v1/counters/{source}/{key}", get(counters::bound).put(counters::raise))
         .route("/v1/segments/{source}", post(ids::segment))
         .route("/v1/decode/{id}", get(admin::decode))
         .route("/v1/layouts", get(admin::layouts))

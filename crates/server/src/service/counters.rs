@@ -53,6 +53,21 @@ impl Service {
         }
     }
 
+    /// Makes every later number of a key greater than `highest`.
+    ///
+    /// # Errors
+    /// As [`Service::count`].
+    pub async fn raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
+        let wait_ms = self.limits.wait_max.ms();
+        match self.source(name).await?.raise(key.as_bytes(), highest, wait_ms).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let source = self.reopened(name, error).await?;
+                Ok(source.raise(key.as_bytes(), highest, wait_ms).await?)
+            }
+        }
+    }
+
     /// Who answers for which sections.
     #[must_use]
     pub fn shares(&self) -> Arc<Shares> {

@@ -5,6 +5,7 @@
 //! that draw first, or cut them over.
 
 mod numbers;
+mod redis;
 mod tables;
 mod tree;
 mod workers;
@@ -14,6 +15,7 @@ use snowmint_coord::Result;
 use crate::verbs::Access;
 use numbers::Shape;
 pub use numbers::{HIGHEST_MAX, Numbers, Sequence, Standing};
+pub use redis::{CounterAt, Counters};
 use tables::Tables;
 pub use tree::tree_workers;
 pub use workers::{Crew, Worker};

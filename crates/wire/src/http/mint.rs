@@ -126,7 +126,8 @@ pub fn write_id_lines(out: &mut Vec<u8>, ids: &[u64]) {
     }
 }
 
-/// The answer of `GET /v1/counters/{source}/{key}`.
+/// The answer of `GET /v1/counters/{source}/{key}`, and the body and the answer of `PUT`, after which
+/// every number is greater.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterBody {
     /// The highest number that anybody may have been answered; 0 if there is none.

@@ -8,6 +8,7 @@ mod apply;
 mod merge;
 mod origins;
 mod plan;
+mod redis;
 mod segments;
 mod workers;
 
@@ -28,7 +29,8 @@ use crate::exit::Outcome;
   snowmint import tinyid --from mysql://user:password@db1/tinyid --from mysql://user:password@db2/tinyid
   snowmint import cosid --from postgres://user:password@db/cosid --only app.orders
   snowmint import leaf-snowflake --from zookeeper://zk1:2181,zk2:2181/snowflake/leaf
-  snowmint import uid-generator --from mysql://user:password@db/uid --stopped --margin 1h")]
+  snowmint import uid-generator --from mysql://user:password@db/uid --stopped --margin 1h
+  snowmint import redis --from redis://db:6379/0 --match 'seq:*' --server 10.0.0.1:7700")]
 pub(crate) struct Import {
     #[command(subcommand)]
     origin: Origin,
@@ -41,6 +43,7 @@ enum Origin {
     Tinyid(origins::Tinyid),
     UidGenerator(origins::UidGenerator),
     Cosid(origins::Cosid),
+    Redis(redis::Redis),
 }
 
 /// What every origin takes.
@@ -67,6 +70,7 @@ impl Import {
             Origin::UidGenerator(uid) => uid.run(),
             Origin::Tinyid(tinyid) => tinyid.run(),
             Origin::Cosid(cosid) => cosid.run(),
+            Origin::Redis(redis) => redis.run(),
         }
     }
 }
