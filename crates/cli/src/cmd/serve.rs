@@ -77,6 +77,7 @@ impl Serve {
         }
         let filter = filter(&config)?;
         node::keyrings(&config.disguise.keys)?;
+        store::runtime()?.block_on(async { node::origins(&config.origins).map(drop) })?;
         if self.check {
             let mut out = Output::new();
             out.line("the configuration is right")?;
