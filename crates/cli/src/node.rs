@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::sources::Keyrings;
-use snowmint_coord::{ErrorKind, Node, NodeSettings, Parts};
+use snowmint_coord::{ErrorKind, Node, NodeSettings, Origins, Parts};
 use snowmint_core::disguise::{Key, Keyring};
+use snowmint_stores::foreign::Shared;
 
 use crate::clock;
 use crate::config::Config;
@@ -85,6 +86,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
     let mut settings = NodeSettings {
         builtin: config.sources.builtin,
         keyrings: keyrings(&config.disguise.keys)?,
+        origins: origins(&config.origins)?,
         data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
         presence_ttl_ms: config.counters.lease.ms(),
         counter_bytes_max: config.counters.memory_max_bytes,
@@ -106,6 +108,23 @@ fn make_dir(dir: &Path) -> Outcome {
             dir.display()
         ))
     })
+}
+
+/// The tables of `[origins]`.
+pub(crate) fn origins(named: &BTreeMap<String, String>) -> Outcome<Origins> {
+    let mut origins = Origins::new();
+    for (name, place) in named {
+        // What it says may show a password.
+        let refused = |why: String| Failure::usage(format!("origins.{name}: {why}"));
+        let text = match place.split_once(':') {
+            Some(("file" | "env", _)) => secret::at(place).map_err(refused)?,
+            _ => place.clone(),
+        };
+        let origin =
+            Shared::origin(text.trim()).map_err(|error| refused(error.kind().to_string()))?;
+        origins.insert(name.clone(), origin);
+    }
+    Ok(origins)
 }
 
 /// The keys of `[disguise.keys]`, read from where they are.

@@ -8,7 +8,7 @@ use snowmint_core::layout::Lifetime;
 
 use crate::catalog::{Definition, SourceState};
 use crate::error::ErrorKind;
-use crate::lease::SlotInfo;
+use crate::lease::{Mark, SlotInfo};
 use crate::node::pool_of;
 use crate::pool::{Pool, Reuse};
 use crate::spec::{Plan, SnowflakePlan, SourceSpec};
@@ -44,6 +44,8 @@ pub struct PoolUse {
     pub held: u64,
     /// How many nobody holds and nobody can take now, because their marks lie ahead.
     pub ahead: u64,
+    /// How many nobody shall have ([`avoid`](crate::avoid)).
+    pub avoided: u64,
     /// Where numbers are never used again: how many are used up.
     pub used_up: Option<u64>,
 }
@@ -62,12 +64,14 @@ impl PoolUse {
             u64::try_from(groups.values().filter(|group| counted(group)).count())
                 .unwrap_or(u64::MAX)
         };
+        let never = Mark::MAX.unix_millis();
         let used_up = || groups.keys().next_back().map_or(0, |last| last.saturating_add(1));
         Self {
             pool: pool.name.clone(),
             numbers: pool.groups(),
             held: count(&|(live, _)| *live),
-            ahead: count(&|(live, mark)| !live && *mark > now),
+            ahead: count(&|(live, mark)| !live && *mark > now && *mark != never),
+            avoided: count(&|(_, mark)| *mark == never),
             used_up: (pool.reuse == Reuse::Never).then(used_up),
         }
     }
@@ -79,7 +83,8 @@ impl PoolUse {
     }
 
     fn in_use(&self) -> u64 {
-        self.used_up.unwrap_or_else(|| self.held.saturating_add(self.ahead))
+        self.used_up
+            .unwrap_or_else(|| self.held.saturating_add(self.ahead).saturating_add(self.avoided))
     }
 
     fn is_short(&self) -> bool {
@@ -122,7 +127,7 @@ impl fmt::Display for Forecast {
         match self {
             Self::Layout { source, life, .. } => write!(f, "the layout of {source} {life}"),
             Self::Pool(used) => {
-                let PoolUse { pool, numbers, held, ahead, used_up } = used;
+                let PoolUse { pool, numbers, held, ahead, avoided, used_up } = used;
                 match used_up {
                     Some(used_up) => {
                         write!(
@@ -135,6 +140,9 @@ impl fmt::Display for Forecast {
                         "of {numbers} worker numbers of pool {pool} {held} are held by live members \
                          and {ahead} have a mark ahead of the clock"
                     )?,
+                }
+                if *avoided > 0 && used_up.is_none() {
+                    write!(f, ", {avoided} are avoided for ever")?;
                 }
                 if used.is_short() {
                     f.write_str(": plan a layout with more worker bits, or run fewer processes")?;

@@ -256,6 +256,14 @@ pub struct SlotInfo {
     pub live: bool,
 }
 
+impl SlotInfo {
+    /// Whether nobody can ever have it.
+    #[must_use]
+    pub fn is_avoided(&self) -> bool {
+        self.mark == Mark::MAX
+    }
+}
+
 /// A row as people read it; `holder` is what is known of the row's holder.
 #[must_use]
 pub fn slot_info(pool: &str, row: &SlotRow, holder: Option<&MemberInfo>) -> SlotInfo {

@@ -13,6 +13,7 @@
 //!
 //! What it does not do: it names no database ([`MemoryStore`] is the reference) and no protocol.
 
+pub mod avoid;
 pub mod capability;
 pub mod catalog;
 pub mod error;
@@ -25,6 +26,7 @@ pub mod member;
 pub mod memory;
 pub mod node;
 pub mod ordered;
+pub mod origin;
 pub mod owners;
 pub mod pool;
 pub mod random;
@@ -36,6 +38,7 @@ pub mod stats;
 pub mod store;
 pub mod timer;
 
+pub use avoid::Avoid;
 pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry};
@@ -47,9 +50,10 @@ pub use lease::{
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{
-    AfterCrash, ClockWitness, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo,
+    AfterCrash, ClockWitness, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo, pool_of,
 };
 pub use ordered::{LetGo, Silent, Take, Taken};
+pub use origin::{Origin, Origins};
 pub use owners::Owners;
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};

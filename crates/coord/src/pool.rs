@@ -290,7 +290,8 @@ impl<'a> View<'a> {
     }
 
     const fn mark_allowed(&self, mark: Mark) -> bool {
-        mark.get() <= self.mark_at_most.get()
+        // At the end of all numbers there is nothing to mint.
+        mark.get() <= self.mark_at_most.get() && mark.get() < Mark::MAX.get()
     }
 
     fn usable(&self, group: &Used) -> bool {
@@ -386,6 +387,7 @@ impl<'a> View<'a> {
         };
         let usable_at = considered
             .iter()
+            .filter(|used| used.mark < Mark::MAX)
             .map(|used| {
                 let lapsed = used.holder.as_ref().map_or(self.now, |holder| holder.lapses_at);
                 lapsed.max(wait_for_mark(used.mark))

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
+use crate::avoid::Avoid;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::node::ClockWitness;
@@ -189,6 +190,20 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Atomicity: each slot. Whose clock: the store's, else `now`, is when they were given up. On retry:
     /// repeat freely; slots that the member does not hold (any more) are passed over.
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()>;
+
+    /// Keeps slots away from everybody, as [`avoid::decide_avoid`](crate::avoid::decide_avoid) says: sets
+    /// their marks to `until` or leaves them above, and raises their terms.
+    ///
+    /// Atomicity: each slot, the presence of its holder included; of a pool without reuse, its next
+    /// number. Whose clock: the store's, else `now`, decides who is live. On retry: repeat freely; what
+    /// was done is left as it is.
+    ///
+    /// Refuses with `Conflict` for a slot that a live member holds, or a pool of another shape; `Invalid`;
+    /// `Unsupported` where this is left to those who reach the store itself.
+    async fn avoid(&self, avoid: &Avoid, _now: UnixMillis) -> Result<()> {
+        let what = format!("avoiding numbers of pool {} from here", avoid.pool.name);
+        Err(Error::new("avoid", ErrorKind::Unsupported { what }))
+    }
 
     /// All slots that were ever claimed and are remembered, by pool and slot.
     ///

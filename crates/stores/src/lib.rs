@@ -32,6 +32,8 @@ use snowmint_coord::{Error, ErrorKind, MemoryStore, Result, Store};
 
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(feature = "foreign")]
+pub mod foreign;
 #[cfg(feature = "keyed")]
 mod keyed;
 #[cfg(feature = "mysql")]

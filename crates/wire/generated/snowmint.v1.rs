@@ -286,6 +286,9 @@ pub struct Worker {
     /// Whether the server that answers is the holder.
     #[prost(bool, tag = "12")]
     pub own: bool,
+    /// Whether nobody shall ever have it.
+    #[prost(bool, tag = "13")]
+    pub avoided: bool,
 }
 /// A request for all layouts that have a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -115,6 +115,14 @@ impl Client {
         self.call(&Method::POST, path, Some(body))
     }
 
+    pub(crate) fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, CallError> {
+        self.call(&Method::PUT, path, Some(body))
+    }
+
     pub(crate) fn patch<T: DeserializeOwned>(
         &self,
         path: &str,

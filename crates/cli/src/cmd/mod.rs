@@ -7,6 +7,7 @@ mod decode;
 mod doctor;
 mod encode;
 mod health;
+mod import;
 mod layout;
 mod man;
 mod mint;
@@ -47,6 +48,7 @@ enum Command {
     Source(Box<source::Source>),
     Worker(worker::Worker),
     Token(token::Token),
+    Import(Box<import::Import>),
     Config(config::Config),
     Bench(Box<bench::Bench>),
     Doctor(doctor::Doctor),
@@ -67,6 +69,7 @@ impl Snowmint {
             Command::Source(command) => command.run(),
             Command::Worker(command) => command.run(),
             Command::Token(command) => command.run(),
+            Command::Import(command) => command.run(),
             Command::Config(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Doctor(command) => command.run(),

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
+use crate::avoid::Avoid;
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{
     Catalog, Definition, NewDefinition, Restripe, SourceState, check_name, decide_alter,
@@ -281,6 +282,11 @@ impl Store for MemoryStore {
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
         let now = self.time(now);
         self.atomic("let_go", |space, _| Ok(((), space.let_go(let_go, now))))
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        let now = self.time(now);
+        self.atomic("avoid", |space, _| space.avoid(avoid, now))
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

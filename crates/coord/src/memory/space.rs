@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use snowmint_core::UnixMillis;
 
 use super::{Step, changed, unchanged};
+use crate::avoid::{Avoid, check_avoid, decide_avoid};
 use crate::catalog::{CatalogStep, Definition, existing, usable};
 use crate::error::ErrorKind;
 use crate::lease::{
@@ -188,6 +189,26 @@ impl Space {
             }
         }
         any
+    }
+
+    pub(super) fn avoid(&mut self, avoid: &Avoid, now: UnixMillis) -> Step<()> {
+        check_avoid(avoid)?;
+        let name = &avoid.pool.name;
+        let stored = self.pools.get(name);
+        if let Some(stored) = stored {
+            avoid.pool.check_same(&stored.pool)?;
+        }
+        let before = stored.map_or(0, |pool| pool.next);
+        let row = |slot: &u64| (*slot, stored.and_then(|pool| pool.rows.get(slot)).cloned());
+        let found = avoid.slots.iter().map(row).collect();
+        let avoided = decide_avoid(avoid, found, &self.members(now), self.ground, before, now)?;
+        if avoided.rows.is_empty() && avoided.next == before {
+            return unchanged(());
+        }
+        let pool = self.pools.entry(name.clone()).or_insert_with(|| PoolRows::new(&avoid.pool));
+        pool.next = avoided.next;
+        pool.rows.extend(avoided.rows.into_iter().map(|row| (row.slot, row)));
+        changed(())
     }
 
     pub(super) fn workers(&self, now: UnixMillis) -> Vec<SlotInfo> {

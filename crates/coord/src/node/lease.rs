@@ -41,7 +41,8 @@ pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey
 
 /// The pool that a source takes its numbers from. It is called the same with and without reuse, so that
 /// the store refuses those who disagree: they would mint from one number at the same time.
-pub(crate) fn pool_of(plan: &SnowflakePlan, reuse: Reuse) -> Pool {
+#[must_use]
+pub fn pool_of(plan: &SnowflakePlan, reuse: Reuse) -> Pool {
     let layout = &plan.layout;
     let (width, clock) = (layout.bits(Field::Worker), layout.bits(Field::Clock));
     let mut pool = format!("workers-{width}");

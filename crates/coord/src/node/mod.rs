@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 use definitions::info;
 use driver::{Command, Driver};
 use entry::Witness;
-pub(crate) use lease::pool_of;
+pub use lease::pool_of;
 use lookup::Lookup;
 use record::Keeper;
 pub use restripe::NewStripe;
@@ -145,6 +145,7 @@ impl Node {
             call_ms,
             keeper.is_kept(),
         )?;
+        let around = around.drawing_from(settings.origins.clone());
         let around = Arc::new(around.counting_in(settings.counter_bytes_max));
         let witness = keeper.witness();
         refuse_other_store(&around, &witness).await?;

@@ -250,6 +250,16 @@ impl Source {
         }
     }
 
+    /// Makes every later number of a key greater than `highest`, durably when this answers; a key that is
+    /// above already stays. Other keys of its section jump as far when the section changes hands.
+    ///
+    /// # Errors
+    /// As [`Source::count`].
+    pub async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
+        self.inner.check_enabled()?;
+        self.inner.counter()?.raise(key, highest, within_ms).await
+    }
+
     /// The section of a key of a counter source.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use axum::routing::get;
 use snowmint_wire::http::{ErrorBody, JSON};
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::Config;
@@ -48,7 +48,7 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
     OpenApiRouter::with_openapi(about)
         .routes(routes!(ids::get, ids::post))
         .routes(routes!(ids::segment))
-        .routes(routes!(counters::bound))
+        .routes(routes!(counters::bound, counters::raise))
         .routes(routes!(admin::decode))
         .routes(routes!(admin::layouts))
         .routes(routes!(admin::layout))
@@ -87,7 +87,8 @@ fn complete(mut about: OpenApi) -> OpenApi {
         .content(JSON, error)
         .build();
     for path in about.paths.paths.values_mut() {
-        let calls = [&mut path.get, &mut path.post, &mut path.patch, &mut path.delete];
+        let PathItem { get, put, post, patch, delete, .. } = path;
+        let calls = [get, put, post, patch, delete];
         for call in calls.into_iter().flatten() {
             call.responses.responses.insert("default".into(), refusal.clone().into());
         }

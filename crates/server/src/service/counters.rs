@@ -56,6 +56,22 @@ impl Service {
         }
     }
 
+    /// Makes every later number of a key greater than `highest`.
+    ///
+    /// # Errors
+    /// Without the right to administer, and as [`Service::count`].
+    pub async fn raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
+        self.admit(Right::Admin, name, 1).await?;
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
+        match self.opened(name).await?.raise(key.as_bytes(), highest, wait_ms).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let source = self.reopened(name, error).await?;
+                Ok(source.raise(key.as_bytes(), highest, wait_ms).await?)
+            }
+        }
+    }
+
     /// Who answers for which sections.
     #[must_use]
     pub fn shares(&self) -> Arc<Shares> {

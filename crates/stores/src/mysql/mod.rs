@@ -53,7 +53,7 @@ use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, label};
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Tx, network};
 use crate::verbs::{Access, Backend, Failure, Kept};
-use session::MySqlSession;
+pub(crate) use session::MySqlSession;
 
 /// What MySQL can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -104,9 +104,21 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = label("MySQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
+    let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;
+    let store = MySql { pool, namespace: namespace.into(), label, failover };
+    match schema::prepare(&store.pool, &store.label, settings.make).await {
+        Ok(()) => Ok(Arc::new(Kept::new(store))),
+        Err(failure) => {
+            Err(failure.said(OPEN, &store.label, |error| explain(OPEN, &store.label, error)))
+        }
+    }
+}
+
+/// Connections to a database, which are made when they are needed.
+pub(crate) fn pool(url: &str, label: &str) -> Result<MySqlPool, ErrorKind> {
     // What the parser says may show the password.
-    let options = MySqlConnectOptions::from_str(&url).map_err(|_| {
-        Error::invalid(OPEN, format!("{label}: no URL of the form mysql://USER@HOST:PORT/DATABASE"))
+    let options = MySqlConnectOptions::from_str(url).map_err(|_| ErrorKind::Invalid {
+        what: format!("{label}: no URL of the form mysql://USER@HOST:PORT/DATABASE"),
     })?;
     let pool = MySqlPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
@@ -118,15 +130,8 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
                 connection.execute(ISOLATION).await?;
                 Ok(())
             })
-        })
-        .connect_lazy_with(options);
-    let store = MySql { pool, namespace: namespace.into(), label, failover };
-    match schema::prepare(&store.pool, &store.label, settings.make).await {
-        Ok(()) => Ok(Arc::new(Kept::new(store))),
-        Err(failure) => {
-            Err(failure.said(OPEN, &store.label, |error| explain(OPEN, &store.label, error)))
-        }
-    }
+        });
+    Ok(pool.connect_lazy_with(options))
 }
 
 #[async_trait]
@@ -172,7 +177,7 @@ impl Backend for MySql {
 
 /// Says MySQL's error in the words of the domain, by error number:
 /// <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>.
-fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
+pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
     let number = error
         .as_database_error()
         .and_then(|error| error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>())

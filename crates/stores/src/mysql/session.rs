@@ -12,7 +12,7 @@ use crate::verbs::Access;
 pub(crate) struct MySqlSession(Transaction<'static, MySql>);
 
 impl MySqlSession {
-    pub(super) async fn begin(pool: &MySqlPool, access: Access) -> Result<Self, sqlx::Error> {
+    pub(crate) async fn begin(pool: &MySqlPool, access: Access) -> Result<Self, sqlx::Error> {
         let begin = match access {
             Access::Read => "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
             // The snapshot is taken by the first read after the store's row is locked.

@@ -56,7 +56,7 @@ use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAI
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
 use crate::verbs::{Access, Backend, Failure, Kept};
-use session::PostgresSession;
+pub(crate) use session::PostgresSession;
 
 /// What PostgreSQL can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -103,12 +103,19 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = label("PostgreSQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
+    let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;
+    let mut store = Postgres { pool, namespace: namespace.into(), label, failover, mute: None };
+    match store.prepare(settings.make).await {
+        Ok(()) => Ok(Arc::new(Kept::new(store))),
+        Err(failure) => Err(failure.said(OPEN, &store.label, |error| store.explain(OPEN, error))),
+    }
+}
+
+/// Connections to a database, which are made when they are needed.
+pub(crate) fn pool(url: &str, label: &str) -> Result<PgPool, ErrorKind> {
     // What the parser says may show the password.
-    let options = PgConnectOptions::from_str(&url).map_err(|_| {
-        Error::invalid(
-            OPEN,
-            format!("{label}: no URL of the form postgres://USER@HOST:PORT/DATABASE"),
-        )
+    let options = PgConnectOptions::from_str(url).map_err(|_| ErrorKind::Invalid {
+        what: format!("{label}: no URL of the form postgres://USER@HOST:PORT/DATABASE"),
     })?;
     let options = options.application_name("snowmint").options([
         ("idle_in_transaction_session_timeout", IDLE_MS.to_string()),
@@ -119,13 +126,8 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         .acquire_timeout(Duration::from_millis(ACQUIRE_TIMEOUT_MS))
         .after_connect(|connection, _| {
             Box::pin(async move { connection.execute(STRONGER).await.map(|_| ()) })
-        })
-        .connect_lazy_with(options);
-    let mut store = Postgres { pool, namespace: namespace.into(), label, failover, mute: None };
-    match store.prepare(settings.make).await {
-        Ok(()) => Ok(Arc::new(Kept::new(store))),
-        Err(failure) => Err(failure.said(OPEN, &store.label, |error| store.explain(OPEN, error))),
-    }
+        });
+    Ok(pool.connect_lazy_with(options))
 }
 
 impl Postgres {
@@ -189,7 +191,7 @@ impl Backend for Postgres {
 
 /// Says PostgreSQL's error in the words of the domain, by SQLSTATE:
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
-fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
+pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
     let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
     let what = label.to_owned();
     let kind = match code.as_ref() {

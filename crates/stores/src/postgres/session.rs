@@ -14,7 +14,7 @@ use crate::verbs::Access;
 pub(crate) struct PostgresSession(Transaction<'static, Postgres>);
 
 impl PostgresSession {
-    pub(super) async fn begin(pool: &PgPool, access: Access) -> Result<Self, sqlx::Error> {
+    pub(crate) async fn begin(pool: &PgPool, access: Access) -> Result<Self, sqlx::Error> {
         let begin = match access {
             Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Access::Write | Access::Forward => "BEGIN ISOLATION LEVEL READ COMMITTED",

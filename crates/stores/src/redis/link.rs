@@ -22,13 +22,13 @@ const CLUSTER: &str = "redis-cluster://";
 
 /// A connection that is made anew when it breaks. Clones share it.
 #[derive(Clone)]
-pub(super) enum Link {
+pub(crate) enum Link {
     One(ConnectionManager),
     Cluster(ClusterConnection),
 }
 
 impl Link {
-    pub(super) async fn open(url: &str) -> RedisResult<Self> {
+    pub(crate) async fn open(url: &str) -> RedisResult<Self> {
         let Some(servers) = url.strip_prefix(CLUSTER) else {
             let config = ConnectionManagerConfig::new()
                 .set_connection_timeout(Some(CONNECT_TIMEOUT))

@@ -45,7 +45,7 @@ use snowmint_core::UnixMillis;
 use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::verbs::{Failure, Kept};
-use link::Link;
+pub(crate) use link::Link;
 
 /// What Redis can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -252,7 +252,7 @@ impl Keys for Redis {
 
 /// Says Redis's error in the words of the domain, by its code:
 /// <https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors>.
-fn explain(op: &'static str, label: &str, error: RedisError) -> Error {
+pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error {
     let what = label.to_owned();
     let kind = match (error.kind(), error.code().unwrap_or_default()) {
         (_, "OOM" | "MISCONF") => ErrorKind::StorageFull { what },

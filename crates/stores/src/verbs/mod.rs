@@ -4,6 +4,7 @@
 //! and how such a step begins ([`Backend`]). What a verb reads, decides and writes is the same for
 //! all of them: [`Kept`] makes a [`Store`](snowmint_coord::Store) of any back end.
 
+mod avoid;
 mod forward;
 mod members;
 mod ordered;

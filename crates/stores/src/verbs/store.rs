@@ -3,13 +3,14 @@
 use async_trait::async_trait;
 use snowmint_coord::pool::check_group;
 use snowmint_coord::{
-    Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
+    Avoid, Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
     FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
     Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
     StoreIdentity, Take, Taken, random,
 };
 use snowmint_core::UnixMillis;
 
+use super::avoid::Avoids;
 use super::forward::{AcceptLead, Forward, Walk};
 use super::members::{Join, Leave, Members, Renew};
 use super::ordered::{LetsGo, Takes};
@@ -147,6 +148,15 @@ impl<B: Backend> Store for Kept<B> {
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
         for slots in in_steps::<B, _>(&let_go.slots) {
             self.answer(LetsGo { let_go, slots, now }).await?;
+        }
+        Ok(())
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        // Those of one handle would only overtake each other.
+        let _turn = self.claims.lock().await;
+        for slots in in_steps::<B, _>(&avoid.slots) {
+            self.answer(Avoids { avoid, slots, now }).await?;
         }
         Ok(())
     }

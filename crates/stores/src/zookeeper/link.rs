@@ -14,24 +14,24 @@ const SESSION: Duration = Duration::from_secs(10);
 const ANSWER_MS: u64 = 10_000;
 
 /// A session that is made anew when it has ended.
-pub(super) struct Link {
+pub(crate) struct Link {
     servers: String,
     user: Option<(String, String)>,
     client: Mutex<Option<Client>>,
 }
 
 impl Link {
-    pub(super) fn new(place: &Place) -> Self {
+    pub(crate) fn new(place: &Place) -> Self {
         let servers = place.servers.join(",");
         Self { servers, user: place.user.clone(), client: Mutex::new(None) }
     }
 
     /// Whether nodes are ours alone.
-    pub(super) const fn has_user(&self) -> bool {
+    pub(crate) const fn has_user(&self) -> bool {
         self.user.is_some()
     }
 
-    pub(super) async fn client(&self) -> Result<Client, Error> {
+    pub(crate) async fn client(&self) -> Result<Client, Error> {
         let mut current = self.client.lock().await;
         if let Some(client) = current.as_ref().filter(|client| !client.state().is_terminated()) {
             return Ok(client.clone());
@@ -47,13 +47,13 @@ impl Link {
         Ok(client)
     }
 
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         *self.client.lock().await = None;
     }
 }
 
 /// An answer that comes in time.
-pub(super) async fn within<T, E: From<Error>>(
+pub(crate) async fn within<T, E: From<Error>>(
     answer: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     tokio::select! {

@@ -49,7 +49,7 @@ use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use crate::verbs::{Failure, Kept};
-use link::{Link, within};
+pub(crate) use link::{Link, within};
 use path::path;
 
 /// What ZooKeeper can do.
@@ -61,8 +61,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 };
 
 /// The port that ZooKeeper listens on unless told otherwise.
-const PORT: u16 = 2181;
-const FORM: &str = "zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH";
+pub(crate) const PORT: u16 = 2181;
+pub(crate) const FORM: &str = "zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH";
 /// The node whose last transaction is the namespace's.
 const WRITES: &str = "writes";
 /// The folder of ephemeral nodes, one for each member with a session.

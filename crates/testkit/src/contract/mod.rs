@@ -3,6 +3,7 @@
 //! A store that is asked for runs all of them or fails; there is no skipping. Each case gets a
 //! namespace of its own. [`run`] goes on after a failure and names all failed cases at the end.
 
+mod avoid;
 mod case;
 mod catalog;
 mod claims;
@@ -64,6 +65,7 @@ async fn run_each(factory: Arc<dyn Factory>) {
     let rooms = [
         members::CASES,
         claims::CASES,
+        avoid::CASES,
         ordered::CASES,
         extends::CASES,
         segments::CASES,

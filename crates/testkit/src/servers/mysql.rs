@@ -78,6 +78,14 @@ impl Mysql {
         Self(server)
     }
 
+    /// Runs statements in its database, as the administrator.
+    ///
+    /// # Panics
+    /// When one fails.
+    pub fn run(&self, statements: &str) {
+        done(client(self.0.port(), statements).arg("ids"));
+    }
+
     /// Copies the tables, with what they hold, into the database of another server.
     ///
     /// # Panics

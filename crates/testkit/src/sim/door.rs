@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_coord::{
-    Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack,
-    Incarnation, Lease, LetGo, Mark, Member, MemberInfo, MemoryStore, NewDefinition, Presence,
-    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
-    Taken,
+    Avoid, Capabilities, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward,
+    GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, MemoryStore, NewDefinition,
+    Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
+    StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -150,6 +150,10 @@ impl Store for Door {
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         self.store.fast_forward(forward).await
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        self.store.avoid(avoid, now).await
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {

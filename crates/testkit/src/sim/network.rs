@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use snowmint_coord::{
-    Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
+    Avoid, Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
     FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
     Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
     StoreIdentity, Take, Taken,
@@ -315,6 +315,10 @@ impl Store for Faulty {
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         self.inner.fast_forward(forward).await
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        self.inner.avoid(avoid, now).await
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {

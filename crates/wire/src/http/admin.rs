@@ -197,6 +197,9 @@ pub struct WorkerBody {
     /// Whether the server that answers is the holder.
     #[serde(default)]
     pub own: bool,
+    /// Whether nobody shall ever have it: another system's processes may mint from it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub avoided: bool,
 }
 
 /// The body of `GET /v1/workers`.

@@ -131,7 +131,8 @@ pub fn write_id_lines(out: &mut Vec<u8>, ids: &[u64]) {
     }
 }
 
-/// The answer of `GET /v1/counters/{source}/{key}`.
+/// The answer of `GET /v1/counters/{source}/{key}`, and the body and the answer of `PUT`, after which
+/// every number is greater.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CounterBody {

@@ -28,6 +28,7 @@ use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::output::Output;
 use crate::security::{Security, check_public};
+use crate::store;
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -94,6 +95,7 @@ impl Serve {
         }
         let filter = filter(&config)?;
         node::keyrings(&config.disguise.keys)?;
+        store::runtime()?.block_on(async { node::origins(&config.origins).map(drop) })?;
         if self.check {
             Security::load(&config)?;
             for (key, address) in

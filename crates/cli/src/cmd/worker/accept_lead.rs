@@ -81,5 +81,5 @@ impl AcceptLead {
 
 /// Whether nobody holds it, and its mark is in the way.
 fn lies_ahead(slot: &SlotInfo, now: UnixMillis) -> bool {
-    !slot.live && slot.mark.unix_millis() > now
+    !slot.live && !slot.is_avoided() && slot.mark.unix_millis() > now
 }

@@ -25,7 +25,7 @@ pub(crate) struct Worker {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// All worker numbers that were ever held: by the server that is asked (own), by others (live), or
-    /// by nobody who is there (free); with owner, host (in a container, its name), process, mark, and
+    /// by nobody who is there (free), or that nobody shall have (avoided); with owner, host (in a container, its name), process, mark, and
     /// when the process was launched, took the number and last renewed.
     List(List),
     FastForward(fast_forward::FastForward),
@@ -84,6 +84,7 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
         let state = match worker {
             WorkerBody { live: true, own: true, .. } => "own",
             WorkerBody { live: true, .. } => "live",
+            WorkerBody { avoided: true, .. } => "avoided",
             _ => "free",
         };
         let process = worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string());
@@ -95,7 +96,7 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
             shown(&worker.owner),
             shown(&worker.host),
             worker.term,
-            worker.mark,
+            if worker.avoided { "never" } else { &worker.mark },
             shown(&worker.launched),
             shown(&worker.held_since),
             shown(&worker.last_renewed)

@@ -256,13 +256,30 @@ impl CounterSource {
     pub(crate) async fn bound(&self, key: &[u8], within_ms: u64) -> Result<u64> {
         let parsed = Key::new(key)?;
         let section = self.slots.of(key);
+        self.patiently(within_ms, || self.try_bound(parsed, section)).await
+    }
+
+    /// From now on every number of a key is greater than `highest`; durably, when this answers.
+    pub(crate) async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
+        let parsed = Key::new(key)?;
+        let section = self.slots.of(key);
+        let highest = highest.saturating_sub(self.above);
+        self.patiently(within_ms, || self.try_raise(parsed, section, highest)).await
+    }
+
+    /// Waits for news of sections, at most so long.
+    async fn patiently<T>(
+        &self,
+        within_ms: u64,
+        attempt: impl Fn() -> Result<T, Refused>,
+    ) -> Result<T> {
         let deadline = self.around.timer.elapsed().saturating_add(within_ms);
         loop {
             let news = self.sections().news.notified();
             tokio::pin!(news);
             news.as_mut().enable();
-            let why = match self.try_bound(parsed, section) {
-                Ok(bound) => return Ok(bound),
+            let why = match attempt() {
+                Ok(answer) => return Ok(answer),
                 Err(Refused::Error(error)) => return Err(error),
                 Err(Refused::Wait(why)) => why,
             };
@@ -276,6 +293,29 @@ impl CounterSource {
                 () = self.around.timer.sleep_ms(left_ms.min(LOOK_AGAIN_MS)) => {}
             }
         }
+    }
+
+    /// The key's last number becomes `highest`, or stays above; once the section's mark lies above it,
+    /// so that whoever has the section next begins above it too.
+    fn try_raise(&self, key: Key<'_>, section: u16, highest: u64) -> Result<(), Refused> {
+        let cell = self.sections().cell(section);
+        let lease = self.sections().lease();
+        let (mut shard, hash) = self.table.lock(key);
+        let Some(window) = cell.window() else {
+            drop(shard);
+            return Err(self.not_here(section));
+        };
+        if highest >= window.limit {
+            drop(shard);
+            return Err(self.spent(section, highest));
+        }
+        let mut place = self.table.place(&mut shard, key, hash);
+        if place.get() < highest {
+            place.set(highest);
+            cell.gave(highest);
+        }
+        drop(shard);
+        self.answered(lease)
     }
 
     fn try_bound(&self, key: Key<'_>, section: u16) -> Result<u64, Refused> {

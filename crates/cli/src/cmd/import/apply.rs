@@ -1,0 +1,205 @@
+//! Showing a plan, and carrying it out.
+
+use std::collections::BTreeMap;
+
+use snowmint_coord::{Definition, Error, ErrorKind, NewStripe, Node, SlotInfo};
+use snowmint_core::UnixMillis;
+use snowmint_stores::foreign::{Peer, Shared};
+use tokio::runtime::Runtime;
+
+use super::Common;
+use super::plan::{Action, Item};
+use super::workers::Workers;
+use crate::config::Config;
+use crate::exit::{Failure, Outcome, complain};
+use crate::node::{self, Journal};
+use crate::output::Output;
+use crate::store;
+use crate::when;
+
+/// What there is here, before anything is done.
+#[derive(Debug)]
+pub(super) struct Around {
+    pub(super) config: Config,
+    pub(super) runtime: Runtime,
+    /// All sources, by name.
+    pub(super) stored: BTreeMap<String, Definition>,
+    /// All slots that were ever claimed or avoided.
+    pub(super) slots: Vec<SlotInfo>,
+    /// The later of this clock and the store's.
+    pub(super) now: UnixMillis,
+}
+
+impl Around {
+    /// Looks, and makes nothing.
+    pub(super) fn look(common: &Common) -> Outcome<Self> {
+        let config = common.chosen.load(Vec::new())?;
+        let runtime = store::runtime()?;
+        let mut around =
+            Self { config, runtime, stored: BTreeMap::new(), slots: Vec::new(), now: when::now() };
+        let Some(store) = around.runtime.block_on(store::existing(&around.config))? else {
+            return Ok(around);
+        };
+        around.runtime.block_on(async {
+            let by_name = |definition: Definition| (definition.name.clone(), definition);
+            around.stored = store.list().await?.definitions.into_iter().map(by_name).collect();
+            around.now = store.now().await?.unwrap_or(around.now).max(around.now);
+            around.slots = store.workers(around.now).await?;
+            store.close().await
+        })?;
+        Ok(around)
+    }
+}
+
+/// None where there is no such table.
+pub(super) fn present<T>(read: snowmint_coord::Result<T>) -> Outcome<Option<T>> {
+    match read {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => Ok(None),
+        read => Ok(Some(read?)),
+    }
+}
+
+/// Everything that an origin comes to.
+#[derive(Debug)]
+pub(super) struct Whole {
+    /// What the origin is called.
+    pub(super) origin: &'static str,
+    pub(super) keys: Vec<Item>,
+    pub(super) workers: Option<Workers>,
+    /// Whose table is cut over, and where it is, if one is.
+    pub(super) cut: Option<(Peer, String)>,
+}
+
+impl Whole {
+    /// Shows the plan and, unless it is only to be shown, carries it out.
+    pub(super) fn finish(&self, common: &Common, around: &Around) -> Outcome {
+        let mut out = Output::new();
+        self.show(common.json, &mut out)?;
+        out.flush()?;
+        self.refuse()?;
+        if common.dry_run {
+            complain("nothing was changed (--dry-run)");
+        } else {
+            around.runtime.block_on(self.carry_out(&around.config))?;
+        }
+        warn_of_overlaps(&self.keys)
+    }
+
+    fn show(&self, json: bool, out: &mut Output) -> Outcome {
+        if !self.keys.is_empty() {
+            show(&self.keys, json, out)?;
+        }
+        match &self.workers {
+            Some(workers) => workers.show(json, out),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse(&self) -> Outcome {
+        let refused = |item: &&Item| matches!(item.action, Action::Refuse { .. });
+        let of_keys = self.keys.iter().filter(refused).count();
+        let of_workers = self.workers.as_ref().map_or(0, Workers::refused);
+        let what = match (of_keys, of_workers) {
+            (0, 0) => return Ok(()),
+            (0, workers) => format!("{workers} worker numbers are refused"),
+            (keys, _) => format!("{keys} of {} keys are refused", self.keys.len()),
+        };
+        Err(Failure::refused(format!(
+            "nothing was changed: {what}, as the plan says; put them right, or leave them out (--except \
+             KEY, --except-worker NUMBER)"
+        )))
+    }
+
+    async fn carry_out(&self, config: &Config) -> Outcome {
+        if let Some(workers) = self.workers.as_ref().filter(|workers| !workers.is_done()) {
+            let store = store::configured(config).await?;
+            workers.carry_out(self.origin, &*store).await?;
+            store.close().await?;
+        }
+        let is_done = |item: &Item| matches!(item.action, Action::Keep { .. });
+        if self.keys.iter().all(is_done) {
+            return Ok(());
+        }
+        let cut = self.cut.as_ref().map(|(peer, url)| Shared::open(*peer, url)).transpose()?;
+        let node = node::open(config, Journal::Without, String::new()).await?;
+        for (done, item) in self.keys.iter().enumerate() {
+            act(&node, item, cut.as_ref()).await.map_err(|error: Error| {
+                Failure::from(error).after(&format!(
+                    "{done} of {} keys are done, and {} is not; give this command again",
+                    self.keys.len(),
+                    item.key
+                ))
+            })?;
+        }
+        Ok(node.close().await?)
+    }
+}
+
+/// While the row is locked nobody draws, so what it says then is the end. The source is above it before
+/// the row is left as nobody can use it: a command that is cut off leaves both to draw, or neither.
+async fn cut_over(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coord::Result<()> {
+    let Some(shared) = shared else { return Ok(()) };
+    let frozen = shared.freeze(&item.key).await?;
+    if let Some(highest) = frozen.highest() {
+        node.cut_over(&item.source, highest.saturating_add(1)).await?;
+    }
+    frozen.end().await
+}
+
+async fn act(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coord::Result<()> {
+    match &item.action {
+        Action::Define { spec, .. } => node.define(&item.source, spec).await.map(drop),
+        Action::Raise { first, stripe, .. } => {
+            let wanted = NewStripe {
+                offset: stripe.offset,
+                increment: stripe.increment,
+                first: Some(*first),
+                if_version: Some(stripe.version),
+            };
+            node.restripe(&item.source, wanted).await.map(drop)
+        }
+        Action::CutOver { .. } => cut_over(node, item, shared).await,
+        Action::Keep { .. } | Action::Refuse { .. } => Ok(()),
+    }
+}
+
+/// What cannot be made undone by raising a source.
+fn warn_of_overlaps(items: &[Item]) -> Outcome {
+    let both: Vec<_> = items
+        .iter()
+        .filter_map(|item| {
+            let [first, last] = item.overlap?;
+            Some(format!("{first} to {last} of {}", item.source))
+        })
+        .collect();
+    if both.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::no(format!(
+        "both systems may have handed out: {}. The sources are above the other system now, or the plan \
+         says how they get there, but these numbers may be there twice: compare what was stored of them",
+        both.join(", ")
+    )))
+}
+
+fn show(items: &[Item], json: bool, out: &mut Output) -> Outcome {
+    if json {
+        return items.iter().try_for_each(|item| out.json(item));
+    }
+    let width = |text: fn(&Item) -> &str| {
+        items.iter().map(|item| text(item).chars().count()).max().unwrap_or(0).max(6)
+    };
+    let (keys, sources) = (width(|item| &item.key), width(|item| &item.source));
+    out.line(format_args!("{:<keys$}  {:<sources$}  PLAN", "KEY", "SOURCE"))?;
+    for Item { key, source, action, .. } in items {
+        let plan = match action {
+            Action::Define { first, .. } => format!("define, from {first} on"),
+            Action::Raise { next, first, .. } => format!("raise from {next} to {first}"),
+            Action::CutOver { highest } => format!("cut over, above {highest} or where it is then"),
+            Action::Keep { next } => format!("nothing to do: is at {next}"),
+            Action::Refuse { reason } => format!("REFUSED: {reason}"),
+        };
+        out.line(format_args!("{key:<keys$}  {source:<sources$}  {plan}"))?;
+    }
+    Ok(())
+}

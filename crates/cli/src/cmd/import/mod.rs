@@ -1,0 +1,76 @@
+//! `snowmint import`: a move from another system, so that no ID of it comes again.
+//!
+//! Each origin is read into a plan, which is shown; without `--dry-run` it is then carried out. A plan
+//! with anything in it that makes no sense is carried out by nobody. The same command again finds
+//! everything done, and nothing is ever lowered.
+
+mod apply;
+mod merge;
+mod origins;
+mod plan;
+mod redis;
+mod segments;
+mod workers;
+
+use clap::{Args, Subcommand};
+
+use crate::config::Chosen;
+use crate::exit::Outcome;
+
+/// Begin above every ID of another system.
+///
+/// Stop all that draw from it first, clients with segments of their own included, or see that they
+/// take nothing new: what is read is how far it has come now. A plan is shown before anything is done;
+/// --dry-run ends there. The same command again changes nothing, and nothing is ever lowered.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint import leaf --from mysql://user:password@db/leaf --dry-run
+  snowmint import leaf --from mysql://user:password@db/leaf --name leaf-segment-test=orders
+  snowmint import tinyid --from mysql://user:password@db1/tinyid --from mysql://user:password@db2/tinyid
+  snowmint import cosid --from postgres://user:password@db/cosid --only app.orders
+  snowmint import leaf-snowflake --from zookeeper://zk1:2181,zk2:2181/snowflake/leaf
+  snowmint import uid-generator --from mysql://user:password@db/uid --stopped --margin 1h
+  snowmint import redis --from redis://db:6379/0 --match 'seq:*' --server 10.0.0.1:7700")]
+pub(crate) struct Import {
+    #[command(subcommand)]
+    origin: Origin,
+}
+
+#[derive(Debug, Subcommand)]
+enum Origin {
+    Leaf(origins::Leaf),
+    LeafSnowflake(origins::LeafSnowflake),
+    Tinyid(origins::Tinyid),
+    UidGenerator(origins::UidGenerator),
+    Cosid(origins::Cosid),
+    Redis(redis::Redis),
+}
+
+/// What every origin takes.
+#[derive(Debug, Args)]
+struct Common {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Where the other system keeps what it remembers.
+    #[arg(long, value_name = "URL", required = true)]
+    from: Vec<String>,
+    /// Only show the plan.
+    #[arg(long)]
+    dry_run: bool,
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Import {
+    pub(crate) fn run(self) -> Outcome {
+        match self.origin {
+            Origin::Leaf(leaf) => leaf.run(),
+            Origin::LeafSnowflake(leaf) => leaf.run(),
+            Origin::UidGenerator(uid) => uid.run(),
+            Origin::Tinyid(tinyid) => tinyid.run(),
+            Origin::Cosid(cosid) => cosid.run(),
+            Origin::Redis(redis) => redis.run(),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The origins: what each is asked for, and what it comes to.
+
+use clap::Args;
+use snowmint_coord::spec::StepRule;
+use snowmint_stores::foreign::{Crew, Foreign, Peer, Worker, tree_workers};
+
+use super::Common;
+use super::apply::{Around, Whole, present};
+use super::plan::Item;
+use super::segments::Keys;
+use super::workers::{Keeping, Workers};
+use crate::exit::{Failure, Outcome, complain};
+
+/// The keys of Meituan Leaf's table `leaf_alloc` become segment sources.
+#[derive(Debug, Args)]
+pub(super) struct Leaf {
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// The business types of Didi Tinyid's table `tiny_id_info` become segment sources.
+///
+/// Name every database, each with a --from of its own: a source of all of them has all numbers, a
+/// source of one has its stripe.
+#[derive(Debug, Args)]
+pub(super) struct Tinyid {
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// The names of CosId's table `cosid` become segment sources, and the numbers of its table
+/// `cosid_machine` are avoided: whichever of them there is.
+#[derive(Debug, Args)]
+pub(super) struct Cosid {
+    #[command(flatten)]
+    keys: Keys,
+    #[command(flatten)]
+    keeping: Keeping,
+}
+
+/// The worker numbers in the ZooKeeper tree of Meituan Leaf, or of an application that keeps /servers and
+/// /instances (as Twitter's and its heirs do), are avoided.
+///
+/// The path of the URL is that of the application, or of all of them; without one it is /snowflake.
+#[derive(Debug, Args)]
+pub(super) struct LeafSnowflake {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    keeping: Keeping,
+}
+
+/// The worker numbers of Baidu's uid-generator, up to the highest in its table `WORKER_NODE`, are
+/// avoided.
+///
+/// A process of it that borrowed time may have minted far ahead of any clock: mind that before you
+/// say --stopped.
+#[derive(Debug, Args)]
+pub(super) struct UidGenerator {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    keeping: Keeping,
+}
+
+fn no_table(table: &str) -> Failure {
+    Failure::no(format!("there is no table {table} in the other system's database"))
+}
+
+fn keys_of(keys: &Keys, peer: Peer, step: StepRule, origin: &'static str, table: &str) -> Outcome {
+    let around = Around::look(&keys.common)?;
+    let keys_found = keys.plan(peer, step, &around)?.ok_or_else(|| no_table(table))?;
+    let cut = cut(keys, peer)?;
+    Whole { origin, keys: keys_found, workers: None, cut }.finish(&keys.common, &around)
+}
+
+/// The table that is to be cut over.
+fn cut(keys: &Keys, peer: Peer) -> Outcome<Option<(Peer, String)>> {
+    match keys.common.from.as_slice() {
+        _ if !keys.cut_over => Ok(None),
+        [url] => Ok(Some((peer, url.clone()))),
+        _ => Err(Failure::usage("tables are cut over one at a time: give --from once")),
+    }
+}
+
+impl Leaf {
+    pub(super) fn run(self) -> Outcome {
+        keys_of(&self.keys, Peer::Leaf, StepRule::Leaf, "leaf", "leaf_alloc")
+    }
+}
+
+impl Tinyid {
+    pub(super) fn run(self) -> Outcome {
+        keys_of(&self.keys, Peer::Tinyid, StepRule::Fixed, "tinyid", "tiny_id_info")
+    }
+}
+
+impl Cosid {
+    pub(super) fn run(self) -> Outcome {
+        let common = &self.keys.common;
+        let around = Around::look(common)?;
+        let machines = around.runtime.block_on(crew(common, Crew::Cosid))?;
+        let keys = self.keys.plan(Peer::Cosid, StepRule::Adaptive, &around)?;
+        if machines.is_none() && keys.is_none() {
+            return Err(no_table("cosid or cosid_machine"));
+        }
+        let workers = machines.map(|found| planned(&self.keeping, found, "cosid", &around));
+        let (keys, workers) = (keys.unwrap_or_default(), workers.transpose()?);
+        let cut = cut(&self.keys, Peer::Cosid)?;
+        Whole { origin: "cosid", keys, workers, cut }.finish(common, &around)
+    }
+}
+
+impl LeafSnowflake {
+    pub(super) fn run(self) -> Outcome {
+        let around = Around::look(&self.common)?;
+        let found = around.runtime.block_on(async {
+            let mut all = Vec::new();
+            for url in &self.common.from {
+                all.extend(tree_workers(url).await?);
+            }
+            Ok::<_, Failure>(all)
+        })?;
+        numbers(&self.common, &self.keeping, found, "leaf-snowflake", "leaf", &around)
+    }
+}
+
+impl UidGenerator {
+    pub(super) fn run(self) -> Outcome {
+        let around = Around::look(&self.common)?;
+        let found = around.runtime.block_on(crew(&self.common, Crew::UidGenerator))?;
+        let found = found.ok_or_else(|| no_table("WORKER_NODE"))?;
+        numbers(&self.common, &self.keeping, found, "uid-generator", "baidu", &around)
+    }
+}
+
+/// The worker numbers of all databases.
+async fn crew(common: &Common, crew: Crew) -> Outcome<Option<Vec<Worker>>> {
+    let mut all = Vec::new();
+    for url in &common.from {
+        let foreign = Foreign::open(url)?;
+        let Some(found) = present(foreign.workers(crew).await)? else { return Ok(None) };
+        all.extend(found);
+        for caution in foreign.cautions().await? {
+            complain(caution);
+        }
+    }
+    Ok(Some(all))
+}
+
+fn numbers(
+    common: &Common,
+    keeping: &Keeping,
+    found: Vec<Worker>,
+    origin: &'static str,
+    layout: &str,
+    around: &Around,
+) -> Outcome {
+    if found.is_empty() {
+        return Err(Failure::no("the other system has no worker number"));
+    }
+    let workers = planned(keeping, found, layout, around)?;
+    let keys: Vec<Item> = Vec::new();
+    Whole { origin, keys, workers: Some(workers), cut: None }.finish(common, around)
+}
+
+fn planned(
+    keeping: &Keeping,
+    found: Vec<Worker>,
+    layout: &str,
+    around: &Around,
+) -> Outcome<Workers> {
+    let reuse = around.config.worker.reuse();
+    keeping.plan(found, layout, reuse, &around.slots, around.now)
+}

@@ -1,0 +1,348 @@
+//! What is to become of the sources, given where another system stands: worked out without asking
+//! anybody.
+
+use serde::Serialize;
+use snowmint_coord::catalog::{Definition, SourceState, check_name};
+use snowmint_coord::spec::{Kind, Plan, SegmentPlan, SourceSpec, StepRule, StepSpec, Stripe};
+use snowmint_stores::foreign::{Numbers, Sequence, Standing};
+
+/// What is to become of one key.
+#[derive(Debug, Serialize)]
+pub(super) struct Item {
+    /// What the other system calls it.
+    pub(super) key: String,
+    /// What it is called here.
+    pub(super) source: String,
+    #[serde(flatten)]
+    pub(super) action: Action,
+    /// Numbers that the source has handed out, and that the other system may have handed out too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) overlap: Option<[u64; 2]>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "action", rename_all = "kebab-case")]
+pub(super) enum Action {
+    /// There is no such source yet.
+    Define {
+        /// Its first number.
+        first: u64,
+        #[serde(skip)]
+        spec: Box<SourceSpec>,
+    },
+    /// It would come to numbers of the other system.
+    Raise {
+        /// Its next number, so far.
+        next: u64,
+        /// Its next number, from then on.
+        first: u64,
+        #[serde(skip)]
+        stripe: RaiseTo,
+    },
+    /// It draws from the other system, which is to end there.
+    CutOver {
+        /// No number above was handed out so far.
+        highest: u64,
+    },
+    /// It is above all.
+    Keep {
+        /// Its next number.
+        next: u64,
+    },
+    /// Nothing is done, about the others neither.
+    Refuse {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Where and under which version a source is raised.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RaiseTo {
+    pub(super) offset: u64,
+    pub(super) increment: u64,
+    pub(super) version: u64,
+}
+
+/// How sources go on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How<'a> {
+    /// By which rule a new source takes its numbers.
+    pub(super) step: StepRule,
+    /// From which origin it draws them.
+    pub(super) draw: Option<&'a str>,
+    /// Whether drawing is to end.
+    pub(super) cut_over: bool,
+}
+
+/// What a key becomes, by the definition of its source, if there is one.
+pub(super) fn item(
+    sequence: Sequence,
+    source: String,
+    how: How<'_>,
+    stored: Option<&Definition>,
+) -> Item {
+    let Sequence { key, standing } = sequence;
+    let worked_out = match standing {
+        Standing::At(numbers) => match origin(stored) {
+            Some(origin) => drawing(&source, &origin, &key, numbers, how),
+            None if how.cut_over => Err(format!("source {source} does not draw from it")),
+            None => decide(&key, &source, numbers, how, stored),
+        },
+        Standing::Moved => moved(&source, stored, how),
+        Standing::Senseless(reason) => Err(reason),
+    };
+    let (action, overlap) = worked_out.unwrap_or_else(|reason| (Action::Refuse { reason }, None));
+    Item { key, source, action, overlap }
+}
+
+type Decided = Result<(Action, Option<[u64; 2]>), String>;
+
+fn decide(
+    key: &str,
+    source: &str,
+    numbers: Numbers,
+    how: How<'_>,
+    stored: Option<&Definition>,
+) -> Decided {
+    check_name("source", source)
+        .map_err(|kind| format!("{kind}; give it a name by --name {key}=SOURCE"))?;
+    let Numbers { highest, offset, increment, .. } = numbers;
+    let stripe = Stripe::new(offset, increment, highest.saturating_add(1), 1)
+        .map_err(|error| error.to_string())?;
+    let first = stripe.next(1).ok_or("it has no number left")?;
+    let Some(stored) = stored else {
+        let spec = match how.draw {
+            Some(name) => drawn(numbers, &format!("{name}:{key}"), how.step),
+            None => new(numbers, first, how.step),
+        };
+        spec.check().map_err(|error| error.to_string())?;
+        return Ok((Action::Define { first, spec: Box::new(spec) }, None));
+    };
+    if how.draw.is_some() {
+        return Err(format!(
+            "source {source} has numbers of its own already, and cannot draw others"
+        ));
+    }
+    let (theirs, spec) = segment(source, stored)?;
+    let has = (spec.offset.unwrap_or(1), spec.increment.unwrap_or(1));
+    if has != (offset, increment) {
+        return Err(format!(
+            "source {source} is stripe {} of {}, and its numbers there are stripe {offset} of {increment}: \
+             take another source by --name {key}=SOURCE",
+            has.0, has.1
+        ));
+    }
+    let mark = stored.segment.mark.get();
+    let next = theirs.next(mark).ok_or_else(|| format!("source {source} has no number left"))?;
+    let lowest = theirs.next(1).unwrap_or(next);
+    let overlap = (lowest < next && lowest <= highest).then(|| [lowest, highest.min(next - 1)]);
+    let action = if next >= first {
+        Action::Keep { next }
+    } else {
+        let version = stored.version;
+        Action::Raise { next, first, stripe: RaiseTo { offset, increment, version } }
+    };
+    Ok((action, overlap))
+}
+
+/// What a source draws from, if it does.
+fn origin(stored: Option<&Definition>) -> Option<String> {
+    let stored = stored.filter(|stored| stored.state != SourceState::Deleted)?;
+    SourceSpec::from_json(&stored.spec).ok()?.origin
+}
+
+/// A source that draws from an origin.
+fn drawing(source: &str, origin: &str, key: &str, numbers: Numbers, how: How<'_>) -> Decided {
+    let same_key = origin.split_once(':').is_some_and(|(_, theirs)| theirs == key);
+    let same_name = how.draw.is_none_or(|name| origin == format!("{name}:{key}"));
+    if !same_key || !same_name {
+        return Err(format!("source {source} draws from {origin}"));
+    }
+    match (how.draw, how.cut_over) {
+        (_, true) => Ok((Action::CutOver { highest: numbers.highest }, None)),
+        (Some(_), false) => Ok((Action::Keep { next: numbers.highest.saturating_add(1) }, None)),
+        (None, false) => {
+            Err(format!("source {source} draws from {origin}: end that by --cut-over"))
+        }
+    }
+}
+
+/// A key from which nobody can draw any more.
+fn moved(source: &str, stored: Option<&Definition>, how: How<'_>) -> Decided {
+    if how.draw.is_some() {
+        return Err("it was cut over: there is nothing to draw from".into());
+    }
+    let Some(stored) = stored else {
+        return Err(format!(
+            "it was cut over, and there is no source {source} that took its place"
+        ));
+    };
+    if origin(Some(stored)).is_some() {
+        // As it is left only by somebody else's hand: a cut-over changes the source first.
+        return Err(format!("it was ended there, and source {source} draws from it still"));
+    }
+    let (stripe, _) = segment(source, stored)?;
+    let next = stripe.next(stored.segment.mark.get());
+    let next = next.ok_or_else(|| format!("source {source} has no number left"))?;
+    Ok((Action::Keep { next }, None))
+}
+
+/// A source that takes its numbers where the other system does.
+fn drawn(numbers: Numbers, origin: &str, rule: StepRule) -> SourceSpec {
+    let spec = new(numbers, 1, rule);
+    SourceSpec { first: None, origin: Some(origin.to_owned()), ..spec }
+}
+
+/// The numbers of a source that there is.
+fn segment(source: &str, stored: &Definition) -> Result<(Stripe, SourceSpec), String> {
+    let other = |why: &str| format!("source {source} {why}: take another by --name KEY=SOURCE");
+    if stored.state == SourceState::Deleted {
+        return Err(other("was deleted"));
+    }
+    let spec = SourceSpec::from_json(&stored.spec).map_err(|error| error.to_string())?;
+    match spec.check() {
+        Ok(Plan::Segment(SegmentPlan { stripe, serial: None, .. })) if stripe.until().is_none() => {
+            Ok((stripe, spec))
+        }
+        Ok(Plan::Segment(SegmentPlan { serial: None, .. })) => Err(format!(
+            "source {source} is getting other stripes: end that first (source restripe)"
+        )),
+        _ => Err(other("is no segment source of plain numbers")),
+    }
+}
+
+/// A source that goes on as the other system did.
+fn new(numbers: Numbers, first: u64, rule: StepRule) -> SourceSpec {
+    let sized = |size| StepSpec { rule: Some(rule), size: Some(size), ..StepSpec::default() };
+    SourceSpec {
+        first: Some(first),
+        offset: Some(numbers.offset),
+        increment: Some(numbers.increment),
+        step: numbers.step.filter(|_| rule != StepRule::Adaptive).map(sized),
+        ..SourceSpec::of(Kind::Segment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::Mark;
+    use snowmint_coord::segment::SegmentRow;
+
+    use super::*;
+
+    fn at(highest: u64) -> Sequence {
+        let numbers = Numbers { highest, step: Some(100), offset: 1, increment: 1 };
+        Sequence { key: "old".into(), standing: Standing::At(numbers) }
+    }
+
+    fn stored(spec: &SourceSpec, mark: u64) -> Definition {
+        Definition {
+            name: "orders".into(),
+            spec: serde_json::Value::from(spec.to_json()).to_string(),
+            identity: String::new(),
+            version: 4,
+            state: SourceState::Enabled,
+            segment: SegmentRow { mark: Mark::new(mark), ..SegmentRow::NEW },
+        }
+    }
+
+    const HOW: How<'_> = How { step: StepRule::Leaf, draw: None, cut_over: false };
+
+    fn of(sequence: Sequence, stored: Option<&Definition>) -> Item {
+        item(sequence, "orders".into(), HOW, stored)
+    }
+
+    fn from(first: u64) -> SourceSpec {
+        SourceSpec { first: Some(first), ..SourceSpec::of(Kind::Segment) }
+    }
+
+    #[test]
+    fn a_source_begins_above_everything_handed_out() {
+        for highest in [0, 1, 2000, 1 << 62] {
+            let item = of(at(highest), None);
+            let Action::Define { first, spec } = item.action else { panic!("{item:?}") };
+            assert_eq!(first, highest + 1);
+            let Ok(Plan::Segment(plan)) = spec.check() else { panic!("{spec:?}") };
+            assert_eq!(plan.stripe.next(1), Some(highest + 1));
+        }
+        let odd = Numbers { highest: 10, step: None, offset: 1, increment: 2 };
+        let odd = Sequence { key: "old".into(), standing: Standing::At(odd) };
+        assert!(matches!(of(odd, None).action, Action::Define { first: 11, .. }));
+    }
+
+    #[test]
+    fn a_source_that_is_there_is_raised_never_lowered() {
+        let stored = stored(&from(1001), 1);
+        let raised = of(at(1500), Some(&stored));
+        assert!(
+            matches!(raised.action, Action::Raise { next: 1001, first: 1501, .. }),
+            "{raised:?}"
+        );
+        for highest in [0, 500, 1000] {
+            let kept = of(at(highest), Some(&stored));
+            assert!(matches!(kept.action, Action::Keep { next: 1001 }), "{kept:?}");
+            assert_eq!(kept.overlap, None);
+        }
+    }
+
+    #[test]
+    fn numbers_that_both_may_have_handed_out_are_named() {
+        // 1001 to 1100 were handed out here.
+        let stored = stored(&from(1001), 101);
+        for (highest, overlap) in [
+            (1000, None),
+            (1001, Some([1001, 1001])),
+            (1100, Some([1001, 1100])),
+            (9000, Some([1001, 1100])),
+        ] {
+            assert_eq!(of(at(highest), Some(&stored)).overlap, overlap, "{highest}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_draws_is_cut_over_once_and_is_nothing_else() {
+        let draws = How { draw: Some("old"), ..HOW };
+        let new = item(at(2000), "orders".into(), draws, None);
+        let Action::Define { spec, .. } = new.action else { panic!("{new:?}") };
+        assert_eq!((spec.origin.as_deref(), spec.first), (Some("old:old"), None));
+        let definition = stored(&spec.canonical().unwrap(), 700);
+        let of = |how, sequence| item(sequence, "orders".into(), how, Some(&definition)).action;
+        assert!(matches!(of(draws, at(2000)), Action::Keep { .. }));
+        assert!(matches!(of(HOW, at(2000)), Action::Refuse { .. }));
+        let cuts = How { cut_over: true, ..HOW };
+        assert!(matches!(of(cuts, at(2000)), Action::CutOver { highest: 2000 }));
+        let other = How { draw: Some("other"), ..HOW };
+        assert!(matches!(of(other, at(2000)), Action::Refuse { .. }));
+        let own = stored(&from(2001), 1);
+        let of_own = |how, sequence| item(sequence, "orders".into(), how, Some(&own)).action;
+        assert!(matches!(of_own(cuts, at(2000)), Action::Refuse { .. }));
+        assert!(matches!(of_own(draws, at(2000)), Action::Refuse { .. }));
+        let moved = || Sequence { key: "old".into(), standing: Standing::Moved };
+        assert!(matches!(of_own(cuts, moved()), Action::Keep { next: 2001 }));
+        assert!(matches!(of(cuts, moved()), Action::Refuse { .. }));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let refused = |item: Item| match item.action {
+            Action::Refuse { reason } => reason,
+            other => panic!("{other:?}"),
+        };
+        let senseless = Sequence { key: "old".into(), standing: Standing::Senseless("no".into()) };
+        assert_eq!(refused(of(senseless, None)), "no");
+        let unnamed = item(at(1), "a:b".into(), HOW, None);
+        assert!(refused(unnamed).contains("--name old=SOURCE"));
+        let two = SourceSpec { increment: Some(2), ..from(1) };
+        assert!(refused(of(at(1), Some(&stored(&two, 1)))).contains("stripe 1 of 2"));
+        let other = stored(&SourceSpec::default(), 1);
+        assert!(refused(of(at(1), Some(&other))).contains("no segment source"));
+        let deleted = Definition { state: SourceState::Deleted, ..stored(&from(1), 1) };
+        assert!(refused(of(at(1), Some(&deleted))).contains("deleted"));
+        let capped = SourceSpec { until: Some(50), ..from(1) };
+        assert!(refused(of(at(1), Some(&stored(&capped, 1)))).contains("restripe"));
+        let huge = Numbers { highest: 1, step: Some(1 << 41), offset: 1, increment: 1 };
+        let huge = Sequence { key: "old".into(), standing: Standing::At(huge) };
+        assert!(refused(of(huge, None)).contains("step.size"));
+    }
+}

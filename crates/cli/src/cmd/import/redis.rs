@@ -1,0 +1,224 @@
+//! `snowmint import redis`: what was counted by INCR goes on here, above every number that it came to.
+
+use clap::Args;
+use serde::Serialize;
+use snowmint_coord::{Node, Source};
+use snowmint_stores::foreign::{CounterAt, Counters};
+use snowmint_wire::http::CounterBody;
+use tokio::runtime::Runtime;
+
+use super::Common;
+use crate::client::{Client, segment};
+use crate::exit::{Failure, Outcome, complain};
+use crate::node::{self, Journal};
+use crate::output::Output;
+use crate::store;
+
+/// How long the store may take for one counter.
+const RAISE_MS: u64 = 10_000;
+
+/// The counters of an application that counts by INCR go on here.
+///
+/// Each moves by one script, which leaves the text `moved:snowmint:NUMBER` in its place: whoever still
+/// counts there is refused from then on, so change the application's address at once afterwards. With
+/// --margin nothing is changed in Redis, and the application must have moved before it has counted
+/// that much further. Given again, the command finishes what was cut off.
+///
+/// When servers of the store run, name one by --server: they hold the counters.
+#[derive(Debug, Args)]
+pub(super) struct Redis {
+    #[command(flatten)]
+    common: Common,
+    /// Which keys, as in SCAN: `seq:*`.
+    #[arg(long = "match", value_name = "PATTERN")]
+    pattern: String,
+    /// Not this key; may be given several times.
+    #[arg(long, value_name = "KEY")]
+    except: Vec<String>,
+    /// The counter source that they become keys of.
+    #[arg(long, value_name = "SOURCE", default_value = snowmint_coord::node::BUILTIN_COUNTERS)]
+    source: String,
+    /// What is left out at the beginning of their names.
+    #[arg(long, value_name = "PREFIX", default_value = "")]
+    strip: String,
+    /// Leave Redis as it is, and begin so far above its numbers.
+    #[arg(long, value_name = "NUMBER")]
+    margin: Option<u64>,
+    /// A running server: http://host:port, or several as snowmint://host:port,host:port.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+}
+
+/// What is to become of one counter.
+#[derive(Debug, Serialize)]
+struct Item {
+    #[serde(skip)]
+    name: Vec<u8>,
+    key: String,
+    counter: String,
+    #[serde(flatten)]
+    action: Action,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "action", rename_all = "kebab-case")]
+enum Action {
+    /// It counts there, and shall count here.
+    Move { value: u64 },
+    /// It was moved; whether it counts here is made sure of.
+    Finish { value: u64 },
+    /// It stays, and counts here above a number that it has not come to.
+    Raise { value: u64, above: u64 },
+    /// Nothing is done.
+    Refuse { reason: String },
+}
+
+/// Whoever holds the counters.
+enum Target {
+    Server(Client),
+    Own(Box<(Node, Source)>),
+}
+
+impl Redis {
+    pub(super) fn run(self) -> Outcome {
+        let runtime = store::runtime()?;
+        let [url] = self.common.from.as_slice() else {
+            return Err(Failure::usage("counters of one server at a time: give --from once"));
+        };
+        let counters = runtime.block_on(Counters::open(url))?;
+        let items = runtime.block_on(self.plan(&counters))?;
+        if items.is_empty() {
+            return Err(Failure::no(format!("no key matches {:?}", self.pattern)));
+        }
+        self.show(&items)?;
+        let refused = |item: &&Item| matches!(item.action, Action::Refuse { .. });
+        let refused = items.iter().filter(refused).count();
+        if refused > 0 {
+            return Err(Failure::refused(format!(
+                "nothing was changed: {refused} of {} keys are refused, as the plan says; leave them out by \
+                 --except KEY, or by another --match",
+                items.len()
+            )));
+        }
+        if self.common.dry_run {
+            complain("nothing was changed (--dry-run)");
+            return Ok(());
+        }
+        let target = self.target(&runtime)?;
+        for (done, item) in items.iter().enumerate() {
+            self.act(&runtime, &counters, &target, item).map_err(|failure| {
+                failure.after(&format!(
+                    "{done} of {} keys are done, and {} is not; give this command again",
+                    items.len(),
+                    item.key
+                ))
+            })?;
+        }
+        match target {
+            Target::Server(_) => Ok(()),
+            Target::Own(own) => Ok(runtime.block_on(own.0.close())?),
+        }
+    }
+
+    async fn plan(&self, counters: &Counters) -> Outcome<Vec<Item>> {
+        let mut items = Vec::new();
+        for name in counters.keys(&self.pattern).await? {
+            let key = String::from_utf8_lossy(&name).into_owned();
+            if self.except.contains(&key) {
+                continue;
+            }
+            let counter = key.strip_prefix(&self.strip).unwrap_or(&key).to_owned();
+            let action = self.action(&name, &counter, counters.look(&name).await?);
+            items.push(Item { name, key, counter, action });
+        }
+        Ok(items)
+    }
+
+    fn action(&self, name: &[u8], counter: &str, at: CounterAt) -> Action {
+        if std::str::from_utf8(name).is_err() || counter.is_empty() || counter.len() > 255 {
+            let reason = "a counter's key is a text of 1 to 255 bytes".into();
+            return Action::Refuse { reason };
+        }
+        match (at, self.margin) {
+            (CounterAt::Senseless(reason), _) => Action::Refuse { reason },
+            (CounterAt::Moved(value), _) => Action::Finish { value },
+            (CounterAt::Counts(value), None) => Action::Move { value },
+            (CounterAt::Counts(value), Some(margin)) => {
+                Action::Raise { value, above: value.saturating_add(margin) }
+            }
+        }
+    }
+
+    fn show(&self, items: &[Item]) -> Outcome {
+        let mut out = Output::new();
+        if self.common.json {
+            items.iter().try_for_each(|item| out.json(item))?;
+            return out.flush();
+        }
+        let width = items.iter().map(|item| item.key.chars().count()).max().unwrap_or(0).max(3);
+        out.line(format_args!("{:<width$}  PLAN", "KEY"))?;
+        for Item { key, counter, action, .. } in items {
+            let to = format!("{}:{counter}", self.source);
+            let plan = match action {
+                Action::Move { value } => format!("move at {value}, or where it is then, to {to}"),
+                Action::Finish { value } => format!("is moved: see that {to} is above {value}"),
+                Action::Raise { value, above } => {
+                    format!("leave at {value}, and raise {to} above {above}")
+                }
+                Action::Refuse { reason } => format!("REFUSED: {reason}"),
+            };
+            out.line(format_args!("{key:<width$}  {plan}"))?;
+        }
+        out.flush()
+    }
+
+    fn target(&self, runtime: &Runtime) -> Outcome<Target> {
+        if let Some(url) = &self.server {
+            return Ok(Target::Server(Client::new(url)?));
+        }
+        let config = self.common.chosen.load(Vec::new())?;
+        runtime.block_on(async {
+            let node = node::open(&config, Journal::Without, String::new()).await?;
+            let source = node.source(&self.source).await?;
+            Ok(Target::Own(Box::new((node, source))))
+        })
+    }
+
+    fn act(&self, runtime: &Runtime, counters: &Counters, target: &Target, item: &Item) -> Outcome {
+        let raise = |highest| self.raise(runtime, target, &item.counter, highest);
+        match item.action {
+            Action::Refuse { .. } => Ok(()),
+            Action::Finish { value } => raise(value),
+            Action::Raise { above, .. } => raise(above),
+            Action::Move { value } => {
+                // Whoever cannot do this must not take the counter away there.
+                raise(value)?;
+                match runtime.block_on(counters.take_away(&item.name))? {
+                    CounterAt::Moved(value) => raise(value),
+                    CounterAt::Counts(_) | CounterAt::Senseless(_) => Err(Failure::refused(
+                        "it is no counter any more: somebody wrote something else meanwhile",
+                    )),
+                }
+            }
+        }
+    }
+
+    /// Every later number of a counter is greater.
+    fn raise(&self, runtime: &Runtime, target: &Target, counter: &str, highest: u64) -> Outcome {
+        match target {
+            Target::Server(client) => {
+                let path = format!("/v1/counters/{}/{}", segment(&self.source), segment(counter));
+                let body = CounterBody { bound: highest.to_string() };
+                let _: CounterBody = client.put(&path, &body)?;
+                Ok(())
+            }
+            Target::Own(own) => {
+                let raised = own.1.raise(counter.as_bytes(), highest, RAISE_MS);
+                runtime.block_on(raised).map_err(|error| {
+                    let failure = Failure::from(error);
+                    failure.after("a running server is named by --server")
+                })
+            }
+        }
+    }
+}

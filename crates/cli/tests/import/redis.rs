@@ -1,0 +1,134 @@
+//! Counters of Redis go on above every number that they came to, and are refused there.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use snowmint_testkit::servers;
+
+use crate::Place;
+use crate::common::{Ran, json, run};
+use crate::server::{Server, serve};
+
+struct Redis {
+    server: servers::Redis,
+    port: String,
+}
+
+impl Redis {
+    fn start() -> Self {
+        let server = servers::Redis::start(&[]);
+        let url = server.url();
+        let port = url.rsplit_once(':').unwrap().1.trim_end_matches("/0").to_owned();
+        Self { server, port }
+    }
+
+    fn ask(&self, words: &[&str]) -> String {
+        ask(&self.port, words)
+    }
+}
+
+fn ask(port: &str, words: &[&str]) -> String {
+    let output = Command::new("redis-cli").args(["-p", port]).args(words).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn actions(ran: &Ran) -> Vec<String> {
+    ran.out.lines().map(|line| json(line)["action"].as_str().unwrap().to_owned()).collect()
+}
+
+fn count(place: &Place, key: &str) -> u64 {
+    let args = ["mint", "counters", "--key", key, "--data-dir", place.dir()];
+    run(&args).ok().trim().parse().unwrap()
+}
+
+#[test]
+fn counters_move_once_and_what_was_cut_off_is_finished() {
+    let (redis, place) = (Redis::start(), Place::new());
+    redis.ask(&["MSET", "seq:a", "41", "seq:b", "0", "seq:far", "1000000000000", "other", "7"]);
+    let with = ["--match", "seq:*", "--json"];
+    let dry = place.import("redis", &redis.server.url(), &[&with[..], &["--dry-run"]].concat());
+    assert_eq!(actions(&dry), ["move"; 3], "{dry:?}");
+    assert!(!place.store().exists(), "a plan makes no store");
+    assert_eq!(redis.ask(&["INCR", "seq:a"]), "42");
+
+    let done = place.import("redis", &redis.server.url(), &with);
+    assert_eq!(done.code, 0, "{done:?}");
+    for key in ["seq:a", "seq:b", "seq:far"] {
+        let refused = redis.ask(&["INCR", key]);
+        assert!(refused.contains("not an integer"), "{refused}");
+    }
+    assert_eq!(redis.ask(&["GET", "seq:a"]), "moved:snowmint:42");
+    assert_eq!(redis.ask(&["INCR", "other"]), "8");
+    assert!(count(&place, "seq:a") > 42 && count(&place, "seq:far") > 1_000_000_000_000);
+    let before = count(&place, "seq:a");
+    let again = place.import("redis", &redis.server.url(), &with);
+    assert_eq!((again.code, actions(&again)), (0, vec!["finish".to_owned(); 3]), "{again:?}");
+    assert!(count(&place, "seq:a") > before, "nothing is lowered");
+
+    // As a command that was cut off between Redis and the store leaves them.
+    redis.ask(&["SET", "seq:cut", "moved:snowmint:5000000000"]);
+    place.import("redis", &redis.server.url(), &["--match", "seq:cut", "--strip", "seq:"]).ok();
+    assert!(count(&place, "cut") > 5_000_000_000);
+}
+
+#[test]
+fn with_a_margin_redis_stays_as_it_is() {
+    let (redis, place) = (Redis::start(), Place::new());
+    redis.ask(&["SET", "seq:a", "100"]);
+    let with = ["--match", "seq:*", "--margin", "1000000"];
+    place.import("redis", &redis.server.url(), &with).ok();
+    assert_eq!(redis.ask(&["INCR", "seq:a"]), "101");
+    assert!(count(&place, "seq:a") > 1_000_100);
+}
+
+#[test]
+fn what_is_no_counter_is_refused_and_nothing_is_moved() {
+    let (redis, place) = (Redis::start(), Place::new());
+    let top = "9223372036854775807";
+    redis
+        .ask(&["MSET", "s:good", "5", "s:minus", "-5", "s:text", "x", "s:top", top, "s:00", "007"]);
+    redis.ask(&["RPUSH", "s:list", "1"]);
+    let refused = place.import("redis", &redis.server.url(), &["--match", "s:*", "--json"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    let refusals = actions(&refused).iter().filter(|action| *action == "refuse").count();
+    assert_eq!(refusals, 5, "{refused:?}");
+    assert_eq!(redis.ask(&["GET", "s:good"]), "5");
+    let nothing = place.import("redis", &redis.server.url(), &["--match", "nothing*"]);
+    assert_eq!(nothing.code, 1, "{nothing:?}");
+    let elsewhere = place.import("redis", "mysql://127.0.0.1:1/x", &["--match", "*"]);
+    assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
+}
+
+#[test]
+fn counters_move_under_load_into_a_running_server_and_no_number_comes_twice() {
+    let (redis, place) = (Redis::start(), Place::new());
+    let server = Server::start(serve(place.0.path(), &[]));
+    let stop = Arc::new(AtomicBool::new(false));
+    let counting: Vec<_> = (0..4)
+        .map(|_| {
+            let (port, stop) = (redis.port.clone(), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                let mut counted = Vec::new();
+                while !stop.load(Ordering::SeqCst) {
+                    match ask(&port, &["INCR", "seq:a"]).parse::<u64>() {
+                        Ok(number) => counted.push(number),
+                        Err(_) => break,
+                    }
+                }
+                counted
+            })
+        })
+        .collect();
+    while redis.ask(&["GET", "seq:a"]).parse::<u64>().unwrap_or(0) < 50 {}
+    let server_of = server.http.clone();
+    let with = ["--match", "seq:*", "--server", &server_of];
+    let done = place.import("redis", &redis.server.url(), &with);
+    assert_eq!(done.code, 0, "{done:?}");
+    stop.store(true, Ordering::SeqCst);
+    let old: Vec<u64> = counting.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+    let highest = old.iter().copied().max().unwrap();
+    assert_eq!(redis.ask(&["GET", "seq:a"]), format!("moved:snowmint:{highest}"));
+    let minted = server.mint(&["counters", "--key", "seq:a", "-n", "1"]).ok();
+    assert!(minted.trim().parse::<u64>().unwrap() > highest, "{minted} after {highest}");
+}

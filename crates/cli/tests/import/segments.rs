@@ -1,0 +1,193 @@
+//! Leaf's, Tinyid's and CosId's tables become sources above everything that they handed out.
+
+use snowmint_testkit::servers::{Mysql, Postgres};
+
+use crate::Place;
+use crate::common::{Ran, json, run};
+
+/// As in Leaf's own schema.
+const LEAF: &str = "CREATE TABLE leaf_alloc (
+    biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1',
+    step int(11) NOT NULL, description varchar(256) DEFAULT NULL,
+    update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+    PRIMARY KEY (biz_tag)) ENGINE=InnoDB;";
+
+/// As in Tinyid's own schema.
+const TINYID: &str = "CREATE TABLE tiny_id_info (
+    id bigint(20) unsigned NOT NULL AUTO_INCREMENT, biz_type varchar(63) NOT NULL DEFAULT '',
+    begin_id bigint(20) NOT NULL DEFAULT '0', max_id bigint(20) NOT NULL DEFAULT '0',
+    step int(11) DEFAULT '0', delta int(11) NOT NULL DEFAULT '1',
+    remainder int(11) NOT NULL DEFAULT '0',
+    create_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
+    update_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
+    version bigint(20) NOT NULL DEFAULT '0',
+    PRIMARY KEY (id), UNIQUE KEY uniq_biz_type (biz_type)) ENGINE=InnoDB;";
+
+/// As in CosId's own schema.
+const COSID: &str = "CREATE TABLE cosid (
+    name varchar(100) NOT NULL PRIMARY KEY, last_max_id bigint NOT NULL DEFAULT 0,
+    last_fetch_time bigint NOT NULL);";
+
+fn plan(ran: &Ran) -> Vec<serde_json::Value> {
+    ran.out.lines().map(json).collect()
+}
+
+#[test]
+fn leafs_tags_become_sources_once_and_are_raised_never_lowered() {
+    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    leaf.run(LEAF);
+    leaf.run(
+        "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES
+         ('orders', 2001, 1000), ('leaf/test', 1, 10), ('big', 1 << 62, 5)",
+    );
+    let names = ["--name", "leaf/test=test"];
+    let dry = place.import("leaf", &leaf.url(), &[&names[..], &["--dry-run", "--json"]].concat());
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    assert!(dry.err.contains("nothing was changed"), "{}", dry.err);
+    assert!(!place.store().exists(), "a plan makes no store");
+    let items = plan(&dry);
+    let firsts: Vec<_> = items.iter().map(|item| item["first"].as_u64().unwrap()).collect();
+    assert_eq!(firsts, [1 << 62, 1, 2001]);
+    assert!(items.iter().all(|item| item["action"] == "define"), "{items:?}");
+
+    let done = place.import("leaf", &leaf.url(), &names).ok();
+    assert!(done.contains("define, from 2001 on"), "{done}");
+    let again = place.import("leaf", &leaf.url(), &[&names[..], &["--json"]].concat());
+    assert!(plan(&again).iter().all(|item| item["action"] == "keep"), "{}", again.out);
+    assert_eq!(again.ok().lines().count(), 3);
+    assert_eq!(place.mint("orders", 2), [2001, 2002]);
+    assert_eq!(place.mint("test", 1), [1]);
+    assert_eq!(place.mint("big", 1), [1 << 62]);
+    let again = place.import("leaf", &leaf.url(), &names);
+    assert_eq!(again.code, 0, "what was minted here lies above: {again:?}");
+
+    // Leaf went on, with what was minted here already: that is told, and the rest is above.
+    leaf.run("UPDATE leaf_alloc SET max_id = max_id + 7 * step WHERE biz_tag = 'orders'");
+    for _ in 0..2 {
+        let raised = place.import("leaf", &leaf.url(), &[&names[..], &["--json"]].concat());
+        assert_eq!(raised.code, 1, "{raised:?}");
+        assert!(raised.err.contains("2001 to "), "{}", raised.err);
+        assert_eq!(plan(&raised)[2]["first"], 9001);
+        if place.mint("orders", 1) == [9001] {
+            break;
+        }
+    }
+    leaf.run("UPDATE leaf_alloc SET max_id = 5 WHERE biz_tag = 'orders'");
+    assert_eq!(place.import("leaf", &leaf.url(), &names).code, 0);
+    assert!(place.mint("orders", 1)[0] > 9001);
+}
+
+#[test]
+fn outliers_are_refused_and_nothing_else_is_done() {
+    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    let none = place.import("leaf", &leaf.url(), &[]);
+    assert_eq!((none.code, none.out.as_str()), (1, ""), "{none:?}");
+    assert!(none.err.contains("leaf_alloc"), "{}", none.err);
+    leaf.run(LEAF);
+    leaf.run(
+        "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('good', 100, 10),
+         ('negative', -5, 10), ('still', 100, 0), ('far', 4611686018427387906, 10), ('a b', 1, 1)",
+    );
+    let refused = place.import("leaf", &leaf.url(), &[]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    for word in ["max_id = -5", "step is 0", "2^62", "--name a b=SOURCE", "define, from 100 on"] {
+        assert!(refused.out.contains(word), "{word}: {}", refused.out);
+    }
+    assert!(refused.err.contains("4 of 5 keys"), "{}", refused.err);
+    assert!(!place.store().exists());
+    let excepted: Vec<_> =
+        ["negative", "still", "far"].iter().flat_map(|key| ["--except", key]).collect();
+    let some = [&excepted[..], &["--name", "a b=good"]].concat();
+    let twice = place.import("leaf", &leaf.url(), &some);
+    assert!(twice.code == 3 && twice.out.contains("one key, one source"), "{twice:?}");
+    place.import("leaf", &leaf.url(), &[&excepted[..], &["--name", "a b=ab"]].concat()).ok();
+    let unknown = place.import("leaf", &leaf.url(), &["--only", "nothing"]);
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    let elsewhere = place.import("leaf", "redis://127.0.0.1:1", &[]);
+    assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
+}
+
+#[test]
+fn tinyids_databases_become_one_source_when_all_are_named() {
+    let (odd, even) = (Mysql::start(&[]), Mysql::start(&[]));
+    for (server, remainder, max) in [(&odd, 1, 500), (&even, 0, 900)] {
+        server.run(TINYID);
+        server.run(&format!(
+            "INSERT INTO tiny_id_info (biz_type, max_id, step, delta, remainder) VALUES
+             ('orders', {max}, 100, 2, {remainder})"
+        ));
+    }
+    let place = Place::new();
+    place.import("tinyid", &odd.url(), &["--from", &even.url()]).ok();
+    assert_eq!(place.mint("orders", 3), [901, 902, 903]);
+    let place = Place::new();
+    place.import("tinyid", &odd.url(), &[]).ok();
+    assert_eq!(place.mint("orders", 2), [501, 503]);
+    let mixed = place.import("tinyid", &even.url(), &[]);
+    assert!(mixed.code == 3 && mixed.out.contains("stripe 1 of 2"), "{mixed:?}");
+    odd.run("UPDATE tiny_id_info SET remainder = 5");
+    let wrong = place.import("tinyid", &odd.url(), &[]);
+    assert!(wrong.code == 3 && wrong.out.contains("remainder = 5"), "{wrong:?}");
+}
+
+#[test]
+fn cosids_names_are_read_from_mysql_and_postgresql() {
+    let (mysql, postgres) = (Mysql::start(&[]), Postgres::start(&[]));
+    let row = "INSERT INTO cosid VALUES ('app.orders', 4200, 0)";
+    mysql.run(COSID);
+    mysql.run(row);
+    postgres.run(COSID);
+    postgres.run(row);
+    for url in [mysql.url(), postgres.url()] {
+        let place = Place::new();
+        place.import("cosid", &url, &[]).ok();
+        assert_eq!(place.mint("app.orders", 2), [4201, 4202], "{url}");
+    }
+}
+
+#[test]
+fn a_replica_is_told_apart() {
+    let (server, place) = (Mysql::start(&["read-only=1"]), Place::new());
+    server.run(COSID);
+    server.run("INSERT INTO cosid VALUES ('orders', 1, 0)");
+    let told = place.import("cosid", &server.url(), &["--dry-run"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.err.contains("Name the primary"), "{}", told.err);
+}
+
+#[test]
+fn both_systems_serve_until_the_table_is_cut_over() {
+    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    leaf.run(LEAF);
+    leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    let import = |more: &[&str]| place.import("leaf", &leaf.url(), &[&with[..], more].concat());
+    let mint = || {
+        let args = ["mint", "orders", "-n", "2", "--data-dir", place.dir()];
+        run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
+    };
+    let unknown = place.import("leaf", &leaf.url(), &["--draw", "old"]);
+    assert!(unknown.code != 0 && unknown.err.contains("[origins]"), "{unknown:?}");
+    import(&["--draw", "old"]).ok();
+    assert!(import(&["--draw", "old"]).ok().contains("nothing to do"));
+    let ids: Vec<u64> = mint();
+    assert_eq!(ids, [2001, 2002]);
+    // What Leaf draws meanwhile is Leaf's.
+    leaf.run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'");
+    let still = import(&[]);
+    assert!(still.code == 3 && still.out.contains("--cut-over"), "{still:?}");
+    let plan = import(&["--cut-over", "--dry-run"]);
+    assert!(plan.code == 0 && plan.out.contains("cut over, above"), "{plan:?}");
+
+    import(&["--cut-over"]).ok();
+    let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        leaf.run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'");
+    }));
+    assert!(taken.is_err(), "Leaf's servers fail from here on");
+    assert!(import(&["--cut-over"]).ok().contains("nothing to do"));
+    let after: Vec<u64> = mint();
+    assert!(after[0] > 3001, "{after:?}");
+    assert!(import(&[]).ok().contains("nothing to do"));
+}

@@ -1,0 +1,155 @@
+//! Worker numbers of other systems are nobody's here.
+
+use std::collections::BTreeSet;
+
+use snowmint_testkit::servers::{Mysql, Zookeeper};
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use crate::Place;
+use crate::common::{Ran, json, run};
+use crate::server::{Server, serve};
+
+/// As in the uid-generator's own schema.
+const WORKER_NODE: &str = "CREATE TABLE WORKER_NODE (
+    ID BIGINT NOT NULL AUTO_INCREMENT, HOST_NAME VARCHAR(64) NOT NULL, PORT VARCHAR(64) NOT NULL,
+    TYPE INT NOT NULL, LAUNCH_DATE DATE NOT NULL, MODIFIED TIMESTAMP NOT NULL DEFAULT NOW(),
+    CREATED TIMESTAMP NOT NULL DEFAULT NOW(), PRIMARY KEY(ID)) ENGINE = INNODB;";
+
+/// As in CosId's own schema.
+const COSID_MACHINE: &str = "CREATE TABLE cosid_machine (
+    name varchar(100) NOT NULL PRIMARY KEY, namespace varchar(100) NOT NULL,
+    machine_id integer NOT NULL DEFAULT 0, last_timestamp bigint NOT NULL DEFAULT 0,
+    instance_id varchar(100) NOT NULL DEFAULT '', distribute_time bigint NOT NULL DEFAULT 0,
+    revert_time bigint NOT NULL DEFAULT 0);";
+
+/// Makes nodes, with all that is above them.
+fn plant(zookeeper: &Zookeeper, paths: &[&str]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let url = zookeeper.url();
+        let client = Client::connect(url.strip_prefix("zookeeper://").unwrap()).await.unwrap();
+        for path in paths {
+            let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+            client.mkdir(path, &options).await.unwrap();
+        }
+    });
+}
+
+/// The worker numbers that a plan names, by what becomes of them.
+fn planned(ran: &Ran, action: &str) -> BTreeSet<u64> {
+    let lines = ran.out.lines().map(json).filter(|item| item["action"] == action);
+    lines.map(|item| item["worker"].as_u64().unwrap()).collect()
+}
+
+fn avoided(server: &Server) -> BTreeSet<u64> {
+    let list = run(&["worker", "list", "--json", "--server", &server.http]).ok();
+    let lines = list.lines().map(json).filter(|worker| worker["avoided"] == true);
+    lines.map(|worker| worker["number"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn the_trees_of_leaf_and_of_article_002_are_avoided_for_ever() {
+    let (zookeeper, place) = (Zookeeper::start(), Place::new());
+    let none = place.import("leaf-snowflake", &zookeeper.url(), &[]);
+    assert_eq!(none.code, 1, "{none:?}");
+    plant(
+        &zookeeper,
+        &[
+            "/snowflake/leaf/forever/10.0.0.1:8080-0000000001",
+            "/snowflake/leaf/forever/10.0.0.2:8080-0000000003",
+            "/snowflake/shop/servers/10.20.30.40:8888_2",
+            "/snowflake/shop/servers/10.20.30.41:8888_5",
+            "/snowflake/shop/instances/5",
+            "/snowflake/shop/instances/7",
+            "/snowflake/other/nothing",
+        ],
+    );
+    let of_shop = format!("{}/snowflake/shop", zookeeper.url());
+    let shop = place.import("leaf-snowflake", &of_shop, &["--dry-run", "--json"]);
+    assert_eq!(planned(&shop, "avoid"), [2, 5, 7].into());
+    assert!(!place.store().exists(), "a plan makes no store");
+
+    let all = place.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
+    assert_eq!(planned(&all, "avoid"), [0, 1, 2, 3, 5, 7].into(), "{all:?}");
+    let again = place.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
+    assert_eq!(planned(&again, "keep").len(), 6, "{again:?}");
+
+    let server = Server::start(serve(place.0.path(), &[]));
+    assert_eq!(avoided(&server), [0, 1, 2, 3, 5, 7].into());
+    let list = run(&["worker", "list", "--server", &server.http]).ok();
+    let line = list.lines().find(|line| line.contains("10.20.30.41:8888")).unwrap();
+    assert!(line.contains("avoided") && line.contains("never"), "{line}");
+    let id = server.mint(&["-n", "1"]).ok();
+    let layout = "time=41,worker=10,sequence=12";
+    let decoded = run(&["decode", "--json", "--layout", layout, id.trim()]).ok();
+    assert_eq!(json(decoded.trim())["worker"], 4);
+
+    // What is in use here cannot be theirs alone.
+    plant(&zookeeper, &["/snowflake/shop/servers/10.20.30.42:8888_4"]);
+    let live = place.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
+    assert_eq!((live.code, planned(&live, "refuse")), (3, [4].into()), "{live:?}");
+    assert!(live.err.contains("nothing was changed"), "{}", live.err);
+}
+
+#[test]
+fn what_makes_no_sense_in_a_tree_is_refused() {
+    let (zookeeper, place) = (Zookeeper::start(), Place::new());
+    plant(
+        &zookeeper,
+        &["/app/servers/10.0.0.1:80_1024", "/app/servers/nobody", "/app/instances/3"],
+    );
+    let from = format!("{}/app", zookeeper.url());
+    let refused = place.import("leaf-snowflake", &from, &[]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.out.contains("workers 0 to 1023"), "{}", refused.out);
+    assert!(refused.out.contains("nobody ends with no number"), "{}", refused.out);
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn baidus_numbers_are_avoided_up_to_the_highest_or_passed_by_a_pool_without_reuse() {
+    let mysql = Mysql::start(&[]);
+    mysql.run(WORKER_NODE);
+    mysql.run(
+        "INSERT INTO WORKER_NODE (ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE) VALUES
+         (3, '10.0.0.1', '1700-1', 2, NOW()), (5, '10.0.0.2', '1700-2', 2, NOW())",
+    );
+    let place = Place::new();
+    let all = place.import("uid-generator", &mysql.url(), &["--json"]);
+    assert_eq!(planned(&all, "avoid"), (0..=5).collect(), "{all:?}");
+    let wrong = place.import("uid-generator", &mysql.url(), &["--stopped"]);
+    assert_eq!(wrong.code, 2, "a margin is needed: {wrong:?}");
+
+    let place = Place::new();
+    let config = place.0.path().join("snowmint.toml");
+    let text = "[worker]\nreuse = \"never\"\n[sources.uids]\nlayout = \"baidu\"\n";
+    std::fs::write(&config, text).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    place.import("uid-generator", &mysql.url(), &with).ok();
+    let minted = run(&[&["mint", "uids", "--data-dir", place.dir()][..], &with].concat()).ok();
+    let decoded = run(&["decode", "--json", "--layout", "baidu", minted.trim()]).ok();
+    assert_eq!(json(decoded.trim())["worker"], 6, "{decoded}");
+}
+
+#[test]
+fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
+    let (mysql, place) = (Mysql::start(&[]), Place::new());
+    mysql.run(COSID_MACHINE);
+    mysql.run(
+        "INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
+         ('app.0', 'app', 0, '10.0.0.1:80'), ('app.1', 'app', 1, '10.0.0.2:80')",
+    );
+    let stopped = ["--stopped", "--margin", "1h", "--json"];
+    let first = place.import("cosid", &mysql.url(), &stopped);
+    assert_eq!(planned(&first, "avoid"), [0, 1].into(), "{first:?}");
+    assert!(json(first.out.lines().next().unwrap())["until"].is_string(), "{first:?}");
+    let ahead = run(&["worker", "accept-lead", "--data-dir", place.dir()]);
+    assert_eq!(ahead.out.lines().count(), 2, "their marks are times: {ahead:?}");
+    // For ever is more, and is not taken back.
+    let forever = place.import("cosid", &mysql.url(), &["--json"]);
+    assert_eq!(planned(&forever, "avoid"), [0, 1].into(), "{forever:?}");
+    let stays = place.import("cosid", &mysql.url(), &stopped);
+    assert_eq!(planned(&stays, "keep"), [0, 1].into(), "{stays:?}");
+    let shown = run(&["worker", "accept-lead", "--data-dir", place.dir()]);
+    assert_eq!(shown.out, "", "nobody is told to wait for them");
+}

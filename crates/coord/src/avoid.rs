@@ -1,0 +1,137 @@
+//! Slots that nobody shall have, because somebody outside may still mint from them.
+//!
+//! A right to mint is what lies above a slot's mark. So a slot whose mark stands at the end of all
+//! numbers ([`Mark::MAX`]) gives nobody any right: no claim takes it, no extend can move its mark, and
+//! nothing but its row says so. Worker numbers of another system are kept away in this way, for ever or,
+//! where its processes have surely ended, until a time that none of their IDs has reached.
+
+use snowmint_core::UnixMillis;
+
+use crate::error::ErrorKind;
+use crate::lease::{Mark, SlotRow, Term, check_mark, slot_label};
+use crate::member::MemberInfo;
+use crate::pool::{Ground, Pool, Reuse};
+
+/// Longest label of avoided slots, in bytes.
+pub const LABEL_BYTES_MAX: usize = 200;
+
+/// A request to keep slots away from everybody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Avoid {
+    /// Where; not one of ordered slots.
+    pub pool: Pool,
+    /// Which. In a pool without reuse, all below the highest are avoided with it.
+    pub slots: Vec<u64>,
+    /// Everything below belongs to somebody outside. [`Mark::MAX`]: for ever.
+    pub until: Mark,
+    /// Who that is, for lists.
+    pub label: String,
+}
+
+/// What an avoid writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Avoided {
+    /// The rows that change.
+    pub rows: Vec<SlotRow>,
+    /// In a pool without reuse: the first number that nobody had, afterwards.
+    pub next: u64,
+}
+
+/// Checks that a request makes sense.
+///
+/// # Errors
+/// `Invalid`.
+pub fn check_avoid(avoid: &Avoid) -> Result<(), ErrorKind> {
+    let Avoid { pool, slots, until, label } = avoid;
+    pool.check()?;
+    check_mark(*until)?;
+    let invalid = |what: String| Err(ErrorKind::Invalid { what });
+    if pool.reuse == Reuse::Ordered {
+        return invalid(format!(
+            "the slots of pool {} are ordered: none can be avoided",
+            pool.name
+        ));
+    }
+    if label.len() > LABEL_BYTES_MAX {
+        let length = label.len();
+        return invalid(format!("a label has {LABEL_BYTES_MAX} bytes at most, not {length}"));
+    }
+    if let Some(slot) = slots.iter().find(|slot| **slot >= pool.slots) {
+        let last = pool.slots.saturating_sub(1);
+        return invalid(format!("slot {slot} of pool {} is outside 0 to {last}", pool.name));
+    }
+    Ok(())
+}
+
+/// Decides an avoid of slots, given their rows as far as there are any, all members, and the pool's
+/// next number. What is done already is left as it is.
+///
+/// # Errors
+/// `Conflict` when a live member holds one of them.
+pub fn decide_avoid(
+    avoid: &Avoid,
+    found: Vec<(u64, Option<SlotRow>)>,
+    members: &[MemberInfo],
+    ground: Ground,
+    next: u64,
+    now: UnixMillis,
+) -> Result<Avoided, ErrorKind> {
+    let highest = avoid.slots.iter().max().map_or(0, |slot| slot.saturating_add(1));
+    let group = u64::from(avoid.pool.group.max(1));
+    let next = match avoid.pool.reuse {
+        Reuse::Never => Ord::max(next, highest.div_ceil(group).saturating_mul(group)),
+        Reuse::Recycle | Reuse::Ordered => next,
+    };
+    let mut rows = Vec::new();
+    for (slot, row) in found {
+        if let Some(row) = &row {
+            check_free(&avoid.pool.name, row, members)?;
+        }
+        rows.extend(kept_away(avoid, slot, row, ground, now));
+    }
+    Ok(Avoided { rows, next })
+}
+
+fn check_free(pool: &str, row: &SlotRow, members: &[MemberInfo]) -> Result<(), ErrorKind> {
+    let holder =
+        members.iter().find(|info| info.live && Some(info.member.incarnation) == row.holder);
+    let Some(info) = holder else { return Ok(()) };
+    Err(ErrorKind::Conflict {
+        what: format!(
+            "{} is held, so its IDs may be those of the other holder already: stop that process, and \
+             avoid the number then",
+            slot_label(pool, row.slot)
+        ),
+        stored: format!("{} on {}", row.owner, info.member.host),
+        wanted: "nobody".into(),
+    })
+}
+
+/// The row of a slot that nobody may mint from below `until`; none if that is so already.
+fn kept_away(
+    avoid: &Avoid,
+    slot: u64,
+    row: Option<SlotRow>,
+    ground: Ground,
+    now: UnixMillis,
+) -> Option<SlotRow> {
+    if row.as_ref().is_some_and(|row| row.mark >= avoid.until) {
+        return None;
+    }
+    let (term, mark) = row.as_ref().map_or((ground.term, ground.mark), |row| (row.term, row.mark));
+    let mark = mark.max(avoid.until);
+    let held_since = row.map_or(now, |row| row.held_since);
+    Some(SlotRow {
+        slot,
+        // Whoever had it and comes back late is refused.
+        term: Term::next(term),
+        floor: mark,
+        mark,
+        holder: None,
+        owner: avoid.label.clone(),
+        claim_request: 0,
+        extend_request: 0,
+        held_since,
+        given_up_at: now,
+    })
+}

@@ -1,0 +1,125 @@
+//! What other systems keep: read for a move to Snowmint, whose numbers must lie above all of theirs.
+//!
+//! A table says how far numbers have been handed out to servers and clients, never which were used: so
+//! everything up to there is theirs. Whoever still draws while this reads goes on from there: stop all
+//! that draw first, or cut them over.
+
+mod draw;
+mod numbers;
+mod redis;
+mod tables;
+mod tree;
+mod workers;
+
+use snowmint_coord::Result;
+
+use crate::verbs::Access;
+pub use draw::{Frozen, Shared};
+use numbers::Shape;
+pub use numbers::{HIGHEST_MAX, Numbers, Sequence, Standing};
+pub use redis::{CounterAt, Counters};
+use tables::Tables;
+pub use tree::tree_workers;
+pub use workers::{Crew, Worker};
+
+/// A system that hands out numbers from a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// Meituan Leaf: `leaf_alloc`.
+    Leaf,
+    /// Didi Tinyid: `tiny_id_info`.
+    Tinyid,
+    /// CosId: `cosid`.
+    Cosid,
+}
+
+impl Peer {
+    const fn shape(self) -> &'static Shape {
+        match self {
+            Self::Leaf => &Shape {
+                table: "leaf_alloc",
+                key: "biz_tag",
+                mark: "max_id",
+                mark_is_taken: false,
+                ends_by_name: false,
+                version: None,
+                step: Some("step"),
+                stripe: None,
+            },
+            Self::Tinyid => &Shape {
+                table: "tiny_id_info",
+                key: "biz_type",
+                mark: "max_id",
+                mark_is_taken: true,
+                ends_by_name: true,
+                version: Some("version"),
+                step: Some("step"),
+                stripe: Some(["delta", "remainder"]),
+            },
+            Self::Cosid => &Shape {
+                table: "cosid",
+                key: "name",
+                mark: "last_max_id",
+                mark_is_taken: true,
+                ends_by_name: false,
+                version: None,
+                step: None,
+                stripe: None,
+            },
+        }
+    }
+}
+
+/// A database of another system.
+#[derive(Debug)]
+pub struct Foreign {
+    tables: Tables,
+}
+
+impl Foreign {
+    /// The database at a URL of MySQL or PostgreSQL. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// `Invalid` for any other URL.
+    pub fn open(url: &str) -> Result<Self> {
+        Ok(Self { tables: Tables::open(url)? })
+    }
+
+    /// What speaks against believing it, for an operator: full sentences.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn cautions(&self) -> Result<Vec<String>> {
+        let caution = || {
+            format!(
+                "{} takes no writes: if it is a replica, it may lag behind its primary, whose newest \
+                 numbers it does not know. Name the primary",
+                self.tables.label
+            )
+        };
+        Ok(self.tables.is_read_only().await?.then(caution).into_iter().collect())
+    }
+
+    /// The worker numbers that a system gave out, and to whom.
+    ///
+    /// # Errors
+    /// `NotFound` without its table; what the database says.
+    pub async fn workers(&self, crew: Crew) -> Result<Vec<Worker>> {
+        let mut step = self.tables.begin(Access::Read).await?;
+        let workers = crew.read(&mut step).await?;
+        step.roll_back().await?;
+        Ok(workers)
+    }
+
+    /// All keys of a system, by name, and how far each has come.
+    ///
+    /// # Errors
+    /// `NotFound` without its table; what the database says.
+    pub async fn sequences(&self, peer: Peer) -> Result<Vec<Sequence>> {
+        let shape = peer.shape();
+        let mut step = self.tables.begin(Access::Read).await?;
+        let rows = step.select(shape.table, &shape.columns(), None).await?;
+        step.roll_back().await?;
+        Ok(rows.into_iter().map(|row| shape.read(row)).collect())
+    }
+}

@@ -1,0 +1,183 @@
+//! What the tables of other systems say of the numbers that they handed out.
+
+use super::tables::Texts;
+
+/// A row above this is refused as nonsense: 2^62, half of all numbers.
+pub const HIGHEST_MAX: u64 = 1 << 62;
+
+/// Where the numbers of one key of another system stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// What the other system calls it.
+    pub key: String,
+    /// How far it has come.
+    pub standing: Standing,
+}
+
+/// How far a key of another system has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// So far.
+    At(Numbers),
+    /// It was cut over: nothing is handed out there any more.
+    Moved,
+    /// Its row makes no sense, for this reason.
+    Senseless(String),
+}
+
+/// Where a mark stands that nothing can be added to: the database refuses the next step of whoever
+/// still draws.
+pub(super) const END: i64 = i64::MAX;
+/// What a key begins with that nobody finds any more.
+pub(super) const RENAMED: &str = "moved:";
+
+/// The numbers of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// No number above was handed out, to anybody: what servers and clients have in stock lies below.
+    pub highest: u64,
+    /// How many numbers are taken at once, where the table says so.
+    pub step: Option<u64>,
+    /// Which stripe of the numbers it has.
+    pub offset: u64,
+    /// The distance from a number to the next.
+    pub increment: u64,
+}
+
+/// Which columns of which table say it.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) table: &'static str,
+    pub(super) key: &'static str,
+    pub(super) mark: &'static str,
+    /// Whether the mark itself was handed out, or is the next number.
+    pub(super) mark_is_taken: bool,
+    /// Whether a key ends by another name, because its servers add to the mark by themselves, or by a mark
+    /// that nothing can be added to.
+    pub(super) ends_by_name: bool,
+    /// What each step counts up besides.
+    pub(super) version: Option<&'static str>,
+    pub(super) step: Option<&'static str>,
+    /// The distance of numbers, and what each leaves when divided by it.
+    pub(super) stripe: Option<[&'static str; 2]>,
+}
+
+impl Shape {
+    /// In the order in which [`Shape::read`] takes them.
+    pub(super) fn columns(&self) -> Vec<&'static str> {
+        let stripe = self.stripe.into_iter().flatten();
+        [self.key, self.mark].into_iter().chain(self.step).chain(stripe).collect()
+    }
+
+    pub(super) fn read(&self, row: Texts) -> Sequence {
+        let mut row = row.into_iter();
+        let key = row.next().flatten().unwrap_or_default();
+        if let Some(key) = key.strip_prefix(RENAMED).filter(|_| self.ends_by_name) {
+            return Sequence { key: key.to_owned(), standing: Standing::Moved };
+        }
+        let mut row = row.peekable();
+        if !self.ends_by_name && row.peek() == Some(&Some(END.to_string())) {
+            return Sequence { key, standing: Standing::Moved };
+        }
+        let standing = self.numbers(&mut row).map_or_else(Standing::Senseless, Standing::At);
+        Sequence { key, standing }
+    }
+
+    fn numbers(&self, row: &mut impl Iterator<Item = Option<String>>) -> Result<Numbers, String> {
+        let mut next = |column| number(column, row.next().flatten());
+        let mark = next(self.mark)?;
+        let step = self.step.map(&mut next).transpose()?;
+        let (increment, remainder) = match self.stripe {
+            None => (1, 0),
+            Some([delta, remainder]) => (next(delta)?, next(remainder)?),
+        };
+        if step == Some(0) {
+            return Err("step is 0, with which no number was ever handed out".into());
+        }
+        if increment == 0 || remainder >= increment {
+            return Err(format!(
+                "delta = {increment} and remainder = {remainder}: the remainder lies below delta"
+            ));
+        }
+        let highest = if self.mark_is_taken { mark } else { mark.saturating_sub(1) };
+        let offset = if remainder == 0 { increment } else { remainder };
+        // The table counts in numbers; what is taken at once is those of the stripe.
+        let step = step.map(|step| (step / increment).max(1));
+        Ok(Numbers { highest, step, offset, increment })
+    }
+}
+
+/// The number that stands in a column.
+pub(super) fn number(column: &str, text: Option<String>) -> Result<u64, String> {
+    let Some(text) = text else { return Err(format!("{column} is NULL")) };
+    let shown: String = text.chars().take(40).collect();
+    let number: i128 =
+        text.trim().parse().map_err(|_| format!("{column} = {shown:?} is no whole number"))?;
+    if number < 0 {
+        return Err(format!("{column} = {number} is negative"));
+    }
+    match u64::try_from(number) {
+        Ok(number) if number <= HIGHEST_MAX => Ok(number),
+        _ => Err(format!("{column} = {number} is above {HIGHEST_MAX} (2^62)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::Peer;
+
+    fn read(peer: Peer, row: &[&str]) -> Result<Numbers, String> {
+        let row = row.iter().map(|text| (*text != "NULL").then(|| (*text).to_owned())).collect();
+        match peer.shape().read(row).standing {
+            Standing::At(numbers) => Ok(numbers),
+            Standing::Senseless(why) => Err(why),
+            Standing::Moved => Err("moved".into()),
+        }
+    }
+
+    #[test]
+    fn the_highest_number_is_what_each_system_handed_out_at_most() {
+        // Leaf hands out from max_id - step on, below max_id; the others from above it, up to it.
+        let leaf = read(Peer::Leaf, &["orders", "2001", "1000"]).unwrap();
+        assert_eq!((leaf.highest, leaf.step), (2000, Some(1000)));
+        assert_eq!(read(Peer::Leaf, &["new", "1", "10"]).unwrap().highest, 0);
+        let cosid = read(Peer::Cosid, &["app.orders", "2000"]).unwrap();
+        assert_eq!((cosid.highest, cosid.step), (2000, None));
+        let tinyid = read(Peer::Tinyid, &["orders", "2000", "100", "2", "0"]).unwrap();
+        assert_eq!(tinyid, Numbers { highest: 2000, step: Some(50), offset: 2, increment: 2 });
+        assert_eq!(read(Peer::Tinyid, &["o", "5", "1", "3", "2"]).unwrap().step, Some(1));
+    }
+
+    #[test]
+    fn a_key_that_was_cut_over_is_known() {
+        let end = END.to_string();
+        assert_eq!(read(Peer::Leaf, &["orders", &end, "1000"]), Err("moved".into()));
+        assert_eq!(read(Peer::Cosid, &["orders", &end]), Err("moved".into()));
+        assert_eq!(read(Peer::Tinyid, &["moved:orders", "5", "1", "1", "0"]), Err("moved".into()));
+        assert!(read(Peer::Tinyid, &["orders", &end, "1", "1", "0"]).unwrap_err().contains("2^62"));
+    }
+
+    #[test]
+    fn outliers_are_refused_with_their_value() {
+        let top = HIGHEST_MAX.to_string();
+        assert_eq!(read(Peer::Cosid, &["a", &top]).unwrap().highest, HIGHEST_MAX);
+        for (peer, row, word) in [
+            (Peer::Leaf, &["a", "-1", "10"][..], "max_id = -1 is negative"),
+            (Peer::Leaf, &["a", "4611686018427387905", "10"], "2^62"),
+            (Peer::Leaf, &["a", "99999999999999999999999", "10"], "2^62"),
+            (Peer::Leaf, &["a", "9999999999999999999999999999999999999999999", "10"], "no whole"),
+            (Peer::Leaf, &["a", "10", "0"], "step is 0"),
+            (Peer::Leaf, &["a", "10", "-5"], "step = -5"),
+            (Peer::Leaf, &["a", "NULL", "10"], "max_id is NULL"),
+            (Peer::Leaf, &["a", "ten", "10"], "\"ten\" is no whole number"),
+            (Peer::Leaf, &["a", "1.5", "10"], "no whole number"),
+            (Peer::Tinyid, &["a", "10", "10", "0", "0"], "delta = 0"),
+            (Peer::Tinyid, &["a", "10", "10", "3", "5"], "remainder = 5"),
+            (Peer::Cosid, &["a", "-1"], "last_max_id = -1"),
+        ] {
+            let refused = read(peer, row).unwrap_err();
+            assert!(refused.contains(word), "{row:?}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Counters that applications keep in Redis by `INCR`.
+//!
+//! A counter moves by one script, which reads it and leaves a text in its place that says where it was,
+//! and that `INCR` refuses: whoever still counts there gets an error instead of a number that is ours.
+//! The text stays, without an expiry, so what a command that was cut off has moved can be read again.
+
+use redis::{Script, Value, cmd, from_redis_value};
+use snowmint_coord::{Error, ErrorKind, Result};
+
+use super::numbers::HIGHEST_MAX;
+use crate::redis::{Link, explain};
+
+/// What a moved counter begins with; its last number follows.
+const MOVED: &str = "moved:snowmint:";
+
+const OP: &str = "read the other system";
+/// How many keys a server looks at for one answer.
+const SCAN_COUNT: u32 = 1_000;
+
+/// Only what `INCR` can count, from 0 to ARGV[2], is moved. Texts of one length sort as their numbers do.
+const MOVE: &str = r"
+    local value = redis.call('GET', KEYS[1])
+    if not value then return false end
+    local counts = value == '0' or string.match(value, '^[1-9]%d*$')
+    local highest = ARGV[2]
+    if counts and (#value < #highest or (#value == #highest and value <= highest)) then
+        value = ARGV[1] .. value
+        redis.call('SET', KEYS[1], value)
+    end
+    return value";
+
+/// Where a counter stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CounterAt {
+    /// It counts, and this was its last number.
+    Counts(u64),
+    /// It was moved at this number, and counts no more.
+    Moved(u64),
+    /// It is no counter, for this reason.
+    Senseless(String),
+}
+
+/// A Redis server with counters.
+pub struct Counters {
+    link: Link,
+    label: String,
+}
+
+impl std::fmt::Debug for Counters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Counters").field("label", &self.label).finish_non_exhaustive()
+    }
+}
+
+impl Counters {
+    /// Connects to the server at a URL.
+    ///
+    /// # Errors
+    /// `Invalid` for any other URL; `Unavailable`.
+    pub async fn open(url: &str) -> Result<Self> {
+        let label = format!("Redis at {}", crate::shown(url));
+        if !url.starts_with("redis://") {
+            let what = format!(
+                "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE; of a cluster, each \
+                 primary"
+            );
+            return Err(Error::invalid(OP, what));
+        }
+        let link = Link::open(url).await.map_err(|error| explain(OP, &label, error))?;
+        Ok(Self { link, label })
+    }
+
+    /// The keys that match a pattern, in order.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn keys(&self, pattern: &str) -> Result<Vec<Vec<u8>>> {
+        let mut found = std::collections::BTreeSet::new();
+        let mut cursor = 0_u64;
+        loop {
+            let mut scan = cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
+            let page = scan.query_async::<(u64, Vec<Vec<u8>>)>(&mut self.link.clone()).await;
+            let (next, keys) = page.map_err(|error| self.explain(error))?;
+            found.extend(keys);
+            if next == 0 {
+                return Ok(found.into_iter().collect());
+            }
+            cursor = next;
+        }
+    }
+
+    /// Where a counter stands.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn look(&self, key: &[u8]) -> Result<CounterAt> {
+        let got = cmd("GET").arg(key).query_async(&mut self.link.clone()).await;
+        self.read(got)
+    }
+
+    /// Moves a counter, if it counts, and says where it stands then.
+    ///
+    /// # Errors
+    /// What the server says. Whether it was moved is not known when the answer was lost: look again.
+    pub async fn take_away(&self, key: &[u8]) -> Result<CounterAt> {
+        let script = Script::new(MOVE);
+        let mut call = script.key(key);
+        call.arg(MOVED).arg(HIGHEST_MAX);
+        let moved = call.invoke_async(&mut self.link.clone()).await;
+        self.read(moved)
+    }
+
+    fn read(&self, answer: redis::RedisResult<Value>) -> Result<CounterAt> {
+        let value = match answer {
+            Err(error) if error.to_string().contains("WRONGTYPE") => {
+                return Ok(CounterAt::Senseless("it is no string".into()));
+            }
+            answer => answer.map_err(|error| self.explain(error))?,
+        };
+        let text: Option<Vec<u8>> = from_redis_value(value).map_err(|error| {
+            Error::new(OP, ErrorKind::Corrupt { what: self.label.clone() }).with_source(error)
+        })?;
+        Ok(text.map_or_else(|| CounterAt::Senseless("it is gone".into()), |text| stands(&text)))
+    }
+
+    fn explain(&self, error: redis::RedisError) -> Error {
+        explain(OP, &self.label, error)
+    }
+}
+
+/// What a counter's text says.
+fn stands(text: &[u8]) -> CounterAt {
+    let text = String::from_utf8_lossy(text);
+    if let Some(number) = text.strip_prefix(MOVED).and_then(counted) {
+        return CounterAt::Moved(number);
+    }
+    let shown: String = text.chars().take(40).collect();
+    counted(&text).map_or_else(
+        || CounterAt::Senseless(format!("{shown:?} is no number from 0 to {HIGHEST_MAX} (2^62)")),
+        CounterAt::Counts,
+    )
+}
+
+/// A number as `INCR` writes it, that is not too high.
+fn counted(text: &str) -> Option<u64> {
+    let number: u64 = text.parse().ok()?;
+    (number <= HIGHEST_MAX && number.to_string() == text).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_says_where_a_counter_stands() {
+        for (text, at) in [
+            ("0", CounterAt::Counts(0)),
+            ("41", CounterAt::Counts(41)),
+            ("4611686018427387904", CounterAt::Counts(1 << 62)),
+            ("moved:snowmint:41", CounterAt::Moved(41)),
+        ] {
+            assert_eq!(stands(text.as_bytes()), at);
+        }
+        for text in ["", "-1", "+1", "041", "1.5", "4611686018427387905", "x", "moved:snowmint:x"] {
+            assert!(matches!(stands(text.as_bytes()), CounterAt::Senseless(_)), "{text}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Tables in a database that is not ours: MySQL's or PostgreSQL's.
+
+use snowmint_coord::{Error, ErrorKind, Result};
+use sqlx::mysql::MySqlPool;
+use sqlx::postgres::PgPool;
+
+use crate::mysql::{self, MySqlSession};
+use crate::postgres::{self, PostgresSession};
+use crate::sql::network::label;
+use crate::sql::{Session as _, Value};
+use crate::verbs::Access;
+
+/// A database that is not ours.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pool: Pool,
+    pub(super) label: String,
+}
+
+#[derive(Debug)]
+enum Pool {
+    MySql(MySqlPool),
+    Postgres(PgPool),
+}
+
+/// A transaction in it. Dropped before its end, it rolls back.
+pub(super) struct Step<'t> {
+    session: Session,
+    label: &'t str,
+}
+
+enum Session {
+    MySql(MySqlSession),
+    Postgres(PostgresSession),
+}
+
+/// A row, each column as text: what stands there may be anything.
+pub(super) type Texts = Vec<Option<String>>;
+
+const OP: &str = "read the other system";
+
+impl Tables {
+    /// Nothing is asked yet.
+    pub(super) fn open(url: &str) -> Result<Self> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            let what = "a database needs a Tokio runtime to be reached on".into();
+            return Err(Error::new(OP, ErrorKind::Unsupported { what }));
+        }
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        let opened = match scheme {
+            "mysql" | "mariadb" => {
+                let label = label("MySQL", url);
+                mysql::pool(url, &label).map(|pool| Self { pool: Pool::MySql(pool), label })
+            }
+            "postgres" | "postgresql" => {
+                let label = label("PostgreSQL", url);
+                postgres::pool(url, &label).map(|pool| Self { pool: Pool::Postgres(pool), label })
+            }
+            _ => Err(ErrorKind::Invalid {
+                what: format!(
+                    "{}: these tables lie in MySQL or PostgreSQL: name mysql://USER:PASSWORD@HOST/DATABASE \
+                     or postgres://…",
+                    crate::shown(url)
+                ),
+            }),
+        };
+        opened.map_err(|kind| Error::new(OP, kind))
+    }
+
+    pub(super) async fn begin(&self, access: Access) -> Result<Step<'_>> {
+        let session = match &self.pool {
+            Pool::MySql(pool) => MySqlSession::begin(pool, access).await.map(Session::MySql),
+            Pool::Postgres(pool) => {
+                PostgresSession::begin(pool, access).await.map(Session::Postgres)
+            }
+        };
+        let session = session.map_err(|error| self.explain(error))?;
+        Ok(Step { session, label: &self.label })
+    }
+
+    /// Whether it takes no writes: a replica, as a rule, which may not have come as far as its primary.
+    pub(super) async fn is_read_only(&self) -> Result<bool> {
+        let query = match &self.pool {
+            Pool::MySql(_) => "SELECT CAST(@@global.read_only AS CHAR)",
+            Pool::Postgres(_) => "SELECT CASE WHEN pg_is_in_recovery() THEN '1' ELSE '0' END",
+        };
+        let mut step = self.begin(Access::Read).await?;
+        let rows = step.fetch(query.into(), Vec::new()).await?;
+        step.roll_back().await?;
+        let text = rows.first().and_then(|row| row.first()).cloned().flatten();
+        // Some versions say it in numbers, some in words.
+        Ok(!matches!(text.as_deref(), None | Some("0" | "OFF")))
+    }
+
+    fn explain(&self, error: sqlx::Error) -> Error {
+        match &self.pool {
+            Pool::MySql(_) => mysql::explain(OP, &self.label, error),
+            Pool::Postgres(_) => postgres::explain(OP, &self.label, error),
+        }
+    }
+}
+
+impl Step<'_> {
+    /// What a cast to text is called.
+    pub(super) const fn text(&self) -> &'static str {
+        match self.session {
+            Session::MySql(_) => "CHAR",
+            Session::Postgres(_) => "TEXT",
+        }
+    }
+
+    pub(super) async fn fetch(&mut self, query: String, values: Vec<Value>) -> Result<Vec<Texts>> {
+        let rows = match &mut self.session {
+            Session::MySql(session) => session.fetch(query, values).await,
+            Session::Postgres(session) => session.fetch(query, values).await,
+        };
+        let text = |value| match value {
+            Value::Text(text) => Some(text),
+            Value::Integer(number) => Some(number.to_string()),
+            Value::Null => None,
+        };
+        let rows = rows.map_err(|error| self.explain(error))?;
+        Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
+    }
+
+    /// The columns of all rows of a table, or of those whose first column is `only`, which are then
+    /// locked.
+    pub(super) async fn select(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        only: Option<&str>,
+    ) -> Result<Vec<Texts>> {
+        let cast = |column: &&str| format!("CAST({column} AS {})", self.text());
+        let shown: Vec<_> = columns.iter().map(cast).collect();
+        let key = columns.first().copied().unwrap_or_default();
+        let (rest, values) = match only {
+            None => (format!("ORDER BY {key}"), Vec::new()),
+            Some(only) => (format!("WHERE {key} = ? FOR UPDATE"), vec![Value::text(only)]),
+        };
+        let query = format!("SELECT {} FROM {table} {rest}", shown.join(", "));
+        self.fetch(query, values).await
+    }
+
+    /// Runs a statement that must touch exactly one row.
+    pub(super) async fn change(&mut self, statement: String, values: Vec<Value>) -> Result<()> {
+        let touched = match &mut self.session {
+            Session::MySql(session) => session.run(statement, values).await,
+            Session::Postgres(session) => session.run(statement, values).await,
+        };
+        match touched.map_err(|error| self.explain(error))? {
+            1 => Ok(()),
+            touched => {
+                let what =
+                    format!("{}, where {touched} rows were changed instead of one,", self.label);
+                Err(Error::new(OP, ErrorKind::Unavailable { what }))
+            }
+        }
+    }
+
+    /// Makes it durable.
+    pub(super) async fn commit(self) -> Result<()> {
+        let label = self.label;
+        match self.session {
+            Session::MySql(session) => {
+                session.commit().await.map_err(|error| mysql::explain(OP, label, error))
+            }
+            Session::Postgres(session) => {
+                session.commit().await.map_err(|error| postgres::explain(OP, label, error))
+            }
+        }
+    }
+
+    /// Ends it, without a change.
+    pub(super) async fn roll_back(self) -> Result<()> {
+        let label = self.label;
+        match self.session {
+            Session::MySql(session) => {
+                session.roll_back().await.map_err(|error| mysql::explain(OP, label, error))
+            }
+            Session::Postgres(session) => {
+                session.roll_back().await.map_err(|error| postgres::explain(OP, label, error))
+            }
+        }
+    }
+
+    fn explain(&self, error: sqlx::Error) -> Error {
+        let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
+        // No such table; no such column.
+        if matches!(code.as_ref(), "42S02" | "42P01" | "42S22" | "42703") {
+            let what = format!("table or column of this name in {}", self.label);
+            return Error::new(OP, ErrorKind::NotFound { what }).with_source(error);
+        }
+        match self.session {
+            Session::MySql(_) => mysql::explain(OP, self.label, error),
+            Session::Postgres(_) => postgres::explain(OP, self.label, error),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Worker numbers that other systems keep in ZooKeeper.
+//!
+//! | whose | below the path | the number |
+//! |---|---|---|
+//! | Leaf | `forever/IP:PORT-0000000007` | the digits at the end, which ZooKeeper counted |
+//! | article 002 | `servers/IP:PORT_7` | the digits at the end |
+//! | article 002 | `instances/7` | the name, while the process is there |
+
+use snowmint_coord::{Error, ErrorKind, Result};
+use zookeeper_client::{Client, Error as ZooError};
+
+use super::workers::Worker;
+use crate::place::Place;
+use crate::zookeeper::{FORM, Link, PORT, within};
+
+const OP: &str = "read the other system";
+/// Where both keep their trees.
+const USUAL: &str = "/snowflake";
+
+/// The worker numbers in the tree at a URL: of the application that its path names, or of all below it.
+/// Without a path: `/snowflake`.
+///
+/// # Errors
+/// `Invalid` for a wrong URL; `NotFound` when there is no such tree; `Unavailable`.
+pub async fn tree_workers(url: &str) -> Result<Vec<Worker>> {
+    let label = format!("ZooKeeper at {}", crate::shown(url));
+    if !url.starts_with("zookeeper://") {
+        return Err(Error::invalid(OP, format!("{label}: this tree lies in ZooKeeper: {FORM}")));
+    }
+    let place = Place::parse(url, PORT, &label, FORM).map_err(|kind| Error::new(OP, kind))?;
+    let path = if place.path.is_empty() { USUAL } else { &place.path };
+    let link = Link::new(&place);
+    let found = read(&link, path).await;
+    link.close().await;
+    found.map_err(|error| {
+        let what = match error {
+            ZooError::NoNode => ErrorKind::NotFound { what: format!("{path} in {label}") },
+            ZooError::NoAuth | ZooError::AuthFailed => {
+                ErrorKind::Invalid { what: format!("{label} does not let this user read {path}") }
+            }
+            _ => ErrorKind::Unavailable { what: label },
+        };
+        Error::new(OP, what).with_source(error)
+    })
+}
+
+async fn read(link: &Link, path: &str) -> Result<Vec<Worker>, ZooError> {
+    let client = link.client().await?;
+    let children = list(&client, path).await?;
+    if is_application(&children) {
+        return application(&client, path, &children).await;
+    }
+    let mut workers = Vec::new();
+    for child in children {
+        let path = format!("{path}/{child}");
+        let children = list(&client, &path).await?;
+        workers.extend(application(&client, &path, &children).await?);
+    }
+    Ok(workers)
+}
+
+fn is_application(children: &[String]) -> bool {
+    children.iter().any(|child| matches!(child.as_str(), "forever" | "servers" | "instances"))
+}
+
+async fn application(
+    client: &Client,
+    path: &str,
+    children: &[String],
+) -> Result<Vec<Worker>, ZooError> {
+    let mut workers = Vec::new();
+    for child in children {
+        let names = match child.as_str() {
+            "forever" | "servers" | "instances" => list(client, &format!("{path}/{child}")).await?,
+            _ => continue,
+        };
+        workers.extend(names.iter().map(|name| worker(child, name)));
+        if child == "forever" && !names.is_empty() {
+            // Two of Leaf's first processes that race both mint by 0, whatever their nodes say.
+            workers.push(Worker { number: Ok(0), holder: "Leaf's first processes".into() });
+        }
+    }
+    Ok(workers)
+}
+
+async fn list(client: &Client, path: &str) -> Result<Vec<String>, ZooError> {
+    let mut names = within(client.list_children(path)).await?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn worker(folder: &str, name: &str) -> Worker {
+    let (holder, digits) = match folder {
+        "forever" => name.rsplit_once('-').unwrap_or((name, "")),
+        "servers" => name.rsplit_once('_').unwrap_or((name, "")),
+        _ => ("a process that is there", name),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse().ok().filter(|_| is_number);
+    let shown: String = name.chars().take(80).collect();
+    Worker {
+        number: number.ok_or_else(|| format!("{folder}/{shown} ends with no number")),
+        holder: holder.chars().take(80).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_nodes_end_with_their_numbers() {
+        for (folder, name, number, holder) in [
+            ("forever", "10.0.0.1:8080-0000000007", 7, "10.0.0.1:8080"),
+            ("forever", "fe80::1-2:80-0000000000", 0, "fe80::1-2:80"),
+            ("servers", "10.20.30.40:8888_12", 12, "10.20.30.40:8888"),
+            ("instances", "1023", 1023, "a process that is there"),
+        ] {
+            let found = worker(folder, name);
+            assert_eq!(found, Worker { number: Ok(number), holder: holder.into() });
+        }
+        for (folder, name) in [
+            ("forever", "10.0.0.1"),
+            ("forever", "a--1x"),
+            ("servers", "10.0.0.1:80-5"),
+            ("instances", "+1"),
+            ("instances", "99999999999999999999999"),
+        ] {
+            assert!(worker(folder, name).number.is_err(), "{folder}/{name}");
+        }
+    }
+}

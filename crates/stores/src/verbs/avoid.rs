@@ -1,0 +1,45 @@
+//! Slots that nobody shall have.
+
+use async_trait::async_trait;
+use snowmint_coord::Avoid;
+use snowmint_coord::avoid::{check_avoid, decide_avoid};
+use snowmint_core::UnixMillis;
+
+use super::members::infos;
+use super::{Rows, Step, Verb};
+
+/// Some of the slots of a request: as many as one step can write.
+pub(super) struct Avoids<'a> {
+    pub(super) avoid: &'a Avoid,
+    pub(super) slots: &'a [u64],
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl Verb for Avoids<'_> {
+    type Answer = ();
+    const OP: &'static str = "avoid";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        let Avoid { pool, .. } = self.avoid;
+        check_avoid(self.avoid)?;
+        let now = rows.time(self.now);
+        let stored = rows.pool(&pool.name).await?;
+        if let Some((stored, _)) = &stored {
+            pool.check_same(stored)?;
+        }
+        let before = stored.as_ref().map_or(0, |(_, next)| *next);
+        let members = infos(rows, now).await?;
+        let ground = rows.namespace().await?.ground;
+        let found = rows.named_slots(&pool.name, self.slots).await?;
+        let avoided = decide_avoid(self.avoid, found, &members, ground, before, now)?;
+        if avoided.rows.is_empty() && avoided.next == before {
+            return Ok(((), false));
+        }
+        if stored.is_none() || avoided.next != before {
+            rows.put_pool(pool, avoided.next).await?;
+        }
+        rows.put_slots(&pool.name, &avoided.rows).await?;
+        Ok(((), true))
+    }
+}
