@@ -9,7 +9,7 @@ use snowmint_core::UnixMillis;
 use crate::avoid::Avoid;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::node::ClockWitness;
@@ -198,12 +198,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// number. Whose clock: the store's, else `now`, decides who is live. On retry: repeat freely; what
     /// was done is left as it is.
     ///
-    /// Refuses with `Conflict` for a slot that a live member holds, or a pool of another shape; `Invalid`;
-    /// `Unsupported` where this is left to those who reach the store itself.
-    async fn avoid(&self, avoid: &Avoid, _now: UnixMillis) -> Result<()> {
-        let what = format!("avoiding numbers of pool {} from here", avoid.pool.name);
-        Err(Error::new("avoid", ErrorKind::Unsupported { what }))
-    }
+    /// Refuses with `Conflict` for a slot that a live member holds, or a pool of another shape; `Invalid`.
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()>;
 
     /// All slots that were ever claimed and are remembered, by pool and slot.
     ///

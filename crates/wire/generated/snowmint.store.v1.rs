@@ -789,6 +789,25 @@ pub struct AcceptLeadRequest {
     #[prost(uint64, tag = "1")]
     pub until: u64,
 }
+/// Slots that nobody shall have.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AvoidRequest {
+    /// Where.
+    #[prost(message, optional, tag = "1")]
+    pub pool: ::core::option::Option<Pool>,
+    /// Which.
+    #[prost(uint64, repeated, tag = "2")]
+    pub slots: ::prost::alloc::vec::Vec<u64>,
+    /// Everything below belongs to somebody outside.
+    #[prost(uint64, tag = "3")]
+    pub until: u64,
+    /// Who that is, for lists.
+    #[prost(string, tag = "4")]
+    pub label: ::prost::alloc::string::String,
+    /// The caller's wall clock.
+    #[prost(uint64, tag = "5")]
+    pub now: u64,
+}
 /// Whether a slot can be claimed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1486,6 +1505,28 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "AcceptLead"));
             self.inner.unary(req, path, codec).await
         }
+        /// Keeps slots away from everybody.
+        pub async fn avoid(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AvoidRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/snowmint.store.v1.Store/Avoid",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("snowmint.store.v1.Store", "Avoid"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1642,6 +1683,11 @@ pub mod store_server {
         async fn accept_lead(
             &self,
             request: tonic::Request<super::AcceptLeadRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
+        /// Keeps slots away from everybody.
+        async fn avoid(
+            &self,
+            request: tonic::Request<super::AvoidRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
     }
     /// The store of one namespace.
@@ -2695,6 +2741,49 @@ pub mod store_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AcceptLeadSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/snowmint.store.v1.Store/Avoid" => {
+                    #[allow(non_camel_case_types)]
+                    struct AvoidSvc<T: Store>(pub Arc<T>);
+                    impl<T: Store> tonic::server::UnaryService<super::AvoidRequest>
+                    for AvoidSvc<T> {
+                        type Response = super::DoneResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AvoidRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Store>::avoid(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AvoidSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

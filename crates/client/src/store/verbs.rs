@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use snowmint_coord::{
-    Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, Extend, Extended,
+    Avoid, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, Extend, Extended,
     FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
     Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
     StoreIdentity, Take, Taken,
@@ -120,6 +120,11 @@ impl Store for RemoteStore {
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
         let message = write::let_go(let_go, now);
         self.ask(verb!("let go", "LetGo"), FREELY, message).await.map(read::done)
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        let message = write::avoid(avoid, now);
+        self.ask(verb!("avoid", "Avoid"), FREELY, message).await.map(read::done)
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

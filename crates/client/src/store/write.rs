@@ -1,8 +1,8 @@
 //! What is asked of the store, as messages.
 
 use snowmint_coord::{
-    ClaimRequest, Extend, FastForward, LetGo, Member, NewDefinition, Pool, Presence, Release,
-    Reserve, Reuse, SourceState, Take, Wish,
+    Avoid, ClaimRequest, Extend, FastForward, LetGo, Member, NewDefinition, Pool, Presence,
+    Release, Reserve, Reuse, SourceState, Take, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -63,6 +63,16 @@ pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> said::ClaimRequest
         supersedes: claim.supersedes.map(|member| member.to_string()),
         mark_at_most: claim.mark_at_most.get(),
         request: claim.request,
+        now: now.get(),
+    }
+}
+
+pub(super) fn avoid(avoid: &Avoid, now: UnixMillis) -> said::AvoidRequest {
+    said::AvoidRequest {
+        pool: Some(pool(&avoid.pool)),
+        slots: avoid.slots.clone(),
+        until: avoid.until.get(),
+        label: avoid.label.clone(),
         now: now.get(),
     }
 }

@@ -11,12 +11,12 @@ use snowmint_coord::{Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
-    AcceptLeadRequest, AlterRequest, ClaimRequest, ClaimResponse, DOOR, DefineRequest,
-    DefinitionResponse, DescribeRequest, DescribeResponse, DoneResponse, ExtendRequest,
-    ExtendResponse, FastForwardRequest, GetRequest, GiveBackRequest, GiveBackResponse,
-    IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest, LetGoRequest, ListRequest,
-    ListResponse, MembersRequest, MembersResponse, NewDefinition, NowRequest, NowResponse,
-    ReleaseRequest, RenewRequest, ReserveRequest, ReserveResponse, RestripeRequest,
+    AcceptLeadRequest, AlterRequest, AvoidRequest, ClaimRequest, ClaimResponse, DOOR,
+    DefineRequest, DefinitionResponse, DescribeRequest, DescribeResponse, DoneResponse,
+    ExtendRequest, ExtendResponse, FastForwardRequest, GetRequest, GiveBackRequest,
+    GiveBackResponse, IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest, LetGoRequest,
+    ListRequest, ListResponse, MembersRequest, MembersResponse, NewDefinition, NowRequest,
+    NowResponse, ReleaseRequest, RenewRequest, ReserveRequest, ReserveResponse, RestripeRequest,
     SetStateRequest, TakeRequest, TakeResponse, WorkersRequest, WorkersResponse, store_server,
 };
 use tonic::{Request, Response, Status};
@@ -229,5 +229,10 @@ impl store_server::Store for Relay {
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> Answer<DoneResponse> {
         let AcceptLeadRequest { until } = self.asked(request, operator)?;
         told(self.store.accept_lead(read::mark(until)).await, write::done)
+    }
+
+    async fn avoid(&self, request: Request<AvoidRequest>) -> Answer<DoneResponse> {
+        let (avoid, now) = read::avoid(self.asked(request, operator)?)?;
+        told(self.store.avoid(&avoid, now).await, write::done)
     }
 }

@@ -2,8 +2,9 @@
 
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    ClaimRequest, Extend, FastForward, GiveBack, Incarnation, LetGo, Mark, Member, NewDefinition,
-    Pool, Presence, Release, Reserve, Restripe, Reuse, Silent, SourceState, Take, Term, Wish,
+    Avoid, ClaimRequest, Extend, FastForward, GiveBack, Incarnation, LetGo, Mark, Member,
+    NewDefinition, Pool, Presence, Release, Reserve, Restripe, Reuse, Silent, SourceState, Take,
+    Term, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -74,6 +75,11 @@ pub(super) fn claim(request: said::ClaimRequest) -> Read<(ClaimRequest, UnixMill
         request: request.request,
     };
     Ok((claim, time(request.now)))
+}
+
+pub(super) fn avoid(request: said::AvoidRequest) -> Read<(Avoid, UnixMillis)> {
+    let said::AvoidRequest { pool: wanted, slots, until, label, now } = request;
+    Ok((Avoid { pool: pool(wanted)?, slots, until: mark(until), label }, time(now)))
 }
 
 pub(super) fn extend(item: said::Extend) -> Extend {
