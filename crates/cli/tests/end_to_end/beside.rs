@@ -230,8 +230,15 @@ fn a_program_without_a_runtime_mints_through_servers_too() {
         seen.invoice(invoices.next().unwrap());
         seen.message("alice", messages.next("alice").unwrap());
     }
+    let timeline = mint.snowflake("timeline").unwrap();
+    let mut many = [0; 5];
+    for _ in 0..5 {
+        seen.timeline(timeline.mint().unwrap());
+        timeline.fill(&mut many).unwrap();
+        many.iter().for_each(|&id| seen.timeline(id));
+    }
     // What only servers mint cannot be had without waiting for them: it says so at once.
-    let refused = mint.snowflake("timeline").unwrap().mint().unwrap_err();
+    let refused = timeline.try_mint().unwrap_err();
     assert_eq!(refused.kind().code(), "unsupported", "{refused}");
     ask(&server, &mut seen);
     mint.close().unwrap();
