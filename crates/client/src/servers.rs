@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::{Error, ErrorKind, Result, Timer, random};
 use snowmint_core::ElapsedMillis;
@@ -51,8 +51,9 @@ pub(crate) struct Servers {
 
 struct Server {
     address: Arc<str>,
+    link: Mutex<Option<Link>>,
     /// One at a time connects; the others wait for it.
-    link: tokio::sync::Mutex<Option<Link>>,
+    connecting: tokio::sync::Mutex<()>,
 }
 
 impl Servers {
@@ -62,7 +63,11 @@ impl Servers {
         settings: Settings,
         timer: Arc<dyn Timer>,
     ) -> Result<Self> {
-        let server = |address: String| Server { address: address.into(), link: Default::default() };
+        let server = |address: String| Server {
+            address: address.into(),
+            link: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+        };
         let all: Vec<_> = place.servers.into_iter().map(server).collect();
         // Not all clients begin with the same.
         let chance = usize::try_from(random::number()? % 0xffff).unwrap_or(0);
@@ -191,20 +196,24 @@ impl Servers {
             Err(unknown(call.op, &server.address, &why))
         });
         if let Err(Failed::NotDone(_) | Failed::Unknown(_)) = answer {
-            server.forget(&link).await;
+            server.forget(&link);
         }
         answer
     }
 
     /// The connection to a server, new if there is none.
     async fn link(&self, server: &Server, op: &'static str) -> Result<Link, Failed> {
-        let mut known = server.link.lock().await;
-        if let Some(link) = known.as_ref() {
-            return Ok(link.clone());
+        if let Some(link) = server.known().clone() {
+            return Ok(link);
+        }
+        let _alone = server.connecting.lock().await;
+        // Somebody else may have connected meanwhile.
+        if let Some(link) = server.known().clone() {
+            return Ok(link);
         }
         let link = Link::open(op, &server.address, self.bearer.clone()).await?;
         self.check(op, &link).map_err(Failed::Wrong)?;
-        *known = Some(link.clone());
+        *server.known() = Some(link.clone());
         Ok(link)
     }
 
@@ -229,9 +238,13 @@ impl Servers {
 }
 
 impl Server {
+    fn known(&self) -> MutexGuard<'_, Option<Link>> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The next call connects anew, unless somebody has done so already.
-    async fn forget(&self, link: &Link) {
-        let mut known = self.link.lock().await;
+    fn forget(&self, link: &Link) {
+        let mut known = self.known();
         if known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.described, &link.described)) {
             *known = None;
         }

@@ -146,9 +146,9 @@ impl Snowflake {
     }
 
     /// One ID, waiting as [`mint`](Self::mint) does without holding a thread. Needs a Tokio runtime
-    /// with time enabled. Of a source of global order that servers mint
-    /// (`snowmint://`), this is the one form: it asks them, for as long as
-    /// [`Options::wait_max_ms`](crate::Options::wait_max_ms) allows.
+    /// with time enabled. Of a source of global order that servers mint (`snowmint://`), this is the form
+    /// that asks them, for as long as [`Options::wait_max_ms`](crate::Options::wait_max_ms) allows;
+    /// `mint` and `fill` do so in a program without a runtime ([`open_blocking`](crate::open_blocking)).
     ///
     /// # Errors
     /// As [`mint`](Self::mint).

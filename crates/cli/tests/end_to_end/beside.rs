@@ -216,6 +216,35 @@ async fn a_frozen_server_is_passed_over() {
     program.mint.close().await.unwrap();
 }
 
+#[test]
+fn a_program_without_a_runtime_mints_through_servers_too() {
+    let folder = Folder::new("beside-blocking");
+    let server = Server::sharing(&folder, 0, CONFIG);
+    let options = Options::new().wait_max_ms(WITHIN_MS);
+    let mint = options.open_blocking(&format!("snowmint://{}", server.http)).unwrap();
+    let mut seen = Seen::default();
+    let (orders, invoices) = (mint.snowflake("orders").unwrap(), mint.segment("invoices").unwrap());
+    let messages = mint.counter("messages").unwrap();
+    for _ in 0..20 {
+        seen.order(orders.mint().unwrap());
+        seen.invoice(invoices.next().unwrap());
+        seen.message("alice", messages.next("alice").unwrap());
+    }
+    let timeline = mint.snowflake("timeline").unwrap();
+    let mut many = [0; 5];
+    for _ in 0..5 {
+        seen.timeline(timeline.mint().unwrap());
+        timeline.fill(&mut many).unwrap();
+        many.iter().for_each(|&id| seen.timeline(id));
+    }
+    // What only servers mint cannot be had without waiting for them: it says so at once.
+    let refused = timeline.try_mint().unwrap_err();
+    assert_eq!(refused.kind().code(), "unsupported", "{refused}");
+    ask(&server, &mut seen);
+    mint.close().unwrap();
+    assert_eq!(server.stop(), 0);
+}
+
 fn said(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout.clone()).unwrap()

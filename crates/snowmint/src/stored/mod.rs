@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<HandleClock>,
     pub(crate) wait_max_ms: u64,
     /// The runtime, where this crate has made it. Dropped after everything that runs on it.
-    pub(crate) _keep: Option<Arc<Keep>>,
+    pub(crate) keep: Option<Arc<Keep>>,
 }
 
 impl Mint {
@@ -71,7 +71,7 @@ impl Mint {
     }
 
     pub(crate) fn keep(mut self, keep: Arc<Keep>) -> Self {
-        self.shared._keep = Some(keep);
+        self.shared.keep = Some(keep);
         self
     }
 

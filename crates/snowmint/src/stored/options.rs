@@ -110,7 +110,7 @@ impl Options {
             ..Parts::system()
         };
         let node = Node::open(store, self.settings, parts).await?;
-        let shared = Shared { clock, wait_max_ms: self.wait_max_ms, _keep: None };
+        let shared = Shared { clock, wait_max_ms: self.wait_max_ms, keep: None };
         Ok(Mint::new(node, shared))
     }
 

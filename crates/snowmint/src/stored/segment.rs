@@ -52,10 +52,7 @@ impl Segment {
     /// # Errors
     /// As [`next`](Self::next). Numbers taken until then are not used.
     pub async fn take(&self, count: u32) -> Result<Vec<u64>> {
-        match self.source.mint(count, None, self.shared.wait_max_ms).await? {
-            Values::Numbers(numbers) => Ok(numbers),
-            Values::Texts(_) => Err(not_numbers()),
-        }
+        numbers(self.source.mint(count, None, self.shared.wait_max_ms).await?)
     }
 
     /// Fills the whole buffer from stock. Never waits.
@@ -95,11 +92,15 @@ impl Segment {
     }
 }
 
-pub(super) fn one(values: Values) -> Result<u64> {
+pub(super) fn numbers(values: Values) -> Result<Vec<u64>> {
     match values {
-        Values::Numbers(numbers) => numbers.first().copied().ok_or_else(not_numbers),
+        Values::Numbers(numbers) => Ok(numbers),
         Values::Texts(_) => Err(not_numbers()),
     }
+}
+
+pub(super) fn one(values: Values) -> Result<u64> {
+    numbers(values)?.first().copied().ok_or_else(not_numbers)
 }
 
 pub(super) fn not_numbers() -> Error {

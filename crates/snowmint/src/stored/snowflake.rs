@@ -1,13 +1,13 @@
 //! Snowflake IDs of a source in a store.
 
 use snowmint_coord::spec::Plan;
-use snowmint_coord::{Decoded as SourceDecoded, Patience, Retry, Source};
+use snowmint_coord::{Decoded as SourceDecoded, Patience, Retry, Source, Values};
 use snowmint_core::generator::MINT_WAIT_MAX_MS;
 use snowmint_core::text::Format;
 use snowmint_core::{Clock as _, ElapsedMillis, Layout, Pause as _, UnixMillis};
 
 use super::Shared;
-use super::segment::{not_numbers, one};
+use super::segment::{not_numbers, numbers, one};
 use crate::snowflake::{Decoded, Stats};
 use crate::{Error, ErrorKind, Result, Short};
 
@@ -52,10 +52,25 @@ impl Stored {
     }
 
     fn wait_ms(&self) -> u64 {
+        if self.source.is_afar() {
+            return self.shared.wait_max_ms;
+        }
         std::cmp::max(MINT_WAIT_MAX_MS, u64::from(self.layout.unit_ms()).saturating_mul(2))
     }
 
+    /// IDs that servers mint, waited for on this thread; none where they are minted here, or where the
+    /// program has a runtime, whose threads must not wait.
+    fn asked(&self, count: usize, within_ms: impl Fn() -> u64) -> Option<Result<Vec<u64>>> {
+        let keep = self.shared.keep.as_ref().filter(|_| self.source.is_afar())?;
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let asked = async { numbers(self.source.mint(count, None, within_ms()).await?) };
+        Some(keep.block_on(asked))
+    }
+
     pub(crate) fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64> {
+        if let Some(ids) = self.asked(1, || deadline.since(self.elapsed())) {
+            return one(Values::Numbers(ids?));
+        }
         let mut patience = self.source.patience();
         loop {
             match self.try_mint() {
@@ -66,6 +81,11 @@ impl Stored {
     }
 
     pub(crate) fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
+        if let Some(ids) = self.asked(out.len(), || self.wait_ms()) {
+            let ids = ids.map_err(|why| Short { made: 0, why })?;
+            out.iter_mut().zip(ids).for_each(|(place, id)| *place = id);
+            return Ok(());
+        }
         let mut patience = self.source.patience();
         let mut made = 0;
         while let Some(rest) = out.get_mut(made..)
@@ -80,7 +100,7 @@ impl Stored {
 
     pub(crate) async fn mint_async(&self) -> Result<u64> {
         if self.source.is_afar() {
-            return one(self.source.mint(1, None, self.shared.wait_max_ms).await?);
+            return one(self.source.mint(1, None, self.wait_ms()).await?);
         }
         match self.try_mint() {
             Err(why) if why.retry() == Retry::Never => Err(why),
