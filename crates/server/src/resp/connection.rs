@@ -59,7 +59,7 @@ pub(super) async fn converse(
         };
         match answered {
             Ok(Afterwards::GoOn) => tokio::task::consume_budget().await,
-            Ok(Afterwards::Close) => return,
+            Ok(Afterwards::Close) => return connection.close().await,
             Err(error) => {
                 tracing::debug!(%peer, %error, "connection lost");
                 return;
@@ -165,6 +165,15 @@ impl Connection {
             self.session.ticket.allow_ms(self.session.door.settings.frame_time_max.ms());
         }
         Ok(outcome)
+    }
+
+    /// Says that there is nothing more, where that is not what a closed socket says.
+    async fn close(mut self) {
+        if let Stream::Tls(stream) = &mut self.stream {
+            self.session.ticket.allow_ms(self.session.door.settings.write_time_max.ms());
+            // Whoever has gone already need not be told.
+            let _ = stream.shutdown().await;
+        }
     }
 
     /// Sends the replies. A client that does not read them within the limit is cut off.
