@@ -29,6 +29,12 @@ fn fast_forward_moves_a_store_and_says_how_far() {
         run(&["worker", "fast-forward", "--data-dir", dir, "--mark", "2099-01-01T00:00:00Z"]).ok();
     assert!(done.contains("worker marks: at least 2099-01-01T00:00:00.000Z"), "{done}");
     assert!(done.contains("store: "), "{done}");
+    // Who has changed what stays known; what was only looked at has changed nothing.
+    let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+    assert_eq!(trail.lines().count(), 1, "{trail}");
+    for part in [" audit: worker fast-forward who=uid ", "before=store ", "at least 2099-01-01"] {
+        assert!(trail.contains(part), "{part} is not in {trail}");
+    }
     for wrong in [
         &["--segment", "x"][..],
         &["--segment", "a/b=5"],
@@ -125,6 +131,9 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
     let accept = |until| run(&["worker", "accept-lead", "--data-dir", dir, "--until", until]);
     assert_eq!(accept("soon").code, 2);
     assert!(accept("2030-01-02T00:00:00Z").ok().contains("accepted: marks up to 2030-01-02"));
+    let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+    assert!(trail.contains("worker accept-lead who=uid "), "{trail}");
+    assert_eq!(trail.lines().count(), 2, "{trail}");
     let minted = server.mint(&["-n", "2"]).ok();
     let decoded = run(&[
         &["decode", "--json", "--layout", "time=41,worker=10,sequence=12"][..],

@@ -99,6 +99,10 @@ impl Peers {
         accept: Option<&HeaderValue>,
         body: Vec<u8>,
     ) -> Result<Response, String> {
+        if self.tls.is_some() && !address.starts_with("https://") {
+            // Our token would be readable on the way.
+            return Err("it speaks no TLS, and this server does".to_owned());
+        }
         let request = Request::builder()
             .method(method)
             .uri(format!("{address}{path}"))

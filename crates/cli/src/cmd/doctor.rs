@@ -15,6 +15,7 @@ use crate::config::{Chosen, Config};
 use crate::exit::{Failure, Outcome};
 use crate::ntp::Ntp;
 use crate::output::Output;
+use crate::security::{Security, check_public_texts};
 use crate::store;
 use crate::when::{self, Zone};
 
@@ -68,6 +69,7 @@ impl Doctor {
         let now = when::now();
         let mut findings = vec![clock(now), kernel_clock(), data_dir(&config.server.data_dir)];
         findings.extend([("http", &config.server.http), ("resp", &config.server.resp)].map(port));
+        findings.push(access(&config));
         findings.extend(layouts(&config, now));
         let runtime = store::runtime()?;
         findings.extend(runtime.block_on(time_server(&config)));
@@ -90,6 +92,28 @@ impl Doctor {
             return Err(Failure::SaidNo);
         }
         Ok(())
+    }
+}
+
+/// Whether strangers are kept out, by files that can be used.
+fn access(config: &Config) -> Finding {
+    let checked = Security::load(config).and_then(|_| check_public_texts(config));
+    let failure = match checked {
+        Ok(()) => {
+            let tokens = if config.tokens.file.is_empty() { "Nobody is" } else { "Everybody is" };
+            let tls = if config.tls.is_on() { "speak TLS" } else { "are not encrypted" };
+            let said = format!("{tokens} asked for a token; connections {tls}.");
+            return if config.server.insecure {
+                warning("access", said)
+            } else {
+                good("access", said)
+            };
+        }
+        Err(failure) => failure,
+    };
+    match failure {
+        Failure::Said { message, .. } => wrong("access", format!("{message}.")),
+        Failure::ClosedPipe | Failure::SaidNo => wrong("access", "It cannot be said."),
     }
 }
 

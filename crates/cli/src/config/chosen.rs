@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Config, Given};
-use crate::exit::Outcome;
+use crate::exit::{Outcome, complain};
 
 /// Where the configuration is, and what is said over it.
 #[derive(Clone, Debug, Args)]
@@ -41,6 +41,12 @@ impl Chosen {
 
     /// The configuration, with these and `more` options over it.
     pub(crate) fn load(&self, more: Vec<Given>) -> Outcome<Config> {
+        if self.store.as_deref().is_some_and(has_password) {
+            complain(
+                "others on this machine can read the password in --store for as long as this runs: give \
+                 the URL as SNOWMINT_STORE__URL, or as store.url in a file",
+            );
+        }
         let own = [
             ("server.data_dir", "--data-dir", &self.data_dir),
             ("store.url", "--store", &self.store),
@@ -52,5 +58,32 @@ impl Chosen {
             .collect();
         flags.extend(more);
         Config::load(self.config.as_deref(), flags)
+    }
+}
+
+/// Whether there is a password in a URL: after a colon, before the last @ of the part that names hosts.
+fn has_password(url: &str) -> bool {
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    let hosts = rest.split('/').next().unwrap_or_default();
+    let (user, _) = hosts.rsplit_once('@').unwrap_or_default();
+    user.split_once(':').is_some_and(|(_, password)| !password.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn passwords_of_urls() {
+        for url in ["postgres://u:p@h/d", "redis://:p@h", "etcd://u:p@a:1,b:2/x"] {
+            assert!(super::has_password(url), "{url}");
+        }
+        for url in [
+            "sqlite:a@b:c",
+            "postgres://u@h:5432/d",
+            "mysql://h:3306/a:b@c",
+            "redis://u:@h",
+            "memory:",
+        ] {
+            assert!(!super::has_password(url), "{url}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use certificates::Certificates;
-pub(crate) use public::check as check_public;
+pub(crate) use public::{check as check_public, check_texts as check_public_texts};
 use tokens::TokensFile;
 
 /// How often files are looked at. SIGHUP looks at once.

@@ -28,6 +28,16 @@ pub(crate) fn check(config: &Config, key: &str, addresses: &[SocketAddr]) -> Out
     )))
 }
 
+/// The same of the addresses as they are configured. Names are looked up when the server starts.
+pub(crate) fn check_texts(config: &Config) -> Outcome {
+    for (key, address) in
+        [("server.http", &config.server.http), ("server.resp", &config.server.resp)]
+    {
+        check(config, key, address.parse().ok().as_slice())?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

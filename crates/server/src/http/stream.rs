@@ -164,13 +164,12 @@ impl AsyncWrite for Watched {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.speaks == Speaks::Http2 {
+        // What has gone past the collection must not rest in the encryption.
+        if self.speaks == Speaks::Http2 || self.unsent.is_empty() {
             return self.poll_drain(context);
         }
-        if !self.unsent.is_empty() || self.unflushed {
-            // Sent by the next read. Woken, hyper comes to it even if it has nothing else to do.
-            context.waker().wake_by_ref();
-        }
+        // Sent by the next read. Woken, hyper comes to it even if it has nothing else to do.
+        context.waker().wake_by_ref();
         Poll::Ready(Ok(()))
     }
 

@@ -60,7 +60,7 @@ pub(super) async fn converse(
         };
         match answered {
             Ok(Afterwards::GoOn) => tokio::task::consume_budget().await,
-            Ok(Afterwards::Close) => return,
+            Ok(Afterwards::Close) => return connection.close().await,
             Err(error) => {
                 tracing::debug!(%peer, %error, "connection lost");
                 return;
@@ -180,6 +180,15 @@ impl Connection {
         if let Some(asked) = asked {
             let reply = self.output.get(begin..).unwrap_or_default();
             asked.answered(reply, &self.session.door.service);
+        }
+    }
+
+    /// Says that there is nothing more, where that is not what a closed socket says.
+    async fn close(mut self) {
+        if let Stream::Tls(stream) = &mut self.stream {
+            self.session.ticket.allow_ms(self.session.door.settings.write_time_max.ms());
+            // Whoever has gone already need not be told.
+            let _ = stream.shutdown().await;
         }
     }
 

@@ -76,8 +76,9 @@ impl Session {
     /// This caller is at the other end from now on. What he has at hand he has to ask for anew.
     pub(super) fn is_now(&mut self, caller: Caller) {
         self.source = None;
-        self.is_nobody = !caller.is_known();
+        // Before it is decided by them: what changes meanwhile is followed with the next read.
         self.generation = self.service.access().map_or(0, Access::generation);
+        self.is_nobody = !caller.is_known();
         self.service = self.door.service.asked_by(caller);
     }
 

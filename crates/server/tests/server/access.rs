@@ -296,6 +296,7 @@ async fn resp_asks_for_a_name_and_a_token() {
         &["AUTH", "wrong"][..],
         &["AUTH", "reader", MINTER],
         &["AUTH", "nobody", MINTER],
+        &["AUTH", PEER],
         &["AUTH", "minter", ""],
     ] {
         assert!(client.ask(wrong).await.starts_with("-WRONGPASS"), "{wrong:?}");

@@ -27,7 +27,7 @@ use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::output::Output;
-use crate::security::{Security, check_public};
+use crate::security::{Security, check_public, check_public_texts};
 use crate::store;
 
 const DAY_MS: u64 = 86_400_000;
@@ -98,12 +98,7 @@ impl Serve {
         store::runtime()?.block_on(async { node::origins(&config.origins).map(drop) })?;
         if self.check {
             Security::load(&config)?;
-            for (key, address) in
-                [("server.http", &config.server.http), ("server.resp", &config.server.resp)]
-            {
-                // Names are looked up when the server starts.
-                check_public(&config, key, address.parse().ok().as_slice())?;
-            }
+            check_public_texts(&config)?;
             let mut out = Output::new();
             out.line("the configuration is right")?;
             return out.flush();

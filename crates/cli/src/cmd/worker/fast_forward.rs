@@ -91,7 +91,9 @@ impl FastForward {
             format!("store {} with {} writes", identity.id, identity.writes)
         };
         let before = before.as_ref().map_or_else(|| "not known".to_owned(), shown);
-        let after = format!("{}, {forward:?}", shown(&identity));
+        let segments = &forward.segments;
+        let after =
+            format!("{}, worker marks at least {mark}, numbers {segments:?}", shown(&identity));
         audit::leave(data_dir, "worker fast-forward", before, after);
         out.line(format_args!("store: {} with {} writes", identity.id, identity.writes))?;
         if let Some(lock) = &lock

@@ -2,22 +2,18 @@
 
 use super::certificates::Authority;
 use super::{entry, path, put, token};
-use crate::server::{Folder, Server};
+use crate::server::{Folder, Server, snowmint};
 
 #[test]
 fn a_public_address_takes_tokens_and_tls() {
     let folder = Folder::new("public");
     let data = path(&folder, "data");
-    let refused = |config: &str, environment: (&str, &str), says: &str| {
+    let refused = |config: &str, flag: (&str, &str), says: &str| {
         let config = put(&folder, "config.toml", config);
         for more in [&[][..], &["--check"]] {
-            // The environment does not win over flags: the helper's own ports are on loopback.
-            let arguments = [
-                &["--config", &config, "--data-dir", &data, environment.0, environment.1][..],
-                more,
-            ]
-            .concat();
-            let mut command = crate::server::snowmint();
+            let arguments =
+                [&["--config", &config, "--data-dir", &data, flag.0, flag.1][..], more].concat();
+            let mut command = snowmint();
             command.arg("serve").args(&arguments);
             let output = command.output().unwrap();
             let said = String::from_utf8(output.stderr).unwrap();
@@ -39,11 +35,17 @@ fn a_public_address_takes_tokens_and_tls() {
     for (config, flag) in [("", &["--insecure"][..]), (&(tokens + &tls), &[])] {
         let config = put(&folder, "config.toml", config);
         let arguments = [&["--config", &config, "--data-dir", &data, "--check"], flag].concat();
-        let mut command = crate::server::snowmint();
+        let mut command = snowmint();
         command.args(["serve", "--http", "0.0.0.0:0"]).args(&arguments);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
     }
+    let mut doctor = snowmint();
+    doctor.args(["doctor", "--data-dir", &data]).env("SNOWMINT_SERVER__HTTP", "0.0.0.0:0");
+    let output = doctor.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("WRONG   access    server.http = 0.0.0.0:0"), "{said}");
     let server = Server::start(&["--data-dir", &data, "--insecure"], &[]);
     assert_eq!(server.stop(), 0);
 }

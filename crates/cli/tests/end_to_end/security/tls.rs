@@ -1,6 +1,7 @@
 //! TLS on both ports, by curl, redis-cli, gRPC and this command; and certificates that are replaced.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 use snowmint_wire::grpc::MintRequest;
@@ -9,7 +10,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
 use super::certificates::{Authority, Signed};
 use super::{path, put, status, until, with_token};
-use crate::server::{Folder, Server, client, curl};
+use crate::server::{Folder, PATIENCE, Server, client, curl};
 
 fn serve(folder: &Folder, more: &[&str]) -> Server {
     let data = path(folder, "data");
@@ -154,5 +155,30 @@ fn clients_may_have_to_have_certificates() {
     let output = with_token(&mint, "", &files);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(with_token(&mint, "", &files[..1]).status.code(), Some(4));
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn whoever_does_not_shake_hands_is_cut_off() {
+    let folder = Folder::new("stalled");
+    Authority::new().put_into(&folder, "ca.pem");
+    let limits = "[http]\nhead_time_max = \"500ms\"\n[resp]\nframe_time_max = \"500ms\"\n";
+    let server = serve(&folder, &[limits]);
+    for address in [&server.http, &server.resp] {
+        // Nothing, a beginning that never ends, and what is no TLS.
+        for said in [&b""[..], b"\x16\x03\x01\x02\x00\x01", b"PING\r\nGET / HTTP/1.1\r\n\r\n"] {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(said).unwrap();
+            let mut told = Vec::new();
+            if let Err(error) = stream.read_to_end(&mut told) {
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{said:?}: {error}");
+            }
+            // An alert of TLS, at most.
+            assert!(told.len() <= 7, "{said:?}: {told:?}");
+        }
+    }
+    // One that has just come does not hold up a stop.
+    let _resting = TcpStream::connect(&server.http).unwrap();
     assert_eq!(server.stop(), 0);
 }

@@ -51,10 +51,11 @@ pub(super) fn identify(
 ) -> Result<Caller, (&'static str, &'static str)> {
     let access = session.service.access().ok_or(("ERR", NOT_CONFIGURED))?;
     let caller = access.caller(token).at(session.ticket.entry().peer);
-    let is_named = match name {
+    // Servers have no name, and nothing to ask here.
+    let is_named = caller.name().is_some_and(|own| match name {
         None | Some(DEFAULT_USER) => true,
-        Some(name) => caller.name().is_some_and(|own| own.as_bytes() == name),
-    };
+        Some(name) => own.as_bytes() == name,
+    });
     if is_named && caller.is_known() {
         return Ok(caller);
     }
