@@ -39,6 +39,8 @@ use crate::service::{CHANGED_PATH, Error, Service};
 use answer::Refusal;
 use stream::Watched;
 
+/// Where bounds of counters are asked for.
+const COUNTERS: &str = "/v1/counters/";
 /// Below this hyper refuses to work.
 const HEAD_BYTES_MIN: usize = 8 * 1024;
 /// The most header lines of a request.
@@ -69,10 +71,10 @@ struct Door {
 }
 
 impl Door {
-    /// What a request's line in the log shows; none when nobody wants lines. A query may hold somebody's name.
+    /// What a request's line in the log shows; none when nobody wants lines.
     fn asked(&self, request: &Request<Incoming>) -> Option<String> {
         let wanted = self.service.live().logs_access();
-        wanted.then(|| format!("{} {}", request.method(), request.uri().path()))
+        wanted.then(|| format!("{} {}", request.method(), without_key(request.uri().path())))
     }
 
     /// The answer, with what the line in the log shows of it.
@@ -82,6 +84,12 @@ impl Door {
         }
         response
     }
+}
+
+/// A path without the key of a counter: keys may be somebody's name, as queries may hold one.
+fn without_key(path: &str) -> &str {
+    let source = path.strip_prefix(COUNTERS).and_then(|rest| rest.split('/').next());
+    source.and_then(|source| path.get(..COUNTERS.len() + source.len())).unwrap_or(path)
 }
 
 /// All paths.
@@ -253,6 +261,17 @@ mod tests {
     use super::REFUSAL;
     use snowmint_wire::error::Code;
     use snowmint_wire::http::ErrorBody;
+
+    #[test]
+    fn the_log_has_no_keys() {
+        for (path, shown) in [
+            ("/v1/counters/messages/alice", "/v1/counters/messages"),
+            ("/v1/counters/", "/v1/counters/"),
+            ("/v1/ids/orders", "/v1/ids/orders"),
+        ] {
+            assert_eq!(super::without_key(path), shown, "{path}");
+        }
+    }
 
     #[test]
     fn the_refusal_is_a_whole_answer() {

@@ -7,5 +7,6 @@ mod grpc;
 mod grpc_streams;
 mod hostile;
 mod http;
+mod live;
 mod resp;
 mod stop;
