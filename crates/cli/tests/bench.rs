@@ -9,6 +9,7 @@ mod server;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -248,6 +249,20 @@ fn a_server_that_goes_away_and_comes_back_is_asked_again() {
     assert_eq!(report["errors"][0]["code"], "connection", "{report}");
     assert_eq!(number(&report, "/unique/compared"), number(&report, "/ids"), "{report}");
     server.kill();
+}
+
+#[test]
+fn whoever_has_seen_enough_gets_a_report() {
+    let command = &["bench", "--json", "--local", "-d", "10m", "--rate", "1000"];
+    let child = common::snowmint(command).stdout(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_secs(2));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let report = json(&String::from_utf8(output.stdout).unwrap());
+    assert!(number(&report, "/ids") > 0.0 && number(&report, "/seconds") < 60.0, "{report}");
+    assert_eq!((number(&report, "/unsent"), &report["errors"]), (0.0, &serde_json::json!([])));
 }
 
 #[test]

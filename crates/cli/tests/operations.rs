@@ -273,6 +273,7 @@ fn each_request_has_a_line_in_the_log_when_that_is_wanted() {
         server.mint(&["-n", "3"]).ok();
         assert_eq!(server.mint(&["nobody"]).code, 1);
         assert_eq!(get(&server, "/v1/ids/counters?key=a-person").0, 200);
+        assert_eq!(get(&server, "/v1/counters/counters/a-person").0, 200);
         assert_eq!(get(&server, "/nowhere").0, 404);
         for url in [format!("redis://{}", server.resp), format!("grpc://{}", server.http)] {
             run(&["bench", &url, "-n", "1", "-c", "1", "--source", "numbers"]).ok();

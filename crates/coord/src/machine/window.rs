@@ -103,6 +103,8 @@ pub struct WindowMachine {
     asked: Option<Asked>,
     retry_at: ElapsedMillis,
     failures: u32,
+    /// Why the store did not extend it when it was last asked.
+    refusal: Option<Error>,
     over: bool,
 }
 
@@ -132,6 +134,7 @@ impl WindowMachine {
             asked: None,
             retry_at: ElapsedMillis::default(),
             failures: 0,
+            refusal: None,
             over: false,
         }
     }
@@ -234,6 +237,12 @@ impl WindowMachine {
         Some(to)
     }
 
+    /// Why the store did not extend it when it was last asked; none when it did.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<&Error> {
+        self.refusal.as_ref()
+    }
+
     fn open_if_more(&mut self) -> Option<UnixMillis> {
         let until = self.open_until();
         (until > self.opened).then(|| {
@@ -258,6 +267,7 @@ impl WindowMachine {
                 return actions;
             }
         };
+        self.refusal = answer.as_ref().err().cloned();
         match answer {
             Ok(extended) if extended.mark == asked.extend.to => {
                 self.failures = 0;

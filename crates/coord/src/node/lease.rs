@@ -292,7 +292,9 @@ impl Held {
             return None;
         }
         let until = windows.iter().map(|window| window.open_until()).max().unwrap_or_default();
-        Some(format!("the window of pool {} ends at {until}", self.pool.name))
+        let why = windows.iter().find_map(|window| window.refusal());
+        let why = why.map(|error| format!(": {error}")).unwrap_or_default();
+        Some(format!("the window of pool {} ends at {until}{why}", self.pool.name))
     }
 
     pub(super) fn unit_ms_max(&self) -> u64 {

@@ -47,6 +47,8 @@ use asked::Shared;
 use idempotency::Answers;
 use stream::Watched;
 
+/// Where bounds of counters are asked for.
+const COUNTERS: &str = "/v1/counters/";
 /// Below this hyper refuses to work.
 const HEAD_BYTES_MIN: usize = 8 * 1024;
 /// The most header lines of a request.
@@ -84,10 +86,10 @@ impl Shared for Door {
 }
 
 impl Door {
-    /// What a request's line in the log shows; none when nobody wants lines. A query may hold somebody's name.
+    /// What a request's line in the log shows; none when nobody wants lines.
     fn asked(&self, request: &Request<Incoming>) -> Option<String> {
         let wanted = self.service.live().logs_access();
-        wanted.then(|| format!("{} {}", request.method(), request.uri().path()))
+        wanted.then(|| format!("{} {}", request.method(), without_key(request.uri().path())))
     }
 }
 
@@ -97,6 +99,12 @@ fn issued(service: &Service, mut response: Response, source: &str, count: u64) -
         response.extensions_mut().insert(Issued { source: source.to_owned(), count });
     }
     response
+}
+
+/// A path without the key of a counter: keys may be somebody's name, as queries may hold one.
+fn without_key(path: &str) -> &str {
+    let source = path.strip_prefix(COUNTERS).and_then(|rest| rest.split('/').next());
+    source.and_then(|source| path.get(..COUNTERS.len() + source.len())).unwrap_or(path)
 }
 
 /// All paths.
@@ -284,6 +292,17 @@ mod tests {
     use super::REFUSAL;
     use snowmint_wire::error::Code;
     use snowmint_wire::http::ErrorBody;
+
+    #[test]
+    fn the_log_has_no_keys() {
+        for (path, shown) in [
+            ("/v1/counters/messages/alice", "/v1/counters/messages"),
+            ("/v1/counters/", "/v1/counters/"),
+            ("/v1/ids/orders", "/v1/ids/orders"),
+        ] {
+            assert_eq!(super::without_key(path), shown, "{path}");
+        }
+    }
 
     #[test]
     fn the_refusal_is_a_whole_answer() {

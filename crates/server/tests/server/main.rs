@@ -9,6 +9,7 @@ mod grpc;
 mod grpc_streams;
 mod hostile;
 mod http;
+mod live;
 mod names;
 mod repeated;
 mod reset;

@@ -144,7 +144,11 @@ pub(super) async fn run(
             shared.stop();
         }
         look();
-        BootTimer.sleep_ms(LOOK_MS).await;
+        tokio::select! {
+            () = BootTimer.sleep_ms(LOOK_MS) => {}
+            // Whoever has seen enough gets the report of what was seen.
+            Ok(()) = tokio::signal::ctrl_c() => shared.end(),
+        }
     }
     let mut sum = Sum {
         latencies: latencies(),
@@ -274,7 +278,7 @@ impl Driver {
                 None => break,
             }
         }
-        if self.shared.has_end() {
+        if self.shared.has_end() && !self.shared.is_ended() {
             self.seen.borrow_mut().unsent += self.schedule.unsent(self.shared.end_ns());
         }
     }
@@ -285,7 +289,7 @@ impl Driver {
         let end_ns = self.shared.end_ns();
         let mut now_ns = BootTimer.elapsed_ns();
         let due_ns = self.schedule.next_due_ns(now_ns);
-        if due_ns >= end_ns || now_ns >= end_ns {
+        if due_ns >= end_ns || now_ns >= end_ns || self.shared.is_ended() {
             return false;
         }
         if due_ns > now_ns {
@@ -308,7 +312,7 @@ impl Driver {
     async fn anew(&mut self) -> Option<Line> {
         loop {
             BootTimer.sleep_ms(REST_MS).await;
-            if BootTimer.elapsed_ns() >= self.shared.end_ns() {
+            if BootTimer.elapsed_ns() >= self.shared.end_ns() || self.shared.is_ended() {
                 return None;
             }
             match Line::open(&self.door, &self.work).await {

@@ -46,7 +46,7 @@ const LASTS_MS: u64 = 10_000;
 /// other: exit code 1 when one comes twice. The IDs are real ones, and are spent. Each connection sends a
 /// round of --pipeline requests, and the next when all of them are answered; with --rate, requests are due at
 /// fixed times instead, and latencies count from then, so that a server that stands still is seen by all
-/// requests that it kept waiting. It says for how long this process had processors: with too few of them its
+/// requests that it kept waiting. Ctrl-C ends it early, with a report. It says for how long this process had processors: with too few of them its
 /// figures are about the machine.
 ///
 /// HTTP asks for /v1/ids/{source} as text. RESP says INCR, or MINT with --batch. gRPC calls Mint. --local asks no

@@ -19,6 +19,9 @@ pub(super) struct Shared {
     start_ns: OnceLock<u64>,
     /// How long requests are sent; none: until nothing is left.
     lasts_ns: Option<u64>,
+    /// Nothing more is sent.
+    ended: AtomicBool,
+    /// Nothing more is waited for.
     stopped: AtomicBool,
 }
 
@@ -31,6 +34,7 @@ impl Shared {
             ids: AtomicU64::new(0),
             start_ns: OnceLock::new(),
             lasts_ns,
+            ended: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
         }
     }
@@ -87,7 +91,18 @@ impl Shared {
         self.lasts_ns.is_some() && self.left.is_none()
     }
 
-    /// Ends the run early.
+    /// Ends the run early: what is on its way is waited for, and the second time it is not.
+    pub(super) fn end(&self) {
+        if self.ended.swap(true, Ordering::Relaxed) {
+            self.stop();
+        }
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Ends the run at once.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }

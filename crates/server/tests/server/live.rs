@@ -1,0 +1,26 @@
+//! What changes while the server runs.
+
+use snowmint_server::Limits;
+
+use super::common::{server, soon};
+
+#[tokio::test]
+async fn limits_hold_from_the_moment_that_they_are_set() {
+    let server = server().await;
+    let ids = async |count: u32| {
+        let path = format!("/v1/ids/default?count={count}");
+        soon(server.get(&path)).await.status
+    };
+    let service = server.handle.service();
+    assert_eq!(ids(3_000).await, 200);
+    service.set_limits(Limits { batch_max: 2_999, ..Limits::default() });
+    assert_eq!(ids(3_000).await, 413);
+    assert_eq!(ids(2_999).await, 200);
+    // How many may be unsent is a stock, which is made smaller and larger again.
+    for (unsent_max, status) in [(2_000, 503), (3_000, 200), (1, 503), (1, 503), (4_000_000, 200)] {
+        service.set_limits(Limits { unsent_max, ..Limits::default() });
+        assert_eq!(ids(3_000).await, status, "{unsent_max}");
+        assert_eq!(service.limits().unsent_max, unsent_max);
+    }
+    assert_eq!(ids(100_000).await, 200);
+}
