@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::sources::Keyrings;
-use snowmint_coord::{ErrorKind, Node, NodeSettings, Parts};
+use snowmint_coord::{ErrorKind, Node, NodeSettings, Origins, Parts};
 use snowmint_core::disguise::{Key, Keyring};
+use snowmint_stores::foreign::Shared;
 
 use crate::clock;
 use crate::config::Config;
@@ -84,6 +85,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
     let mut settings = NodeSettings {
         builtin: config.sources.builtin,
         keyrings: keyrings(&config.disguise.keys)?,
+        origins: origins(&config.origins)?,
         data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
         presence_ttl_ms: config.counters.lease.ms(),
         counter_bytes_max: config.counters.memory_max_bytes,
@@ -107,6 +109,35 @@ fn make_dir(dir: &Path) -> Outcome {
     })
 }
 
+/// The tables of `[origins]`.
+pub(crate) fn origins(named: &BTreeMap<String, String>) -> Outcome<Origins> {
+    let mut origins = Origins::new();
+    for (name, place) in named {
+        // What it says may show a password.
+        let refused = |why: String| Failure::usage(format!("origins.{name}: {why}"));
+        let text = match place.split_once(':') {
+            Some(("file" | "env", _)) => read(place).map_err(refused)?,
+            _ => place.clone(),
+        };
+        let origin =
+            Shared::origin(text.trim()).map_err(|error| refused(error.kind().to_string()))?;
+        origins.insert(name.clone(), origin);
+    }
+    Ok(origins)
+}
+
+/// What stands in a place: `file:PATH` or `env:NAME`.
+fn read(place: &str) -> Result<String, String> {
+    match place.split_once(':') {
+        Some(("file", path)) => {
+            std::fs::read_to_string(path).map_err(|error| format!("it cannot be read: {error}"))
+        }
+        Some(("env", name)) => std::env::var(name)
+            .map_err(|_| "there is no such variable, or it is not text".to_owned()),
+        _ => Err("write file:PATH or env:NAME".to_owned()),
+    }
+}
+
 /// The keys of `[disguise.keys]`, read from where they are.
 pub(crate) fn keyrings(keys: &BTreeMap<String, String>) -> Outcome<Keyrings> {
     let mut rings = Keyrings::new();
@@ -115,13 +146,7 @@ pub(crate) fn keyrings(keys: &BTreeMap<String, String>) -> Outcome<Keyrings> {
             |why: String| Failure::usage(format!("disguise.keys.{number} = {place:?}: {why}"));
         let number: u32 =
             number.parse().map_err(|_| refused("keys have whole numbers as names".into()))?;
-        let digits = match place.split_once(':') {
-            Some(("file", path)) => std::fs::read_to_string(path)
-                .map_err(|error| refused(format!("it cannot be read: {error}")))?,
-            Some(("env", name)) => std::env::var(name)
-                .map_err(|_| refused("there is no such variable, or it is not text".into()))?,
-            _ => return Err(refused("write file:PATH or env:NAME".into())),
-        };
+        let digits = read(place).map_err(refused)?;
         // The error must not show the key.
         let key: Key =
             digits.trim().parse().map_err(|error| refused(format!("it holds no key: {error}")))?;

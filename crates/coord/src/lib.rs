@@ -26,6 +26,7 @@ pub mod member;
 pub mod memory;
 pub mod node;
 pub mod ordered;
+pub mod origin;
 pub mod pool;
 pub mod random;
 mod refusal;
@@ -51,6 +52,7 @@ pub use node::{
     AfterCrash, ClockWitness, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo, pool_of,
 };
 pub use ordered::{LetGo, Silent, Take, Taken};
+pub use origin::{Origin, Origins};
 pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
 pub use sources::{

@@ -18,6 +18,7 @@ use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::output::Output;
+use crate::store;
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -77,6 +78,7 @@ impl Serve {
         }
         let filter = filter(&config)?;
         node::keyrings(&config.disguise.keys)?;
+        store::runtime()?.block_on(async { node::origins(&config.origins).map(drop) })?;
         if self.check {
             let mut out = Output::new();
             out.line("the configuration is right")?;

@@ -212,6 +212,11 @@ pub(super) const SECTIONS: &[Section] = &[
         &[],
     ),
     (
+        "origins",
+        "Tables of other systems that sources draw their numbers from (origin = \"NAME:KEY\") while both serve: NAME = \"leaf+mysql://USER:PASSWORD@HOST/DATABASE\" (or tinyid, cosid), \"file:PATH\" or \"env:NAME\".",
+        &[],
+    ),
+    (
         "sources",
         "Sources. Those below are defined in the store at the start, if they are not there yet.",
         &[(

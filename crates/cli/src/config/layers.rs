@@ -21,6 +21,7 @@ const NUMBER_OR_WORD: &[&str] = &["worker.number"];
 /// Tables whose keys are the user's own, each with a text.
 const OPEN: &[&str] = &[
     "disguise.keys",
+    "origins",
     "compat.leaf.keys",
     "compat.tinyid.keys",
     "compat.tinyid.tokens",

@@ -40,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) counters: CountersSection,
     pub(crate) log: LogSection,
     pub(crate) disguise: DisguiseSection,
+    /// What sources draw from that do not count here: `SYSTEM+URL`, or where that is.
+    pub(crate) origins: BTreeMap<String, String>,
     pub(crate) sources: SourcesSection,
     /// `[sources.NAME]`, by name; and where each was first named.
     #[serde(skip)]

@@ -3,7 +3,7 @@
 use snowmint_testkit::servers::{Mysql, Postgres};
 
 use crate::Place;
-use crate::common::{Ran, json};
+use crate::common::{Ran, json, run};
 
 /// As in Leaf's own schema.
 const LEAF: &str = "CREATE TABLE leaf_alloc (
@@ -153,4 +153,41 @@ fn a_replica_is_told_apart() {
     let told = place.import("cosid", &server.url(), &["--dry-run"]);
     assert_eq!(told.code, 0, "{told:?}");
     assert!(told.err.contains("Name the primary"), "{}", told.err);
+}
+
+#[test]
+fn both_systems_serve_until_the_table_is_cut_over() {
+    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    leaf.run(LEAF);
+    leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    let import = |more: &[&str]| place.import("leaf", &leaf.url(), &[&with[..], more].concat());
+    let mint = || {
+        let args = ["mint", "orders", "-n", "2", "--data-dir", place.dir()];
+        run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
+    };
+    let unknown = place.import("leaf", &leaf.url(), &["--draw", "old"]);
+    assert!(unknown.code != 0 && unknown.err.contains("[origins]"), "{unknown:?}");
+    import(&["--draw", "old"]).ok();
+    assert!(import(&["--draw", "old"]).ok().contains("nothing to do"));
+    let ids: Vec<u64> = mint();
+    assert_eq!(ids, [2001, 2002]);
+    // What Leaf draws meanwhile is Leaf's.
+    leaf.run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'");
+    let still = import(&[]);
+    assert!(still.code == 3 && still.out.contains("--cut-over"), "{still:?}");
+    let plan = import(&["--cut-over", "--dry-run"]);
+    assert!(plan.code == 0 && plan.out.contains("cut over, above"), "{plan:?}");
+
+    import(&["--cut-over"]).ok();
+    let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        leaf.run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'");
+    }));
+    assert!(taken.is_err(), "Leaf's servers fail from here on");
+    assert!(import(&["--cut-over"]).ok().contains("nothing to do"));
+    let after: Vec<u64> = mint();
+    assert!(after[0] > 3001, "{after:?}");
+    assert!(import(&[]).ok().contains("nothing to do"));
 }

@@ -6,10 +6,11 @@ use super::{Core, SourceInfo, pool_of};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::forecast::check_life;
+use crate::origin::origin_of;
 use crate::pool::check_group;
 use crate::segment::GiveBack;
 use crate::sources::{Back, Defined, Form, Make, SourceInner, check_value, compare_check};
-use crate::spec::{Plan, SourceSpec, Unique};
+use crate::spec::{Plan, SegmentPlan, SourceSpec, Unique};
 
 pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
     SourceSpec::from_json(&definition.spec).map_err(|error| {
@@ -56,6 +57,7 @@ impl Core {
         let invalid =
             |error: crate::spec::SpecError| Error::invalid(op, format!("source {name}: {error}"));
         let plan = spec.check().map_err(invalid)?;
+        self.check_origin(name, &plan)?;
         check_life(name, &plan, self.around.clock.unix_ms())
             .map_err(|kind| Error::new(op, kind))?;
         if let Plan::Snowflake(plan) = &plan {
@@ -77,12 +79,23 @@ impl Core {
         Ok((NewDefinition { name: name.into(), spec, identity }, enabled))
     }
 
+    /// Whoever cannot draw from where a source draws must not mint from it.
+    fn check_origin(&self, name: &str, plan: &Plan) -> Result<()> {
+        match plan {
+            Plan::Segment(SegmentPlan { origin: Some(origin), .. }) => {
+                origin_of(&self.settings.origins, name, origin).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn defined(&self, definition: &Definition) -> Result<Defined> {
         let spec = read_spec(definition)?;
         let plan = spec.check().map_err(|error| {
             let what = format!("source {} in the catalog: {error}", definition.name);
             Error::new("read catalog", ErrorKind::Unsupported { what })
         })?;
+        self.check_origin(&definition.name, &plan)?;
         let keys = &self.settings.keyrings;
         compare_check(&definition.name, spec.disguise.as_ref(), &plan, keys)?;
         let form = Form::new(&definition.name, &plan, keys)?;

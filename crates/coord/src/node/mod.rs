@@ -142,6 +142,7 @@ impl Node {
             call_ms,
             keeper.is_kept(),
         )?;
+        let around = around.drawing_from(settings.origins.clone());
         let around = Arc::new(around.counting_in(settings.counter_bytes_max));
         let witness = keeper.witness();
         refuse_other_store(&around, &witness).await?;

@@ -32,12 +32,21 @@ impl Node {
     /// `Invalid` for a stripe that is none, a `first` below what was handed out, or a source of another
     /// kind; `NotFound`; `Conflict` when the source was changed meanwhile.
     pub async fn restripe(&self, name: &str, wanted: NewStripe) -> Result<SourceInfo> {
+        self.change_stripe(name, wanted, false).await
+    }
+
+    async fn change_stripe(
+        &self,
+        name: &str,
+        wanted: NewStripe,
+        cuts_over: bool,
+    ) -> Result<SourceInfo> {
         check_name("source", name).map_err(|kind| Error::new("restripe", kind))?;
         let around = &self.core().around;
         let mut tries = 0;
         loop {
             let stored = around.call("get source", around.store.get(name)).await?;
-            let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1)?;
+            let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1, cuts_over)?;
             match around.call("restripe", around.store.restripe(&restripe)).await {
                 Ok(changed) => return self.core().changed(changed),
                 Err(error) => {
@@ -51,8 +60,25 @@ impl Node {
         }
     }
 
+    /// Ends that a source draws from another system: from here on it has numbers of its own, from `first`
+    /// on. The other system must not hand out any from there on, nor be drawn from.
+    ///
+    /// # Errors
+    /// As [`Node::restripe`].
+    pub async fn cut_over(&self, name: &str, first: u64) -> Result<SourceInfo> {
+        let first = Some(first);
+        let wanted = NewStripe { offset: 1, increment: 1, first, if_version: None };
+        self.change_stripe(name, wanted, true).await
+    }
+
     /// The definition by which numbers go from `ahead` above the stored mark on.
-    fn worked_out(&self, stored: &Definition, wanted: NewStripe, ahead: u64) -> Result<Restripe> {
+    fn worked_out(
+        &self,
+        stored: &Definition,
+        wanted: NewStripe,
+        ahead: u64,
+        cuts_over: bool,
+    ) -> Result<Restripe> {
         let invalid = |what: String| Error::invalid("restripe", what);
         if let Some(version) = wanted.if_version.filter(|version| *version != stored.version) {
             let kind = ErrorKind::Conflict {
@@ -63,13 +89,22 @@ impl Node {
             return Err(Error::new("restripe", kind));
         }
         let spec = read_spec(stored)?;
-        let Ok(Plan::Segment(SegmentPlan { stripe, serial: None, .. })) = spec.check() else {
+        let Ok(Plan::Segment(SegmentPlan { stripe, serial: None, origin, .. })) = spec.check()
+        else {
             let what = format!(
                 "source {} is no segment source of plain numbers, which have stripes",
                 stored.name
             );
             return Err(invalid(what));
         };
+        if let Some(origin) = origin
+            && !cuts_over
+        {
+            return Err(invalid(format!(
+                "source {} draws its numbers from {origin}: cut it over first (import --cut-over)",
+                stored.name
+            )));
+        }
         let mark = stored.segment.mark.get().max(stripe.number_min()).saturating_add(ahead);
         let limit = crate::segment::NUMBER_MAX;
         let spent = || {
@@ -79,7 +114,9 @@ impl Node {
         let reached = stripe.next(mark).ok_or_else(spent)?;
         // What lies above the end that the source was told was handed out to nobody.
         let handed_out = stripe.until().map_or(reached, |until| until.min(reached));
-        let lowest = wanted.first.unwrap_or(handed_out);
+        let wanted_first = wanted.first.unwrap_or(handed_out);
+        // Whoever cuts over has seen to it that nothing from `first` on is somebody else's.
+        let lowest = if cuts_over { wanted_first.max(handed_out) } else { wanted_first };
         if lowest < handed_out {
             return Err(invalid(format!(
                 "first = {lowest} is not possible: numbers below {handed_out} of source {} were handed \
@@ -89,7 +126,7 @@ impl Node {
         }
         let stripe = Stripe::new(wanted.offset, wanted.increment, lowest, mark)
             .map_err(|error| invalid(error.to_string()))?;
-        let spec = stripe.to_spec(SourceSpec { until: None, ..spec });
+        let spec = stripe.to_spec(SourceSpec { until: None, origin: None, ..spec });
         let (new, _) = self.core().new_definition("restripe", &stored.name, &spec)?;
         Ok(Restripe { new, if_version: stored.version, mark: Mark::new(mark) })
     }

@@ -11,6 +11,7 @@ use crate::capability::ClockOf;
 use crate::error::Result;
 use crate::journal::{Disk, LocalDisk};
 use crate::machine::Pace;
+use crate::origin::Origins;
 use crate::pool::Reuse;
 use crate::sources::{Keyrings, Make, NodeClock, NodeObserver};
 use crate::spec::SnowflakePlan;
@@ -118,6 +119,8 @@ pub struct NodeSettings {
     pub clock_jump_max_ms: u64,
     /// Whose clock counts where neither the store nor other members have one; nobody's.
     pub clock_witness: Option<Arc<dyn ClockWitness>>,
+    /// What segment sources draw their numbers from while another system hands them out too; nothing.
+    pub origins: Origins,
     /// How long one call to the store may take. 5 s.
     pub store_call_ms: u64,
     /// How long opening a source waits for a worker number. 10 s.
@@ -145,6 +148,7 @@ impl Default for NodeSettings {
             clock_skew_max_ms: 10_000,
             clock_jump_max_ms: 600_000,
             clock_witness: None,
+            origins: Origins::new(),
             store_call_ms: 5_000,
             open_wait_ms: 10_000,
             counter_bytes_max: 1 << 30,

@@ -11,6 +11,7 @@ use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
+use crate::origin::Origins;
 use crate::segment::Segment;
 use crate::stats::{CountingObserver, Watch};
 use crate::store::Store;
@@ -31,6 +32,8 @@ pub(crate) struct Surroundings {
     pub(crate) sections: Sections,
     /// How many bytes the keys of one counter source may take.
     pub(crate) counter_bytes_max: usize,
+    /// What sources draw from that do not count here.
+    pub(crate) origins: Origins,
     /// The process that opened the node.
     pub(crate) home: Home,
     stale: AtomicBool,
@@ -79,6 +82,7 @@ impl Surroundings {
             sections: Sections::new(Arc::clone(&wake)),
             wake,
             counter_bytes_max: usize::MAX,
+            origins: Origins::new(),
             home,
             stale: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
@@ -91,6 +95,11 @@ impl Surroundings {
     /// The same, where the keys of a counter source take so many bytes at most.
     pub(crate) fn counting_in(self, counter_bytes_max: usize) -> Self {
         Self { counter_bytes_max, ..self }
+    }
+
+    /// The same, whose sources can draw from these.
+    pub(crate) fn drawing_from(self, origins: Origins) -> Self {
+        Self { origins, ..self }
     }
 
     /// A call to the store that ends: with its answer, or with `Unavailable` when it takes too long.

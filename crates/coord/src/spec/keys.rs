@@ -257,6 +257,14 @@ pub const KEYS: &[Key] = &[
         "segment",
         "no number is as high; written by source restripe while it tells all installations",
     ),
+    key(
+        "origin",
+        Takes::Text,
+        "",
+        "segment",
+        "NAME:KEY: numbers are drawn from a key of another system, which [origins] names, while both serve; \
+         ended by import --cut-over",
+    ),
     key("counter.start", Takes::Number, "1", "counter", "no number of any key is lower"),
     key(
         "counter.step",

@@ -218,6 +218,9 @@ pub struct SourceSpec {
     /// No number of a segment source is as high: written while stripes are changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
+    /// Where the numbers of a segment source come from while another system hands them out too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
     /// How counters count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<CounterSpec>,
@@ -331,6 +334,7 @@ impl SourceSpec {
             increment: canonical.increment,
             first: canonical.first,
             first_at: canonical.first_at,
+            origin: canonical.origin,
             serial: canonical.serial,
             uuid: canonical.uuid,
             counter: canonical.counter.as_ref().map(CounterSpec::identity),

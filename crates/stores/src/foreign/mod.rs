@@ -4,6 +4,7 @@
 //! everything up to there is theirs. Whoever still draws while this reads goes on from there: stop all
 //! that draw first, or cut them over.
 
+mod draw;
 mod numbers;
 mod redis;
 mod tables;
@@ -13,6 +14,7 @@ mod workers;
 use snowmint_coord::Result;
 
 use crate::verbs::Access;
+pub use draw::{Frozen, Shared};
 use numbers::Shape;
 pub use numbers::{HIGHEST_MAX, Numbers, Sequence, Standing};
 pub use redis::{CounterAt, Counters};
@@ -39,6 +41,8 @@ impl Peer {
                 key: "biz_tag",
                 mark: "max_id",
                 mark_is_taken: false,
+                ends_by_name: false,
+                version: None,
                 step: Some("step"),
                 stripe: None,
             },
@@ -47,6 +51,8 @@ impl Peer {
                 key: "biz_type",
                 mark: "max_id",
                 mark_is_taken: true,
+                ends_by_name: true,
+                version: Some("version"),
                 step: Some("step"),
                 stripe: Some(["delta", "remainder"]),
             },
@@ -55,6 +61,8 @@ impl Peer {
                 key: "name",
                 mark: "last_max_id",
                 mark_is_taken: true,
+                ends_by_name: false,
+                version: None,
                 step: None,
                 stripe: None,
             },

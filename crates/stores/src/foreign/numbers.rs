@@ -19,9 +19,17 @@ pub struct Sequence {
 pub enum Standing {
     /// So far.
     At(Numbers),
+    /// It was cut over: nothing is handed out there any more.
+    Moved,
     /// Its row makes no sense, for this reason.
     Senseless(String),
 }
+
+/// Where a mark stands that nothing can be added to: the database refuses the next step of whoever
+/// still draws.
+pub(super) const END: i64 = i64::MAX;
+/// What a key begins with that nobody finds any more.
+pub(super) const RENAMED: &str = "moved:";
 
 /// The numbers of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +52,11 @@ pub(super) struct Shape {
     pub(super) mark: &'static str,
     /// Whether the mark itself was handed out, or is the next number.
     pub(super) mark_is_taken: bool,
+    /// Whether a key ends by another name, because its servers add to the mark by themselves, or by a mark
+    /// that nothing can be added to.
+    pub(super) ends_by_name: bool,
+    /// What each step counts up besides.
+    pub(super) version: Option<&'static str>,
     pub(super) step: Option<&'static str>,
     /// The distance of numbers, and what each leaves when divided by it.
     pub(super) stripe: Option<[&'static str; 2]>,
@@ -59,6 +72,13 @@ impl Shape {
     pub(super) fn read(&self, row: Texts) -> Sequence {
         let mut row = row.into_iter();
         let key = row.next().flatten().unwrap_or_default();
+        if let Some(key) = key.strip_prefix(RENAMED).filter(|_| self.ends_by_name) {
+            return Sequence { key: key.to_owned(), standing: Standing::Moved };
+        }
+        let mut row = row.peekable();
+        if !self.ends_by_name && row.peek() == Some(&Some(END.to_string())) {
+            return Sequence { key, standing: Standing::Moved };
+        }
         let standing = self.numbers(&mut row).map_or_else(Standing::Senseless, Standing::At);
         Sequence { key, standing }
     }
@@ -112,6 +132,7 @@ mod tests {
         match peer.shape().read(row).standing {
             Standing::At(numbers) => Ok(numbers),
             Standing::Senseless(why) => Err(why),
+            Standing::Moved => Err("moved".into()),
         }
     }
 
@@ -126,6 +147,15 @@ mod tests {
         let tinyid = read(Peer::Tinyid, &["orders", "2000", "100", "2", "0"]).unwrap();
         assert_eq!(tinyid, Numbers { highest: 2000, step: Some(50), offset: 2, increment: 2 });
         assert_eq!(read(Peer::Tinyid, &["o", "5", "1", "3", "2"]).unwrap().step, Some(1));
+    }
+
+    #[test]
+    fn a_key_that_was_cut_over_is_known() {
+        let end = END.to_string();
+        assert_eq!(read(Peer::Leaf, &["orders", &end, "1000"]), Err("moved".into()));
+        assert_eq!(read(Peer::Cosid, &["orders", &end]), Err("moved".into()));
+        assert_eq!(read(Peer::Tinyid, &["moved:orders", "5", "1", "1", "0"]), Err("moved".into()));
+        assert!(read(Peer::Tinyid, &["orders", &end, "1", "1", "0"]).unwrap_err().contains("2^62"));
     }
 
     #[test]

@@ -42,6 +42,10 @@ const OP: &str = "read the other system";
 impl Tables {
     /// Nothing is asked yet.
     pub(super) fn open(url: &str) -> Result<Self> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            let what = "a database needs a Tokio runtime to be reached on".into();
+            return Err(Error::new(OP, ErrorKind::Unsupported { what }));
+        }
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         let opened = match scheme {
             "mysql" | "mariadb" => {
@@ -136,6 +140,35 @@ impl Step<'_> {
         };
         let query = format!("SELECT {} FROM {table} {rest}", shown.join(", "));
         self.fetch(query, values).await
+    }
+
+    /// Runs a statement that must touch exactly one row.
+    pub(super) async fn change(&mut self, statement: String, values: Vec<Value>) -> Result<()> {
+        let touched = match &mut self.session {
+            Session::MySql(session) => session.run(statement, values).await,
+            Session::Postgres(session) => session.run(statement, values).await,
+        };
+        match touched.map_err(|error| self.explain(error))? {
+            1 => Ok(()),
+            touched => {
+                let what =
+                    format!("{}, where {touched} rows were changed instead of one,", self.label);
+                Err(Error::new(OP, ErrorKind::Unavailable { what }))
+            }
+        }
+    }
+
+    /// Makes it durable.
+    pub(super) async fn commit(self) -> Result<()> {
+        let label = self.label;
+        match self.session {
+            Session::MySql(session) => {
+                session.commit().await.map_err(|error| mysql::explain(OP, label, error))
+            }
+            Session::Postgres(session) => {
+                session.commit().await.map_err(|error| postgres::explain(OP, label, error))
+            }
+        }
     }
 
     /// Ends it, without a change.

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(feature = "foreign")]
+mod foreign;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod opening;

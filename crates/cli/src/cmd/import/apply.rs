@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use snowmint_coord::{Definition, Error, ErrorKind, NewStripe, Node, SlotInfo};
 use snowmint_core::UnixMillis;
+use snowmint_stores::foreign::{Peer, Shared};
 use tokio::runtime::Runtime;
 
 use super::Common;
@@ -65,6 +66,8 @@ pub(super) struct Whole {
     pub(super) origin: &'static str,
     pub(super) keys: Vec<Item>,
     pub(super) workers: Option<Workers>,
+    /// Whose table is cut over, and where it is, if one is.
+    pub(super) cut: Option<(Peer, String)>,
 }
 
 impl Whole {
@@ -117,9 +120,10 @@ impl Whole {
         if self.keys.iter().all(is_done) {
             return Ok(());
         }
+        let cut = self.cut.as_ref().map(|(peer, url)| Shared::open(*peer, url)).transpose()?;
         let node = node::open(config, Journal::Without, String::new()).await?;
         for (done, item) in self.keys.iter().enumerate() {
-            act(&node, item).await.map_err(|error: Error| {
+            act(&node, item, cut.as_ref()).await.map_err(|error: Error| {
                 Failure::from(error).after(&format!(
                     "{done} of {} keys are done, and {} is not; give this command again",
                     self.keys.len(),
@@ -131,7 +135,18 @@ impl Whole {
     }
 }
 
-async fn act(node: &Node, item: &Item) -> snowmint_coord::Result<()> {
+/// While the row is locked nobody draws, so what it says then is the end. The source is above it before
+/// the row is left as nobody can use it: a command that is cut off leaves both to draw, or neither.
+async fn cut_over(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coord::Result<()> {
+    let Some(shared) = shared else { return Ok(()) };
+    let frozen = shared.freeze(&item.key).await?;
+    if let Some(highest) = frozen.highest() {
+        node.cut_over(&item.source, highest.saturating_add(1)).await?;
+    }
+    frozen.end().await
+}
+
+async fn act(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coord::Result<()> {
     match &item.action {
         Action::Define { spec, .. } => node.define(&item.source, spec).await.map(drop),
         Action::Raise { first, stripe, .. } => {
@@ -143,6 +158,7 @@ async fn act(node: &Node, item: &Item) -> snowmint_coord::Result<()> {
             };
             node.restripe(&item.source, wanted).await.map(drop)
         }
+        Action::CutOver { .. } => cut_over(node, item, shared).await,
         Action::Keep { .. } | Action::Refuse { .. } => Ok(()),
     }
 }
@@ -179,6 +195,7 @@ fn show(items: &[Item], json: bool, out: &mut Output) -> Outcome {
         let plan = match action {
             Action::Define { first, .. } => format!("define, from {first} on"),
             Action::Raise { next, first, .. } => format!("raise from {next} to {first}"),
+            Action::CutOver { highest } => format!("cut over, above {highest} or where it is then"),
             Action::Keep { next } => format!("nothing to do: is at {next}"),
             Action::Refuse { reason } => format!("REFUSED: {reason}"),
         };

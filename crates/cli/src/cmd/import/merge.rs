@@ -70,6 +70,7 @@ mod tests {
                 Ok((*highest, *offset, *increment))
             }
             Standing::Senseless(why) => Err(why.clone()),
+            Standing::Moved => Err("moved".into()),
         }
     }
 

@@ -70,7 +70,17 @@ fn no_table(table: &str) -> Failure {
 fn keys_of(keys: &Keys, peer: Peer, step: StepRule, origin: &'static str, table: &str) -> Outcome {
     let around = Around::look(&keys.common)?;
     let keys_found = keys.plan(peer, step, &around)?.ok_or_else(|| no_table(table))?;
-    Whole { origin, keys: keys_found, workers: None }.finish(&keys.common, &around)
+    let cut = cut(keys, peer)?;
+    Whole { origin, keys: keys_found, workers: None, cut }.finish(&keys.common, &around)
+}
+
+/// The table that is to be cut over.
+fn cut(keys: &Keys, peer: Peer) -> Outcome<Option<(Peer, String)>> {
+    match keys.common.from.as_slice() {
+        _ if !keys.cut_over => Ok(None),
+        [url] => Ok(Some((peer, url.clone()))),
+        _ => Err(Failure::usage("tables are cut over one at a time: give --from once")),
+    }
 }
 
 impl Leaf {
@@ -96,7 +106,8 @@ impl Cosid {
         }
         let workers = machines.map(|found| planned(&self.keeping, found, "cosid", &around));
         let (keys, workers) = (keys.unwrap_or_default(), workers.transpose()?);
-        Whole { origin: "cosid", keys, workers }.finish(common, &around)
+        let cut = cut(&self.keys, Peer::Cosid)?;
+        Whole { origin: "cosid", keys, workers, cut }.finish(common, &around)
     }
 }
 
@@ -150,7 +161,7 @@ fn numbers(
     }
     let workers = planned(keeping, found, layout, around)?;
     let keys: Vec<Item> = Vec::new();
-    Whole { origin, keys, workers: Some(workers) }.finish(common, around)
+    Whole { origin, keys, workers: Some(workers), cut: None }.finish(common, around)
 }
 
 fn planned(

@@ -39,6 +39,11 @@ pub(super) enum Action {
         #[serde(skip)]
         stripe: RaiseTo,
     },
+    /// It draws from the other system, which is to end there.
+    CutOver {
+        /// No number above was handed out so far.
+        highest: u64,
+    },
     /// It is above all.
     Keep {
         /// Its next number.
@@ -59,16 +64,32 @@ pub(super) struct RaiseTo {
     pub(super) version: u64,
 }
 
+/// How sources go on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How<'a> {
+    /// By which rule a new source takes its numbers.
+    pub(super) step: StepRule,
+    /// From which origin it draws them.
+    pub(super) draw: Option<&'a str>,
+    /// Whether drawing is to end.
+    pub(super) cut_over: bool,
+}
+
 /// What a key becomes, by the definition of its source, if there is one.
 pub(super) fn item(
     sequence: Sequence,
     source: String,
-    step: StepRule,
+    how: How<'_>,
     stored: Option<&Definition>,
 ) -> Item {
     let Sequence { key, standing } = sequence;
     let worked_out = match standing {
-        Standing::At(numbers) => decide(&key, &source, numbers, step, stored),
+        Standing::At(numbers) => match origin(stored) {
+            Some(origin) => drawing(&source, &origin, &key, numbers, how),
+            None if how.cut_over => Err(format!("source {source} does not draw from it")),
+            None => decide(&key, &source, numbers, how, stored),
+        },
+        Standing::Moved => moved(&source, stored, how),
         Standing::Senseless(reason) => Err(reason),
     };
     let (action, overlap) = worked_out.unwrap_or_else(|reason| (Action::Refuse { reason }, None));
@@ -81,7 +102,7 @@ fn decide(
     key: &str,
     source: &str,
     numbers: Numbers,
-    step: StepRule,
+    how: How<'_>,
     stored: Option<&Definition>,
 ) -> Decided {
     check_name("source", source)
@@ -91,10 +112,18 @@ fn decide(
         .map_err(|error| error.to_string())?;
     let first = stripe.next(1).ok_or("it has no number left")?;
     let Some(stored) = stored else {
-        let spec = new(numbers, first, step);
+        let spec = match how.draw {
+            Some(name) => drawn(numbers, &format!("{name}:{key}"), how.step),
+            None => new(numbers, first, how.step),
+        };
         spec.check().map_err(|error| error.to_string())?;
         return Ok((Action::Define { first, spec: Box::new(spec) }, None));
     };
+    if how.draw.is_some() {
+        return Err(format!(
+            "source {source} has numbers of its own already, and cannot draw others"
+        ));
+    }
     let (theirs, spec) = segment(source, stored)?;
     let has = (spec.offset.unwrap_or(1), spec.increment.unwrap_or(1));
     if has != (offset, increment) {
@@ -115,6 +144,54 @@ fn decide(
         Action::Raise { next, first, stripe: RaiseTo { offset, increment, version } }
     };
     Ok((action, overlap))
+}
+
+/// What a source draws from, if it does.
+fn origin(stored: Option<&Definition>) -> Option<String> {
+    let stored = stored.filter(|stored| stored.state != SourceState::Deleted)?;
+    SourceSpec::from_json(&stored.spec).ok()?.origin
+}
+
+/// A source that draws from an origin.
+fn drawing(source: &str, origin: &str, key: &str, numbers: Numbers, how: How<'_>) -> Decided {
+    let same_key = origin.split_once(':').is_some_and(|(_, theirs)| theirs == key);
+    let same_name = how.draw.is_none_or(|name| origin == format!("{name}:{key}"));
+    if !same_key || !same_name {
+        return Err(format!("source {source} draws from {origin}"));
+    }
+    match (how.draw, how.cut_over) {
+        (_, true) => Ok((Action::CutOver { highest: numbers.highest }, None)),
+        (Some(_), false) => Ok((Action::Keep { next: numbers.highest.saturating_add(1) }, None)),
+        (None, false) => {
+            Err(format!("source {source} draws from {origin}: end that by --cut-over"))
+        }
+    }
+}
+
+/// A key from which nobody can draw any more.
+fn moved(source: &str, stored: Option<&Definition>, how: How<'_>) -> Decided {
+    if how.draw.is_some() {
+        return Err("it was cut over: there is nothing to draw from".into());
+    }
+    let Some(stored) = stored else {
+        return Err(format!(
+            "it was cut over, and there is no source {source} that took its place"
+        ));
+    };
+    if origin(Some(stored)).is_some() {
+        // As it is left only by somebody else's hand: a cut-over changes the source first.
+        return Err(format!("it was ended there, and source {source} draws from it still"));
+    }
+    let (stripe, _) = segment(source, stored)?;
+    let next = stripe.next(stored.segment.mark.get());
+    let next = next.ok_or_else(|| format!("source {source} has no number left"))?;
+    Ok((Action::Keep { next }, None))
+}
+
+/// A source that takes its numbers where the other system does.
+fn drawn(numbers: Numbers, origin: &str, rule: StepRule) -> SourceSpec {
+    let spec = new(numbers, 1, rule);
+    SourceSpec { first: None, origin: Some(origin.to_owned()), ..spec }
 }
 
 /// The numbers of a source that there is.
@@ -170,8 +247,10 @@ mod tests {
         }
     }
 
+    const HOW: How<'_> = How { step: StepRule::Leaf, draw: None, cut_over: false };
+
     fn of(sequence: Sequence, stored: Option<&Definition>) -> Item {
-        item(sequence, "orders".into(), StepRule::Leaf, stored)
+        item(sequence, "orders".into(), HOW, stored)
     }
 
     fn from(first: u64) -> SourceSpec {
@@ -222,6 +301,29 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_draws_is_cut_over_once_and_is_nothing_else() {
+        let draws = How { draw: Some("old"), ..HOW };
+        let new = item(at(2000), "orders".into(), draws, None);
+        let Action::Define { spec, .. } = new.action else { panic!("{new:?}") };
+        assert_eq!((spec.origin.as_deref(), spec.first), (Some("old:old"), None));
+        let definition = stored(&spec.canonical().unwrap(), 700);
+        let of = |how, sequence| item(sequence, "orders".into(), how, Some(&definition)).action;
+        assert!(matches!(of(draws, at(2000)), Action::Keep { .. }));
+        assert!(matches!(of(HOW, at(2000)), Action::Refuse { .. }));
+        let cuts = How { cut_over: true, ..HOW };
+        assert!(matches!(of(cuts, at(2000)), Action::CutOver { highest: 2000 }));
+        let other = How { draw: Some("other"), ..HOW };
+        assert!(matches!(of(other, at(2000)), Action::Refuse { .. }));
+        let own = stored(&from(2001), 1);
+        let of_own = |how, sequence| item(sequence, "orders".into(), how, Some(&own)).action;
+        assert!(matches!(of_own(cuts, at(2000)), Action::Refuse { .. }));
+        assert!(matches!(of_own(draws, at(2000)), Action::Refuse { .. }));
+        let moved = || Sequence { key: "old".into(), standing: Standing::Moved };
+        assert!(matches!(of_own(cuts, moved()), Action::Keep { next: 2001 }));
+        assert!(matches!(of(cuts, moved()), Action::Refuse { .. }));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         let refused = |item: Item| match item.action {
             Action::Refuse { reason } => reason,
@@ -229,7 +331,7 @@ mod tests {
         };
         let senseless = Sequence { key: "old".into(), standing: Standing::Senseless("no".into()) };
         assert_eq!(refused(of(senseless, None)), "no");
-        let unnamed = item(at(1), "a:b".into(), StepRule::Leaf, None);
+        let unnamed = item(at(1), "a:b".into(), HOW, None);
         assert!(refused(unnamed).contains("--name old=SOURCE"));
         let two = SourceSpec { increment: Some(2), ..from(1) };
         assert!(refused(of(at(1), Some(&stored(&two, 1)))).contains("stripe 1 of 2"));

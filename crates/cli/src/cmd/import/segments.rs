@@ -8,7 +8,7 @@ use snowmint_coord::spec::StepRule;
 use snowmint_stores::foreign::{Foreign, Peer, Sequence};
 
 use super::apply::{Around, present};
-use super::plan::{Action, Item, item};
+use super::plan::{Action, How, Item, item};
 use super::{Common, merge};
 use crate::exit::{Failure, Outcome, complain};
 
@@ -23,6 +23,14 @@ pub(super) struct Keys {
     /// Not this key; may be given several times.
     #[arg(long, value_name = "KEY")]
     except: Vec<String>,
+    /// Both systems go on serving: sources draw their numbers from the other system's table, as its own
+    /// servers do, until --cut-over. NAME is the entry of [origins] by which servers here reach it.
+    #[arg(long, value_name = "NAME", conflicts_with = "cut_over")]
+    draw: Option<String>,
+    /// End that: nobody can draw from the other system's table any more, its servers get errors, and
+    /// sources have numbers of their own above all that was ever drawn.
+    #[arg(long)]
+    pub(super) cut_over: bool,
     /// What a key is called here, if not as there; may be given several times.
     #[arg(long, value_name = "KEY=SOURCE", value_parser = named)]
     name: Vec<(String, String)>,
@@ -91,7 +99,8 @@ impl Keys {
             let key = sequence.key.clone();
             let source = names.get(key.as_str()).copied().unwrap_or(&key).to_owned();
             let known = stored.get(&source);
-            let mut item = item(sequence, source.clone(), step, known);
+            let how = How { step, draw: self.draw.as_deref(), cut_over: self.cut_over };
+            let mut item = item(sequence, source.clone(), how, known);
             if let Some(other) = taken.insert(source, key) {
                 let reason = format!("key {other:?} has the same source: one key, one source");
                 item.action = Action::Refuse { reason };

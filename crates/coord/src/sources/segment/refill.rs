@@ -11,6 +11,7 @@ use super::step::{Steps, Tally};
 use super::{SegmentSource, Stock};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::machine::backoff_ms;
+use crate::origin::{DRAWS_MAX, OriginPlan, origin_of};
 use crate::segment::{Reserve, Segment, Within};
 use crate::spec::Stripe;
 
@@ -189,6 +190,9 @@ impl SegmentSource {
 
     /// Reserves numbers, and refuses a store that hands out what it handed out before.
     pub(super) async fn reserve(&self, length: u64) -> Result<Segment> {
+        if let Some(origin) = &self.plan.load().origin {
+            return self.reserve_drawn(length, origin).await;
+        }
         let within = self.within()?;
         match self.reserve_within(length, within).await {
             // Somebody else's clock has come to a newer period: nobody goes back from there.
@@ -198,6 +202,30 @@ impl SegmentSource {
                 answer.map_err(|error| self.spent_period(error, newer))
             }
             answer => answer.map_err(|error| self.spent_period(error, within)),
+        }
+    }
+
+    /// Draws numbers from another system, and moves the store's mark over them.
+    async fn reserve_drawn(&self, length: u64, plan: &OriginPlan) -> Result<Segment> {
+        let origin = origin_of(&self.around.origins, &self.name, plan)?;
+        let mut tries = 0;
+        loop {
+            let drawn = self.around.call("draw", origin.draw(&plan.key, length)).await;
+            // It may have been cut over: then the catalog says so already.
+            let drawn = drawn.inspect_err(|_| self.around.catalog_stale())?;
+            let count = drawn.end.saturating_sub(drawn.first);
+            let answer = self.reserve_within(count, Some(drawn)).await;
+            tries += 1;
+            match answer {
+                // Another server of ours has drawn later and was here earlier: these are a gap.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::MarkMoved { .. }) && tries < DRAWS_MAX =>
+                {
+                    let mut refill = self.refill();
+                    refill.burned = refill.burned.saturating_add(count);
+                }
+                answer => return answer,
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use snowmint_core::text::Format;
 
 use super::check::{disguise, text, value};
 use super::{DisguisePlan, SerialPlan, Stripe};
+use crate::origin::OriginPlan;
 use crate::segment::NUMBER_MAX;
 use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
 
@@ -23,6 +24,8 @@ pub struct SegmentPlan {
     pub step: StepPlan,
     /// Which numbers it has.
     pub stripe: Stripe,
+    /// Where they come from while another system hands them out too.
+    pub origin: Option<OriginPlan>,
     /// How they are written as serials, if they are.
     pub serial: Option<SerialPlan>,
     /// The disguise, if any.
@@ -146,6 +149,7 @@ fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
         ("first", spec.first.is_some()),
         ("first_at", spec.first_at.is_some()),
         ("until", spec.until.is_some()),
+        ("origin", spec.origin.is_some()),
         ("disguise", spec.disguise.is_some()),
         ("text", spec.text.is_some()),
     ];
@@ -153,6 +157,18 @@ fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
         Some((key, _)) => Err(SpecError::Needs { key, needs: "numbers that are no serials" }),
         None => Ok(()),
     }
+}
+
+/// What is drawn from another system has its numbers.
+fn origin(text: Option<&str>, stripe: Stripe) -> Result<Option<OriginPlan>, SpecError> {
+    let Some(text) = text else { return Ok(None) };
+    if stripe != Stripe::ALL {
+        return Err(SpecError::Needs {
+            key: "origin",
+            needs: "no offset, increment, first or until",
+        });
+    }
+    text.parse().map(Some).map_err(|why: String| value("origin", text, why))
 }
 
 fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
@@ -169,7 +185,7 @@ impl SegmentPlan {
             refuse_keys_of_plain_numbers(spec)?;
             let serial = Some(SerialPlan::check(serial)?);
             let (stripe, text) = (Stripe::ALL, Format::default());
-            return Ok(Self { step, stripe, serial, disguise: None, text });
+            return Ok(Self { step, stripe, origin: None, serial, disguise: None, text });
         }
         let stripe = Stripe::check(spec)?;
         let (key, least) = step.least();
@@ -183,7 +199,8 @@ impl SegmentPlan {
         if text.needs_layout() {
             return Err(value("text", text, "only snowflake sources have a time to show"));
         }
-        Ok(Self { step, stripe, serial: None, disguise, text })
+        let origin = origin(spec.origin.as_deref(), stripe)?;
+        Ok(Self { step, stripe, origin, serial: None, disguise, text })
     }
 
     pub(super) fn to_spec(&self) -> SourceSpec {
@@ -196,6 +213,7 @@ impl SegmentPlan {
             step,
             disguise: self.disguise.map(DisguisePlan::to_spec),
             text: Some(self.text.to_string()),
+            origin: self.origin.as_ref().map(OriginPlan::to_string),
             ..SourceSpec::of(Kind::Segment)
         })
     }

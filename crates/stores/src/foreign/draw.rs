@@ -1,0 +1,164 @@
+//! Drawing from the table of another system, as its own servers do, and the end of that.
+//!
+//! A draw is the other system's own step: the row is locked, its mark goes up, and what lies between is
+//! whose step it was. So while both serve, no number is drawn twice, whoever draws. The end is one step
+//! too: under the lock nobody draws, and what is committed is a row from which nobody can.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::segment::Within;
+use snowmint_coord::{Error, ErrorKind, Origin, Result};
+
+use super::Peer;
+use super::numbers::{END, HIGHEST_MAX, RENAMED, Shape, Standing};
+use super::tables::{Step, Tables};
+use crate::sql::Value;
+use crate::verbs::Access;
+
+const OP: &str = "draw";
+/// What names of origins begin with, as `leaf+mysql://…`.
+const PEERS: [(&str, Peer); 3] =
+    [("leaf", Peer::Leaf), ("tinyid", Peer::Tinyid), ("cosid", Peer::Cosid)];
+
+/// A table that another system's servers draw from, and we with them.
+#[derive(Debug)]
+pub struct Shared {
+    tables: Tables,
+    peer: Peer,
+}
+
+/// A row of it that nobody can draw from while this is there. Dropped, everything is as before.
+pub struct Frozen<'t> {
+    step: Step<'t>,
+    shape: &'static Shape,
+    key: String,
+    /// No number above was ever handed out; none when it was cut over before.
+    highest: Option<u64>,
+}
+
+impl std::fmt::Debug for Frozen<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frozen").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The table at a URL. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn open(peer: Peer, url: &str) -> Result<Self> {
+        Ok(Self { tables: Tables::open(url)?, peer })
+    }
+
+    /// What `SYSTEM+URL` names, such as `leaf+mysql://USER:PASSWORD@HOST/DATABASE`.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn origin(text: &str) -> Result<Arc<dyn Origin>> {
+        let (system, url) = text.split_once('+').unwrap_or_default();
+        let Some((_, peer)) = PEERS.into_iter().find(|(name, _)| *name == system) else {
+            let what = "an origin is SYSTEM+URL, and SYSTEM leaf, tinyid or cosid, such as \
+                        leaf+mysql://USER:PASSWORD@HOST/DATABASE";
+            return Err(Error::invalid("open origin", what));
+        };
+        Ok(Arc::new(Self::open(peer, url)?))
+    }
+
+    /// Locks the row of a key, so that nobody draws from it.
+    ///
+    /// # Errors
+    /// `NotFound` without such a row; `Invalid` for one that makes no sense; what the database says.
+    pub async fn freeze(&self, key: &str) -> Result<Frozen<'_>> {
+        let shape = self.peer.shape();
+        let mut step = self.tables.begin(Access::Write).await?;
+        let highest = match row(&mut step, shape, key).await? {
+            Standing::At(numbers) => Some(numbers.highest),
+            Standing::Senseless(why) => return Err(senseless(key, &why)),
+            Standing::Moved => None,
+        };
+        Ok(Frozen { step, shape, key: key.to_owned(), highest })
+    }
+}
+
+impl Frozen<'_> {
+    /// No number above was ever handed out there; none when the key was cut over before.
+    #[must_use]
+    pub const fn highest(&self) -> Option<u64> {
+        self.highest
+    }
+
+    /// Leaves a row from which nobody can draw any more.
+    ///
+    /// # Errors
+    /// What the database says. Whether it was done is then not known: freeze it again.
+    pub async fn end(mut self) -> Result<()> {
+        if self.highest.is_none() {
+            return self.step.roll_back().await;
+        }
+        let Shape { table, key, mark, ends_by_name, .. } = self.shape;
+        let (column, value) = if *ends_by_name {
+            (key, Value::text(format!("{RENAMED}{}", self.key)))
+        } else {
+            (mark, Value::Integer(END))
+        };
+        let statement = format!("UPDATE {table} SET {column} = ? WHERE {key} = ?");
+        self.step.change(statement, vec![value, Value::text(self.key)]).await?;
+        self.step.commit().await
+    }
+}
+
+#[async_trait]
+impl Origin for Shared {
+    async fn draw(&self, key: &str, length: u64) -> Result<Within> {
+        let shape = self.peer.shape();
+        let mut step = self.tables.begin(Access::Write).await?;
+        let numbers = match row(&mut step, shape, key).await? {
+            Standing::At(numbers) if numbers.increment == 1 => numbers,
+            Standing::At(_) => {
+                return Err(senseless(key, "its numbers are a stripe, which cannot be drawn here"));
+            }
+            Standing::Senseless(why) => return Err(senseless(key, &why)),
+            Standing::Moved => {
+                let kind = ErrorKind::Conflict {
+                    what: format!("key {key:?} was cut over; read the catalog again"),
+                    stored: "a source with numbers of its own".into(),
+                    wanted: "one that draws".into(),
+                };
+                return Err(Error::new(OP, kind));
+            }
+        };
+        let first = numbers.highest.saturating_add(1);
+        let end = first.saturating_add(length);
+        if end > HIGHEST_MAX {
+            let what = format!("key {key:?} of {}", self.tables.label);
+            return Err(Error::new(OP, ErrorKind::Exhausted { what, limit: HIGHEST_MAX }));
+        }
+        let after = if shape.mark_is_taken { end.saturating_sub(1) } else { end };
+        let Shape { table, key: column, mark, version, .. } = shape;
+        let counts = version.map_or_else(String::new, |name| format!(", {name} = {name} + 1"));
+        let statement = format!("UPDATE {table} SET {mark} = ?{counts} WHERE {column} = ?");
+        let after_signed = i64::try_from(after).unwrap_or(END);
+        step.change(statement, vec![Value::Integer(after_signed), Value::text(key)]).await?;
+        step.commit().await?;
+        Ok(Within { first, end })
+    }
+}
+
+/// Where the row of a key stands, which is locked then.
+async fn row(step: &mut Step<'_>, shape: &Shape, key: &str) -> Result<Standing> {
+    let columns = shape.columns();
+    let renamed = shape.ends_by_name.then(|| format!("{RENAMED}{key}"));
+    for name in std::iter::once(key).chain(renamed.as_deref()) {
+        if let Some(row) = step.select(shape.table, &columns, Some(name)).await?.pop() {
+            return Ok(shape.read(row).standing);
+        }
+    }
+    let what = format!("key {key:?} in {} of the other system", shape.table);
+    Err(Error::new(OP, ErrorKind::NotFound { what }))
+}
+
+fn senseless(key: &str, why: &str) -> Error {
+    Error::invalid(OP, format!("key {key:?} of the other system: {why}"))
+}

@@ -1,0 +1,198 @@
+//! Two systems draw from one table while both serve, and one of them after that.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use snowmint_coord::{
+    BootTimer, Node, NodeSettings, Origins, Parts, Source, SourceSpec, Store, Timer as _, Values,
+};
+use snowmint_stores::foreign::{Peer, Shared};
+use snowmint_testkit::servers::Mysql;
+use sqlx::Row as _;
+use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
+
+/// Drawers of each system.
+const EACH: usize = 10;
+/// Numbers of one step there.
+const STEP: i64 = 50;
+
+const TABLES: &str = "
+    CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint NOT NULL,
+        step int NOT NULL) ENGINE=InnoDB;
+    INSERT INTO leaf_alloc VALUES ('orders', 1001, 50);
+    CREATE TABLE tiny_id_info (id bigint unsigned AUTO_INCREMENT PRIMARY KEY,
+        biz_type varchar(63) NOT NULL UNIQUE, max_id bigint NOT NULL, step int, delta int NOT NULL,
+        remainder int NOT NULL, version bigint NOT NULL) ENGINE=InnoDB;
+    INSERT INTO tiny_id_info VALUES (1, 'orders', 1000, 50, 1, 0, 1);
+    CREATE TABLE cosid (name varchar(100) PRIMARY KEY, last_max_id bigint NOT NULL,
+        last_fetch_time bigint NOT NULL) ENGINE=InnoDB;
+    INSERT INTO cosid VALUES ('orders', 1000, 0);";
+
+/// The numbers of one step, taken as the servers of that system take them: their own statements.
+async fn theirs(peer: Peer, pool: &MySqlPool) -> Result<Vec<u64>, sqlx::Error> {
+    let mut step = pool.begin().await?;
+    let max: i64 = match peer {
+        Peer::Leaf => {
+            let update = "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?";
+            sqlx::query(update).bind("orders").execute(&mut *step).await?;
+            let select = "SELECT max_id FROM leaf_alloc WHERE biz_tag = ?";
+            // Leaf's numbers lie below the mark.
+            sqlx::query(select).bind("orders").fetch_one(&mut *step).await?.get::<i64, _>(0) - 1
+        }
+        Peer::Cosid => {
+            let update =
+                "update cosid set last_max_id=(last_max_id + ?),last_fetch_time=? where name = ?";
+            let update = sqlx::query(update).bind(STEP).bind(1_i64).bind("orders");
+            update.execute(&mut *step).await?;
+            let select = "select last_max_id from cosid where name = ?";
+            sqlx::query(select).bind("orders").fetch_one(&mut *step).await?.get(0)
+        }
+        Peer::Tinyid => {
+            let select = "select max_id, version from tiny_id_info where biz_type = ?";
+            let row = sqlx::query(select).bind("orders").fetch_one(&mut *step).await?;
+            let (max, version): (i64, i64) = (row.get(0), row.get(1));
+            let update = "update tiny_id_info set max_id = ?, version = version + 1
+                where id = 1 and max_id = ? and version = ? and biz_type = ?";
+            let update = sqlx::query(update).bind(max + STEP).bind(max).bind(version);
+            let done = update.bind("orders").execute(&mut *step).await?;
+            if done.rows_affected() == 0 {
+                return Ok(Vec::new());
+            }
+            max + STEP
+        }
+    };
+    step.commit().await?;
+    let number = |number: i64| u64::try_from(number).unwrap();
+    Ok((number(max - STEP + 1)..=number(max)).collect())
+}
+
+/// As long as the table lets it.
+async fn draw_theirs(peer: Peer, pool: MySqlPool, steps: Arc<AtomicUsize>) -> (Vec<u64>, String) {
+    let mut drawn = Vec::new();
+    loop {
+        match theirs(peer, &pool).await {
+            Ok(numbers) => drawn.extend(numbers),
+            // Two of MariaDB's transactions that stand in each other's way: as their servers, once more.
+            Err(error) if error.to_string().contains("try restarting") => {}
+            Err(error) if error.to_string().contains("Record has changed") => {}
+            Err(error) => return (drawn, error.to_string()),
+        }
+        steps.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+async fn ours(source: &Source) -> Vec<u64> {
+    match source.mint(70, None, 20_000).await.unwrap() {
+        Values::Numbers(ids) => ids,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn draw_ours(source: Source, stop: Arc<AtomicBool>) -> Vec<u64> {
+    let mut drawn = Vec::new();
+    while !stop.load(Ordering::SeqCst) {
+        drawn.extend(ours(&source).await);
+    }
+    // And some more, when all have been told.
+    drawn.extend(ours(&source).await);
+    drawn
+}
+
+async fn node(store: &Arc<dyn Store>, peer: Peer, url: &str) -> Node {
+    let shared = Shared::open(peer, url).unwrap();
+    let origins: Origins = [("old".to_owned(), Arc::new(shared) as _)].into();
+    let settings = NodeSettings { origins, ..NodeSettings::default() };
+    Node::open(Arc::clone(store), settings, Parts::system()).await.unwrap()
+}
+
+/// Ten of each draw at once; then nobody can draw there any more, and ours go on above all.
+async fn both_serve(peer: Peer) {
+    let server = Mysql::start(&[]);
+    server.run(TABLES);
+    let url = server.url();
+    let store = snowmint_stores::open("memory:", "default").await.unwrap();
+    let first = node(&store, peer, &url).await;
+    let spec = r#"{"kind":"segment","origin":"old:orders","step":{"rule":"fixed","size":30}}"#;
+    first.define("orders", &SourceSpec::from_json(spec).unwrap()).await.unwrap();
+
+    let (stop, steps) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+    let connections = u32::try_from(EACH).unwrap();
+    let pool = MySqlPoolOptions::new().max_connections(connections).connect(&url).await.unwrap();
+    let (mut our_tasks, mut nodes) = (Vec::new(), Vec::new());
+    for _ in 0..EACH {
+        let node = node(&store, peer, &url).await;
+        let source = node.source("orders").await.unwrap();
+        our_tasks.push(tokio::spawn(draw_ours(source, Arc::clone(&stop))));
+        nodes.push(node);
+    }
+    let theirs = |_| tokio::spawn(draw_theirs(peer, pool.clone(), Arc::clone(&steps)));
+    let their_tasks: Vec<_> = (0..EACH).map(theirs).collect();
+    while steps.load(Ordering::SeqCst) < 20 * EACH {
+        BootTimer.sleep_ms(20).await;
+    }
+
+    let shared = Shared::open(peer, &url).unwrap();
+    let frozen = shared.freeze("orders").await.unwrap();
+    let highest = frozen.highest().unwrap();
+    first.cut_over("orders", highest + 1).await.unwrap();
+    frozen.end().await.unwrap();
+    let mut seen = HashSet::new();
+    for task in their_tasks {
+        let (drawn, ended) = task.await.unwrap();
+        let refused = ["out of range", "no rows returned"].iter().any(|word| ended.contains(word));
+        assert!(refused, "their servers fail: {ended}");
+        assert!(drawn.iter().all(|id| *id <= highest));
+        assert!(drawn.into_iter().all(|id| seen.insert(id)), "theirs are unique");
+    }
+    stop.store(true, Ordering::SeqCst);
+    let (mut before, mut after) = (0, 0);
+    for task in our_tasks {
+        for id in task.await.unwrap() {
+            assert!(seen.insert(id), "{id} came twice");
+            *(if id <= highest { &mut before } else { &mut after }) += 1;
+        }
+    }
+    assert!(before > 0, "ours drew from there");
+    let new = first.source("orders").await.unwrap();
+    let numbers = ours(&new).await;
+    after += numbers.len();
+    assert!(numbers.iter().all(|id| *id > highest && seen.insert(*id)), "{highest} {numbers:?}");
+    assert!(after > 0 && seen.iter().all(|id| *id > 1000), "nothing that was handed out before");
+
+    // Again is no error, and changes nothing.
+    let again = shared.freeze("orders").await.unwrap();
+    assert_eq!(again.highest(), None);
+    again.end().await.unwrap();
+    assert!(first.cut_over("orders", 5).await.is_ok(), "nothing is lowered");
+    assert!(ours(&first.source("orders").await.unwrap()).await.iter().all(|id| seen.insert(*id)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn leaf_and_we_draw_from_one_table_until_it_is_cut_over() {
+    both_serve(Peer::Leaf).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tinyid_and_we_draw_from_one_table_until_it_is_cut_over() {
+    both_serve(Peer::Tinyid).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn cosid_and_we_draw_from_one_table_until_it_is_cut_over() {
+    both_serve(Peer::Cosid).await;
+}
+
+#[tokio::test]
+async fn whoever_does_not_know_the_origin_does_not_mint() {
+    let store = snowmint_stores::open("memory:", "default").await.unwrap();
+    let server = Mysql::start(&[]);
+    let knows = node(&store, Peer::Leaf, &server.url()).await;
+    let spec = SourceSpec::from_json(r#"{"kind":"segment","origin":"old:orders"}"#).unwrap();
+    knows.define("orders", &spec).await.unwrap();
+    let without =
+        Node::open(Arc::clone(&store), NodeSettings::default(), Parts::system()).await.unwrap();
+    let refused = without.source("orders").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unsupported", "{refused}");
+    assert!(refused.to_string().contains("[origins]"), "{refused}");
+}
