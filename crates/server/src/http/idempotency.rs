@@ -79,20 +79,24 @@ impl Answers {
     /// # Errors
     /// For a key that is none, that was used for another request, or that there is no room for; and
     /// as `answer` does.
-    pub(super) async fn once(
+    pub(super) async fn once<F>(
         &self,
         asks: Repeatable<'_>,
         request: impl FnOnce() -> String,
-        answer: impl Future<Output = Result<Response, Refusal>>,
-    ) -> Result<Response, Refusal> {
-        let Some(key) = asks.headers.get(KEY) else { return answer.await };
+        answer: impl FnOnce() -> F,
+    ) -> Result<Response, Refusal>
+    where
+        F: Future<Output = Result<Response, Refusal>>,
+    {
+        let Some(key) = asks.headers.get(KEY) else { return answer().await };
         let key = key_of(key)?;
         let caller = asks.service.caller();
         // What was answered before is for those who may still ask.
         caller.may(asks.right, asks.source)?;
         // A name has no line feed.
         let whose = format!("{}\n{key}", caller.name().unwrap_or_default());
-        self.kept(&whose, key, request(), answer).await
+        // Boxed: each connection has room for whatever may happen to a request, and this is rare.
+        Box::pin(self.kept(&whose, key, request(), answer())).await
     }
 
     async fn kept(

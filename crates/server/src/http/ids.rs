@@ -88,7 +88,7 @@ async fn mint(
 ) -> Result<Response, Refusal> {
     let asked = || format!("ids {name} {request:?} {:?}", Form::wanted(headers));
     let asks = Repeatable { service, right: Right::Mint, source: name, headers };
-    answers.once(asks, asked, mint_anew(service, name, &request, headers)).await
+    answers.once(asks, asked, || mint_anew(service, name, &request, headers)).await
 }
 
 async fn mint_anew(
@@ -141,7 +141,7 @@ pub(super) async fn segment(
     let body = answer::bytes(body, door.body_bytes_max).await?;
     let SegmentRequest { length } = answer::parsed(&body)?;
     let asked = || format!("segment {name} {}", length.get());
-    let reserve = async {
+    let reserve = || async {
         let row = door.service.reserve_segment(&name, length.get()).await?;
         let body = SegmentBody {
             first: row.first.to_string(),

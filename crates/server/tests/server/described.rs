@@ -30,7 +30,7 @@ async fn the_description_is_true() {
                 assert!(!call["responses"][&said].is_null(), "{method} {path}: {answer:?}");
             }
         }
-        let wrong = server.send("PUT", &fill(path), "", "").await;
+        let wrong = server.send("OPTIONS", &fill(path), "", "").await;
         assert_eq!(wrong.code(), "method_not_allowed", "{path}");
     }
     let body = about["components"]["schemas"]["IdsBody"].clone();
