@@ -150,6 +150,7 @@ fn one_installation_is_restriped_by_its_own_mark() {
     run(&[&args[..], &["--server", &one.http]].concat()).ok();
     let ids = run(&["mint", "orders", "-n", "3", "--server", &one.http]).ok();
     let ids: Vec<u64> = ids.lines().map(|id| id.parse().unwrap()).collect();
-    assert!(ids[0] > 10 && ids[0] < 64, "{ids:?}");
+    // How much was fetched ahead is a matter of pace.
+    assert!(ids[0] > 10 && ids[0] < 1_000, "{ids:?}");
     assert!(ids.iter().all(|id| id % 16 == 5) && ids[1] == ids[0] + 16, "{ids:?}");
 }
