@@ -1,17 +1,18 @@
-//! Counters over RESP, against redis-server: the same client (redis-benchmark), on the same machine, in
+//! IDs and counters over RESP, against redis-server: the same client (redis-benchmark), on the same machine, in
 //! turn, round after round.
 //!
 //! `cargo build --release --bin snowmint && cd bench && cargo run --release -p snowmint-bench-resp`;
 //! `-- --test` runs everything once, small; `-- --snowmint PATH` takes another binary.
 
 mod client;
+mod ids;
 mod server;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use client::Client;
-use server::Snowmint;
+use server::{COUNTERS, Snowmint};
 use snowmint_testkit::servers::Redis;
 
 /// How much of everything.
@@ -34,7 +35,8 @@ fn main() {
         Plan { rounds: 15, requests: 1_000_000, keys: 1_000_000, live: 10_000_000 }
     };
     let binary = value("--snowmint").map_or("../target/release/snowmint", String::as_str);
-    let ours = Snowmint::start(binary);
+    ids::speed(&plan, binary);
+    let ours = Snowmint::start(binary, COUNTERS);
     check(ours.port);
     speed(&plan, ours.port);
     drop(ours);
@@ -69,40 +71,53 @@ fn check(port: u16) {
 fn speed(plan: &Plan, ours: u16) {
     let without = Redis::start(&["--appendonly", "no"]);
     let always = Redis::start(&[]);
-    let port = |redis: &Redis| {
-        let url = redis.url();
-        let port = url.rsplit(':').next().and_then(|rest| rest.split('/').next());
-        port.and_then(|port| port.parse().ok()).expect("a port in the URL")
-    };
     let servers = [
         ("snowmint", ours),
         ("redis-server, no persistence", port(&without)),
         ("redis-server, appendfsync always", port(&always)),
     ];
-    let mut rates = [const { Vec::new() }; 3];
-    for _ in 0..plan.rounds {
-        for ((_, port), rates) in servers.iter().zip(&mut rates) {
-            rates.push(benchmark(plan, *port));
-        }
-    }
+    let (requests, keys) = (plan.requests.to_string(), plan.keys.to_string());
+    let how = ["-t", "incr", "-P", "64", "-c", "8", "-n", &requests, "-r", &keys];
     println!("| INCR, 64 in a pipeline, {} keys | median, 1/s | snowmint over it |", plan.keys);
     println!("|---|---|---|");
-    let own = rates[0].clone();
-    for ((name, _), rates) in servers.iter().zip(&rates) {
-        let ratios = own.iter().zip(rates).map(|(own, theirs)| own / theirs).collect();
-        println!("| {name} | {:.0} | {:.2} |", median(rates.clone()), median(ratios));
+    let rates = rounds(plan.rounds, &servers.map(|(_, port)| port), &how, "INCR");
+    for ((name, _), theirs) in servers.iter().zip(&rates) {
+        println!("| {name} | {:.0} | {:.2} |", median(theirs.clone()), ratio(&rates[0], theirs));
     }
 }
 
-/// Requests in a second, by redis-benchmark.
-fn benchmark(plan: &Plan, port: u16) -> f64 {
+fn port(redis: &Redis) -> u16 {
+    let url = redis.url();
+    let port = url.rsplit(':').next().and_then(|rest| rest.split('/').next());
+    port.and_then(|port| port.parse().ok()).expect("a port in the URL")
+}
+
+/// The rates of each server, all in turn in each round.
+fn rounds(rounds: usize, ports: &[u16], how: &[&str], row: &str) -> Vec<Vec<f64>> {
+    let mut rates = vec![Vec::new(); ports.len()];
+    for _ in 0..rounds {
+        for (port, rates) in ports.iter().zip(&mut rates) {
+            rates.push(benchmark(*port, how, row));
+        }
+    }
+    rates
+}
+
+/// The median of what the first is of the second, round by round.
+fn ratio(one: &[f64], other: &[f64]) -> f64 {
+    median(one.iter().zip(other).map(|(one, other)| one / other).collect())
+}
+
+/// Requests in a second, by redis-benchmark, of the row with this name.
+fn benchmark(port: u16, how: &[&str], row: &str) -> f64 {
     let output = Command::new("redis-benchmark")
-        .args(["-p", &port.to_string(), "-t", "incr", "-P", "64", "-c", "8", "--csv"])
-        .args(["-n", &plan.requests.to_string(), "-r", &plan.keys.to_string()])
+        .args(["-p", &port.to_string(), "--csv"])
+        .args(how)
         .output()
         .expect("redis-benchmark is there: ci/setup installs it");
     let said = String::from_utf8_lossy(&output.stdout);
-    let row = said.lines().find_map(|line| line.strip_prefix("\"INCR\",\""));
+    let begin = format!("\"{row}\",\"");
+    let row = said.lines().find_map(|line| line.strip_prefix(&begin));
     let rate = row.and_then(|row| row.split('"').next()).and_then(|rate| rate.parse().ok());
     rate.unwrap_or_else(|| panic!("redis-benchmark said: {said}"))
 }
@@ -124,7 +139,7 @@ fn memory(plan: &Plan, binary: &str) {
         ("texts of 13 bytes", |number| format!("user-{number:08}")),
     ];
     for (name, key) in kinds {
-        let mut ours = Snowmint::start(binary);
+        let mut ours = Snowmint::start(binary, COUNTERS);
         let mut client = Client::to(ours.port);
         // Every section is there before.
         client.incr((0..200_000).map(|number| format!("warm-{number}")), &mut Vec::new());

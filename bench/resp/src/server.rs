@@ -11,16 +11,21 @@ pub struct Snowmint {
     pub port: u16,
 }
 
-const CONFIG: &str = "[sources.pages]\nkind = \"counter\"\ncounter = { keys = \"alone\" }\n\
+/// Counters by key, as in Redis.
+pub const COUNTERS: &str = "[sources.pages]\nkind = \"counter\"\ncounter = { keys = \"alone\" }\n\
                       [resp]\ndefault_counter_source = \"pages\"\n\
                       [counters]\nmemory_max_bytes = 4000000000\n";
 
+/// A snowflake whose ticks are never full.
+pub const WIDE: &str = "[sources.wide]\nlayout = \"time=41,worker=4,sequence=18\"\n";
+
 impl Snowmint {
-    pub fn start(binary: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("snowmint-bench-{}", std::process::id()));
+    pub fn start(binary: &str, config: &str) -> Self {
+        let name = format!("snowmint-bench-{}-{}", std::process::id(), config.len());
+        let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder");
-        std::fs::write(folder.join("config.toml"), CONFIG).expect("a file");
+        std::fs::write(folder.join("config.toml"), config).expect("a file");
         let (child, port) = serve(binary, &folder);
         Self { child, folder, port }
     }
