@@ -82,7 +82,7 @@ fn every_protocol_is_loaded_and_every_id_is_compared() {
     }
     // What was counted is what the server gave: its next number says so.
     let next: f64 = server.mint(&["numbers"]).ok().trim().parse().unwrap();
-    // A run that meets the end of the stock while others take from it can leave a gap.
+    // Once there was a gap of 68 here, on a busy machine; its cause is not found yet.
     assert!((numbers + 1.0..numbers + 1_000.0).contains(&next), "{next} after {numbers}");
     // A key goes along, and stays the same: each of its numbers comes once.
     for url in &urls {

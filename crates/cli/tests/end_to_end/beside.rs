@@ -11,7 +11,7 @@ use snowmint::{Counter, Options, Segment, Snowflake};
 use snowmint_testkit::proxy::{Proxy, Way};
 use tokio::runtime::Runtime;
 
-use super::server::{Folder, PATIENCE, Server, client, snowmint};
+use super::server::{Folder, PATIENCE, Server, client, curl, snowmint};
 
 /// How long a server has the right to answer for a key after the store has heard of it last.
 const CONFIG: &str = "[sources.orders]\n[sources.invoices]\nkind = \"segment\"\n\
@@ -293,6 +293,22 @@ fn commands_and_servers_mint_through_servers_too() {
     };
     ask_both(&mut seen);
     ask_both(&mut seen);
+    // What is changed through the server is in its audit trail, with the address that it came from.
+    let define = r#"{"name":"parcels","kind":"segment"}"#;
+    curl(&["-f", "-d", define, &beside.url("/v1/sources")]);
+    curl(&["-f", "-X", "DELETE", &beside.url("/v1/sources/parcels")]);
+    for how in ["source parcels defined", "source parcels switched"] {
+        let is_told = |line: &str| line.contains("audit") && line.contains(how);
+        let until = Instant::now() + PATIENCE;
+        while !server
+            .said()
+            .lines()
+            .any(|line| is_told(line) && line.contains("anyone at 127.0.0.1"))
+        {
+            assert!(Instant::now() < until, "{how}: {}", server.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
     assert_eq!(beside.stop(), 0);
     assert_eq!(server.stop(), 0);
 }

@@ -100,6 +100,24 @@ impl Service {
         Ok(self.node.workers().await?)
     }
 
+    /// A definition before it is changed past the node.
+    pub(crate) async fn before_change(&self, name: &str) -> Option<SourceInfo> {
+        self.node.definition(name).await.ok()
+    }
+
+    /// A definition was changed past the node, or may have been.
+    pub(crate) async fn changed_beside(&self, how: &str, name: &str, before: Option<SourceInfo>) {
+        self.node.catalog_changed();
+        let after = self.node.definition(name).await.ok();
+        self.changed(how, name, before.as_ref(), after.as_ref());
+    }
+
+    /// The whole store was moved, through this server.
+    pub(crate) fn moved(&self, how: &str) {
+        let who = self.caller();
+        tracing::info!(target: "audit", %who, "store {how}");
+    }
+
     /// Leaves a line in the audit trail, and tells the others. Nothing has changed when a source was
     /// defined as it was.
     fn changed(

@@ -20,12 +20,6 @@ impl Service {
         Ok(())
     }
 
-    /// The store's catalog was changed through this server, past the node.
-    pub(crate) fn changed_beside(&self) {
-        self.node.catalog_changed();
-        self.tell_others();
-    }
-
     /// Tells the others, in the background. Whoever cannot be told looks by itself before long.
     pub(super) fn tell_others(&self) {
         let service = self.clone();

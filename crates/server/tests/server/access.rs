@@ -95,6 +95,7 @@ async fn http_asks_for_a_token_and_its_rights() {
         // Who may not is not told what there is.
         ("GET", "/v1/ids/nobody", "", [401, 401, 403, 403, 404]),
         ("GET", "/v1/counters/counters/k", "", [401, 401, 403, 403, 200]),
+        ("PUT", "/v1/counters/counters/k", r#"{"bound":"70"}"#, [401, 401, 403, 403, 200]),
         ("POST", "/v1/segments/numbers", r#"{"length":5}"#, [401, 401, 200, 403, 200]),
         ("GET", "/v1/decode/1?source=numbers", "", [401, 401, 403, 200, 200]),
         ("GET", "/v1/decode/1?layout=twitter", "", [401, 401, 403, 200, 200]),

@@ -60,6 +60,15 @@ impl Relay {
 
     /// What is asked, by somebody who knows whom he asks, and who may.
     fn asked<T>(&self, request: Request<T>, may: fn(&Service, &T) -> Allowed) -> Result<T, Status> {
+        Ok(self.asked_by(request, may)?.1)
+    }
+
+    /// The same, and the service for whoever asks.
+    fn asked_by<T>(
+        &self,
+        request: Request<T>,
+        may: fn(&Service, &T) -> Allowed,
+    ) -> Result<(Service, T), Status> {
         let named = request.metadata().get(DOOR);
         if named.is_none_or(|named| named.as_bytes() != self.door.as_bytes()) {
             let message = "this is not the server that was described; describe it again";
@@ -68,7 +77,7 @@ impl Relay {
         let service = of_caller(&self.service, &request);
         let message = request.into_inner();
         may(&service, &message)?;
-        Ok(message)
+        Ok((service, message))
     }
 }
 
@@ -179,35 +188,43 @@ impl store_server::Store for Relay {
     }
 
     async fn define(&self, request: Request<DefineRequest>) -> Answer<DefinitionResponse> {
-        let DefineRequest { new } =
-            self.asked(request, |service, define| definer(service, define.new.as_ref()))?;
-        let defined = self.store.define(&read::definition(new)?).await;
-        self.service.changed_beside();
+        let (service, DefineRequest { new }) =
+            self.asked_by(request, |service, define| definer(service, define.new.as_ref()))?;
+        let new = read::definition(new)?;
+        let before = service.before_change(&new.name).await;
+        let defined = self.store.define(&new).await;
+        service.changed_beside("defined", &new.name, before).await;
         told(defined, write::defined)
     }
 
     async fn alter(&self, request: Request<AlterRequest>) -> Answer<DefinitionResponse> {
-        let AlterRequest { new, if_version } =
-            self.asked(request, |service, alter| definer(service, alter.new.as_ref()))?;
-        let altered = self.store.alter(&read::definition(new)?, if_version).await;
-        self.service.changed_beside();
+        let (service, AlterRequest { new, if_version }) =
+            self.asked_by(request, |service, alter| definer(service, alter.new.as_ref()))?;
+        let new = read::definition(new)?;
+        let before = service.before_change(&new.name).await;
+        let altered = self.store.alter(&new, if_version).await;
+        service.changed_beside("altered", &new.name, before).await;
         told(altered, write::defined)
     }
 
     async fn restripe(&self, request: Request<RestripeRequest>) -> Answer<DefinitionResponse> {
-        let restripe = read::restripe(
-            self.asked(request, |service, restripe| definer(service, restripe.new.as_ref()))?,
-        )?;
+        let (service, request) =
+            self.asked_by(request, |service, restripe| definer(service, restripe.new.as_ref()))?;
+        let restripe = read::restripe(request)?;
+        let name = &restripe.new.name;
+        let before = service.before_change(name).await;
         let restriped = self.store.restripe(&restripe).await;
-        self.service.changed_beside();
+        service.changed_beside("restriped", name, before).await;
         told(restriped, write::defined)
     }
 
     async fn set_state(&self, request: Request<SetStateRequest>) -> Answer<DefinitionResponse> {
-        let request = self.asked(request, |service, set| service.may_define(&set.name))?;
+        let (service, request) =
+            self.asked_by(request, |service, set| service.may_define(&set.name))?;
         let state = read::state(request.state())?;
+        let before = service.before_change(&request.name).await;
         let set = self.store.set_state(&request.name, state).await;
-        self.service.changed_beside();
+        service.changed_beside("switched", &request.name, before).await;
         told(set, write::defined)
     }
 
@@ -222,17 +239,22 @@ impl store_server::Store for Relay {
     }
 
     async fn fast_forward(&self, request: Request<FastForwardRequest>) -> Answer<IdentityResponse> {
-        let forward = read::fast_forward(self.asked(request, operator)?);
+        let (service, request) = self.asked_by(request, operator)?;
+        let forward = read::fast_forward(request);
+        service.moved(&format!("moved forward: {forward:?}"));
         told(self.store.fast_forward(&forward).await, write::identified)
     }
 
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> Answer<DoneResponse> {
-        let AcceptLeadRequest { until } = self.asked(request, operator)?;
+        let (service, AcceptLeadRequest { until }) = self.asked_by(request, operator)?;
+        service.moved(&format!("allowed to lead until {until}"));
         told(self.store.accept_lead(read::mark(until)).await, write::done)
     }
 
     async fn avoid(&self, request: Request<AvoidRequest>) -> Answer<DoneResponse> {
-        let (avoid, now) = read::avoid(self.asked(request, operator)?)?;
+        let (service, request) = self.asked_by(request, operator)?;
+        let (avoid, now) = read::avoid(request)?;
+        service.moved(&format!("asked to avoid numbers: {avoid:?}"));
         told(self.store.avoid(&avoid, now).await, write::done)
     }
 }
