@@ -82,8 +82,7 @@ fn every_protocol_is_loaded_and_every_id_is_compared() {
     }
     // What was counted is what the server gave: its next number says so.
     let next: f64 = server.mint(&["numbers"]).ok().trim().parse().unwrap();
-    // Once there was a gap of 68 here, on a busy machine; its cause is not found yet.
-    assert!((numbers + 1.0..numbers + 1_000.0).contains(&next), "{next} after {numbers}");
+    assert_eq!(next, numbers + 1.0);
     // A key goes along, and stays the same: each of its numbers comes once.
     for url in &urls {
         let counted = report(&[url, "--source", "counters", "--key", "a b/ü", "-n", "500"]);

@@ -37,6 +37,8 @@ pub struct SegmentCursor {
     next: Padded<AtomicU64>,
     open: Padded<Open>,
     waiting: Waiting,
+    /// Numbers that were drawn in vain and not put back.
+    strayed: AtomicU64,
 }
 
 /// The segment that numbers come from. Both only rise.
@@ -114,6 +116,7 @@ impl SegmentCursor {
                 tail: zero(),
                 pushed: zero(),
             },
+            strayed: zero(),
         }
     }
 
@@ -121,65 +124,84 @@ impl SegmentCursor {
     /// whether enough are waiting.
     #[inline]
     pub fn take(&self, on_switch: impl FnOnce()) -> Option<u64> {
-        match self.ticket(1) {
-            Ok(run) => Some(run.first),
-            Err(stray) => Some(self.take_cold(stray, 1, on_switch)?.first),
+        match self.ticket() {
+            Ok(number) => Some(number),
+            Err(stray) => self.take_cold(stray, on_switch),
         }
     }
 
     /// Takes up to `count` numbers that follow one another: as many as the segment has, at least one.
     #[inline]
     pub fn take_run(&self, count: u64, on_switch: impl FnOnce()) -> Option<Run> {
-        let count = count.clamp(1, CLOSED >> 1);
-        match self.ticket(count) {
-            Ok(run) => Some(run),
-            Err(stray) => self.take_cold(stray, count, on_switch),
-        }
+        let count = count.max(1);
+        self.run(count).or_else(|| self.run_cold(count, on_switch))
     }
 
-    /// Draws numbers, and says whether they count: a run inside the open segment, or a stray.
+    /// Draws a number, and says whether it counts: whether it lies in the open segment, or strayed.
     ///
     /// The bounds are read before the number is drawn. They may be older than it, and then the number
     /// lies above them and is a stray: a number inside bounds that were ever open is a good one, since
     /// the counter never comes back to a number that was used.
     #[inline]
-    fn ticket(&self, count: u64) -> Result<Run, Run> {
+    fn ticket(&self) -> Result<u64, u64> {
         // In this order: an end is never seen without its first.
         let end = self.open.0.end.load(Ordering::Acquire);
         let first = self.open.0.first.load(Ordering::Acquire);
-        let number = self.next.0.fetch_add(count, Ordering::AcqRel);
-        let drawn = Run { first: number, end: number.wrapping_add(count) };
-        if number >= first && drawn.end <= end { Ok(drawn) } else { Err(drawn) }
+        let number = self.next.0.fetch_add(1, Ordering::AcqRel);
+        if number >= first && number < end { Ok(number) } else { Err(number) }
+    }
+
+    /// Draws numbers up to the end of the open segment. By comparing, so that none is drawn behind it:
+    /// who has drawn later would stand between them and the counter, and nobody could take them back.
+    #[inline]
+    fn run(&self, count: u64) -> Option<Run> {
+        let end = self.open.0.end.load(Ordering::Acquire);
+        let first = self.open.0.first.load(Ordering::Acquire);
+        let mut next = self.next.0.load(Ordering::Acquire);
+        while next >= first && next < end {
+            let run = Run { first: next, end: next.saturating_add(count).min(end) };
+            let taken =
+                self.next.0.compare_exchange(next, run.end, Ordering::AcqRel, Ordering::Acquire);
+            match taken {
+                Ok(_) => return Some(run),
+                Err(found) => next = found,
+            }
+        }
+        None
     }
 
     #[cold]
-    fn take_cold(&self, stray: Run, count: u64, on_switch: impl FnOnce()) -> Option<Run> {
-        let mut stray = stray;
+    fn take_cold(&self, stray: u64, on_switch: impl FnOnce()) -> Option<u64> {
+        let mut stray = Some(stray);
         let mut switched = false;
         let taken = loop {
-            // The segment may have been opened, or lengthened, since the bounds were read.
-            if let Some(run) = self.inside(stray) {
-                self.put_back(Run { first: run.end, end: stray.end });
-                break Some(run);
+            // The segment may have been opened, or another one, since the bounds were read.
+            if let Some(number) = stray.filter(|number| self.is_inside(*number)) {
+                break Some(number);
             }
             if self.next.0.load(Ordering::Acquire) >= CLOSED {
                 break None;
             }
-            if self.put_back(stray) {
-                stray = Run { first: 0, end: 0 };
-            }
+            stray = stray.filter(|number| !self.put_back(*number));
             match self.open_next() {
                 Opened::Here => switched = true,
                 Opened::Elsewhere => {}
-                Opened::None if self.is_dry() => break None,
+                Opened::None if self.is_dry() => {
+                    let number = stray.filter(|number| self.is_inside(*number));
+                    self.give_up(stray.filter(|_| number.is_none()));
+                    break number;
+                }
                 // One came just now, or numbers were given back.
                 Opened::None => {}
             }
             // What is still held may lie inside the segment that was opened.
-            if self.inside(stray).is_none() {
-                match self.ticket(count) {
-                    Ok(run) => break Some(run),
-                    Err(drawn) => stray = drawn,
+            if stray.is_none_or(|number| !self.is_inside(number)) {
+                match self.ticket() {
+                    Ok(number) => {
+                        self.give_up(stray);
+                        break Some(number);
+                    }
+                    Err(drawn) => self.give_up(stray.replace(drawn)),
                 }
             }
         };
@@ -189,24 +211,58 @@ impl SegmentCursor {
         taken
     }
 
-    /// The part of drawn numbers that lies inside the open segment.
-    fn inside(&self, drawn: Run) -> Option<Run> {
-        let end = self.open.0.end.load(Ordering::Acquire);
-        let first = self.open.0.first.load(Ordering::Acquire);
-        let run = Run { first: drawn.first.max(first), end: drawn.end.min(end) };
-        (run.first < run.end).then_some(run)
+    #[cold]
+    fn run_cold(&self, count: u64, on_switch: impl FnOnce()) -> Option<Run> {
+        let mut switched = false;
+        let taken = loop {
+            if self.next.0.load(Ordering::Acquire) >= CLOSED {
+                break None;
+            }
+            match self.open_next() {
+                Opened::Here => switched = true,
+                Opened::Elsewhere => {}
+                Opened::None if self.is_dry() => break None,
+                Opened::None => {}
+            }
+            if let Some(run) = self.run(count) {
+                break Some(run);
+            }
+        };
+        if switched {
+            on_switch();
+        }
+        taken
     }
 
-    /// Gives drawn numbers back that nobody used, if none was drawn after them. Answers whether they
-    /// need no further thought: those below the open segment lie in a gap, and nobody can use them.
-    fn put_back(&self, drawn: Run) -> bool {
-        drawn.first == drawn.end
-            || drawn.end <= self.open.0.first.load(Ordering::Acquire)
+    fn is_inside(&self, number: u64) -> bool {
+        let end = self.open.0.end.load(Ordering::Acquire);
+        let first = self.open.0.first.load(Ordering::Acquire);
+        number >= first && number < end
+    }
+
+    /// Gives a number back that was drawn in vain, if none was drawn after it. Answers whether it needs
+    /// no further thought: one below the open segment lies in a gap, and nobody can use it.
+    fn put_back(&self, stray: u64) -> bool {
+        stray < self.open.0.first.load(Ordering::Acquire)
             || self
                 .next
                 .0
-                .compare_exchange(drawn.end, drawn.first, Ordering::AcqRel, Ordering::Relaxed)
+                .compare_exchange(stray.wrapping_add(1), stray, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
+    }
+
+    /// Counts a number that was drawn in vain, and could not be put back. In a gap it is no loss.
+    fn give_up(&self, stray: Option<u64>) {
+        if stray.is_some_and(|number| !self.put_back(number)) {
+            self.strayed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many numbers nobody will get, because two threads at once asked in vain. Not in it: what a
+    /// thread drew that did not know the segment yet, and slept until another one was open.
+    #[must_use]
+    pub fn strayed(&self) -> u64 {
+        self.strayed.load(Ordering::Relaxed)
     }
 
     fn is_dry(&self) -> bool {

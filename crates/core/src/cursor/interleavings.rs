@@ -71,3 +71,61 @@ fn what_closing_says_is_left_was_taken_by_nobody() {
         assert_distinct(taken);
     });
 }
+
+#[test]
+fn only_who_sleeps_through_a_switch_loses_what_it_drew() {
+    loom::model(|| {
+        let cursor = Arc::new(SegmentCursor::new());
+        cursor.push(1, 3).unwrap();
+        cursor.push(3, 5).unwrap();
+        let other = thread::spawn({
+            let cursor = Arc::clone(&cursor);
+            move || take(&cursor, 2)
+        });
+        let mut taken = take(&cursor, 2);
+        taken.extend(other.join().unwrap());
+        // One thread can have drawn a number before it knew the segment, and woken when that was used up.
+        assert!(taken.len() >= 3, "{taken:?}");
+        assert_distinct(taken);
+    });
+}
+
+#[test]
+fn runs_over_a_switch_leave_no_number() {
+    fn runs(cursor: &SegmentCursor, count: u64, times: usize) -> Vec<u64> {
+        let runs = (0..times).filter_map(|_| cursor.take_run(count, || {}));
+        runs.flat_map(|run| run.first..run.end).collect()
+    }
+    loom::model(|| {
+        let cursor = Arc::new(SegmentCursor::new());
+        cursor.push(1, 4).unwrap();
+        cursor.push(4, 7).unwrap();
+        let other = thread::spawn({
+            let cursor = Arc::clone(&cursor);
+            move || runs(&cursor, 2, 2)
+        });
+        let mut taken = runs(&cursor, 2, 2);
+        taken.extend(other.join().unwrap());
+        taken.sort_unstable();
+        assert_eq!(taken, [1, 2, 3, 4, 5, 6]);
+    });
+}
+
+#[test]
+fn what_strays_is_counted() {
+    loom::model(|| {
+        let cursor = Arc::new(SegmentCursor::new());
+        cursor.push(1, 2).unwrap();
+        let other = thread::spawn({
+            let cursor = Arc::clone(&cursor);
+            move || take(&cursor, 2)
+        });
+        let mut taken = take(&cursor, 1);
+        taken.extend(other.join().unwrap());
+        cursor.push(2, 8).unwrap();
+        let rest = take(&cursor, 7);
+        assert_eq!((taken.len() + rest.len()) as u64 + cursor.strayed(), 7, "{taken:?} {rest:?}");
+        taken.extend(rest);
+        assert_distinct(taken);
+    });
+}

@@ -114,7 +114,8 @@ impl SegmentSource {
         definition_version: u64,
         enabled: bool,
     ) -> Arc<Self> {
-        let refill = self.refill().successor();
+        let mut refill = self.refill().successor();
+        refill.drop_numbers(self.cursor.strayed());
         Self::new(&self.name, plan, definition_version, refill, enabled, Arc::clone(&self.around))
     }
 
@@ -304,7 +305,8 @@ impl SegmentSource {
         let refill = self.refill();
         let tally = refill.tally(left);
         let lasts_ms = refill.lasts_ms(left, self.around.timer.elapsed());
-        NumberStats { stock: left, fetched: tally.fetched, lost: tally.lost, lasts_ms }
+        let lost = tally.lost.saturating_add(self.cursor.strayed());
+        NumberStats { stock: left, fetched: tally.fetched, lost, lasts_ms }
     }
 }
 
