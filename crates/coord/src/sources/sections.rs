@@ -17,8 +17,10 @@ use super::counter::{SECTIONS, Table};
 use super::shares::{Place, Server, Shares};
 use crate::lease::Mark;
 
-/// The window of one section. Values from `base` to below `limit` may be given.
+/// The window of one section. Values from `base` to below `limit` may be given. Aligned, so that a number
+/// of any section costs one line of memory.
 #[derive(Debug, Default)]
+#[repr(align(32))]
 pub(super) struct Cell {
     /// Everything below may have been given by others.
     base: AtomicU64,
@@ -28,7 +30,11 @@ pub(super) struct Cell {
     top: AtomicU64,
     /// The limit for which more was asked already.
     asked: AtomicU64,
-    /// By which request and term the store knows our hold on it.
+}
+
+/// By which request and term the store knows our hold on a section.
+#[derive(Debug, Default)]
+struct Hold {
     request: AtomicU64,
     term: AtomicU64,
 }
@@ -123,6 +129,7 @@ pub(crate) struct Sections {
     /// Whether anything that has sections was ever opened here.
     used: AtomicBool,
     cells: OnceLock<Box<[Cell]>>,
+    holds: OnceLock<Box<[Hold]>>,
     lease: AtomicU64,
     memberships: AtomicU64,
     wanted: Mutex<BTreeMap<u16, Want>>,
@@ -147,6 +154,7 @@ impl Sections {
         Self {
             used: AtomicBool::new(false),
             cells: OnceLock::new(),
+            holds: OnceLock::new(),
             lease: AtomicU64::new(0),
             memberships: AtomicU64::new(0),
             wanted: Mutex::default(),
@@ -183,6 +191,18 @@ impl Sections {
     #[allow(clippy::indexing_slicing, reason = "sections are counted modulo their number")]
     pub(super) fn cell(&self, section: u16) -> &Cell {
         &self.all()[usize::from(section % SECTIONS)]
+    }
+
+    #[allow(clippy::indexing_slicing, reason = "sections are counted modulo their number")]
+    fn hold_of(&self, section: u16) -> &Hold {
+        let holds = self.holds.get_or_init(|| (0..SECTIONS).map(|_| Hold::default()).collect());
+        &holds[usize::from(section % SECTIONS)]
+    }
+
+    /// Request and term of our hold.
+    pub(super) fn held_by(&self, section: u16) -> (u64, u64) {
+        let hold = self.hold_of(section);
+        (hold.request.load(Ordering::Acquire), hold.term.load(Ordering::Acquire))
     }
 
     pub(super) fn lease(&self) -> Lease {
@@ -259,10 +279,10 @@ impl Sections {
     /// A section is ours: everything below the floor of its lease may have been
     /// given. `request` is what the store knows our hold by.
     pub(crate) fn hold(&self, section: u16, lease: &crate::lease::Lease, request: u64) {
-        let cell = self.cell(section);
-        cell.base.fetch_max(lease.floor.get(), Ordering::AcqRel);
-        cell.term.store(lease.term.get(), Ordering::Release);
-        cell.request.store(request, Ordering::Release);
+        self.cell(section).base.fetch_max(lease.floor.get(), Ordering::AcqRel);
+        let hold = self.hold_of(section);
+        hold.term.store(lease.term.get(), Ordering::Release);
+        hold.request.store(request, Ordering::Release);
     }
 
     /// Its window reaches to `mark`.
@@ -343,7 +363,10 @@ impl Cell {
 
     /// Up to here values were given.
     pub(super) fn gave(&self, value: u64) {
-        self.top.fetch_max(value, Ordering::AcqRel);
+        // Most keys of a section lie below its highest: these need no locked instruction.
+        if self.top.load(Ordering::Acquire) < value {
+            self.top.fetch_max(value, Ordering::AcqRel);
+        }
     }
 
     /// The highest that may have been given, by whomever, of a key that we know nothing of.
@@ -355,11 +378,6 @@ impl Cell {
     pub(super) fn is_first_to_ask(&self, limit: u64) -> bool {
         self.asked.load(Ordering::Relaxed) != limit
             && self.asked.swap(limit, Ordering::Relaxed) != limit
-    }
-
-    /// Request and term of our hold.
-    pub(super) fn hold(&self) -> (u64, u64) {
-        (self.request.load(Ordering::Acquire), self.term.load(Ordering::Acquire))
     }
 }
 

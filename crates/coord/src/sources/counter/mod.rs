@@ -337,8 +337,7 @@ impl CounterSource {
     async fn confirmed(&self, section: u16) -> Result<bool> {
         let around = &self.around;
         let Some(member) = self.sections().shares.load().own() else { return Ok(false) };
-        let cell = self.sections().cell(section);
-        let (request, term) = cell.hold();
+        let (request, term) = self.sections().held_by(section);
         let take = Take {
             pool: sections_pool(),
             member,

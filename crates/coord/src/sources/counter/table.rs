@@ -17,8 +17,12 @@ const SHARDS: usize = 256;
 /// How many numbers stand on one page: few enough for keys that lie apart, and enough that the page's
 /// own costs hardly count for keys that do not.
 const PAGE: usize = 32;
-/// A page, its place in the map and what the allocator adds.
+/// A page, its place and what the allocator adds.
 const PAGE_BYTES: usize = PAGE * 8 + 40;
+/// So many pages of a shard, from 0 on, have places in a list however few there are.
+const LISTED_MIN: usize = 256;
+
+type Page = Box<[u64; PAGE]>;
 /// What a text costs besides its bytes: value, length, and its place in the index.
 const TEXT_BYTES: usize = 8 + 1 + 10;
 
@@ -34,11 +38,21 @@ pub(in crate::sources) struct Table {
 /// The keys of one lock.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    pages: HashMap<u64, Box<[u64; PAGE]>, DefaultHashBuilder>,
+    pages: Pages,
     /// Where texts stand in `texts`.
     index: HashTable<u32>,
     /// One after the other: the value in 8 bytes, the length in one, the text.
     texts: Vec<u8>,
+}
+
+/// Pages by their number. Low numbers stand in a list, which costs one step into memory instead of the
+/// two of a map: keys are often numbers from 1 on. A list that would have more holes than pages does not
+/// grow, and a map takes what lies beyond.
+#[derive(Debug, Default)]
+struct Pages {
+    list: Vec<Option<Page>>,
+    map: HashMap<usize, Page, DefaultHashBuilder>,
+    count: usize,
 }
 
 /// A place for the value of one key.
@@ -109,7 +123,7 @@ impl Table {
     pub(super) fn place<'a>(&self, shard: &'a mut Shard, key: Key<'_>, hash: u64) -> Place<'a> {
         match key {
             Key::Number(number) => {
-                let page = shard.pages.entry(hash).or_insert_with(|| Box::new([0; PAGE]));
+                let page = shard.pages.made(page_of(hash));
                 let at = usize::try_from(number % PAGE as u64).unwrap_or(0);
                 #[allow(clippy::indexing_slicing, reason = "counted modulo the page's length")]
                 Place::Page(&mut page[at])
@@ -123,7 +137,7 @@ impl Table {
         let value = match key {
             Key::Number(number) => {
                 let at = usize::try_from(number % PAGE as u64).ok()?;
-                *shard.pages.get(&hash)?.get(at)?
+                *shard.pages.get(page_of(hash))?.get(at)?
             }
             Key::Text(text) => {
                 let at = shard.index.find(hash, |at| text_at(&shard.texts, *at) == text)?;
@@ -138,7 +152,7 @@ impl Table {
     pub(super) fn size(&self) -> (u64, u64) {
         (0..SHARDS).fold((0, 0), |(keys, bytes), shard| {
             let shard = self.shard(shard);
-            let of_pages = shard.pages.values().flat_map(|page| page.iter());
+            let of_pages = shard.pages.all().flat_map(|page| page.iter());
             let numbers = of_pages.filter(|value| **value > 0).count();
             let all = u64::try_from(numbers + shard.index.len()).unwrap_or(u64::MAX);
             let more = u64::try_from(shard.bytes()).unwrap_or(u64::MAX);
@@ -147,9 +161,54 @@ impl Table {
     }
 }
 
+/// The number of a page among those of its shard.
+fn page_of(hash: u64) -> usize {
+    usize::try_from(hash / SHARDS as u64).unwrap_or(usize::MAX)
+}
+
+impl Pages {
+    fn get(&self, at: usize) -> Option<&Page> {
+        self.list.get(at).and_then(Option::as_ref).or_else(|| self.map.get(&at))
+    }
+
+    /// The page, made if there is none.
+    #[inline]
+    fn made(&mut self, at: usize) -> &mut Page {
+        if at >= self.list.len() && at < self.listed_max() {
+            self.lengthen(at);
+        }
+        let Self { list, map, count } = self;
+        let make = || {
+            *count += 1;
+            Box::new([0; PAGE])
+        };
+        match list.get_mut(at) {
+            Some(place) => place.get_or_insert_with(make),
+            None => map.entry(at).or_insert_with(make),
+        }
+    }
+
+    fn listed_max(&self) -> usize {
+        LISTED_MIN.max(2 * self.count)
+    }
+
+    /// Makes the list longer, and takes those in that the map has of it.
+    #[cold]
+    fn lengthen(&mut self, at: usize) {
+        let length = self.listed_max().min((at + 1).next_power_of_two());
+        let map = &mut self.map;
+        let more = (self.list.len()..length).map(|at| map.remove(&at));
+        self.list.extend(more);
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Page> {
+        self.list.iter().flatten().chain(self.map.values())
+    }
+}
+
 impl Shard {
     fn bytes(&self) -> usize {
-        self.pages.len() * PAGE_BYTES + self.texts.len() + self.index.len() * (TEXT_BYTES - 9)
+        self.pages.count * PAGE_BYTES + self.texts.len() + self.index.len() * (TEXT_BYTES - 9)
     }
 
     /// Forgets all keys.
@@ -241,6 +300,31 @@ mod tests {
         }
         assert!(cleared > SHARDS, "{cleared}");
         assert!(table.size().1 < (SHARDS * 4_200) as u64, "{:?}", table.size());
+    }
+
+    #[test]
+    fn a_page_is_found_wherever_it_stands() {
+        let mut pages = Pages::default();
+        // The highest first: they go into the map, and from there into the list.
+        let numbers = || (0..3_000_usize).rev().chain([1 << 40, usize::MAX]);
+        for round in 1..=3 {
+            for at in numbers() {
+                pages.made(at)[7] += at as u64 % 1_000 + 1;
+                assert_eq!(pages.get(at).unwrap()[7], round * (at as u64 % 1_000 + 1));
+            }
+        }
+        assert_eq!((pages.count, pages.all().count()), (3_002, 3_002));
+        assert_eq!(pages.map.len(), 2, "what is dense stands in the list");
+        assert!(pages.get(3_001).is_none());
+    }
+
+    #[test]
+    fn numbers_far_apart_make_no_list() {
+        let mut pages = Pages::default();
+        for at in 0..1_000 {
+            pages.made(at << 20);
+        }
+        assert!(pages.list.len() <= LISTED_MIN, "{}", pages.list.len());
     }
 
     /// The bound that is promised: 10 bytes for dense numbers, 40 and the key for texts.
