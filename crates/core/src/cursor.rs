@@ -18,6 +18,9 @@ pub const WAITING_MAX: usize = 16;
 /// ever be asked for afterwards.
 const CLOSED: u64 = 1 << 63;
 
+/// How often a stray is tried to be put back before it is a gap. One number is not worth more.
+const PUT_BACK_TRIES: u32 = if cfg!(snowmint_loom) { 1 } else { 64 };
+
 /// Hands out the numbers of segments, each once and in rising order.
 ///
 /// - **Shared**: any number of threads.
@@ -121,8 +124,8 @@ impl SegmentCursor {
     /// whether enough are waiting.
     #[inline]
     pub fn take(&self, on_switch: impl FnOnce()) -> Option<u64> {
-        match self.ticket(1) {
-            Ok(run) => Some(run.first),
+        match self.ticket() {
+            Ok(number) => Some(number),
             Err(stray) => Some(self.take_cold(stray, 1, on_switch)?.first),
         }
     }
@@ -130,26 +133,50 @@ impl SegmentCursor {
     /// Takes up to `count` numbers that follow one another: as many as the segment has, at least one.
     #[inline]
     pub fn take_run(&self, count: u64, on_switch: impl FnOnce()) -> Option<Run> {
-        let count = count.clamp(1, CLOSED >> 1);
-        match self.ticket(count) {
-            Ok(run) => Some(run),
-            Err(stray) => self.take_cold(stray, count, on_switch),
+        match self.run(count) {
+            Some(run) => Some(run),
+            None => self.take_cold(Run { first: 0, end: 0 }, count, on_switch),
         }
     }
 
-    /// Draws numbers, and says whether they count: a run inside the open segment, or a stray.
+    /// Takes a run inside the open segment. It draws no more than there is: numbers that are drawn beyond
+    /// the end can be given back only as long as nobody has drawn after them, and are a gap otherwise.
+    #[inline]
+    fn run(&self, count: u64) -> Option<Run> {
+        let mut number = self.next.0.load(Ordering::Acquire);
+        loop {
+            // In this order: an end is never seen without its first.
+            let end = self.open.0.end.load(Ordering::Acquire);
+            let first = self.open.0.first.load(Ordering::Acquire);
+            if number < first || number >= end {
+                return None;
+            }
+            let last = number.saturating_add(count.max(1)).min(end);
+            match self.next.0.compare_exchange_weak(
+                number,
+                last,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Some(Run { first: number, end: last }),
+                Err(now) => number = now,
+            }
+        }
+    }
+
+    /// Draws a number, and says whether it counts: one inside the open segment, or a stray.
     ///
     /// The bounds are read before the number is drawn. They may be older than it, and then the number
     /// lies above them and is a stray: a number inside bounds that were ever open is a good one, since
     /// the counter never comes back to a number that was used.
     #[inline]
-    fn ticket(&self, count: u64) -> Result<Run, Run> {
+    fn ticket(&self) -> Result<u64, Run> {
         // In this order: an end is never seen without its first.
         let end = self.open.0.end.load(Ordering::Acquire);
         let first = self.open.0.first.load(Ordering::Acquire);
-        let number = self.next.0.fetch_add(count, Ordering::AcqRel);
-        let drawn = Run { first: number, end: number.wrapping_add(count) };
-        if number >= first && drawn.end <= end { Ok(drawn) } else { Err(drawn) }
+        let number = self.next.0.fetch_add(1, Ordering::AcqRel);
+        let drawn = Run { first: number, end: number.wrapping_add(1) };
+        if number >= first && drawn.end <= end { Ok(number) } else { Err(drawn) }
     }
 
     #[cold]
@@ -159,7 +186,6 @@ impl SegmentCursor {
         let taken = loop {
             // The segment may have been opened, or lengthened, since the bounds were read.
             if let Some(run) = self.inside(stray) {
-                self.put_back(Run { first: run.end, end: stray.end });
                 break Some(run);
             }
             if self.next.0.load(Ordering::Acquire) >= CLOSED {
@@ -171,16 +197,19 @@ impl SegmentCursor {
             match self.open_next() {
                 Opened::Here => switched = true,
                 Opened::Elsewhere => {}
-                Opened::None if self.is_dry() => break None,
+                Opened::None if self.is_dry() => {
+                    self.leave(stray);
+                    break None;
+                }
                 // One came just now, or numbers were given back.
                 Opened::None => {}
             }
             // What is still held may lie inside the segment that was opened.
-            if self.inside(stray).is_none() {
-                match self.ticket(count) {
-                    Ok(run) => break Some(run),
-                    Err(drawn) => stray = drawn,
-                }
+            if self.inside(stray).is_none()
+                && let Some(run) = self.run(count)
+            {
+                self.leave(stray);
+                break Some(run);
             }
         };
         if switched {
@@ -207,6 +236,17 @@ impl SegmentCursor {
                 .0
                 .compare_exchange(drawn.end, drawn.first, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
+    }
+
+    /// Gives up a stray that could not be put back at once: whoever has drawn after it is about to put
+    /// theirs back. In vain it is a gap of one number.
+    fn leave(&self, stray: Run) {
+        for _ in 0..PUT_BACK_TRIES {
+            if self.put_back(stray) {
+                return;
+            }
+            core::hint::spin_loop();
+        }
     }
 
     fn is_dry(&self) -> bool {
@@ -284,6 +324,13 @@ impl SegmentCursor {
     /// pushed numbers from there on are unused. A second call answers a number above all.
     pub fn close(&self) -> u64 {
         self.next.0.fetch_max(CLOSED, Ordering::AcqRel)
+    }
+
+    /// The next number: all below were handed out, or lie in a gap. Those from there on may be taken at this
+    /// very moment.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.next.0.load(Ordering::Acquire)
     }
 
     /// About how many numbers are left.
