@@ -87,6 +87,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
         builtin: config.sources.builtin,
         keyrings: keyrings(&config.disguise.keys)?,
         origins: origins(&config.origins)?,
+        beside: store::Beside::all(config)?,
         data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
         presence_ttl_ms: config.counters.lease.ms(),
         counter_bytes_max: config.counters.memory_max_bytes,

@@ -1,8 +1,12 @@
 //! A store that a command opens by itself, without a server.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use snowmint_coord::beside::{Place, Places};
+use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Error, ErrorKind, Store};
 use snowmint_stores::Settings;
 use snowmint_wire::error::Code;
@@ -10,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
+use crate::secret;
 
 /// A runtime for a command that asks a few things and ends.
 pub(crate) fn runtime() -> Outcome<Runtime> {
@@ -34,14 +39,90 @@ pub(crate) async fn existing(config: &Config) -> Outcome<Option<Arc<dyn Store>>>
 }
 
 async fn open(config: &Config, make: bool) -> snowmint_coord::Result<Arc<dyn Store>> {
-    let (url, namespace) = (config.store_url(), &config.store.namespace);
+    let settings = Settings { tries: config.store.tries, make };
+    open_at(&config.store_url(), &config.store.namespace, settings).await
+}
+
+async fn open_at(
+    url: &str,
+    namespace: &str,
+    settings: Settings,
+) -> snowmint_coord::Result<Arc<dyn Store>> {
     if url.split(':').next() == Some(snowmint_client::SCHEME) {
         let settings = snowmint_client::Settings::default();
-        let store = snowmint_client::RemoteStore::open(&url, namespace, settings).await?;
+        let store = snowmint_client::RemoteStore::open(url, namespace, settings).await?;
         return Ok(Arc::new(store));
     }
-    let settings = Settings { tries: config.store.tries, make };
-    snowmint_stores::open_with(&url, namespace, settings).await
+    snowmint_stores::open_with(url, namespace, settings).await
+}
+
+/// A store beside that of the configuration.
+pub(crate) struct Beside {
+    url: String,
+    namespace: String,
+    settings: Settings,
+}
+
+/// Its URL may show a password.
+impl fmt::Debug for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Beside").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Place for Beside {
+    async fn open(&self) -> snowmint_coord::Result<Arc<dyn Store>> {
+        open_at(&self.url, &self.namespace, self.settings).await
+    }
+}
+
+impl Beside {
+    /// The store at this URL, beside that of the configuration.
+    ///
+    /// # Errors
+    /// When it is no URL of a store that can stand beside another.
+    pub(crate) fn at(url: &str, config: &Config) -> Result<Self, String> {
+        let scheme = url.split(':').next().unwrap_or_default();
+        if !is_url(url) || scheme == "memory" {
+            return Err(format!(
+                "it is no URL of a store that outlives this process: {scheme:?} is none of {}",
+                snowmint_stores::schemes().collect::<Vec<_>>().join(", ")
+            ));
+        }
+        let settings = Settings { tries: config.store.tries, make: true };
+        Ok(Self { url: url.into(), namespace: config.store.namespace.clone(), settings })
+    }
+
+    /// The stores of `[stores]`.
+    pub(crate) fn all(config: &Config) -> Outcome<Places> {
+        let mut places = Places::new();
+        for (name, place) in &config.stores {
+            let refused = |why: String| Failure::usage(format!("stores.{name}: {why}"));
+            check_name("store", name).map_err(|kind| refused(kind.to_string()))?;
+            let beside = Self::named(place, config).map_err(refused)?;
+            places.insert(name.clone(), Arc::new(beside) as _);
+        }
+        Ok(places)
+    }
+
+    /// The store at this URL, or at the one that is kept there.
+    ///
+    /// # Errors
+    /// As [`Beside::at`], or when nothing is kept there.
+    pub(crate) fn named(place: &str, config: &Config) -> Result<Self, String> {
+        match place.split_once(':') {
+            Some(("file" | "env", _)) => Self::at(secret::at(place)?.trim(), config),
+            _ => Self::at(place, config),
+        }
+    }
+}
+
+/// Whether this is the URL of a store, and not the address of a server.
+pub(crate) fn is_url(text: &str) -> bool {
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
+    let also = ["postgresql", "mariadb", "rediss"];
+    scheme.is_some_and(|scheme| snowmint_stores::schemes().chain(also).any(|known| known == scheme))
 }
 
 /// Refuses a store that is a file which is not there: whoever wants to move one forward meant another.

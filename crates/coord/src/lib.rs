@@ -14,6 +14,7 @@
 //! What it does not do: it names no database ([`MemoryStore`] is the reference) and no protocol.
 
 pub mod avoid;
+pub mod beside;
 pub mod capability;
 pub mod catalog;
 pub mod error;
@@ -59,7 +60,7 @@ pub use pool::{Pool, Reuse};
 pub use segment::{GiveBack, Reserve, Segment};
 pub use sources::{
     Decoded, NumberLane, NumberStats, Numbers, OnEmpty, OnFull, Patience, PrefillHooks,
-    PrefillStats, Row, Shares, Source, SourceStats, Values,
+    PrefillStats, Row, ShareStats, Shares, Source, SourceStats, Values,
 };
 pub use spec::SourceSpec;
 pub use stats::{NodeStats, StepCount, StoreCalls, Times, TimesSeen};

@@ -342,6 +342,13 @@ impl SegmentCursor {
         self.next.0.fetch_max(CLOSED, Ordering::AcqRel)
     }
 
+    /// The next number: all below were handed out, or lie in a gap. Those from there on may be taken at this
+    /// very moment.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.next.0.load(Ordering::Acquire)
+    }
+
     /// About how many numbers are left.
     #[must_use]
     pub fn left(&self) -> u64 {

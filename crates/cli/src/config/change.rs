@@ -10,7 +10,7 @@ use super::layers::flatten;
 use super::{Config, Defined};
 
 /// Keys whose values, and tables whose keys, nobody may see in a log.
-const SECRET: &[&str] = &["store.url", "origins", "compat.tinyid.tokens"];
+const SECRET: &[&str] = &["store.url", "stores", "origins", "compat.tinyid.tokens"];
 
 /// A key that has another value.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -49,6 +49,11 @@ pub(super) const SECTIONS: &[Section] = &[
         ],
     ),
     (
+        "stores",
+        "Stores beside that one, for sources whose numbers come from several (stores = \"A,B\"), each a residue of its own, so that one may be away: A = \"postgres://USER:PASSWORD@HOST/DATABASE\", \"file:PATH\" or \"env:NAME\". In the same namespace.",
+        &[],
+    ),
+    (
         "worker",
         "Which worker numbers are taken, and how they are held.",
         &[

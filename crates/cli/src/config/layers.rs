@@ -22,6 +22,7 @@ const NUMBER_OR_WORD: &[&str] = &["worker.number"];
 const OPEN: &[&str] = &[
     "disguise.keys",
     "origins",
+    "stores",
     "compat.leaf.keys",
     "compat.tinyid.keys",
     "compat.tinyid.tokens",

@@ -35,6 +35,8 @@ use crate::exit::{Failure, Outcome};
 pub(crate) struct Config {
     pub(crate) server: ServerSection,
     pub(crate) store: StoreSection,
+    /// Stores beside it, for sources that have numbers from several: a URL, or where that is.
+    pub(crate) stores: BTreeMap<String, String>,
     pub(crate) worker: WorkerSection,
     pub(crate) clock: ClockSection,
     pub(crate) limits: Limits,

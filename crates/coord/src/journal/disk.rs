@@ -19,6 +19,12 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// This machine's identity; empty where there is none.
     fn machine(&self) -> String;
 
+    /// Which start of the machine this is; empty where it cannot be told, and nothing that depends on it is
+    /// kept then.
+    fn boot(&self) -> String {
+        String::new()
+    }
+
     /// Makes the directory if there is none, and locks it for this process alone.
     ///
     /// # Errors
@@ -144,6 +150,11 @@ impl Disk for LocalDisk {
             .map(|text| text.trim().to_owned())
             .find(|id| !id.is_empty())
             .unwrap_or_default()
+    }
+
+    fn boot(&self) -> String {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        id.trim().to_owned()
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Directory>> {

@@ -13,6 +13,10 @@
 //! leaves a whole copy of what was acted on, and so does any damage to one copy. When both are damaged
 //! the journal is refused; a wrong mark is never read.
 //!
+//! Numbers that were reserved and not used are kept here over a stop, if they cannot go back to the store.
+//! They are erased, and the disk has said so, before the first of them is used: so whatever is read here
+//! was used by nobody.
+//!
 //! The journal is also a witness: it remembers which store it belongs to and how many writes that
 //! store had seen, so that a store restored from an old backup is recognised.
 
@@ -33,7 +37,7 @@ pub use disk::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Wo
 use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, Frame};
 pub use lock::DataDir;
 use record::Content;
-pub use record::{JournalLease, Past, Record};
+pub use record::{JournalLease, JournalTail, Past, Record};
 
 use crate::error::{Error, ErrorKind, Result};
 

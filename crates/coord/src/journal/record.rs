@@ -24,6 +24,27 @@ pub struct Record {
     pub leases: Vec<JournalLease>,
     /// The end (first number not reserved) of what was ever reserved of each segment source.
     pub segments: BTreeMap<String, Mark>,
+    /// Numbers that were reserved and used for nothing, for the next process to use.
+    pub tails: Vec<JournalTail>,
+}
+
+/// Numbers of a segment source that a process had in stock when it stopped, and did not give back.
+///
+/// They are nobody else's as long as this stands in one journal only, and are used only after it was
+/// erased from there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalTail {
+    /// The source.
+    pub source: String,
+    /// The first.
+    pub first: u64,
+    /// The last.
+    pub last: u64,
+    /// The definition that they were reserved by: under another they are not used.
+    pub definition_version: u64,
+    /// Which start of the machine they were written in. After another they are not used: a whole machine
+    /// that was put back to an older state does not show that it was.
+    pub boot: String,
 }
 
 /// A lease, as the journal knows it.
@@ -63,6 +84,18 @@ pub(super) struct Content {
     incarnation: Option<String>,
     leases: Vec<LeaseContent>,
     segments: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tails: Vec<TailContent>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TailContent {
+    source: String,
+    first: u64,
+    last: u64,
+    definition_version: u64,
+    boot: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -95,6 +128,17 @@ impl Content {
                 })
                 .collect(),
             segments: record.segments.iter().map(|(name, end)| (name.clone(), end.get())).collect(),
+            tails: record
+                .tails
+                .iter()
+                .map(|tail| TailContent {
+                    source: tail.source.clone(),
+                    first: tail.first,
+                    last: tail.last,
+                    definition_version: tail.definition_version,
+                    boot: tail.boot.clone(),
+                })
+                .collect(),
         }
     }
 
@@ -108,6 +152,13 @@ impl Content {
             released: lease.released,
         };
         let segment = |(name, end)| (name, Mark::new(end));
+        let tail = |tail: TailContent| JournalTail {
+            source: tail.source,
+            first: tail.first,
+            last: tail.last,
+            definition_version: tail.definition_version,
+            boot: tail.boot,
+        };
         Ok(Record {
             store: self.store,
             namespace: self.namespace,
@@ -115,6 +166,7 @@ impl Content {
             incarnation,
             leases: self.leases.into_iter().map(lease).collect(),
             segments: self.segments.into_iter().map(segment).collect(),
+            tails: self.tails.into_iter().map(tail).collect(),
         })
     }
 }

@@ -73,6 +73,13 @@ fn record(mark: u64) -> Record {
             },
         ],
         segments: BTreeMap::from([("numbers".into(), Mark::new(u64::MAX))]),
+        tails: vec![JournalTail {
+            source: "numbers".into(),
+            first: mark,
+            last: u64::MAX - 1,
+            definition_version: 3,
+            boot: "b00t".into(),
+        }],
     }
 }
 

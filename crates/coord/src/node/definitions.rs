@@ -3,13 +3,13 @@
 use std::sync::{Arc, PoisonError};
 
 use super::{Core, SourceInfo, pool_of};
+use crate::beside::check_known;
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::forecast::check_life;
 use crate::origin::origin_of;
 use crate::pool::check_group;
-use crate::segment::GiveBack;
-use crate::sources::{Back, Defined, Form, Make, SourceInner, check_value, compare_check};
+use crate::sources::{Back, Defined, Form, Make, SourceInner, Unused, check_value, compare_check};
 use crate::spec::{Plan, SegmentPlan, SourceSpec, Unique};
 
 pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
@@ -24,7 +24,7 @@ pub(super) fn info(definition: &Definition) -> Result<SourceInfo> {
     let mut spec = read_spec(definition)?;
     spec.enabled = Some(definition.state == SourceState::Enabled);
     let next = match spec.check() {
-        Ok(Plan::Segment(plan)) if plan.serial.is_none() => {
+        Ok(Plan::Segment(plan)) if plan.serial.is_none() && plan.stores.is_empty() => {
             plan.stripe.next(definition.segment.mark.get())
         }
         _ => None,
@@ -35,6 +35,7 @@ pub(super) fn info(definition: &Definition) -> Result<SourceInfo> {
         state: definition.state,
         version: definition.version,
         next,
+        shares: Vec::new(),
     })
 }
 
@@ -85,6 +86,7 @@ impl Core {
             Plan::Segment(SegmentPlan { origin: Some(origin), .. }) => {
                 origin_of(&self.settings.origins, name, origin).map(drop)
             }
+            Plan::Segment(plan) => check_known(&self.settings.beside, name, &plan.stores),
             _ => Ok(()),
         }
     }
@@ -103,29 +105,74 @@ impl Core {
     }
 
     /// Makes the running source of a definition, or brings the one that runs up to date.
-    pub(super) fn take_up(&self, definition: Definition) -> Result<Arc<SourceInner>> {
-        let defined = self.defined(&definition)?;
-        let name = definition.name;
+    pub(super) fn take_up(&self, definition: &Definition) -> Result<Arc<SourceInner>> {
+        let defined = self.defined(definition)?;
+        let name = definition.name.clone();
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = sources.get(&name) {
             if known.defined.load().version < defined.version {
                 known.redefine(defined);
+                self.supply(known);
             }
             return Ok(Arc::clone(known));
         }
         // One that runs is not stopped; it is warned about for years before.
         check_life(&name, &defined.plan, self.around.clock.unix_ms())
             .map_err(|kind| Error::new("open source", kind))?;
-        let seen_end = self.segments_seen.get(&name).map_or(0, |mark| mark.get());
-        let source = SourceInner::new(&name, defined, seen_end, Arc::clone(&self.around))?;
+        let remembered = self.remembered(definition);
+        let source = SourceInner::new(&name, defined, &remembered, Arc::clone(&self.around))?;
         let source = Arc::new(source);
+        self.supply(&source);
         sources.insert(name, Arc::clone(&source));
         Ok(source)
     }
 
+    /// Has a source of several stores served by them.
+    fn supply(&self, source: &SourceInner) {
+        let defined = source.defined.load();
+        if let (Back::Several(several), Plan::Segment(plan)) = (&source.back, &defined.plan) {
+            self.beside.supply(&self.around, several, (&defined.spec, plan));
+        }
+    }
+
+    /// The definition as it is listed, with how its stores stand.
+    pub(super) fn described(&self, definition: &Definition) -> Result<SourceInfo> {
+        let known = self.known(&definition.name);
+        let shares = match known.as_ref().map(|source| &source.back) {
+            Some(Back::Several(several)) => several.stats(),
+            _ => Vec::new(),
+        };
+        Ok(SourceInfo { shares, ..info(definition)? })
+    }
+
+    /// Which sources have no store that can serve, in sentences.
+    pub(super) fn without_stores(&self) -> Vec<String> {
+        let said = |source: Arc<SourceInner>| {
+            let Back::Several(several) = &source.back else { return None };
+            let stores = several.stats();
+            let enabled = source.defined.load().state == SourceState::Enabled;
+            if !enabled || stores.iter().any(|store| store.serves) {
+                return None;
+            }
+            let said = stores.into_iter().map(|store| {
+                format!(
+                    "{}: {}",
+                    store.store,
+                    store.trouble.unwrap_or_else(|| "not asked yet".into())
+                )
+            });
+            Some(format!(
+                "no store of source {} serves ({})",
+                source.name,
+                said.collect::<Vec<_>>().join("; ")
+            ))
+        };
+        self.known_sources().into_iter().filter_map(said).collect()
+    }
+
     /// A definition was changed by us: the running source, if any, follows at once.
-    pub(super) fn changed(&self, definition: Definition) -> Result<SourceInfo> {
-        let info = info(&definition)?;
+    pub(super) fn changed(&self, definition: &Definition) -> Result<SourceInfo> {
+        let info = info(definition)?;
         self.lookup.changed();
         if self.known(&definition.name).is_some() {
             self.take_up(definition)?;
@@ -139,7 +186,7 @@ impl Core {
         let catalog = self.around.call("read catalog", self.around.store.list()).await?;
         for definition in &catalog.definitions {
             if self.known(&definition.name).is_some()
-                && let Err(error) = self.take_up(definition.clone())
+                && let Err(error) = self.take_up(definition)
             {
                 tracing::error!(source = %definition.name, %error, "an altered source cannot be used here");
             }
@@ -201,25 +248,20 @@ impl Core {
         Ok(())
     }
 
-    /// Ends queues and chains; answers what the store may have back.
-    pub(super) fn close_stocks(&self) -> Vec<GiveBack> {
+    /// Ends queues and chains; answers what nobody has used.
+    pub(super) fn close_stocks(&self) -> Vec<Unused> {
         let close = |source: Arc<SourceInner>| match &source.back {
             Back::Segment(segment) => segment.now().close(),
             Back::Snowflake(back) => {
                 back.queue.close();
                 None
             }
+            Back::Several(several) => {
+                several.close();
+                None
+            }
             _ => None,
         };
         self.known_sources().into_iter().filter_map(close).collect()
-    }
-
-    /// The store has taken the end of a chain back.
-    pub(super) fn gave_back(&self, back: &GiveBack) {
-        if let Some(source) = self.known(&back.source)
-            && let Back::Segment(segment) = &source.back
-        {
-            segment.now().gave_back(back.last.saturating_sub(back.first).saturating_add(1));
-        }
     }
 }

@@ -4,6 +4,8 @@
 //! as another member when its right to mint is lost or in doubt. Nothing is minted on hope: a
 //! generator sees a window only after store and journal have acknowledged it.
 
+mod beside;
+mod defining;
 mod definitions;
 mod driver;
 mod entry;
@@ -12,6 +14,7 @@ mod lookup;
 mod record;
 mod restripe;
 mod settings;
+mod tails;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 
-use definitions::info;
+use beside::Beside;
 use driver::{Command, Driver};
 use entry::Witness;
 pub use lease::pool_of;
@@ -31,15 +34,15 @@ use record::Keeper;
 pub use restripe::NewStripe;
 pub use settings::{AfterCrash, ClockWitness, NodeSettings, Parts};
 
-use crate::catalog::{Definition, SourceState, check_name};
+use crate::catalog::{SourceState, check_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::forecast::{Forecast, forecast};
-use crate::journal::disk;
+use crate::journal::{JournalTail, disk};
 use crate::lease::{Mark, SlotInfo};
 use crate::member::Incarnation;
 use crate::random;
-use crate::sources::{Back, SECTIONS_POOL, Shares, Source, SourceInner, Surroundings};
-use crate::spec::{Kind, Plan, SourceSpec};
+use crate::sources::{Back, SECTIONS_POOL, ShareStats, Shares, Source, SourceInner, Surroundings};
+use crate::spec::{Plan, SourceSpec};
 use crate::stats::NodeStats;
 use crate::store::Store;
 
@@ -72,6 +75,8 @@ pub struct SourceInfo {
     pub version: u64,
     /// The lowest number of a segment source that nobody was given; none when they are spent.
     pub next: Option<u64>,
+    /// How its stores stand, of a source that has several and was opened here.
+    pub shares: Vec<ShareStats>,
 }
 
 /// What the handle and the driver share.
@@ -81,7 +86,11 @@ struct Core {
     settings: NodeSettings,
     sources: Mutex<BTreeMap<String, Arc<SourceInner>>>,
     lookup: Lookup,
+    /// The stores beside the node's own.
+    beside: Beside,
     segments_seen: BTreeMap<String, Mark>,
+    /// What an earlier process kept for us, of sources that were not opened yet.
+    tails: Mutex<Vec<JournalTail>>,
     readiness: Mutex<Readiness>,
     /// Which member the node is now; none while it is out of the store.
     member: Mutex<Option<Incarnation>>,
@@ -126,8 +135,9 @@ impl Node {
             let what = "a node needs a Tokio runtime to run on".into();
             Error::new("open node", ErrorKind::Unsupported { what }).with_source(error)
         })?;
+        let beside = Beside::new(&settings.beside, store.namespace(), &settings, &parts);
         let Parts { timer, clock, observer, disk } = parts;
-        let keeper = match settings.data_dir.clone() {
+        let mut keeper = match settings.data_dir.clone() {
             None => Keeper::none(),
             Some(path) => {
                 let (on, namespace) = (Arc::clone(&disk), store.namespace().to_owned());
@@ -148,13 +158,16 @@ impl Node {
         let around = around.drawing_from(settings.origins.clone());
         let around = Arc::new(around.counting_in(settings.counter_bytes_max));
         let witness = keeper.witness();
-        refuse_other_store(&around, &witness).await?;
+        let met = refuse_other_store(&around, &witness).await?;
+        let tails = keeper.take_tails(&*disk, met).await?;
         let core = Arc::new(Core {
             around,
             settings,
             sources: Mutex::new(BTreeMap::new()),
             lookup: Lookup::default(),
+            beside,
             segments_seen: keeper.segments_seen(),
+            tails: Mutex::new(tails),
             readiness: Mutex::new(Readiness {
                 ready: false,
                 reasons: vec!["the store is not joined yet".into()],
@@ -177,22 +190,6 @@ impl Node {
         &self.alive.core
     }
 
-    async fn define_builtin(&self) -> Result<()> {
-        let builtin = [
-            (BUILTIN_DEFAULT, Kind::Snowflake),
-            (BUILTIN_NUMBERS, Kind::Segment),
-            (BUILTIN_COUNTERS, Kind::Counter),
-        ];
-        for (name, kind) in builtin {
-            match self.define(name, &SourceSpec::of(kind)).await {
-                // Somebody has made it into something else, or deleted it: theirs stands.
-                Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
-                defined => drop(defined?),
-            }
-        }
-        Ok(())
-    }
-
     /// The source of this name, ready to mint. Asking again gives the same generator.
     ///
     /// # Errors
@@ -206,12 +203,15 @@ impl Node {
             Some(inner) if inner.defined.load().state != SourceState::Deleted => inner,
             _ => {
                 let definition = core.lookup.find(&core.around, name).await?;
-                core.take_up(definition)?
+                core.take_up(&definition)?
             }
         };
         if matches!(inner.back, Back::Snowflake(_)) {
             self.attach(&inner).await?;
             inner.first_fill(self.core().settings.open_wait_ms).await;
+        }
+        if let Back::Several(several) = &inner.back {
+            several.first(self.core().settings.open_wait_ms).await?;
         }
         let alive = Arc::clone(&self.alive) as Arc<dyn Send + Sync>;
         Ok(Source::new(inner, alive))
@@ -236,87 +236,6 @@ impl Node {
 
     async fn send(&self, command: Command) -> Result<()> {
         self.alive.commands.send(command).await.map_err(|_| node_closed())
-    }
-
-    /// Defines a source for everybody in the namespace, or finds that it is defined in the same way.
-    ///
-    /// # Errors
-    /// `Invalid` for keys that make no source; `Conflict` when it is defined otherwise.
-    pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo> {
-        let around = &self.core().around;
-        let (new, enabled) = self.core().new_definition("define", name, spec)?;
-        self.core().check_new_namespace_unique(name, spec).await?;
-        let mut defined = around.call("define", around.store.define(&new)).await?;
-        if !enabled && defined.state == SourceState::Enabled {
-            let disable = around.store.set_state(name, SourceState::Disabled);
-            defined = around.call("set state", disable).await?;
-        }
-        self.core().changed(defined)
-    }
-
-    /// Changes keys of a source that are not part of its identity. With `if_version`, only if nobody
-    /// has changed it since.
-    ///
-    /// # Errors
-    /// As [`Node::define`]; `NotFound` when there is no such source.
-    pub async fn alter(
-        &self,
-        name: &str,
-        spec: &SourceSpec,
-        if_version: Option<u64>,
-    ) -> Result<SourceInfo> {
-        let around = &self.core().around;
-        let (new, enabled) = self.core().new_definition("alter", name, spec)?;
-        self.core().check_new_namespace_unique(name, spec).await?;
-        let mut defined = around.call("alter", around.store.alter(&new, if_version)).await?;
-        let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
-        if spec.enabled.is_some() && defined.state != state {
-            defined = around.call("set state", around.store.set_state(name, state)).await?;
-        }
-        self.core().changed(defined)
-    }
-
-    /// Switches a source off for everybody, or on again.
-    ///
-    /// # Errors
-    /// `NotFound` when there is no such source.
-    pub async fn set_enabled(&self, name: &str, enabled: bool) -> Result<SourceInfo> {
-        let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
-        let around = &self.core().around;
-        let defined = around.call("set state", around.store.set_state(name, state)).await?;
-        self.core().changed(defined)
-    }
-
-    /// Deletes a source for everybody. Its name keeps its identity and its numbers: defined again, it
-    /// goes on above them.
-    ///
-    /// # Errors
-    /// `NotFound` when there never was such a source.
-    pub async fn delete(&self, name: &str) -> Result<()> {
-        let around = &self.core().around;
-        let deleted = around.store.set_state(name, SourceState::Deleted);
-        let deleted = around.call("delete", deleted).await?;
-        self.core().changed(deleted).map(drop)
-    }
-
-    /// The definition of one source.
-    ///
-    /// # Errors
-    /// `NotFound`.
-    pub async fn definition(&self, name: &str) -> Result<SourceInfo> {
-        let around = &self.core().around;
-        info(&around.call("get source", around.store.get(name)).await?)
-    }
-
-    /// All sources that are not deleted, by name.
-    ///
-    /// # Errors
-    /// As the store says.
-    pub async fn sources(&self) -> Result<Vec<SourceInfo>> {
-        let around = &self.core().around;
-        let catalog = around.call("list sources", around.store.list()).await?;
-        let here = |definition: &&Definition| definition.state != SourceState::Deleted;
-        catalog.definitions.iter().filter(here).map(info).collect()
     }
 
     /// Somebody says that the catalog has changed: it is read within a tenth of a second.
@@ -366,7 +285,11 @@ impl Node {
     /// Whether the node can mint for all sources that were opened, and if not, why.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        self.core().readiness.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let core = self.core();
+        let mut readiness = core.readiness.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        readiness.reasons.extend(core.without_stores());
+        readiness.ready &= readiness.reasons.is_empty();
+        readiness
     }
 
     /// Which member of the store this node is now; none while it has not joined, or is joining anew.
@@ -428,7 +351,9 @@ impl Node {
             // Closed before.
             return Ok(());
         }
-        answer.await.unwrap_or_else(|_| Err(node_closed()))
+        let closed = answer.await.unwrap_or_else(|_| Err(node_closed()));
+        // Those who minted from them are closed now.
+        closed.and(self.core().beside.close().await)
     }
 }
 
@@ -436,15 +361,16 @@ fn node_closed() -> Error {
     Error::new("use node", ErrorKind::Closed { what: "the node".into() })
 }
 
-/// A journal that knows another store, or a newer state of this one, is a reason not to start.
-async fn refuse_other_store(around: &Surroundings, witness: &Witness) -> Result<()> {
+/// A journal that knows another store, or a newer state of this one, is a reason not to start. Answers
+/// whether the store is the one that the journal knows.
+async fn refuse_other_store(around: &Surroundings, witness: &Witness) -> Result<bool> {
     if witness.store.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     match around.call("identity", around.store.identity()).await {
-        Ok(identity) => entry::compare(witness, &identity),
+        Ok(identity) => entry::compare(witness, &identity).map(|()| true),
         // It is waited for, and compared before anything is minted.
-        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::entry::Witness;
 use crate::error::{Error, Result};
-use crate::journal::{Directory, Disk, Journal, JournalLease, Past, Record, disk};
+use crate::journal::{Directory, Disk, Journal, JournalLease, JournalTail, Past, Record, disk};
 use crate::lease::{Mark, Term};
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
@@ -141,6 +141,54 @@ impl Keeper {
         self.kept.as_ref().map(|kept| kept.record.segments.clone()).unwrap_or_default()
     }
 
+    /// What an earlier process kept for us. It is erased, and the disk has said so, when this answers; what
+    /// could not be erased is used by nobody. `met`: the store is the one that the journal knows; until it
+    /// was met, all stays where it is.
+    ///
+    /// # Errors
+    /// When there is no disk any more.
+    pub(super) async fn take_tails(
+        &mut self,
+        disk: &dyn Disk,
+        met: bool,
+    ) -> Result<Vec<JournalTail>> {
+        let Some(kept) = self.kept.as_mut().filter(|kept| !kept.record.tails.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let (sure, boot) =
+            (kept.past.as_ref().is_some_and(|past| past.marks_are_sure), disk.boot());
+        let mut tails = std::mem::take(&mut kept.record.tails);
+        let seen = |source: &str| kept.record.segments.get(source).map_or(0, |end| end.get());
+        let is_ours = |tail: &JournalTail| {
+            sure && tail.boot == boot && tail.first <= tail.last && tail.last < seen(&tail.source)
+        };
+        if !met {
+            // In doubt now is in doubt for ever.
+            tails.retain(is_ours);
+            kept.record.tails = tails;
+            return Ok(Vec::new());
+        }
+        for tail in tails.iter_mut().filter(|tail| !is_ours(tail)) {
+            // By no definition: it is counted as lost.
+            tail.definition_version = 0;
+        }
+        match self.write(disk).await? {
+            Ok(()) => Ok(tails),
+            Err(error) => {
+                tracing::error!(%error, "the journal cannot be written: what was kept in it is not used");
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// What the next process shall use, written with the next record.
+    pub(super) fn keeps(&mut self, tails: Vec<JournalTail>) {
+        if let Some(kept) = &mut self.kept {
+            // Before them stands what was not taken, because the store was not met.
+            kept.record.tails.extend(tails);
+        }
+    }
+
     pub(super) fn joined(&mut self, identity: &StoreIdentity, member: Incarnation) {
         if let Some(kept) = &mut self.kept {
             kept.record.store.clone_from(&identity.id);
@@ -258,13 +306,20 @@ impl Keeper {
 
     /// Writes that all slots were given up, and waits for the disk.
     pub(super) async fn released(&mut self, disk: &dyn Disk, past: &[JournalLease]) -> Result<()> {
-        let Some(kept) = self.kept.as_mut() else { return Ok(()) };
-        let Some(journal) = kept.journal.take() else { return Ok(()) };
-        kept.record.leases = past.to_vec();
+        if let Some(kept) = &mut self.kept {
+            kept.record.leases = past.to_vec();
+        }
+        self.write(disk).await?
+    }
+
+    /// Writes the record as it is, and waits for the disk: that is still there, and what came of it.
+    async fn write(&mut self, disk: &dyn Disk) -> Result<Result<()>> {
+        let Some(kept) = self.kept.as_mut() else { return Ok(Ok(())) };
+        let Some(journal) = kept.journal.take() else { return Ok(Ok(())) };
         let (record, marks) = (kept.record.clone(), Vec::new());
         let write = Write { journal, record, marks, told: Vec::new() };
         let written = disk::on(disk, "write journal", move || write.run()).await?;
         kept.journal = Some(written.journal);
-        written.outcome
+        Ok(written.outcome)
     }
 }

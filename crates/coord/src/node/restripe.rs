@@ -48,7 +48,7 @@ impl Node {
             let stored = around.call("get source", around.store.get(name)).await?;
             let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1, cuts_over)?;
             match around.call("restripe", around.store.restripe(&restripe)).await {
-                Ok(changed) => return self.core().changed(changed),
+                Ok(changed) => return self.core().changed(&changed),
                 Err(error) => {
                     tries += 1;
                     let overtaken = matches!(error.kind(), ErrorKind::MarkMoved { .. });
@@ -89,7 +89,8 @@ impl Node {
             return Err(Error::new("restripe", kind));
         }
         let spec = read_spec(stored)?;
-        let Ok(Plan::Segment(SegmentPlan { stripe, serial: None, origin, .. })) = spec.check()
+        let Ok(Plan::Segment(SegmentPlan { stripe, serial: None, origin, stores, .. })) =
+            spec.check()
         else {
             let what = format!(
                 "source {} is no segment source of plain numbers, which have stripes",
@@ -97,6 +98,14 @@ impl Node {
             );
             return Err(invalid(what));
         };
+        if !stores.is_empty() {
+            return Err(invalid(format!(
+                "the numbers of source {} come from the stores {}, which have the stripes: name each \
+                 (source restripe --stripe J=STORE)",
+                stored.name,
+                stores.join(", ")
+            )));
+        }
         if let Some(origin) = origin
             && !cuts_over
         {

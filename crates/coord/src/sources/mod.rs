@@ -12,6 +12,7 @@ mod queue;
 mod running;
 mod sections;
 mod segment;
+mod several;
 mod shares;
 mod stats;
 mod surroundings;
@@ -35,8 +36,10 @@ pub use patience::Patience;
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
 pub(crate) use running::{Back, Defined, SnowflakeBack, SourceInner};
 pub(crate) use sections::{Sections, Want};
-pub(crate) use segment::SegmentSource;
 pub use segment::{NumberLane, NumberStats, Numbers};
+pub(crate) use segment::{Remembered, SegmentSource, Unused};
+pub(crate) use several::Several;
+pub use several::ShareStats;
 pub(crate) use shares::FRESH_MS;
 pub use shares::{Place, Server, Shares};
 pub use stats::SourceStats;
@@ -185,7 +188,7 @@ impl Source {
             Back::Ulid(source) => {
                 return Ok(Values::Texts((0..count).map(|_| source.mint().to_string()).collect()));
             }
-            Back::Snowflake(_) | Back::Segment(_) => {}
+            Back::Snowflake(_) | Back::Segment(_) | Back::Several(_) => {}
         }
         let mut ids = vec![0; usize::try_from(count).unwrap_or(0)];
         self.inner.fill(&mut ids, within_ms).await?;
@@ -281,8 +284,10 @@ impl Source {
                 Ok(Numbers::new(segment.now(), self.clone()))
             }
             _ => {
-                let what =
-                    format!("source {} is no segment source without a disguise", self.name());
+                let what = format!(
+                    "source {} is no segment source of one store, without a disguise",
+                    self.name()
+                );
                 Err(Error::invalid("take numbers", what))
             }
         }

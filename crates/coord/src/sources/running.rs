@@ -11,8 +11,8 @@ use super::prefill::Prefill;
 use super::queue::Queue;
 use super::segment::Refill;
 use super::{
-    Afar, CounterSource, Form, Minter, Ordered, Patience, Row, SegmentSource, Surroundings,
-    WINDOW_WAIT_MS,
+    Afar, CounterSource, Form, Minter, Ordered, Patience, Remembered, Row, SegmentSource, Several,
+    Surroundings, WINDOW_WAIT_MS,
 };
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
@@ -33,6 +33,7 @@ pub(crate) struct Defined {
 pub(crate) enum Back {
     Snowflake(SnowflakeBack),
     Segment(SegmentBack),
+    Several(Arc<Several>),
     Counter(Arc<CounterSource>),
     Uuid(Box<UuidSource>),
     Ulid(UlidSource),
@@ -54,6 +55,14 @@ impl SegmentBack {
         let asked = self.0.load();
         let answer = ask(&asked);
         if answer.is_err() && self.replaced(&asked) { ask(&self.0.load()) } else { answer }
+    }
+
+    pub(super) async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
+        let now = self.now();
+        match now.row(length, within_ms).await {
+            Err(_) if self.replaced(&now) => self.now().row(length, within_ms).await,
+            row => row,
+        }
     }
 
     fn replaced(&self, asked: &Arc<SegmentSource>) -> bool {
@@ -139,7 +148,7 @@ impl SourceInner {
     pub(crate) fn new(
         name: &str,
         defined: Defined,
-        seen_end: u64,
+        remembered: &Remembered,
         around: Arc<Surroundings>,
     ) -> Result<Self> {
         let back = match (Afar::back(name, &defined.plan, &around), &defined.plan) {
@@ -153,10 +162,14 @@ impl SourceInner {
                 back.queue.set(plan.prefill, &back.minter, &around);
                 Back::Snowflake(back)
             }
+            (None, Plan::Segment(plan)) if !plan.stores.is_empty() => {
+                let around = Arc::clone(&around);
+                Back::Several(Arc::new(Several::new(name, &plan.stores, around)))
+            }
             (None, Plan::Segment(plan)) => {
                 let (version, around) = (defined.version, Arc::clone(&around));
                 let enabled = defined.state == SourceState::Enabled;
-                let refill = Refill::new(seen_end);
+                let refill = Refill::remembering(remembered, plan.stripe);
                 let source =
                     SegmentSource::new(name, plan.clone(), version, refill, enabled, around);
                 Back::Segment(SegmentBack(ArcSwap::new(source)))
@@ -193,6 +206,7 @@ impl SourceInner {
                 let enabled = defined.state == SourceState::Enabled;
                 segment.alter(plan, defined.version, enabled);
             }
+            (Back::Several(several), Plan::Segment(plan)) => several.alter(&plan.stores),
             (Back::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan),
             (Back::Snowflake(back), Plan::Snowflake(plan)) => {
                 if let Some(ordered) = &back.ordered {
@@ -284,6 +298,7 @@ impl SourceInner {
             }
             Back::Segment(_) if self.serial.is_some() => return Err(self.not_number("mint")),
             Back::Segment(segment) => segment.ask(SegmentSource::try_mint)?,
+            Back::Several(several) => several.try_mint()?,
             Back::Counter(_) => return Err(self.no_key()),
             Back::Afar(source) => return Err(source.at_once("mint")),
             Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),
@@ -355,14 +370,14 @@ impl SourceInner {
 
     /// A row of numbers of a segment source.
     pub(super) async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
-        let Back::Segment(segment) = &self.back else {
-            let what = format!("source {} is no segment source: only they have rows", self.name);
-            return Err(Error::invalid("reserve", what));
-        };
-        let now = segment.now();
-        match now.row(length, within_ms).await {
-            Err(_) if segment.replaced(&now) => segment.now().row(length, within_ms).await,
-            row => row,
+        match &self.back {
+            Back::Segment(segment) => segment.row(length, within_ms).await,
+            Back::Several(several) => several.row(length, within_ms).await,
+            _ => {
+                let what =
+                    format!("source {} is no segment source: only they have rows", self.name);
+                Err(Error::invalid("reserve", what))
+            }
         }
     }
 
@@ -391,6 +406,7 @@ impl SourceInner {
                     filled => filled,
                 }
             }
+            Back::Several(several) => several.try_fill(out),
             Back::Counter(_) => Err((0, self.no_key())),
             Back::Afar(source) => Err((0, source.at_once("mint"))),
             Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
@@ -406,6 +422,10 @@ impl SourceInner {
                 Err(_) if segment.replaced(&now) => segment.now().fill(out, within_ms).await,
                 filled => filled,
             };
+        }
+        if let Back::Several(several) = &self.back {
+            self.check_enabled()?;
+            return several.fill(out, within_ms).await;
         }
         let prefill = match &self.back {
             Back::Snowflake(back) => back.queue.get(),

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use snowmint_core::{Clock as _, UnixMillis};
 
 use super::running::{Back, SnowflakeBack};
-use super::{NumberStats, PrefillStats, Source};
+use super::{NumberStats, PrefillStats, ShareStats, Source};
 use crate::spec::Plan;
 
 /// How a source stands.
@@ -29,6 +29,8 @@ pub struct SourceStats {
     pub keys: Option<(u64, u64)>,
     /// The queue, of a prefilled source.
     pub prefill: Option<PrefillStats>,
+    /// Each of its stores, of a source that has several.
+    pub stores: Vec<ShareStats>,
 }
 
 impl Source {
@@ -41,6 +43,12 @@ impl Source {
             Back::Segment(segment) => SourceStats {
                 ready,
                 numbers: Some(segment.now().stats()),
+                ..SourceStats::default()
+            },
+            Back::Several(several) => SourceStats {
+                ready,
+                numbers: Some(several.numbers()),
+                stores: several.stats(),
                 ..SourceStats::default()
             },
             Back::Counter(counter) => {
@@ -78,6 +86,7 @@ impl Source {
             numbers: None,
             keys: None,
             prefill: back.queue.get().map(|prefill| prefill.stats()),
+            stores: Vec::new(),
         }
     }
 }

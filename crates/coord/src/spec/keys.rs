@@ -265,6 +265,14 @@ pub const KEYS: &[Key] = &[
         "NAME:KEY: numbers are drawn from a key of another system, which [origins] names, while both serve; \
          ended by import --cut-over",
     ),
+    key(
+        "stores",
+        Takes::Text,
+        "",
+        "segment",
+        "A,B,C: the stores, named under [stores], that hand out the numbers, each a residue of its own: any \
+         of them serves; increasing within a store only",
+    ),
     key("counter.start", Takes::Number, "1", "counter", "no number of any key is lower"),
     key(
         "counter.step",

@@ -221,6 +221,9 @@ pub struct SourceSpec {
     /// Where the numbers of a segment source come from while another system hands them out too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
+    /// The stores that hand out the numbers of a segment source, each its own residue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stores: Option<String>,
     /// How counters count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<CounterSpec>,
@@ -335,6 +338,8 @@ impl SourceSpec {
             first: canonical.first,
             first_at: canonical.first_at,
             origin: canonical.origin,
+            // Which they are may change; that they are several may not.
+            stores: canonical.stores.map(|_| "several".into()),
             serial: canonical.serial,
             uuid: canonical.uuid,
             counter: canonical.counter.as_ref().map(CounterSpec::identity),

@@ -51,6 +51,7 @@ const POSSIBLE: &[&str] = &[
     r#"{"kind":"segment","step":{"min":1,"max":1,"lasts":"1m"},"offset":7,"increment":16}"#,
     r#"{"kind":"segment","offset":2,"increment":3,"first":1000,"first_at":40,"until":99}"#,
     r#"{"kind":"segment","origin":"old:leaf:orders"}"#,
+    r#"{"kind":"segment","stores":"a,b"}"#,
     r#"{"kind":"segment","step":{"min":2000000},"disguise":{"mode":"full","bits":53}}"#,
     r#"{"kind":"segment","step":{"rule":"adaptive","waste_max":1}}"#,
     r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#,
@@ -326,6 +327,7 @@ fn the_table_has_every_key_and_no_other() {
         first_at,
         until,
         origin,
+        stores,
         counter,
         serial,
         uuid,
@@ -336,7 +338,7 @@ fn the_table_has_every_key_and_no_other() {
     assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
     assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());
     assert!(first.is_some() && first_at.is_some() && until.is_some());
-    assert!(origin.is_some());
+    assert!(origin.is_some() && stores.is_some());
     let SerialSpec { prefix, date, zone, width, reset } = serial.unwrap();
     assert!(prefix.is_some() && date.is_some() && zone.is_some() && width.is_some());
     assert!(reset.is_some());

@@ -173,3 +173,40 @@ fn four_threads_share_what_one_pushes() {
     assert_eq!(distinct.len(), got.len(), "a number came twice");
     assert!(got.iter().all(|number| *number < end));
 }
+
+/// Runs over the ends of segments that follow one another, by two threads, and singles between them.
+#[test]
+fn hands_on_from_segment_to_segment_lose_nearly_nothing() {
+    let cursor = Arc::new(SegmentCursor::new());
+    let done = Arc::new(AtomicBool::new(false));
+    let taking = |count: u64| {
+        let (cursor, done) = (Arc::clone(&cursor), Arc::clone(&done));
+        thread::spawn(move || {
+            let mut taken = 0;
+            loop {
+                let ended = done.load(Std::SeqCst);
+                let run = match count {
+                    1 => cursor.take(|| {}).map(|first| Run { first, end: first + 1 }),
+                    _ => cursor.take_run(count, || {}),
+                };
+                match run {
+                    Some(run) => taken += run.end - run.first,
+                    None if ended => return taken,
+                    None => thread::yield_now(),
+                }
+            }
+        })
+    };
+    let takers = [taking(68), taking(1), taking(41)];
+    let (mut first, segments) = (1, 20_000);
+    for _ in 0..segments {
+        while cursor.push(first, first + 100).is_err() {
+            thread::yield_now();
+        }
+        first += 100;
+    }
+    done.store(true, Std::SeqCst);
+    let taken: u64 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
+    let lost = first - 1 - taken;
+    assert!(lost < 200, "{lost} of {} were handed to nobody", first - 1);
+}

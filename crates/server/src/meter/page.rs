@@ -280,6 +280,16 @@ impl Seen {
             "Numbers taken from the store that nobody will get.",
             each().map(|(source, stats)| (source, stats.lost)),
         )?;
+        let stores = self.of_kind(Kind::Segment).flat_map(|([source], stats)| {
+            stats.stores.iter().map(move |share| {
+                ([source, ("store", share.store.as_str())], f64::from(u8::from(share.serves)))
+            })
+        });
+        to.gauges(
+            "snowmint_source_store_serves",
+            "Whether a store hands out numbers of a source that has several.",
+            stores,
+        )?;
         let keys = || {
             let counters = self.of_kind(Kind::Counter);
             counters.filter_map(|(source, stats)| Some((source, stats.keys?)))

@@ -1,9 +1,11 @@
 //! Domain values as the bodies that HTTP shows.
 
-use snowmint_coord::{Decoded, Incarnation, SlotInfo, SourceInfo};
+use snowmint_coord::{Decoded, Incarnation, ShareStats, SlotInfo, SourceInfo};
 use snowmint_core::layout::{Field, PRESETS, Preset};
 use snowmint_core::{Layout, Rfc3339, UnixMillis};
-use snowmint_wire::http::{BitsBody, DecodedBody, LayoutBody, LayoutsBody, SourceBody, WorkerBody};
+use snowmint_wire::http::{
+    BitsBody, DecodedBody, LayoutBody, LayoutsBody, ShareBody, SourceBody, WorkerBody,
+};
 
 fn time(time: UnixMillis) -> String {
     Rfc3339(time).to_string()
@@ -52,7 +54,18 @@ pub fn source_body(source: &SourceInfo) -> SourceBody {
         name: source.name.clone(),
         version: source.version,
         next: source.next.map(|next| next.to_string()),
+        shares: source.shares.iter().map(share_body).collect(),
         keys: source.spec.to_json(),
+    }
+}
+
+fn share_body(share: &ShareStats) -> ShareBody {
+    ShareBody {
+        store: share.store.clone(),
+        serves: share.serves,
+        offset: share.stripe.map(|(offset, _)| offset),
+        increment: share.stripe.map(|(_, increment)| increment),
+        trouble: share.trouble.clone(),
     }
 }
 

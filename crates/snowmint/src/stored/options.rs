@@ -18,6 +18,8 @@ use crate::runtime::Keep;
 pub struct Options {
     namespace: String,
     settings: NodeSettings,
+    /// Names and URLs.
+    beside: Vec<(String, String)>,
     wait_max_ms: u64,
     clock: ClockChoice,
     given_clock: Option<GivenClock>,
@@ -31,6 +33,7 @@ impl Options {
         Self {
             namespace: "default".into(),
             settings: NodeSettings { builtin: true, ..NodeSettings::default() },
+            beside: Vec::new(),
             wait_max_ms: STORE_WAIT_MS,
             clock: ClockChoice::Precise,
             given_clock: None,
@@ -65,6 +68,14 @@ impl Options {
     #[must_use]
     pub fn node_settings(mut self, settings: NodeSettings) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// A store beside the one that is opened, for sources whose numbers come from several (key `stores`),
+    /// by the name that they call it by. It is opened when a source needs it, and may be away.
+    #[must_use]
+    pub fn beside(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
+        self.beside.push((name.into(), url.into()));
         self
     }
 
@@ -106,10 +117,15 @@ impl Options {
         let name = self.namespace;
         let parts = Parts {
             clock: Arc::clone(&clock) as _,
-            observer: Arc::new(Tell { name, observer: self.observer }),
+            observer: Arc::new(Tell { name: name.clone(), observer: self.observer }),
             ..Parts::system()
         };
-        let node = Node::open(store, self.settings, parts).await?;
+        let mut settings = self.settings;
+        for (store, url) in self.beside {
+            let place = place::Beside { url, namespace: name.clone() };
+            settings.beside.insert(store, Arc::new(place));
+        }
+        let node = Node::open(store, settings, parts).await?;
         let shared = Shared { clock, wait_max_ms: self.wait_max_ms, keep: None };
         Ok(Mint::new(node, shared))
     }

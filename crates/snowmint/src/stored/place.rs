@@ -1,8 +1,11 @@
 //! What a URL names: a store, or servers that have one.
 
+use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use snowmint_coord::Store;
+use snowmint_coord::beside::Place;
 
 use crate::Result;
 
@@ -12,6 +15,26 @@ pub(super) async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         return servers(url, namespace).await;
     }
     snowmint_stores::open(url, namespace).await
+}
+
+/// A store beside the one that is opened.
+pub(super) struct Beside {
+    pub(super) url: String,
+    pub(super) namespace: String,
+}
+
+/// Its URL may show a password.
+impl fmt::Debug for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Beside").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Place for Beside {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        open(&self.url, &self.namespace).await
+    }
 }
 
 #[cfg(feature = "client")]

@@ -206,6 +206,11 @@ impl Disk for SimDisk {
         format!("machine-{}", self.machine)
     }
 
+    /// Always the same: what must not be used again has to be told by other means.
+    fn boot(&self) -> String {
+        "boot".into()
+    }
+
     fn lock(&self, path: &Path) -> snowmint_coord::Result<Box<dyn Directory>> {
         if !self.state().locked.insert(path.to_owned()) {
             let what = path.display().to_string();

@@ -26,10 +26,32 @@ pub struct SourceBody {
     /// The lowest number of a segment source that nobody was given; none when they are spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// Each of its stores, of a source that has several, as this server finds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<ShareBody>,
     /// The source's keys, defaults written out.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::HashMap<String, Value>))]
     pub keys: Map<String, Value>,
+}
+
+/// One of the stores of a source that has several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ShareBody {
+    /// Its name.
+    pub store: String,
+    /// Whether it hands out numbers; what is in stock counts.
+    pub serves: bool,
+    /// Which stripe of the numbers it has, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// How many stripes there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub increment: Option<u64>,
+    /// What is wrong with it, as when it is away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// The body of `POST /v1/sources/{name}/restripe`: which stripe a segment source gets.

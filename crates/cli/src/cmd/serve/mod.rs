@@ -95,6 +95,7 @@ impl Serve {
         }
         let filter = filter(&config)?;
         node::keyrings(&config.disguise.keys)?;
+        store::Beside::all(&config)?;
         store::runtime()?.block_on(async { node::origins(&config.origins).map(drop) })?;
         if self.check {
             Security::load(&config)?;

@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use snowmint_coord::spec::{SourceSpec, keys};
-use snowmint_wire::http::{SourceBody, SourceRequest, SourcesBody};
+use snowmint_wire::http::{ShareBody, SourceBody, SourceRequest, SourcesBody};
 
 use crate::client::{Client, DEFAULT_SERVER, segment};
 use crate::exit::Outcome;
@@ -192,6 +192,15 @@ fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
     match &source.next {
         Some(next) => out.line(format_args!("# version {}, next number {next}", source.version))?,
         None => out.line(format_args!("# version {}", source.version))?,
+    }
+    for ShareBody { store, serves, offset, increment, trouble } in &source.shares {
+        let stripe = match (offset, increment) {
+            (Some(offset), Some(increment)) => format!("stripe {offset} of {increment}"),
+            _ => "stripe not known".into(),
+        };
+        let state = if *serves { "serves" } else { "does not serve" };
+        let trouble = trouble.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        out.line(format_args!("# store {store}: {stripe}, {state}{trouble}"))?;
     }
     out.line(format_args!("[sources.{}]", toml_key(&source.name)))?;
     let mut lines = Vec::new();

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use super::{Command, Done, Driver, Stage, closed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::Readiness;
+use crate::node::tails::Sorted;
 
 impl Driver {
     /// Answers everybody who asked to close, also while it was being done.
@@ -36,7 +37,7 @@ impl Driver {
         let mut releases = self.shut_all(&why);
         // Their marks stay where they are: whoever has them next goes on above.
         self.close_sections();
-        let backs = self.core.close_stocks();
+        let unused = self.core.close_stocks();
         let mut member = match &self.stage {
             Stage::In { member, .. } => Some(member.incarnation),
             Stage::Out { .. } | Stage::Entering { .. } => None,
@@ -56,17 +57,19 @@ impl Driver {
             }
         }
         releases.append(&mut self.owed.releases);
+        let boot = if self.keeper.is_kept() { self.disk.boot() } else { String::new() };
+        let Sorted { backs, kept } = self.core.sort(unused, &boot).await;
         for back in &backs {
             self.keeper.gives_back(&back.source, back.first);
         }
+        self.keeper.keeps(kept.clone());
         let mut outcome = self.keeper.released(&*self.disk, &self.past).await;
         let around = &self.core.around;
         let wall = around.clock.unix_ms();
-        for back in backs {
-            // Refused when others have reserved since: then it is a gap.
-            if around.call("give back", around.store.give_back(&back)).await.is_ok() {
-                self.core.gave_back(&back);
-            }
+        if outcome.is_ok() {
+            self.core.kept(&kept);
+            // What the journal does not know to have gone back would look like a store that did.
+            self.core.give_back(backs).await;
         }
         let Some(member) = member else { return outcome };
         let mut sent = JoinSet::new();

@@ -8,6 +8,7 @@ mod segments;
 mod serials;
 mod sources;
 mod stats;
+mod tails;
 
 use std::collections::HashSet;
 

@@ -10,6 +10,7 @@ mod pace;
 mod period;
 mod refill;
 mod step;
+mod stock;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,10 +24,11 @@ use tokio::sync::Notify;
 use super::{Row, Surroundings};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::segment::{GiveBack, NUMBER_MAX};
+use crate::segment::NUMBER_MAX;
 use crate::spec::{SegmentPlan, Stripe};
 pub use lane::{NumberLane, Numbers};
 pub(crate) use refill::Refill;
+pub(crate) use stock::{Remembered, Unused};
 
 /// A source of numbers.
 pub(crate) struct SegmentSource {
@@ -81,7 +83,7 @@ impl SegmentSource {
         enabled: bool,
         around: Arc<Surroundings>,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        let source = Arc::new(Self {
             name: name.into(),
             home: around.home.clone(),
             around,
@@ -92,7 +94,10 @@ impl SegmentSource {
             definition_version: AtomicU64::new(definition_version),
             refill: Mutex::new(refill),
             news: Notify::new(),
-        })
+        });
+        // What was kept for us is used first.
+        source.hand_on(&mut source.refill());
+        source
     }
 
     /// The definition was changed.
@@ -268,10 +273,9 @@ impl SegmentSource {
         Error::new(op, ErrorKind::Closed { what: format!("source {}", self.name) })
     }
 
-    /// Ends the source. Answers the end of the newest segment, if it is unused: the store may have it
-    /// back.
-    pub(crate) fn close(&self) -> Option<GiveBack> {
-        let unused = {
+    /// Ends the source. Answers what nobody has used, if there is any.
+    pub(crate) fn close(&self) -> Option<Unused> {
+        let pieces = {
             let mut refill = self.refill();
             if refill.closed {
                 return None;
@@ -281,21 +285,22 @@ impl SegmentSource {
             let left = self.cursor.left().saturating_add(refill.parked());
             refill.drop_numbers(left);
             let unused = self.cursor.close();
-            refill.newest.map(|newest| (newest.first.max(unused), newest))
+            refill.in_stock_from(unused)
         };
         self.news.notify_waiters();
-        let (first, newest) = unused?;
-        (first <= newest.last).then(|| GiveBack {
-            source: self.name.clone(),
-            first,
-            last: newest.last,
-            version: newest.version,
-        })
+        let definition_version = self.definition_version();
+        let unused = Unused { source: self.name.clone(), definition_version, pieces };
+        (!unused.pieces.is_empty()).then_some(unused)
     }
 
-    /// The store has taken so many numbers back.
+    /// So many numbers that were unused at the end went back to the store, or into the journal.
     pub(crate) fn gave_back(&self, count: u64) {
         self.refill().gave_back(count);
+    }
+
+    /// Why the last fetch failed, if it did.
+    pub(crate) fn trouble(&self) -> Option<Error> {
+        self.refill().trouble()
     }
 
     /// What became of all numbers.

@@ -8,6 +8,7 @@ use snowmint_core::cursor::PushError;
 
 use super::pace::Pace;
 use super::step::{Steps, Tally};
+use super::stock::{Piece, Remembered};
 use super::{SegmentSource, Stock};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::machine::backoff_ms;
@@ -41,8 +42,8 @@ pub(crate) struct Refill {
     dropped: u64,
     /// How many an answer may have brought that never came.
     burned: u64,
-    /// The newest segment: the only one whose end the store takes back.
-    pub(super) newest: Option<Segment>,
+    /// What is in stock, as it came; some of it in front may be used up.
+    chain: VecDeque<Piece>,
     /// Everything below was seen reserved: a store that hands it out again went back.
     pub(super) seen_end: u64,
     pub(super) closed: bool,
@@ -51,7 +52,7 @@ pub(crate) struct Refill {
 }
 
 impl Refill {
-    pub(crate) fn new(seen_end: u64) -> Self {
+    fn new(seen_end: u64) -> Self {
         Self {
             fetching: false,
             error: None,
@@ -63,11 +64,22 @@ impl Refill {
             fetched: 0,
             dropped: 0,
             burned: 0,
-            newest: None,
+            chain: VecDeque::new(),
             seen_end,
             closed: false,
             newest_number: seen_end.saturating_sub(1),
         }
+    }
+
+    /// What a source of this stripe begins with.
+    pub(crate) fn remembering(remembered: &Remembered, stripe: Stripe) -> Self {
+        let mut refill = Self::new(remembered.seen_end);
+        for (first, last) in &remembered.kept {
+            refill.chain.push_back(Piece::kept(*first, *last));
+            refill.cut(*first, *last, stripe);
+        }
+        refill.burned = remembered.burned;
+        refill
     }
 
     /// What a source that takes the place of this one's begins with.
@@ -78,6 +90,13 @@ impl Refill {
             burned: self.burned,
             ..Self::new(self.seen_end)
         }
+    }
+
+    /// The stock from this number on, as it came.
+    pub(super) fn in_stock_from(&mut self, next: u64) -> Vec<Piece> {
+        let pieces = std::mem::take(&mut self.chain).into_iter();
+        let left = pieces.map(|piece| Piece { first: piece.first.max(next), ..piece });
+        left.filter(|piece| piece.first <= piece.last).collect()
     }
 
     /// Numbers that are not in the cursor yet.
@@ -109,6 +128,10 @@ impl Refill {
         self.fetched = self.fetched.saturating_sub(count);
     }
 
+    pub(super) fn trouble(&self) -> Option<Error> {
+        self.error.clone()
+    }
+
     /// Why there are no numbers: the last fetch failed, or one is on its way.
     pub(super) fn dry(&self) -> Error {
         match &self.error {
@@ -127,11 +150,11 @@ impl Refill {
         !self.fetching && !self.closed && again
     }
 
-    /// Cuts a segment into the parts in which it is opened, and says how many numbers they have: some may
-    /// have no ID.
-    fn cut(&mut self, segment: &Segment, stripe: Stripe) -> u64 {
-        let end = segment.last.min(stripe.number_max()).saturating_add(1);
-        let mut first = segment.first.max(stripe.number_min());
+    /// Cuts numbers into the parts in which they are opened, and says how many these have: some may have
+    /// no ID.
+    fn cut(&mut self, first: u64, last: u64, stripe: Stripe) -> u64 {
+        let end = last.min(stripe.number_max()).saturating_add(1);
+        let mut first = first.max(stripe.number_min());
         let length = end.saturating_sub(first);
         let part = length.div_ceil(PARTS).max(1);
         while first < end {
@@ -174,7 +197,7 @@ impl SegmentSource {
     }
 
     /// Gives the cursor what it has room for.
-    fn hand_on(&self, refill: &mut Refill) {
+    pub(super) fn hand_on(&self, refill: &mut Refill) {
         while let Some((first, end)) = refill.parts.front().copied() {
             match self.cursor.push(first, end) {
                 Ok(()) => {}
@@ -284,12 +307,16 @@ impl SegmentSource {
                 (refill.error, refill.failures, refill.again_at) = (None, 0, None);
                 let plan = self.plan.load();
                 refill.steps.came(plan.step, asked_at);
-                let length = refill.cut(&segment, plan.stripe);
-                refill.newest = Some(segment);
+                let length = refill.cut(segment.first, segment.last, plan.stripe);
                 if refill.closed {
                     // Nobody takes any more.
                     refill.drop_numbers(length);
                 } else {
+                    let next = self.cursor.next();
+                    while refill.chain.front().is_some_and(|piece| piece.last < next) {
+                        refill.chain.pop_front();
+                    }
+                    refill.chain.push_back(Piece::reserved(&segment));
                     self.hand_on(&mut refill);
                 }
             }

@@ -4,6 +4,7 @@ use snowmint_core::text::Format;
 
 use super::check::{disguise, text, value};
 use super::{DisguisePlan, SerialPlan, Stripe};
+use crate::beside::names;
 use crate::origin::OriginPlan;
 use crate::segment::NUMBER_MAX;
 use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
@@ -26,6 +27,8 @@ pub struct SegmentPlan {
     pub stripe: Stripe,
     /// Where they come from while another system hands them out too.
     pub origin: Option<OriginPlan>,
+    /// The stores that they come from, each a residue of its own; none: from the only one.
+    pub stores: Vec<String>,
     /// How they are written as serials, if they are.
     pub serial: Option<SerialPlan>,
     /// The disguise, if any.
@@ -150,6 +153,7 @@ fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
         ("first_at", spec.first_at.is_some()),
         ("until", spec.until.is_some()),
         ("origin", spec.origin.is_some()),
+        ("stores", spec.stores.is_some()),
         ("disguise", spec.disguise.is_some()),
         ("text", spec.text.is_some()),
     ];
@@ -171,6 +175,25 @@ fn origin(text: Option<&str>, stripe: Stripe) -> Result<Option<OriginPlan>, Spec
     text.parse().map(Some).map_err(|why: String| value("origin", text, why))
 }
 
+/// Each store has its stripe in its own catalog, and all of them the same numbers as the only store would.
+fn stores(spec: &SourceSpec) -> Result<Vec<String>, SpecError> {
+    let Some(text) = spec.stores.as_deref() else { return Ok(Vec::new()) };
+    let other = [
+        spec.offset.is_some_and(|offset| offset != 1),
+        spec.increment.is_some_and(|increment| increment != 1),
+        spec.first.is_some(),
+        spec.first_at.is_some(),
+        spec.until.is_some(),
+        spec.origin.is_some(),
+        disguise(spec.disguise.as_ref(), None)?.is_some(),
+    ];
+    if other.contains(&true) {
+        let needs = "no offset, increment, first, until, origin or disguise";
+        return Err(SpecError::Needs { key: "stores", needs });
+    }
+    names(text).map_err(|why| value("stores", text, why))
+}
+
 fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
     if (least..=STEP_LIMIT).contains(&count) {
         return Ok(count);
@@ -185,7 +208,8 @@ impl SegmentPlan {
             refuse_keys_of_plain_numbers(spec)?;
             let serial = Some(SerialPlan::check(serial)?);
             let (stripe, text) = (Stripe::ALL, Format::default());
-            return Ok(Self { step, stripe, origin: None, serial, disguise: None, text });
+            let stores = Vec::new();
+            return Ok(Self { step, stripe, origin: None, stores, serial, disguise: None, text });
         }
         let stripe = Stripe::check(spec)?;
         let (key, least) = step.least();
@@ -200,7 +224,8 @@ impl SegmentPlan {
             return Err(value("text", text, "only snowflake sources have a time to show"));
         }
         let origin = origin(spec.origin.as_deref(), stripe)?;
-        Ok(Self { step, stripe, origin, serial: None, disguise, text })
+        let stores = stores(spec)?;
+        Ok(Self { step, stripe, origin, stores, serial: None, disguise, text })
     }
 
     pub(super) fn to_spec(&self) -> SourceSpec {
@@ -214,6 +239,7 @@ impl SegmentPlan {
             disguise: self.disguise.map(DisguisePlan::to_spec),
             text: Some(self.text.to_string()),
             origin: self.origin.as_ref().map(OriginPlan::to_string),
+            stores: (!self.stores.is_empty()).then(|| self.stores.join(",")),
             ..SourceSpec::of(Kind::Segment)
         })
     }

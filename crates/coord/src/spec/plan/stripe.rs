@@ -88,6 +88,24 @@ impl Stripe {
         self.increment
     }
 
+    /// Which stripe it is, 1 to [`increment`](Self::increment).
+    #[must_use]
+    pub const fn offset(self) -> u64 {
+        self.offset
+    }
+
+    /// The lowest ID.
+    #[must_use]
+    pub const fn first(self) -> u64 {
+        self.first
+    }
+
+    /// Whether it took the place of another, which had the IDs below.
+    #[must_use]
+    pub const fn was_another(self) -> bool {
+        self.first_at != 1
+    }
+
     /// Whether both make the same ID of every number that both have.
     #[must_use]
     pub fn maps_as(self, other: Self) -> bool {

@@ -5,15 +5,24 @@
 //! old stripe ends there (`until`), above everything that it has handed out; only when all have answered
 //! does each get its new stripe, which begins there. A command that is cut off leaves stores that mint
 //! below that number or above it, never a wrong one, and is taken up by giving it again.
+//!
+//! The stores of one source with several are installations like any other, which this command opens
+//! itself; one that does not have the source yet gets it above that number.
+
+mod place;
+
+use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use snowmint_wire::http::{RestripeRequest, SourceBody};
 
 use super::show;
-use crate::client::{Client, DEFAULT_SERVER, segment};
+use crate::client::DEFAULT_SERVER;
+use crate::config::{Config, Given};
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
+use place::{Place, shown};
 
 /// How often a number is chosen that stores overtake while they are told of it.
 const TRIES: u32 = 8;
@@ -30,7 +39,8 @@ const FURTHER: u64 = 8;
 #[command(after_help = "Examples:
   snowmint source restripe orders --increment 2 --offset 1
   snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \\
-      --stripe 3=10.0.0.3:7700")]
+      --stripe 3=10.0.0.3:7700
+  snowmint source restripe orders --increment 3 --config snowmint.toml --stripe 1=a --stripe 2=b --stripe 3=c")]
 pub(crate) struct Restripe {
     /// The source.
     #[arg(value_name = "NAME")]
@@ -44,9 +54,19 @@ pub(crate) struct Restripe {
     /// A running server of the only installation.
     #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER, conflicts_with = "stripe")]
     server: String,
-    /// A stripe, and a running server of the installation that gets it; once for each installation.
+    /// A stripe, and who gets it: a running server of an installation, or a store of a source that has
+    /// several (its URL, or its name in [stores]). Once for each.
     #[arg(long, value_name = "J=URL", value_parser = stripe)]
     stripe: Vec<(u64, String)>,
+    /// Who has a stripe and gets none any more: it ends where the new stripes begin. Once for each.
+    #[arg(long, value_name = "URL", requires = "stripe")]
+    leaves: Vec<String>,
+    /// The configuration file whose [stores] are named.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The namespace of stores.
+    #[arg(long, value_name = "NS")]
+    namespace: Option<String>,
     /// JSON.
     #[arg(long)]
     json: bool,
@@ -58,32 +78,39 @@ fn stripe(text: &str) -> Result<(u64, String), String> {
     Ok((offset, url.to_owned()))
 }
 
-/// One installation, and what its server said last.
+/// One installation, and what was said of it last.
 struct Installation {
-    offset: u64,
+    /// The stripe that it gets, if any.
+    offset: Option<u64>,
     url: String,
-    client: Client,
-    body: SourceBody,
+    place: Place,
+    /// None while it does not have the source.
+    body: Option<SourceBody>,
 }
 
 impl Restripe {
     pub(crate) fn run(self) -> Outcome {
         let mut all = self.look()?;
-        if !all.iter().all(|one| one.has(self.increment)) {
+        if !all.iter().filter(|one| one.offset.is_some()).all(|one| one.has(self.increment)) {
             // A lone store needs no number that parts old from new: its own mark does.
             let alone = all.len() == 1 && all.iter().all(|one| one.until().is_none());
             let parting = if alone { None } else { Some(self.part(&mut all)?) };
             self.change(&mut all, parting)?;
         }
         let mut out = Output::new();
-        for one in &all {
-            show(&one.body, self.json, &mut out)?;
+        for body in all.iter().filter_map(|one| one.body.as_ref()) {
+            show(body, self.json, &mut out)?;
         }
         out.flush()
     }
 
-    fn path(&self) -> String {
-        format!("/v1/sources/{}", segment(&self.name))
+    fn configuration(&self) -> Outcome<Config> {
+        let namespace = self.namespace.as_ref();
+        let flags = namespace.map(|name| Given::flag("store.namespace", "--namespace", name));
+        match &self.config {
+            None if self.namespace.is_none() => Ok(Config::default()),
+            file => Config::load(file.as_deref(), flags.into_iter().collect()),
+        }
     }
 
     /// Asks every installation what it has.
@@ -105,16 +132,32 @@ impl Restripe {
                 return Err(Failure::usage(format!("{url} is given twice: it has one stripe")));
             }
         }
-        let look = |(offset, url): (u64, String)| {
-            let client = Client::new(&url)?;
-            let body: SourceBody = client.get(&self.path()).map_err(unchanged)?;
-            if body.next.is_none() {
-                let why = format!("source {} of {url} is no segment source", self.name);
+        let config = self.configuration()?;
+        let look = |(offset, url): (Option<u64>, String)| {
+            let place = Place::open(&url, &config).map_err(unchanged)?;
+            let body = place.look(&self.name).map_err(unchanged)?;
+            let url = shown(&url);
+            if body.as_ref().is_some_and(|body| body.next.is_none()) {
+                let why = format!(
+                    "source {} of {url} has no stripe: it is no segment source of one store",
+                    self.name
+                );
                 return Err(Failure::usage(why));
             }
-            Ok(Installation { offset, url, client, body })
+            Ok(Installation { offset, url, place, body })
         };
-        stripes.into_iter().map(look).collect()
+        let stay = stripes.into_iter().map(|(offset, url)| (Some(offset), url));
+        let leave = self.leaves.iter().map(|url| (None, url.clone()));
+        let all: Vec<_> = stay.chain(leave).map(look).collect::<Outcome<_>>()?;
+        if let Some(lost) = all.iter().find(|one| one.body.is_none() && one.offset.is_none()) {
+            let why = format!("source {} is not defined in {}", self.name, lost.url);
+            return Err(unchanged(Failure::usage(why)));
+        }
+        if all.iter().all(|one| one.body.is_none()) {
+            let why = format!("source {} is defined in none of them: define it first", self.name);
+            return Err(unchanged(Failure::usage(why)));
+        }
+        Ok(all)
     }
 
     /// The number below which no new stripe and above which no old one mints, told to all.
@@ -143,7 +186,12 @@ impl Restripe {
 
     /// What a command before this one agreed upon: some have their new stripe already.
     fn go_on(&self, all: &[Installation]) -> Outcome<u64> {
-        let (done, left): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.has(self.increment));
+        let (done, left): (Vec<_>, Vec<_>) =
+            all.iter().filter(|one| one.body.is_some()).partition(|one| one.has(self.increment));
+        if left.is_empty() {
+            // All that are left never had a stripe: they begin where the first of the others does.
+            return Ok(done.iter().map(|one| one.first()).fold(u64::MAX, u64::min));
+        }
         let mut partings = left.iter().map(|one| one.until());
         let parting = partings.next().flatten();
         let agreed = parting.filter(|parting| {
@@ -165,9 +213,8 @@ impl Restripe {
     }
 
     fn cap(&self, all: &mut [Installation], parting: u64) -> Outcome {
-        for one in all {
-            let body = one.client.patch(&self.path(), &json!({ "until": parting }));
-            one.body = body.map_err(Failure::from)?;
+        for one in all.iter_mut().filter(|one| one.body.is_some()) {
+            one.body = Some(one.place.end(&self.name, Some(parting))?);
         }
         Ok(())
     }
@@ -175,11 +222,9 @@ impl Restripe {
     /// Lifts what was told, as far as servers answer.
     fn undo(&self, all: &mut [Installation], why: Failure) -> Failure {
         let mut left = Vec::new();
-        for one in all.iter_mut() {
-            let lifted: Result<SourceBody, _> =
-                one.client.patch(&self.path(), &json!({ "until": Value::Null }));
-            match lifted {
-                Ok(body) => one.body = body,
+        for one in all.iter_mut().filter(|one| one.body.is_some()) {
+            match one.place.end(&self.name, None) {
+                Ok(body) => one.body = Some(body),
                 Err(_) => left.push(one.url.as_str()),
             }
         }
@@ -196,23 +241,34 @@ impl Restripe {
 
     fn change(&self, all: &mut [Installation], parting: Option<u64>) -> Outcome {
         let count = all.len();
+        let keys = all.iter().find_map(|one| one.body.as_ref()).map(|body| body.keys.clone());
         for (index, one) in all.iter_mut().enumerate() {
-            if one.has(self.increment) {
-                continue;
-            }
-            let request = RestripeRequest {
-                offset: one.offset,
-                increment: self.increment,
-                first: parting,
-                version: Some(one.body.version),
+            let Some(offset) = one.offset.filter(|_| !one.has(self.increment)) else { continue };
+            let increment = self.increment;
+            let changed = match &one.body {
+                Some(body) => {
+                    let version = Some(body.version);
+                    let request = RestripeRequest { offset, increment, first: parting, version };
+                    one.place.restripe(&self.name, request)
+                }
+                None => {
+                    let mut keys = keys.clone().unwrap_or_default();
+                    for key in ["until", "first_at"] {
+                        keys.remove(key);
+                    }
+                    keys.insert("offset".into(), offset.into());
+                    keys.insert("increment".into(), increment.into());
+                    keys.insert("first".into(), parting.unwrap_or(offset).into());
+                    one.place.define(&self.name, keys)
+                }
             };
-            let changed = one.client.post(&format!("{}/restripe", self.path()), &request);
-            one.body = changed.map_err(|error| {
-                Failure::from(error).after(&format!(
+            let changed = changed.map_err(|failure| {
+                failure.after(&format!(
                     "{index} of {count} installations were changed: give this command again to change \
                      the others"
                 ))
             })?;
+            one.body = Some(changed);
         }
         Ok(())
     }
@@ -224,7 +280,7 @@ fn unchanged(why: impl Into<Failure>) -> Failure {
 
 impl Installation {
     fn number(&self, key: &str) -> Option<u64> {
-        self.body.keys.get(key).and_then(Value::as_u64)
+        self.body.as_ref()?.keys.get(key).and_then(Value::as_u64)
     }
 
     fn until(&self) -> Option<u64> {
@@ -233,25 +289,27 @@ impl Installation {
 
     /// Whether it has its stripe of so many.
     fn has(&self, increment: u64) -> bool {
-        (self.number("offset"), self.number("increment")) == (Some(self.offset), Some(increment))
+        self.offset.is_some()
+            && (self.number("offset"), self.number("increment")) == (self.offset, Some(increment))
             && self.until().is_none()
     }
 
     /// The lowest number of its stripe.
     fn first(&self) -> u64 {
-        self.number("first").unwrap_or(self.offset)
+        self.number("first").or(self.offset).unwrap_or(0)
     }
 
     /// Everything below was handed out.
     fn next(&self) -> u64 {
-        let next = self.body.next.as_deref().and_then(|next| next.parse().ok());
+        let Some(body) = &self.body else { return 0 };
+        let next = body.next.as_deref().and_then(|next| next.parse().ok());
         // One that has no number left is as far as can be.
         next.unwrap_or(u64::MAX)
     }
 
     /// How far one step of the smallest kind moves it.
     fn stride(&self) -> u64 {
-        let step = self.body.keys.get("step");
+        let step = self.body.as_ref().and_then(|body| body.keys.get("step"));
         let size = ["min", "size"].iter().find_map(|key| step?.get(key)?.as_u64());
         let increment = self.number("increment").unwrap_or(1);
         size.unwrap_or(1).saturating_mul(increment).saturating_mul(2)

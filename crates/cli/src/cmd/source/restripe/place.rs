@@ -1,0 +1,138 @@
+//! Who has a stripe: an installation that a server speaks for, or a store.
+
+use serde_json::{Map, Value, json};
+use snowmint_coord::beside::Place as _;
+use snowmint_coord::{ErrorKind, NewStripe, Node, NodeSettings, Parts, SourceInfo, SourceSpec};
+use snowmint_server::service::source_body;
+use snowmint_wire::http::{RestripeRequest, SourceBody};
+use tokio::runtime::Runtime;
+
+use crate::client::{Client, segment};
+use crate::config::Config;
+use crate::exit::{Failure, Outcome};
+use crate::store::{self, Beside};
+
+/// How a place is asked.
+pub(super) enum Place {
+    Server(Client),
+    Store(Box<OpenStore>),
+}
+
+/// A store that this command has opened itself.
+pub(super) struct OpenStore {
+    node: Node,
+    runtime: Runtime,
+}
+
+/// It takes no worker number and mints nothing, so there is nothing to give back but its name.
+impl Drop for OpenStore {
+    fn drop(&mut self) {
+        let _ = self.runtime.block_on(self.node.close());
+    }
+}
+
+impl Place {
+    /// The place of this name in `[stores]`, of this store's URL, or of this server's.
+    pub(super) fn open(text: &str, config: &Config) -> Outcome<Self> {
+        let beside = match config.stores.get(text) {
+            Some(place) => Beside::named(place, config),
+            None if store::is_url(text) => Beside::at(text, config),
+            None => return Client::new(text).map(Self::Server),
+        };
+        let beside =
+            beside.map_err(|why| Failure::usage(format!("store {}: {why}", shown(text))))?;
+        let runtime = store::runtime()?;
+        let node = runtime.block_on(async {
+            let store = beside.open().await?;
+            Node::open(store, NodeSettings::default(), Parts::system()).await
+        })?;
+        Ok(Self::Store(Box::new(OpenStore { node, runtime })))
+    }
+
+    /// What it has of the source; none where a store does not have it yet.
+    pub(super) fn look(&self, name: &str) -> Outcome<Option<SourceBody>> {
+        match self {
+            Self::Server(client) => Ok(client.get(&path(name)).map(Some)?),
+            Self::Store(open) => match open.runtime.block_on(open.node.definition(name)) {
+                Ok(info) => Ok(Some(source_body(&info))),
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// Tells it where its stripe ends; none: nowhere.
+    pub(super) fn end(&self, name: &str, until: Option<u64>) -> Outcome<SourceBody> {
+        match self {
+            Self::Server(client) => Ok(client.patch(&path(name), &json!({ "until": until }))?),
+            Self::Store(open) => open.said(async {
+                let before = open.node.definition(name).await?;
+                let spec = SourceSpec { until, ..before.spec };
+                open.node.alter(name, &spec, Some(before.version)).await
+            }),
+        }
+    }
+
+    /// Gives it another stripe.
+    pub(super) fn restripe(&self, name: &str, request: RestripeRequest) -> Outcome<SourceBody> {
+        match self {
+            Self::Server(client) => Ok(client.post(&format!("{}/restripe", path(name)), &request)?),
+            Self::Store(open) => {
+                let RestripeRequest { offset, increment, first, version } = request;
+                let wanted = NewStripe { offset, increment, first, if_version: version };
+                open.said(open.node.restripe(name, wanted))
+            }
+        }
+    }
+
+    /// Defines the source in a store that did not have it.
+    pub(super) fn define(&self, name: &str, keys: Map<String, Value>) -> Outcome<SourceBody> {
+        let spec = SourceSpec::from_json(&Value::Object(keys).to_string())
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        match self {
+            Self::Server(_) => Err(Failure::usage(format!("source {name} is not defined there"))),
+            Self::Store(open) => open.said(open.node.define(name, &spec)),
+        }
+    }
+}
+
+impl OpenStore {
+    fn said(
+        &self,
+        call: impl Future<Output = snowmint_coord::Result<SourceInfo>>,
+    ) -> Outcome<SourceBody> {
+        Ok(source_body(&self.runtime.block_on(call)?))
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("/v1/sources/{}", segment(name))
+}
+
+/// A place as messages show it: what follows a colon may be a password.
+pub(super) fn shown(text: &str) -> String {
+    if !store::is_url(text) {
+        return text.to_owned();
+    }
+    let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
+    let hosts = rest.rsplit_once('@').map_or(rest, |(_, hosts)| hosts.trim_start_matches('/'));
+    format!("{scheme}:{hosts}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn messages_show_no_password() {
+        for (text, said) in [
+            ("10.0.0.1:7700", "10.0.0.1:7700"),
+            ("snowmint://a:1,b:2", "snowmint://a:1,b:2"),
+            ("sqlite:/a/b.db", "sqlite:/a/b.db"),
+            ("mysql://me:secret@host/ids", "mysql:host/ids"),
+            ("redis://:p@ss@host", "redis:host"),
+        ] {
+            assert_eq!(shown(text), said);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! One source whose numbers several stores hand out, each its own residue: real servers, of which one
+//! after the other is away.
+#![allow(clippy::disallowed_methods, reason = "it waits in real time for real servers")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod common;
+#[path = "common/server.rs"]
+mod server;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use common::{Ran, json, run};
+use serde_json::Value;
+use server::{Server, serve};
+use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
+
+/// No request waits longer while a store is away, however busy the machine is. What it takes on an idle
+/// one stands in docs/faults.md.
+const BOUND: Duration = Duration::from_secs(3);
+const LONG: Duration = Duration::from_secs(60);
+
+/// A folder for a server and its stores.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn sqlite(&self, name: &str) -> String {
+        format!("sqlite:{}", self.path(name).display())
+    }
+
+    /// A configuration with a source of these stores.
+    fn config(&self, stores: &[(&str, &str)]) -> String {
+        let file = self.path("snowmint.toml");
+        let names: Vec<_> = stores.iter().map(|(name, _)| *name).collect();
+        let urls: String =
+            stores.iter().map(|(name, url)| format!("{name} = \"{url}\"\n")).collect();
+        let source = format!("kind = \"segment\"\nstores = \"{}\"\n", names.join(","));
+        let text = format!("[stores]\n{urls}[sources.orders]\n{source}");
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
+    fn start(&self, stores: &[(&str, &str)]) -> Server {
+        let config = self.config(stores);
+        Server::start(serve(&self.path("data"), &["--config", &config]))
+    }
+}
+
+/// Draws until it is told to stop; what was drawn, and how long the slowest request took.
+fn drawing(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<(Vec<u64>, Duration)> {
+    let (http, stop) = (server.http.clone(), Arc::clone(stop));
+    std::thread::spawn(move || {
+        let agent = ureq::agent();
+        let url = format!("http://{http}/v1/ids/orders?count=50");
+        let (mut drawn, mut slowest) = (Vec::new(), Duration::ZERO);
+        while !stop.load(Ordering::SeqCst) {
+            let begun = Instant::now();
+            let body = agent.get(&url).call().unwrap().body_mut().read_to_string().unwrap();
+            slowest = slowest.max(begun.elapsed());
+            let ids = json(&body)["ids"].as_array().unwrap().clone();
+            assert_eq!(ids.len(), 50);
+            drawn.extend(ids.iter().map(|id| id.as_str().unwrap().parse::<u64>().unwrap()));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        (drawn, slowest)
+    })
+}
+
+fn drawn(server: &Server, count: u32) -> Vec<u64> {
+    let text = server.mint(&["orders", "-n", &count.to_string()]).ok();
+    text.lines().map(|id| id.parse().unwrap()).collect()
+}
+
+fn add(seen: &mut HashSet<u64>, drawn: Vec<u64>) {
+    for id in drawn {
+        assert!(seen.insert(id), "{id} came twice");
+    }
+}
+
+/// What the server says of one store of the source.
+fn share(server: &Server, store: &str) -> Value {
+    let source = json(&run(&["source", "show", "orders", "--json", "--server", &server.http]).ok());
+    let shares = source["shares"].as_array().unwrap();
+    shares.iter().find(|share| share["store"] == store).unwrap().clone()
+}
+
+#[track_caller]
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LONG, "{what}: not within {LONG:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn page(server: &Server, path: &str) -> String {
+    let url = format!("http://{}{path}", server.http);
+    ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap()
+}
+
+#[test]
+fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
+    let place = Place::new();
+    let a: StoreServer = Postgres::start(&[]).into();
+    let mut b: StoreServer = Redis::start(&[]).into();
+    let server = place.start(&[("a", &a.url()), ("b", &b.url())]);
+    let mut seen = HashSet::new();
+    add(&mut seen, drawn(&server, 2_000));
+    add(&mut seen, drawn(&server, 2_000));
+    for residue in [0, 1] {
+        assert!(seen.iter().any(|id| id % 2 == residue), "both serve");
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let load: Vec<_> = (0..3).map(|_| drawing(&server, &stop)).collect();
+    std::thread::sleep(Duration::from_millis(500));
+    b.kill();
+    wait_until("the store that is away is named", || share(&server, "b")["serves"] == false);
+    let away = share(&server, "b");
+    assert!(away["trouble"].as_str().is_some_and(|why| !why.is_empty()), "{away}");
+    assert_eq!(share(&server, "a")["serves"], true);
+    let metrics = page(&server, "/metrics");
+    for (store, serves) in [("a", "1"), ("b", "0")] {
+        let line =
+            format!("snowmint_source_store_serves{{source=\"orders\",store=\"{store}\"}} {serves}");
+        assert!(metrics.lines().any(|said| said.starts_with(&line)), "{line}: {metrics}");
+    }
+    let shown = run(&["source", "show", "orders", "--server", &server.http]).ok();
+    assert!(shown.contains("# store b: stripe 2 of 2, does not serve"), "{shown}");
+    assert!(page(&server, "/readyz").contains("ready"));
+    std::thread::sleep(Duration::from_secs(1));
+    b.start();
+    wait_until("it is back", || share(&server, "b")["serves"] == true);
+    std::thread::sleep(Duration::from_millis(500));
+    stop.store(true, Ordering::SeqCst);
+    for one in load {
+        let (ids, slowest) = one.join().unwrap();
+        assert!(slowest < BOUND, "a request took {slowest:?}");
+        println!("slowest of {} requests: {slowest:?}", ids.len() / 50);
+        add(&mut seen, ids);
+    }
+    drop(server);
+
+    // And a start with one of them away.
+    b.stop();
+    let server = place.start(&[("a", &a.url()), ("b", &b.url())]);
+    let from_one = drawn(&server, 500);
+    assert!(from_one.iter().all(|id| id % 2 == 1), "{from_one:?}");
+    add(&mut seen, from_one);
+    assert_eq!(share(&server, "b")["serves"], false);
+    b.start();
+    wait_until("it is found", || share(&server, "b")["serves"] == true);
+    let from_both: Vec<u64> = (0..4).flat_map(|_| drawn(&server, 200)).collect();
+    assert!(from_both.iter().any(|id| id % 2 == 0));
+    add(&mut seen, from_both);
+}
+
+/// A store that has a source with these keys, defined by hand.
+fn defined(place: &Place, name: &str, keys: &str) -> String {
+    let url = place.sqlite(&format!("{name}.db"));
+    let server = Server::start(serve(&place.path(name), &["--store", &url]));
+    let define = ["source", "define", "orders", "--kind", "segment", "--server", &server.http];
+    let keys: Vec<_> = keys.split_whitespace().collect();
+    run(&[&define[..], &keys].concat()).ok();
+    url
+}
+
+#[test]
+fn residues_that_do_not_agree_are_refused_with_both_shown() {
+    for (index, (one, other)) in [
+        ("--offset 1 --increment 2", "--offset 1 --increment 2"),
+        ("--offset 1 --increment 2", "--offset 2 --increment 3"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let place = Place::new();
+        let (a, b) = (defined(&place, "a", one), defined(&place, "b", other));
+        let server = place.start(&[("a", &a), ("b", &b)]);
+        let refused = server.mint(&["orders"]);
+        assert_ne!(refused.code, 0, "{index}: {refused:?}");
+        for said in ["a: offset 1 of 2", "b: offset", "in common"] {
+            assert!(refused.err.contains(said), "{index}: {said}: {}", refused.err);
+        }
+    }
+    // One that has another source under this name.
+    let place = Place::new();
+    let a = defined(&place, "a", "--serial.prefix INV-");
+    let b = defined(&place, "b", "--offset 2 --increment 2");
+    let server = place.start(&[("a", &a), ("b", &b)]);
+    let ids = drawn(&server, 3);
+    assert!(ids.iter().all(|id| id % 2 == 0), "{ids:?}");
+    let refused = share(&server, "a");
+    assert!(refused["trouble"].as_str().unwrap().contains("defined otherwise"), "{refused}");
+}
+
+#[test]
+fn stores_that_are_not_known_or_make_no_sense_are_refused_at_the_start() {
+    let place = Place::new();
+    let start = |text: &str| -> Ran {
+        let file = place.path("wrong.toml");
+        std::fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap().to_owned();
+        serve(&place.path("data"), &["--config", &file]).output().unwrap().into()
+    };
+    for (text, said) in [
+        ("[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\n", "name it under [stores]"),
+        ("[sources.orders]\nkind = \"segment\"\nstores = \"a\"\n", "2 to 64 stores"),
+        ("[sources.orders]\nkind = \"segment\"\nstores = \"a,a\"\n", "named twice"),
+        (
+            "[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\noffset = 2\nincrement = 3\n",
+            "stores",
+        ),
+        (
+            "[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\nserial.prefix = \"x\"\n",
+            "stores",
+        ),
+        ("[sources.orders]\nstores = \"a,b\"\n", "stores"),
+        ("[stores]\na = \"memory:\"\n", "stores.a"),
+        ("[stores]\na = \"10.0.0.1:7700\"\n", "stores.a"),
+    ] {
+        let refused = start(text);
+        assert_eq!(refused.code, 2, "{text}: {refused:?}");
+        assert!(refused.err.contains(said), "{text}: {}", refused.err);
+    }
+}
+
+fn restripe(config: &str, increment: &str, more: &[&str]) -> Ran {
+    let fixed = ["source", "restripe", "orders", "--json", "--increment", increment];
+    run(&[&fixed[..], &["--config", config], more].concat())
+}
+
+#[test]
+fn two_stores_become_three_and_two_again_while_all_draw() {
+    let place = Place::new();
+    let c: StoreServer = Redis::start(&[]).into();
+    let (a, b, c_url) = (place.sqlite("a.db"), place.sqlite("b.db"), c.url());
+    let server = place.start(&[("a", &a), ("b", &b)]);
+    let mut seen = HashSet::new();
+    add(&mut seen, drawn(&server, 1_000));
+    // One that cannot be reached: nothing is changed.
+    let nobody = "redis://127.0.0.1:1";
+    let config = place.config(&[("a", &a), ("b", &b), ("c", nobody)]);
+    let stripes = ["--stripe", "1=a", "--stripe", "2=b", "--stripe", "3=c"];
+    let refused = restripe(&config, "3", &stripes);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.err.contains("nothing was changed"), "{}", refused.err);
+    for (store, offset) in [("a", 1), ("b", 2)] {
+        let share = share(&server, store);
+        assert_eq!((&share["offset"], &share["increment"]), (&offset.into(), &2.into()), "{share}");
+    }
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let load: Vec<_> = (0..2).map(|_| drawing(&server, &stop)).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let config = place.config(&[("a", &a), ("b", &b), ("c", &c_url)]);
+    let changed = restripe(&config, "3", &stripes).ok();
+    let firsts: Vec<u64> =
+        changed.lines().map(|line| json(line)["first"].as_u64().unwrap()).collect();
+    assert_eq!(firsts.len(), 3, "{changed}");
+    assert_eq!(firsts.iter().map(|first| first % 3).collect::<HashSet<_>>().len(), 3);
+    assert_eq!(restripe(&config, "3", &stripes).ok().lines().count(), 3, "again is no error");
+    wait_until("it is followed", || share(&server, "a")["increment"] == 3);
+    std::thread::sleep(Duration::from_millis(300));
+    stop.store(true, Ordering::SeqCst);
+    for one in load {
+        let (ids, slowest) = one.join().unwrap();
+        assert!(slowest < BOUND, "a request took {slowest:?}");
+        add(&mut seen, ids);
+    }
+    drop(server);
+
+    let server = place.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
+    wait_until("the third serves", || share(&server, "c")["serves"] == true);
+    let lowest = *firsts.iter().min().unwrap();
+    for _ in 0..6 {
+        let ids = drawn(&server, 300);
+        assert!(ids.iter().all(|id| *id >= lowest));
+        add(&mut seen, ids);
+    }
+    for residue in 0..3 {
+        assert!(seen.iter().any(|id| *id >= lowest && id % 3 == residue), "all three serve");
+    }
+    drop(server);
+    let leave = ["--stripe", "1=a", "--stripe", "2=b", "--leaves", "c"];
+    restripe(&config, "2", &leave).ok();
+    let server = place.start(&[("a", &a), ("b", &b)]);
+    add(&mut seen, drawn(&server, 1_000));
+    drop(server);
+    // The one that has left ends where the others have begun anew.
+    let server = place.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
+    add(&mut seen, drawn(&server, 1_000));
+}

@@ -1,0 +1,282 @@
+//! Whether the stores of a source have residues of one division of the numbers.
+//!
+//! Each store says for itself which stripe it has. Two stripes that share a number would make it twice, so
+//! both stores are refused then, and both are shown: which of them is wrong is not known here. While a
+//! restripe is under way, some stores have stripes that end where those of others begin.
+
+use super::super::SourceInfo;
+use crate::error::{Error, ErrorKind};
+use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
+
+/// What a store has of the source, if it was reached.
+pub(super) enum Has {
+    /// It does not answer, or says something else.
+    Unknown,
+    Nothing,
+    Source(Box<SourceInfo>),
+}
+
+/// What is to be done with the stores.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// Each serves, but those with an error.
+    Serve(Vec<Option<Error>>),
+    /// Nobody has handed out a number yet, and some do not have the source: each gets one of these.
+    Define(Vec<(usize, SourceSpec)>),
+}
+
+impl Verdict {
+    /// Whether two stores do not agree.
+    pub(super) fn has_conflict(&self) -> bool {
+        let is_conflict = |error: &Option<Error>| {
+            error.as_ref().is_some_and(|error| matches!(error.kind(), ErrorKind::Conflict { .. }))
+        };
+        matches!(self, Self::Serve(errors) if errors.iter().any(is_conflict))
+    }
+}
+
+/// Judges the stores, by name, of a source that shall be as `wanted` but for the stripe.
+pub(super) fn judge(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -> Verdict {
+    let mut errors: Vec<Option<Error>> = stores.iter().map(|_| None).collect();
+    let mut stripes = Vec::new();
+    for (index, (store, has)) in stores.iter().enumerate() {
+        let Has::Source(info) = has else { continue };
+        match stripe_of(source, wanted, store, info) {
+            Ok(stripe) => stripes.push((index, stripe, info)),
+            Err(error) => errors[index] = Some(error),
+        }
+    }
+    for (place, (one, stripe, info)) in stripes.iter().enumerate() {
+        for (other, other_stripe, other_info) in &stripes[place.saturating_add(1)..] {
+            if share_numbers((stripe, info.next), (other_stripe, other_info.next)) {
+                let shown = |index: usize, stripe: &Stripe| {
+                    format!("{}: {}", stores[index].0, said(*stripe))
+                };
+                let kind = ErrorKind::Conflict {
+                    what: format!(
+                        "two stores of source {source} have numbers in common: no number may come from both; \
+                         give each a stripe of its own (source restripe)"
+                    ),
+                    stored: shown(*one, stripe),
+                    wanted: shown(*other, other_stripe),
+                };
+                for index in [*one, *other] {
+                    errors[index] = Some(Error::new("open source", kind.clone()));
+                }
+            }
+        }
+    }
+    let missing: Vec<_> = stores
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, has))| matches!(has, Has::Nothing))
+        .map(|(index, _)| index)
+        .collect();
+    if missing.is_empty() {
+        return Verdict::Serve(errors);
+    }
+    let all_reached = !stores.iter().any(|(_, has)| matches!(has, Has::Unknown));
+    let stripes: Vec<_> = stripes.iter().map(|(_, stripe, info)| (*stripe, info.next)).collect();
+    let agreed = errors.iter().all(Option::is_none);
+    if all_reached
+        && agreed
+        && let Some(free) = free_residues(stores.len(), &stripes)
+    {
+        let increment = u64::try_from(stores.len()).ok();
+        let spec = |offset| SourceSpec { offset: Some(offset), increment, ..wanted.clone() };
+        return Verdict::Define(missing.into_iter().zip(free.into_iter().map(spec)).collect());
+    }
+    for index in missing {
+        let what = if all_reached || stripes.iter().any(|(stripe, next)| !is_fresh(*stripe, *next))
+        {
+            format!(
+                "source {source} in store {}, where others have handed out numbers already: give it a stripe \
+                 with all of them (source restripe)",
+                stores[index].0
+            )
+        } else {
+            format!(
+                "source {source} in store {} before all of its stores were reached once",
+                stores[index].0
+            )
+        };
+        errors[index] = Some(Error::new("open source", ErrorKind::Unavailable { what }));
+    }
+    Verdict::Serve(errors)
+}
+
+/// The stripe of a store whose definition is as wanted otherwise.
+fn stripe_of(
+    source: &str,
+    wanted: &SourceSpec,
+    store: &str,
+    info: &SourceInfo,
+) -> Result<Stripe, Error> {
+    let shown = |spec: &SourceSpec| {
+        let plain = Stripe::ALL.to_spec(spec.clone());
+        plain.identity().unwrap_or_else(|error| error.to_string())
+    };
+    match info.spec.check() {
+        Ok(Plan::Segment(SegmentPlan { stripe, .. })) if shown(&info.spec) == shown(wanted) => {
+            Ok(stripe)
+        }
+        _ => Err(Error::new(
+            "open source",
+            ErrorKind::Conflict {
+                what: format!("source {source} is defined otherwise in store {store}"),
+                stored: info.spec.identity().unwrap_or_else(|error| error.to_string()),
+                wanted: shown(wanted),
+            },
+        )),
+    }
+}
+
+fn said(stripe: Stripe) -> String {
+    let (offset, increment) = (stripe.offset(), stripe.increment());
+    let until = stripe.until().map_or_else(String::new, |until| format!(", below {until}"));
+    format!("offset {offset} of {increment} from {}{until}", stripe.first())
+}
+
+/// Whether both may still make, or may have made, one number. `next` is the lowest that each has left.
+fn share_numbers(
+    (one, next): (&Stripe, Option<u64>),
+    (other, next_other): (&Stripe, Option<u64>),
+) -> bool {
+    let ends_before =
+        |one: &Stripe, other: &Stripe| one.until().is_some_and(|until| until <= other.first());
+    if ends_before(one, other) || ends_before(other, one) {
+        return false;
+    }
+    if one.increment() != other.increment() || one.offset() == other.offset() {
+        return true;
+    }
+    // What lies below the first number of a stripe that took another's place was handed out by that one.
+    let behind = |one: &Stripe, other: &Stripe, next_other: Option<u64>| {
+        let begun = one.first().saturating_sub(one.increment());
+        one.was_another() && next_other.is_some_and(|next| next <= begun && next >= other.first())
+    };
+    behind(one, other, next_other) || behind(other, one, next)
+}
+
+/// Nothing was handed out by it, ever.
+fn is_fresh(stripe: Stripe, next: Option<u64>) -> bool {
+    !stripe.was_another() && next == Some(stripe.first())
+}
+
+/// The residues that nobody has, if nobody has handed out a number, and all divide them in the same way.
+fn free_residues(stores: usize, stripes: &[(Stripe, Option<u64>)]) -> Option<Vec<u64>> {
+    let count = u64::try_from(stores).ok()?;
+    let fresh = stripes.iter().all(|(stripe, next)| {
+        is_fresh(*stripe, *next) && stripe.increment() == count && stripe.until().is_none()
+    });
+    let taken = |offset: &u64| stripes.iter().any(|(stripe, _)| stripe.offset() == *offset);
+    fresh.then(|| (1..=count).filter(|offset| !taken(offset)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::SourceState;
+
+    fn wanted() -> SourceSpec {
+        SourceSpec::from_json(r#"{"kind":"segment"}"#).unwrap()
+    }
+
+    /// A store that has these keys, and whose mark lies so far above its first number.
+    fn has(keys: &str, used: u64) -> Has {
+        let spec = SourceSpec::from_json(&format!(r#"{{"kind":"segment",{keys}}}"#)).unwrap();
+        let Ok(Plan::Segment(plan)) = spec.check() else { panic!("{keys}") };
+        let next = plan.stripe.next(plan.stripe.number_min() + used);
+        let (name, version) = ("orders".into(), 3);
+        let shares = Vec::new();
+        let state = SourceState::Enabled;
+        Has::Source(Box::new(SourceInfo { name, spec, state, version, next, shares }))
+    }
+
+    /// Which of the stores serve.
+    fn serving(stores: Vec<Has>) -> Vec<bool> {
+        let names = ["a", "b", "c"];
+        let stores: Vec<_> = names.into_iter().zip(stores).collect();
+        match judge("orders", &wanted(), &stores) {
+            Verdict::Serve(errors) => errors.iter().map(Option::is_none).collect(),
+            Verdict::Define(define) => panic!("{define:?}"),
+        }
+    }
+
+    fn defined(stores: Vec<Has>) -> Option<Vec<(usize, u64, u64)>> {
+        let names = ["a", "b", "c"];
+        let stores: Vec<_> = names.into_iter().zip(stores).collect();
+        match judge("orders", &wanted(), &stores) {
+            Verdict::Serve(_) => None,
+            Verdict::Define(all) => Some(
+                all.into_iter()
+                    .map(|(index, spec)| (index, spec.offset.unwrap(), spec.increment.unwrap()))
+                    .collect(),
+            ),
+        }
+    }
+
+    fn residue(offset: u64, increment: u64, used: u64) -> Has {
+        has(&format!(r#""offset":{offset},"increment":{increment}"#), used)
+    }
+
+    #[test]
+    fn stores_with_residues_of_their_own_serve_whatever_is_away() {
+        assert_eq!(serving(vec![residue(1, 2, 7), residue(2, 2, 900)]), [true; 2]);
+        assert_eq!(serving(vec![residue(2, 2, 0), Has::Unknown]), [true; 2]);
+        let three = || vec![residue(3, 3, 0), residue(1, 3, 5), residue(2, 3, 9)];
+        assert_eq!(serving(three()), [true; 3]);
+    }
+
+    #[test]
+    fn stores_that_share_a_number_are_refused_both() {
+        assert_eq!(serving(vec![residue(1, 2, 7), residue(1, 2, 7)]), [false; 2]);
+        assert_eq!(serving(vec![residue(1, 2, 7), residue(2, 3, 7)]), [false; 2]);
+        assert_eq!(serving(vec![residue(1, 2, 7), residue(1, 1, 0)]), [false; 2]);
+        assert_eq!(
+            serving(vec![residue(1, 3, 7), residue(2, 3, 1), residue(2, 3, 0)]),
+            [true, false, false]
+        );
+        let stores = [("a", residue(1, 2, 7)), ("b", residue(1, 2, 9))];
+        let Verdict::Serve(errors) = judge("orders", &wanted(), &stores) else { panic!() };
+        let said = errors[0].as_ref().unwrap().to_string();
+        assert!(said.contains("a: offset 1 of 2") && said.contains("b: offset 1 of 2"), "{said}");
+        let otherwise = has(r#""disguise":{"mode":"full","key":1}"#, 0);
+        assert_eq!(serving(vec![residue(1, 2, 0), otherwise]), [true, false]);
+    }
+
+    #[test]
+    fn every_state_of_a_restripe_serves() {
+        let old = |offset| has(&format!(r#""offset":{offset},"increment":2,"until":1000"#), 4);
+        let new = |offset: u64, first: u64| {
+            let keys = format!(r#""offset":{offset},"increment":3,"first":{first},"first_at":77"#);
+            has(&keys, 0)
+        };
+        assert_eq!(serving(vec![old(1), residue(2, 2, 4)]), [true; 2]);
+        assert_eq!(serving(vec![new(1, 1000), old(2)]), [true; 2]);
+        assert_eq!(serving(vec![old(1), old(2), new(3, 1002)]), [true; 3]);
+        assert_eq!(serving(vec![new(1, 1000), new(2, 1001), new(3, 1002)]), [true; 3]);
+        let added = has(r#""offset":3,"increment":3,"first":1002"#, 0);
+        assert_eq!(serving(vec![new(1, 1000), new(2, 1001), added]), [true; 3]);
+        // One that was defined by hand, below what the others have handed out by their old stripes.
+        let low = residue(3, 3, 0);
+        assert_eq!(serving(vec![new(1, 1000), new(2, 1001), low]), [false; 3]);
+        // One that was not told, while another goes on already.
+        assert_eq!(serving(vec![new(1, 1000), residue(2, 2, 4)]), [false; 2]);
+    }
+
+    #[test]
+    fn residues_are_given_once_when_all_are_reached_and_none_was_used() {
+        let none = || Has::Nothing;
+        assert_eq!(defined(vec![none(), none()]), Some(vec![(0, 1, 2), (1, 2, 2)]));
+        assert_eq!(
+            defined(vec![none(), residue(1, 3, 0), none()]),
+            Some(vec![(0, 2, 3), (2, 3, 3)])
+        );
+        assert_eq!(defined(vec![none(), Has::Unknown]), None);
+        assert_eq!(defined(vec![none(), residue(2, 2, 1)]), None, "used");
+        assert_eq!(defined(vec![none(), residue(2, 3, 0)]), None, "divided otherwise");
+        assert_eq!(serving(vec![none(), Has::Unknown]), [false, true]);
+        assert_eq!(serving(vec![none(), residue(2, 2, 1)]), [false, true]);
+    }
+}

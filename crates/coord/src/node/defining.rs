@@ -1,0 +1,106 @@
+//! What is said about sources: defined, changed, listed and deleted, for everybody in the namespace.
+
+use super::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS, Node, SourceInfo};
+use crate::catalog::{Definition, SourceState};
+use crate::error::{ErrorKind, Result};
+use crate::spec::{Kind, SourceSpec};
+
+impl Node {
+    pub(super) async fn define_builtin(&self) -> Result<()> {
+        let builtin = [
+            (BUILTIN_DEFAULT, Kind::Snowflake),
+            (BUILTIN_NUMBERS, Kind::Segment),
+            (BUILTIN_COUNTERS, Kind::Counter),
+        ];
+        for (name, kind) in builtin {
+            match self.define(name, &SourceSpec::of(kind)).await {
+                // Somebody has made it into something else, or deleted it: theirs stands.
+                Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
+                defined => drop(defined?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Defines a source for everybody in the namespace, or finds that it is defined in the same way.
+    ///
+    /// # Errors
+    /// `Invalid` for keys that make no source; `Conflict` when it is defined otherwise.
+    pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo> {
+        let around = &self.core().around;
+        let (new, enabled) = self.core().new_definition("define", name, spec)?;
+        self.core().check_new_namespace_unique(name, spec).await?;
+        let mut defined = around.call("define", around.store.define(&new)).await?;
+        if !enabled && defined.state == SourceState::Enabled {
+            let disable = around.store.set_state(name, SourceState::Disabled);
+            defined = around.call("set state", disable).await?;
+        }
+        self.core().changed(&defined)
+    }
+
+    /// Changes keys of a source that are not part of its identity. With `if_version`, only if nobody
+    /// has changed it since.
+    ///
+    /// # Errors
+    /// As [`Node::define`]; `NotFound` when there is no such source.
+    pub async fn alter(
+        &self,
+        name: &str,
+        spec: &SourceSpec,
+        if_version: Option<u64>,
+    ) -> Result<SourceInfo> {
+        let around = &self.core().around;
+        let (new, enabled) = self.core().new_definition("alter", name, spec)?;
+        self.core().check_new_namespace_unique(name, spec).await?;
+        let mut defined = around.call("alter", around.store.alter(&new, if_version)).await?;
+        let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
+        if spec.enabled.is_some() && defined.state != state {
+            defined = around.call("set state", around.store.set_state(name, state)).await?;
+        }
+        self.core().changed(&defined)
+    }
+
+    /// Switches a source off for everybody, or on again.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such source.
+    pub async fn set_enabled(&self, name: &str, enabled: bool) -> Result<SourceInfo> {
+        let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
+        let around = &self.core().around;
+        let defined = around.call("set state", around.store.set_state(name, state)).await?;
+        self.core().changed(&defined)
+    }
+
+    /// Deletes a source for everybody. Its name keeps its identity and its numbers: defined again, it
+    /// goes on above them.
+    ///
+    /// # Errors
+    /// `NotFound` when there never was such a source.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        let around = &self.core().around;
+        let deleted = around.store.set_state(name, SourceState::Deleted);
+        let deleted = around.call("delete", deleted).await?;
+        self.core().changed(&deleted).map(drop)
+    }
+
+    /// The definition of one source.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn definition(&self, name: &str) -> Result<SourceInfo> {
+        let around = &self.core().around;
+        self.core().described(&around.call("get source", around.store.get(name)).await?)
+    }
+
+    /// All sources that are not deleted, by name.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn sources(&self) -> Result<Vec<SourceInfo>> {
+        let around = &self.core().around;
+        let catalog = around.call("list sources", around.store.list()).await?;
+        let here = |definition: &&Definition| definition.state != SourceState::Deleted;
+        let described = |definition| self.core().described(definition);
+        catalog.definitions.iter().filter(here).map(described).collect()
+    }
+}

@@ -1,0 +1,132 @@
+//! Tails: what segment sources still have in stock when a node stops.
+//!
+//! Each goes one way, which is chosen before anything is sent. The store has it back if the store says
+//! that nobody has reserved since; else it goes into the journal, for the next process of the data
+//! directory. What was sent back is in no journal, whatever became of it; what is in the journal was
+//! never sent back, and is erased from there before it is used. Where neither is sure, it is a gap.
+
+use std::sync::PoisonError;
+
+use super::Core;
+use crate::catalog::Definition;
+use crate::error::ErrorKind;
+use crate::journal::JournalTail;
+use crate::segment::GiveBack;
+use crate::sources::{Back, Remembered, Unused};
+
+/// How many a journal keeps: it has no room for any number.
+const TAILS_MAX: usize = 1_000;
+
+/// What was unused, by where it goes.
+#[derive(Debug, Default)]
+pub(super) struct Sorted {
+    pub(super) backs: Vec<GiveBack>,
+    pub(super) kept: Vec<JournalTail>,
+}
+
+impl Core {
+    /// Decides where each tail goes. With no `boot` nothing can be kept.
+    pub(super) async fn sort(&self, unused: Vec<Unused>, boot: &str) -> Sorted {
+        if boot.is_empty() {
+            let backs = unused.iter().filter_map(Unused::newest).collect();
+            return Sorted { backs, kept: Vec::new() };
+        }
+        let (mut sorted, mut away) = (Sorted::default(), false);
+        for mut unused in unused {
+            if let Some(newest) = unused.newest().filter(|_| !away)
+                && self.is_newest(&newest, &mut away).await
+            {
+                unused.pieces.pop();
+                sorted.backs.push(newest);
+            }
+            sorted.kept.extend(joined(&unused, boot));
+        }
+        // Of sources that nobody has opened.
+        let tails = std::mem::take(&mut *self.tails.lock().unwrap_or_else(PoisonError::into_inner));
+        sorted.kept.extend(tails.into_iter().filter(|tail| tail.definition_version > 0));
+        sorted.kept.truncate(TAILS_MAX);
+        sorted
+    }
+
+    /// Whether nobody has reserved since. Sets `away` when the store does not answer.
+    async fn is_newest(&self, newest: &GiveBack, away: &mut bool) -> bool {
+        let stored = self.around.call("get source", self.around.store.get(&newest.source)).await;
+        match stored {
+            Ok(stored) => {
+                let row = stored.segment;
+                row.version == newest.version && row.mark.get() == newest.last.saturating_add(1)
+            }
+            Err(error) => {
+                *away = matches!(error.kind(), ErrorKind::Unavailable { .. });
+                false
+            }
+        }
+    }
+
+    /// Gives tails back to the store. Whatever it answers, nobody uses them here again.
+    pub(super) async fn give_back(&self, backs: Vec<GiveBack>) {
+        for back in backs {
+            // Refused when others have reserved since: then it is a gap.
+            let given = self.around.call("give back", self.around.store.give_back(&back)).await;
+            if given.is_ok() {
+                self.not_lost(&back.source, back.first, back.last);
+            }
+        }
+    }
+
+    /// The journal has these.
+    pub(super) fn kept(&self, tails: &[JournalTail]) {
+        for tail in tails {
+            self.not_lost(&tail.source, tail.first, tail.last);
+        }
+    }
+
+    fn not_lost(&self, source: &str, first: u64, last: u64) {
+        if let Some(source) = self.known(source)
+            && let Back::Segment(segment) = &source.back
+        {
+            segment.now().gave_back(last.saturating_sub(first).saturating_add(1));
+        }
+    }
+
+    /// What is remembered of a source that is opened now. Whatever was kept by another definition, or lies
+    /// above the mark of a store that went back, is used by nobody.
+    pub(super) fn remembered(&self, definition: &Definition) -> Remembered {
+        let seen_end = self.segments_seen.get(&definition.name).map_or(0, |mark| mark.get());
+        let mut remembered = Remembered { seen_end, ..Remembered::default() };
+        let is_of = |tail: &mut JournalTail| tail.source == definition.name;
+        let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tails: Vec<_> = tails.extract_if(.., is_of).collect();
+        tails.sort_unstable_by_key(|tail| tail.first);
+        let mut above = 0;
+        for JournalTail { first, last, definition_version, .. } in tails {
+            let is_as_reserved = definition_version == definition.version;
+            if is_as_reserved && last < definition.segment.mark.get() && first >= above {
+                remembered.kept.push((first, last));
+                above = last.saturating_add(1);
+            } else {
+                let count = last.saturating_sub(first).saturating_add(1);
+                remembered.burned = remembered.burned.saturating_add(count);
+            }
+        }
+        remembered
+    }
+}
+
+/// The pieces as the journal keeps them; those that follow one another are one.
+fn joined(unused: &Unused, boot: &str) -> Vec<JournalTail> {
+    let mut tails: Vec<JournalTail> = Vec::new();
+    for piece in &unused.pieces {
+        match tails.last_mut() {
+            Some(tail) if tail.last.saturating_add(1) == piece.first => tail.last = piece.last,
+            _ => tails.push(JournalTail {
+                source: unused.source.clone(),
+                first: piece.first,
+                last: piece.last,
+                definition_version: unused.definition_version,
+                boot: boot.into(),
+            }),
+        }
+    }
+    tails
+}

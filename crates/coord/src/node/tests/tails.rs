@@ -1,0 +1,306 @@
+//! What is in stock when a node stops: it goes back, or is kept, and never both.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::journal::{
+    DataDir, Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work, inspect,
+};
+use crate::sources::NumberStats;
+
+/// A directory that is gone in the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        let number = random::number().unwrap();
+        Self(std::env::temp_dir().join(format!("snowmint-tails-{number:x}")))
+    }
+
+    /// What the journal keeps, as firsts and lasts.
+    fn kept(&self) -> Vec<(u64, u64)> {
+        let record = inspect(&DataDir::lock(&self.0).unwrap()).unwrap();
+        record.tails.iter().map(|tail| (tail.first, tail.last)).collect()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A disk whose machine loses power in the middle of a write: of the one that this many come before.
+#[derive(Clone, Debug)]
+struct Failing {
+    writes_left: Arc<AtomicU64>,
+    boot: &'static str,
+}
+
+#[derive(Debug)]
+struct Inside<T: ?Sized>(Failing, Box<T>);
+
+impl Failing {
+    fn after(writes: u64) -> Self {
+        Self { writes_left: Arc::new(AtomicU64::new(writes)), boot: "first" }
+    }
+
+    fn never() -> Self {
+        Self::after(u64::MAX)
+    }
+}
+
+#[async_trait::async_trait]
+impl Disk for Failing {
+    fn machine(&self) -> String {
+        "machine".into()
+    }
+
+    fn boot(&self) -> String {
+        self.boot.into()
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Directory>> {
+        Ok(Box::new(Inside(self.clone(), LocalDisk.lock(path)?)))
+    }
+
+    async fn run(&self, work: Work) {
+        work();
+    }
+}
+
+impl Inside<dyn Directory> {
+    fn file(&self, file: Box<dyn JournalFile>) -> Box<dyn JournalFile> {
+        Box::new(Inside(self.0.clone(), file))
+    }
+}
+
+impl Directory for Inside<dyn Directory> {
+    fn path(&self) -> &Path {
+        self.1.path()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Option<Box<dyn JournalFile>>> {
+        Ok(self.1.open(name)?.map(|file| self.file(file)))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>> {
+        Ok(self.file(self.1.create(name)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.1.rename(from, to)
+    }
+
+    fn now(&self) -> io::Result<FileTime> {
+        self.1.now()
+    }
+}
+
+impl JournalFile for Inside<dyn JournalFile> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.1.read_at(bytes, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let left = &self.0.writes_left;
+        match left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
+            Ok(1..) => self.1.write_all_at(bytes, offset),
+            // The last one gets half way.
+            Ok(0) | Err(_) => {
+                if left.swap(0, Ordering::SeqCst) == 0 && !bytes.is_empty() {
+                    let half = &bytes[..bytes.len() / 2];
+                    drop(self.1.write_all_at(half, offset));
+                }
+                Err(io::ErrorKind::StorageFull.into())
+            }
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.1.sync_data()
+    }
+
+    fn status(&self) -> io::Result<FileStatus> {
+        self.1.status()
+    }
+}
+
+const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
+
+async fn try_open(world: &World, dir: &Scratch, disk: &Failing) -> Result<Node> {
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let parts = Parts { disk: Arc::new(disk.clone()), ..world.parts() };
+    Node::open(world.handle(), settings, parts).await
+}
+
+async fn open(world: &World, dir: &Scratch) -> Node {
+    try_open(world, dir, &Failing::never()).await.unwrap()
+}
+
+async fn drawn(source: &Source, count: u32) -> Vec<u64> {
+    numbers(source.mint(count, None, 1_000).await.unwrap())
+}
+
+fn counted(source: &Source) -> (u64, u64, u64) {
+    let NumberStats { stock, fetched, lost, .. } = source.stats().numbers.unwrap();
+    (stock, fetched, lost)
+}
+
+/// A directory whose journal keeps 11 to 100; somebody else has 101 to 200, and goes on.
+async fn kept(world: &World) -> (Scratch, Node, Source) {
+    let (dir, other) = (Scratch::new(), world.open().await);
+    other.define("bills", &spec(FIXED)).await.unwrap();
+    let there = other.source("bills").await.unwrap();
+    let node = open(world, &dir).await;
+    let here = node.source("bills").await.unwrap();
+    assert_eq!(drawn(&here, 10).await, (1..=10).collect::<Vec<_>>());
+    assert_eq!(drawn(&there, 1).await, [101]);
+    node.close().await.unwrap();
+    assert_eq!(counted(&here), (0, 10, 0), "what is kept is not lost");
+    settle().await;
+    (dir, other, there)
+}
+
+#[tokio::test]
+async fn what_others_stand_in_the_way_of_is_kept_and_used_first() {
+    let world = World::new();
+    let (dir, _other, there) = kept(&world).await;
+    assert_eq!(dir.kept(), [(11, 100)]);
+    let node = open(&world, &dir).await;
+    let here = node.source("bills").await.unwrap();
+    assert_eq!(counted(&here), (90, 90, 0));
+    assert_eq!(here.try_mint().unwrap(), 11, "without asking the store");
+    assert_eq!(drawn(&here, 89).await, (12..=100).collect::<Vec<_>>());
+    assert_eq!(drawn(&here, 1).await, [201]);
+    assert_eq!(drawn(&there, 1).await, [102]);
+    node.close().await.unwrap();
+    settle().await;
+    assert_eq!(dir.kept(), [], "the store had the last one back");
+    assert_eq!(world.handle().get("bills").await.unwrap().segment.mark.get(), 202);
+}
+
+#[tokio::test]
+async fn a_source_that_is_not_opened_keeps_its_tail() {
+    let world = World::new();
+    let (dir, ..) = kept(&world).await;
+    for _ in 0..3 {
+        open(&world, &dir).await.close().await.unwrap();
+        settle().await;
+        assert_eq!(dir.kept(), [(11, 100)]);
+    }
+}
+
+#[tokio::test]
+async fn when_the_store_is_away_nothing_is_sent_and_all_is_kept() {
+    let world = World::new();
+    let dir = Scratch::new();
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let store = world.handle();
+    let parts = Parts { disk: Arc::new(Failing::never()), ..world.parts() };
+    let node = Node::open(Arc::clone(&store), settings, parts).await.unwrap();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    drawn(&source, 10).await;
+    store.close().await.unwrap();
+    assert!(node.close().await.is_err(), "it cannot leave");
+    settle().await;
+    assert_eq!(dir.kept(), [(11, 100)]);
+}
+
+/// An old tail is no number of a source that has become another.
+#[tokio::test]
+async fn a_tail_of_another_definition_is_burned() {
+    for change in ["alter", "restripe", "recreate", "disable"] {
+        let world = World::new();
+        let (dir, other, _there) = kept(&world).await;
+        match change {
+            "alter" => {
+                let other_step = r#"{"kind":"segment","step":{"rule":"fixed","size":7}}"#;
+                drop(other.alter("bills", &spec(other_step), None).await.unwrap());
+            }
+            "restripe" => {
+                let stripe = NewStripe { offset: 2, increment: 3, first: None, if_version: None };
+                drop(other.restripe("bills", stripe).await.unwrap());
+            }
+            "recreate" => {
+                other.delete("bills").await.unwrap();
+                drop(other.define("bills", &spec(FIXED)).await.unwrap());
+            }
+            _ => {
+                other.set_enabled("bills", false).await.unwrap();
+                drop(other.set_enabled("bills", true).await.unwrap());
+            }
+        }
+        let node = open(&world, &dir).await;
+        let here = node.source("bills").await.unwrap();
+        assert_eq!(counted(&here), (0, 90, 90), "{change}: counted as lost");
+        assert!(drawn(&here, 1).await[0] > 200, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_tail_from_before_the_machine_was_started_anew_is_burned() {
+    let world = World::new();
+    let (dir, ..) = kept(&world).await;
+    let disk = Failing { boot: "second", ..Failing::never() };
+    let node = try_open(&world, &dir, &disk).await.unwrap();
+    let here = node.source("bills").await.unwrap();
+    assert_eq!((counted(&here), drawn(&here, 1).await), ((0, 90, 90), vec![201]));
+}
+
+#[tokio::test]
+async fn a_store_that_went_back_is_refused_whatever_was_kept() {
+    let world = World::new();
+    let before = world.store.backup();
+    let (dir, ..) = kept(&world).await;
+    world.store.restore(before);
+    let refused = try_open(&world, &dir, &Failing::never()).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::StoreWentBack { .. }), "{refused}");
+    assert_eq!(dir.kept(), [(11, 100)]);
+}
+
+/// The power fails in the middle of each write in turn, of a stop and of the start after it. Whatever was
+/// on disk then, no number comes twice.
+#[tokio::test]
+async fn no_number_comes_twice_wherever_the_power_fails() {
+    let mut used_tails = 0;
+    for writes in 0..24 {
+        let world = World::new();
+        let (dir, other) = (Scratch::new(), world.open().await);
+        other.define("bills", &spec(FIXED)).await.unwrap();
+        let there = other.source("bills").await.unwrap();
+        let mut seen = HashSet::new();
+        let mut add = |ids: Vec<u64>| {
+            for id in ids {
+                assert!(seen.insert(id), "{id} came twice ({writes} writes)");
+            }
+        };
+        let mut disk = Failing::never();
+        for life in 0..6 {
+            // In lives 1 and 3 the power fails.
+            disk.writes_left =
+                Arc::new(AtomicU64::new(if life % 2 == 1 { writes } else { u64::MAX }));
+            let Ok(node) = try_open(&world, &dir, &disk).await else { continue };
+            if let Ok(here) = node.source("bills").await {
+                used_tails += u64::from(counted(&here).0 > 0);
+                for count in [1, 30] {
+                    if let Ok(ids) = tokio::select! {
+                        biased;
+                        ids = here.mint(count, None, 300) => ids,
+                        () = world.pass(1_000) => continue,
+                    } {
+                        add(numbers(ids));
+                    }
+                }
+            }
+            add(drawn(&there, 60).await);
+            let _ = node.close().await;
+            drop(node);
+            settle().await;
+        }
+    }
+    assert!(used_tails > 24, "{used_tails}: it must be about tails");
+}
