@@ -1,6 +1,8 @@
 //! Running sources: what applications mint from.
 
 mod afar;
+mod asked;
+mod by_store;
 mod counter;
 mod form;
 mod minter;
@@ -24,6 +26,7 @@ use snowmint_core::UnixMillis;
 use snowmint_core::text::{Format, Text};
 
 pub(crate) use afar::Afar;
+pub(crate) use by_store::ByStore;
 pub(crate) use counter::{CounterSource, SECTIONS_POOL, sections_pool};
 pub use counter::{KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
 pub use form::Keyrings;
@@ -94,10 +97,14 @@ impl Source {
         matches!(&self.inner.defined.load().plan, Plan::Snowflake(plan) if plan.order == Order::Global)
     }
 
-    /// Whether servers answer for it, who are asked each time: nothing is ever at hand.
+    /// Whether somebody is asked each time, servers or the store: nothing is ever at hand.
     #[must_use]
-    pub fn is_afar(&self) -> bool {
-        matches!(self.inner.back, Back::Afar(_))
+    pub fn is_asked(&self) -> bool {
+        match &self.inner.back {
+            Back::Afar(_) | Back::ByStore(_) => true,
+            Back::Segment(segment) => segment.now().keeps_none(),
+            _ => false,
+        }
     }
 
     /// Its keys as the catalog has them, every default written out.
@@ -185,7 +192,7 @@ impl Source {
             Back::Ulid(source) => {
                 return Ok(Values::Texts((0..count).map(|_| source.mint().to_string()).collect()));
             }
-            Back::Snowflake(_) | Back::Segment(_) => {}
+            Back::Snowflake(_) | Back::ByStore(_) | Back::Segment(_) => {}
         }
         let mut ids = vec![0; usize::try_from(count).unwrap_or(0)];
         self.inner.fill(&mut ids, within_ms).await?;

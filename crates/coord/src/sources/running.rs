@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use snowmint_core::{Refusal, UnixMillis};
 
+use super::asked::{self, nothing_at_hand};
 use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
 use super::queue::Queue;
 use super::segment::Refill;
 use super::{
-    Afar, CounterSource, Form, Minter, Ordered, Patience, Row, SegmentSource, Surroundings,
-    WINDOW_WAIT_MS,
+    Afar, ByStore, CounterSource, Form, Minter, Ordered, Patience, Row, SegmentSource,
+    Surroundings, WINDOW_WAIT_MS,
 };
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::spec::{Kind, Order, Plan, SegmentPlan, SerialPlan, SourceSpec};
+use crate::spec::{Kind, Minted, Order, Plan, SegmentPlan, SerialPlan, SnowflakePlan, SourceSpec};
 
 /// What a source's definition says now.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub(crate) struct Defined {
 #[derive(Debug)]
 pub(crate) enum Back {
     Snowflake(SnowflakeBack),
+    ByStore(Box<ByStore>),
     Segment(SegmentBack),
     Counter(Arc<CounterSource>),
     Uuid(Box<UuidSource>),
@@ -39,7 +41,7 @@ pub(crate) enum Back {
     Afar(Afar),
 }
 
-/// What numbers come from now: another one after each restripe.
+/// What numbers come from now: another one after each restripe, and after a change to a step of 1 or back.
 #[derive(Debug)]
 pub(crate) struct SegmentBack(ArcSwap<SegmentSource>);
 
@@ -63,7 +65,7 @@ impl SegmentBack {
     /// The definition was changed.
     fn alter(&self, plan: &SegmentPlan, version: u64, enabled: bool) {
         let now = self.0.load();
-        if now.maps_as(plan) {
+        if now.serves(plan) {
             return now.alter(plan.clone(), version, enabled);
         }
         let next = now.successor(plan.clone(), version, enabled);
@@ -144,6 +146,14 @@ impl SourceInner {
     ) -> Result<Self> {
         let back = match (Afar::back(name, &defined.plan, &around), &defined.plan) {
             (Some(afar), _) => afar,
+            (
+                None,
+                Plan::Snowflake(plan @ SnowflakePlan { minted: Minted::Store { worker }, .. }),
+            ) => {
+                let source =
+                    ByStore::new(name, plan, *worker, defined.version, Arc::clone(&around));
+                Back::ByStore(Box::new(source))
+            }
             (None, Plan::Snowflake(plan)) => {
                 let mut back = SnowflakeBack::default();
                 if plan.order == Order::Global {
@@ -193,6 +203,7 @@ impl SourceInner {
                 let enabled = defined.state == SourceState::Enabled;
                 segment.alter(plan, defined.version, enabled);
             }
+            (Back::ByStore(source), Plan::Snowflake(plan)) => source.alter(plan, defined.version),
             (Back::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan),
             (Back::Snowflake(back), Plan::Snowflake(plan)) => {
                 if let Some(ordered) = &back.ordered {
@@ -282,6 +293,7 @@ impl SourceInner {
                     minter.try_mint().map_err(|why| self.refused(why))?
                 }
             }
+            Back::ByStore(_) => return Err(nothing_at_hand("mint", &self.name)),
             Back::Segment(_) if self.serial.is_some() => return Err(self.not_number("mint")),
             Back::Segment(segment) => segment.ask(SegmentSource::try_mint)?,
             Back::Counter(_) => return Err(self.no_key()),
@@ -391,6 +403,7 @@ impl SourceInner {
                     filled => filled,
                 }
             }
+            Back::ByStore(_) => Err((0, nothing_at_hand("mint", &self.name))),
             Back::Counter(_) => Err((0, self.no_key())),
             Back::Afar(source) => Err((0, source.at_once("mint"))),
             Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
@@ -399,11 +412,17 @@ impl SourceInner {
 
     /// Fills the buffer with IDs that are not disguised yet.
     pub(super) async fn fill(&self, out: &mut [u64], within_ms: u64) -> Result<()> {
+        let mut patience = Patience::of(self);
+        if let Back::ByStore(source) = &self.back {
+            return asked::fill(&**source, &mut patience, out, within_ms).await;
+        }
         if let Back::Segment(segment) = &self.back {
             self.check_enabled()?;
             let now = segment.now();
-            return match now.fill(out, within_ms).await {
-                Err(_) if segment.replaced(&now) => segment.now().fill(out, within_ms).await,
+            return match now.fill(&mut patience, out, within_ms).await {
+                Err(_) if segment.replaced(&now) => {
+                    segment.now().fill(&mut patience, out, within_ms).await
+                }
                 filled => filled,
             };
         }
@@ -417,7 +436,6 @@ impl SourceInner {
             .map_or(within_ms, |prefill| within_ms.min(prefill.plan().wait_max_ms.unwrap_or(0)));
         let timer = &self.around.timer;
         let deadline = timer.elapsed().saturating_add(within_ms);
-        let mut patience = Patience::of(self);
         let mut made = 0;
         loop {
             let rest = out.get_mut(made..).unwrap_or_default();

@@ -38,6 +38,12 @@ impl Source {
         let ready = self.inner.enabled.load(Ordering::Acquire);
         match &self.inner.back {
             Back::Snowflake(back) => self.snowflake_stats(back, ready),
+            Back::ByStore(source) => SourceStats {
+                ready,
+                taken_until: source.taken_until(),
+                clock_steps: source.clock_steps(),
+                ..SourceStats::default()
+            },
             Back::Segment(segment) => SourceStats {
                 ready,
                 numbers: Some(segment.now().stats()),
