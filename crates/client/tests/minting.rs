@@ -58,7 +58,7 @@ async fn what_one_at_a_time_answers_is_asked_of_the_servers() {
     let node = Node::open(remote, NodeSettings::default(), Parts::system()).await.unwrap();
 
     let counters = node.source("counters").await.unwrap();
-    assert!(counters.is_afar());
+    assert!(counters.is_asked());
     let here = owner.source("counters").await.unwrap();
     let mut last = 0;
     for _ in 0..5 {
@@ -89,7 +89,7 @@ async fn what_one_at_a_time_answers_is_asked_of_the_servers() {
     spec.order = Some(snowmint_coord::spec::Order::Global);
     node.define("timeline", &spec).await.unwrap();
     let timeline = node.source("timeline").await.unwrap();
-    assert!(timeline.is_afar() && timeline.is_ordered());
+    assert!(timeline.is_asked() && timeline.is_ordered());
     let mut before = 0;
     for _ in 0..5 {
         for id in numbers(timeline.mint(4, None, WITHIN_MS).await.unwrap()) {

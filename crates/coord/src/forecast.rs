@@ -11,7 +11,7 @@ use crate::error::ErrorKind;
 use crate::lease::{Mark, SlotInfo};
 use crate::node::pool_of;
 use crate::pool::{Pool, Reuse};
-use crate::spec::{Plan, SnowflakePlan, SourceSpec};
+use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
 /// A pool with more of its numbers in use than this is worth a warning, in percent.
 pub const POOL_USED_WARN_PERCENT: u64 = 80;
@@ -167,8 +167,10 @@ pub fn forecast(
     for definition in definitions {
         let Some(plan) = enabled_plan(definition) else { continue };
         forecasts.push(Forecast::of_layout(&definition.name, &plan, now));
-        let pool = pool_of(&plan, reuse);
-        pools.insert(pool.name.clone(), pool);
+        if plan.minted == Minted::Process {
+            let pool = pool_of(&plan, reuse);
+            pools.insert(pool.name.clone(), pool);
+        }
     }
     for pool in pools.values() {
         let of_pool: Vec<_> = slots.iter().filter(|slot| slot.pool == pool.name).collect();

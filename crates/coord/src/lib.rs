@@ -37,6 +37,7 @@ pub mod sources;
 pub mod spec;
 pub mod stats;
 pub mod store;
+pub mod ticks;
 pub mod timer;
 
 pub use avoid::Avoid;
@@ -57,7 +58,7 @@ pub use ordered::{LetGo, Silent, Take, Taken};
 pub use origin::{Origin, Origins};
 pub use owners::Owners;
 pub use pool::{Pool, Reuse};
-pub use segment::{GiveBack, Reserve, Segment};
+pub use segment::{Bounds, GiveBack, Reserve, Segment};
 pub use sources::{
     Decoded, NumberLane, NumberStats, Numbers, OnEmpty, OnFull, Patience, PrefillHooks,
     PrefillStats, Row, ShareStats, Shares, Source, SourceStats, Values,
@@ -65,4 +66,5 @@ pub use sources::{
 pub use spec::SourceSpec;
 pub use stats::{NodeStats, StepCount, StoreCalls, Times, TimesSeen};
 pub use store::{FastForward, Store, StoreIdentity};
+pub use ticks::Ticks;
 pub use timer::{BootTimer, ManualTimer, Timer};

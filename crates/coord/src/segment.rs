@@ -1,7 +1,10 @@
 //! Segments: ranges of numbers that a store hands out once.
 
+use snowmint_core::UnixMillis;
+
 use crate::error::ErrorKind;
 use crate::lease::Mark;
+use crate::ticks::Ticks;
 
 /// The highest number of a segment source: one below [`Mark::MAX`], so that the mark above it is
 /// still a signed 64-bit number in every store. The lowest is 1.
@@ -18,7 +21,16 @@ pub struct Reserve {
     pub definition_version: u64,
     /// Only numbers that lie in here, from its first on if they have not come so far: fewer, when it has
     /// fewer left.
-    pub within: Option<Within>,
+    pub within: Option<Bounds>,
+}
+
+/// Where numbers may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bounds {
+    /// In a range that the caller knows.
+    Range(Within),
+    /// In the ticks that the store's clock allows at this moment.
+    Now(Ticks),
 }
 
 /// A range of numbers.
@@ -43,6 +55,8 @@ pub struct Segment {
     pub catalog_version: u64,
     /// [`StoreIdentity::writes`](crate::StoreIdentity::writes) after this call.
     pub writes: u64,
+    /// The time that decided, of numbers that carry one ([`Bounds::Now`]).
+    pub at: Option<UnixMillis>,
 }
 
 /// The unused end of a segment, on its way back.
@@ -83,6 +97,7 @@ impl SegmentRow {
             version: self.version,
             catalog_version,
             writes,
+            at: None,
         }
     }
 
@@ -91,6 +106,40 @@ impl SegmentRow {
     pub fn forwarded(&self, mark: Mark) -> Self {
         let mark = self.mark.max(mark);
         Self { mark, floor: mark, version: self.version.saturating_add(1) }
+    }
+}
+
+impl Reserve {
+    /// The time that decides, where one does: the store's, else the caller's.
+    #[must_use]
+    pub fn at(&self, clock: Option<UnixMillis>) -> Option<UnixMillis> {
+        match self.within {
+            Some(Bounds::Now(ticks)) => Some(clock.unwrap_or(ticks.now)),
+            _ => None,
+        }
+    }
+
+    /// Decides it, on a store whose clock, if it has one, says this: the row after it, and the segment
+    /// (whose `writes` are the store's to count).
+    ///
+    /// # Errors
+    /// As [`decide_reserve`] and [`Ticks::within`].
+    pub fn decide(
+        &self,
+        row: &SegmentRow,
+        clock: Option<UnixMillis>,
+        catalog_version: u64,
+    ) -> Result<(SegmentRow, Segment), ErrorKind> {
+        let at = self.at(clock);
+        let within = match (self.within, at) {
+            (Some(Bounds::Range(within)), _) => Some(within),
+            (Some(Bounds::Now(ticks)), Some(at)) => {
+                Some(ticks.within(&self.source, row.mark.get(), at)?)
+            }
+            _ => None,
+        };
+        let after = decide_reserve(&self.source, row, self.length, within)?;
+        Ok((after, Segment { at, ..after.taken(catalog_version, 0) }))
     }
 }
 

@@ -207,13 +207,17 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// On retry: repeat freely.
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>>;
 
-    /// Takes the next numbers of a segment source: exactly as many as asked for, or an error.
+    /// Takes the next numbers of a source: exactly as many as asked for, or an error; fewer only where
+    /// they are bounded ([`Reserve::within`]).
     ///
-    /// Atomicity: definition, mark and version of the source. Whose clock: none. On retry: a repeat
-    /// takes other numbers; the first ones, if there were any, are lost (a gap, never a duplicate).
+    /// Atomicity: definition, mark and version of the source, and the comparison with the clock. Whose
+    /// clock: the store's, else the caller's, for [`Bounds::Now`](crate::Bounds::Now); else none. On
+    /// retry: a repeat takes other numbers; the first ones, if there were any, are lost (a gap, never a
+    /// duplicate).
     ///
     /// Refuses with `NotFound`, `Disabled`, `Conflict` when the definition has changed since the
-    /// caller read it, `Exhausted`, `Invalid`.
+    /// caller read it, `Exhausted`, `Invalid`; by the clock also with `TickFull`, `ClockBehind` and
+    /// `EpochSpent`.
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment>;
 
     /// Gives the unused end of the newest segment back and answers the new version.

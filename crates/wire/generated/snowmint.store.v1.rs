@@ -578,6 +578,31 @@ pub struct Within {
     #[prost(uint64, tag = "2")]
     pub end: u64,
 }
+/// Ticks and sequences of a layout as one number, by the store's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ticks {
+    /// When tick 0 begins, in Unix milliseconds.
+    #[prost(uint64, tag = "1")]
+    pub epoch: u64,
+    /// How long a tick is, in milliseconds.
+    #[prost(uint32, tag = "2")]
+    pub unit_ms: u32,
+    /// How many bits the sequence has.
+    #[prost(uint32, tag = "3")]
+    pub sequence_bits: u32,
+    /// The last tick.
+    #[prost(uint64, tag = "4")]
+    pub tick_max: u64,
+    /// How many ticks numbers may lag the clock.
+    #[prost(uint64, tag = "5")]
+    pub lag: u64,
+    /// How many ticks numbers may lead a clock that is behind what was handed out.
+    #[prost(uint64, tag = "6")]
+    pub lead: u64,
+    /// The caller's clock, in Unix milliseconds.
+    #[prost(uint64, tag = "7")]
+    pub now: u64,
+}
 /// Numbers to be reserved.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReserveRequest {
@@ -593,6 +618,9 @@ pub struct ReserveRequest {
     /// Only numbers in here.
     #[prost(message, optional, tag = "4")]
     pub within: ::core::option::Option<Within>,
+    /// Instead: only numbers in the ticks that the store's clock allows.
+    #[prost(message, optional, tag = "5")]
+    pub now: ::core::option::Option<Ticks>,
 }
 /// Numbers that nobody else will get.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -615,6 +643,10 @@ pub struct ReserveResponse {
     /// How far the store has come.
     #[prost(uint64, tag = "6")]
     pub writes: u64,
+    /// The time that decided, in Unix milliseconds. A server that is asked for ticks and says none does not
+    /// know of them.
+    #[prost(uint64, optional, tag = "7")]
+    pub at: ::core::option::Option<u64>,
 }
 /// Numbers to be given back.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

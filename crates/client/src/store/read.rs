@@ -108,8 +108,8 @@ fn slot(op: Op, slot: said::Slot) -> Result<SlotInfo> {
 }
 
 pub(super) fn segment(answer: &said::ReserveResponse) -> Segment {
-    let &said::ReserveResponse { first, last, version, catalog_version, writes, .. } = answer;
-    Segment { first, last, version, catalog_version, writes }
+    let &said::ReserveResponse { first, last, version, catalog_version, writes, at, .. } = answer;
+    Segment { first, last, version, catalog_version, writes, at: at.map(UnixMillis::new) }
 }
 
 fn definition(op: Op, definition: said::Definition) -> Result<Definition> {

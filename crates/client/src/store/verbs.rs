@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, Extend, Extended,
-    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
-    Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
-    StoreIdentity, Take, Taken,
+    Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, ErrorKind,
+    Extend, Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo,
+    NewDefinition, Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo,
+    SourceState, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -137,7 +137,13 @@ impl Store for RemoteStore {
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
         let message = write::reserve(reserve);
         let answer = self.ask(verb!("reserve", "Reserve"), ONCE, message).await?;
-        Ok(read::segment(&answer))
+        let segment = read::segment(&answer);
+        if matches!(reserve.within, Some(Bounds::Now(_))) && segment.at.is_none() {
+            let what =
+                "the server is older than sources that the store mints (mint = store)".into();
+            return Err(Error::new("reserve", ErrorKind::Unsupported { what }));
+        }
+        Ok(segment)
     }
 
     /// A repeat of one that was done is refused, and so would be answered wrongly.

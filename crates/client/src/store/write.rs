@@ -1,8 +1,9 @@
 //! What is asked of the store, as messages.
 
+use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    Avoid, ClaimRequest, Extend, FastForward, LetGo, Member, NewDefinition, Pool, Presence,
-    Release, Reserve, Reuse, SourceState, Take, Wish,
+    Avoid, Bounds, ClaimRequest, Extend, FastForward, LetGo, Member, NewDefinition, Pool, Presence,
+    Release, Reserve, Reuse, SourceState, Take, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -133,8 +134,21 @@ pub(super) fn reserve(reserve: &Reserve) -> said::ReserveRequest {
         source: reserve.source.clone(),
         length: reserve.length,
         definition_version: reserve.definition_version,
-        within: reserve.within.map(|within| said::Within { first: within.first, end: within.end }),
+        within: match reserve.within {
+            Some(Bounds::Range(Within { first, end })) => Some(said::Within { first, end }),
+            _ => None,
+        },
+        now: match reserve.within {
+            Some(Bounds::Now(now)) => Some(ticks(now)),
+            _ => None,
+        },
     }
+}
+
+fn ticks(ticks: Ticks) -> said::Ticks {
+    let Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now } = ticks;
+    let (epoch, now, sequence_bits) = (epoch.get(), now.get(), sequence_bits.into());
+    said::Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now }
 }
 
 pub(super) fn definition(new: &NewDefinition) -> said::NewDefinition {

@@ -295,9 +295,10 @@ impl Store for MemoryStore {
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        let clock = self.clock.as_ref().map(MemoryClock::now);
         self.atomic("reserve", |space, identity| {
             let writes = identity.writes + 1;
-            changed(space.reserve(reserve, writes)?)
+            changed(space.reserve(reserve, clock, writes)?)
         })
     }
 

@@ -15,7 +15,7 @@ use crate::lease::{
 use crate::member::{self, Incarnation, Member, MemberInfo, MemberRow, Presence};
 use crate::ordered::{LetGo, Take, TakeStep, Taken, check_take, decide_let_go, decide_take, gone};
 use crate::pool::{Choice, Ground, Pool, choose, leases};
-use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back, decide_reserve};
+use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back};
 use crate::store::FastForward;
 
 #[derive(Clone, Default)]
@@ -222,12 +222,17 @@ impl Space {
         self.pools.iter().flat_map(of_pool).collect()
     }
 
-    pub(super) fn reserve(&mut self, reserve: &Reserve, writes: u64) -> Result<Segment, ErrorKind> {
+    pub(super) fn reserve(
+        &mut self,
+        reserve: &Reserve,
+        clock: Option<UnixMillis>,
+        writes: u64,
+    ) -> Result<Segment, ErrorKind> {
         let name = &reserve.source;
         let stored = usable(self.definitions.get(name), name, reserve.definition_version)?;
-        let after = decide_reserve(name, &stored.segment, reserve.length, reserve.within)?;
+        let (after, segment) = reserve.decide(&stored.segment, clock, self.catalog_version)?;
         self.write_segment(name, after);
-        Ok(after.taken(self.catalog_version, writes))
+        Ok(Segment { writes, ..segment })
     }
 
     pub(super) fn give_back(&mut self, back: &GiveBack) -> Result<u64, ErrorKind> {

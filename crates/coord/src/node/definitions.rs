@@ -10,7 +10,7 @@ use crate::forecast::check_life;
 use crate::origin::origin_of;
 use crate::pool::check_group;
 use crate::sources::{Back, Defined, Form, Make, SourceInner, Unused, check_value, compare_check};
-use crate::spec::{Plan, SegmentPlan, SourceSpec, Unique};
+use crate::spec::{Minted, Plan, SegmentPlan, SourceSpec, Unique};
 
 pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
     SourceSpec::from_json(&definition.spec).map_err(|error| {
@@ -61,7 +61,9 @@ impl Core {
         self.check_origin(name, &plan)?;
         check_life(name, &plan, self.around.clock.unix_ms())
             .map_err(|kind| Error::new(op, kind))?;
-        if let Plan::Snowflake(plan) = &plan {
+        if let Plan::Snowflake(plan) = &plan
+            && plan.minted == Minted::Process
+        {
             let pool = pool_of(plan, self.settings.reuse);
             check_group(&pool, self.around.store.group_max())
                 .map_err(|kind| Error::new(op, kind))?;

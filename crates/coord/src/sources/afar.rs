@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::back::Back;
 use super::counter::Slots;
-use super::running::Back;
 use super::{Surroundings, Values};
 use crate::error::{Error, ErrorKind, Result};
 use crate::owners::Owners;

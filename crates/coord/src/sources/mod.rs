@@ -1,6 +1,9 @@
 //! Running sources: what applications mint from.
 
 mod afar;
+mod asked;
+mod back;
+mod by_store;
 mod counter;
 mod form;
 mod minter;
@@ -25,6 +28,8 @@ use snowmint_core::UnixMillis;
 use snowmint_core::text::{Format, Text};
 
 pub(crate) use afar::Afar;
+pub(crate) use back::{Back, SnowflakeBack};
+pub(crate) use by_store::ByStore;
 pub(crate) use counter::{CounterSource, SECTIONS_POOL, sections_pool};
 pub use counter::{KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
 pub use form::Keyrings;
@@ -34,7 +39,7 @@ pub use minter::{NodeClock, NodeObserver};
 pub(crate) use ordered::Ordered;
 pub use patience::Patience;
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
-pub(crate) use running::{Back, Defined, SnowflakeBack, SourceInner};
+pub(crate) use running::{Defined, SourceInner};
 pub(crate) use sections::{Sections, Want};
 pub use segment::{NumberLane, NumberStats, Numbers};
 pub(crate) use segment::{Remembered, SegmentSource, Unused};
@@ -97,10 +102,14 @@ impl Source {
         matches!(&self.inner.defined.load().plan, Plan::Snowflake(plan) if plan.order == Order::Global)
     }
 
-    /// Whether servers answer for it, who are asked each time: nothing is ever at hand.
+    /// Whether somebody is asked each time, servers or the store: nothing is ever at hand.
     #[must_use]
-    pub fn is_afar(&self) -> bool {
-        matches!(self.inner.back, Back::Afar(_))
+    pub fn is_asked(&self) -> bool {
+        match &self.inner.back {
+            Back::Afar(_) | Back::ByStore(_) => true,
+            Back::Segment(segment) => segment.now().keeps_none(),
+            _ => false,
+        }
     }
 
     /// Its keys as the catalog has them, every default written out.
@@ -188,7 +197,7 @@ impl Source {
             Back::Ulid(source) => {
                 return Ok(Values::Texts((0..count).map(|_| source.mint().to_string()).collect()));
             }
-            Back::Snowflake(_) | Back::Segment(_) | Back::Several(_) => {}
+            Back::Snowflake(_) | Back::ByStore(_) | Back::Segment(_) | Back::Several(_) => {}
         }
         let mut ids = vec![0; usize::try_from(count).unwrap_or(0)];
         self.inner.fill(&mut ids, within_ms).await?;

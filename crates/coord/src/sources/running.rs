@@ -1,23 +1,24 @@
 //! A source as it runs: its definition now, and what it mints from.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-use snowmint_core::{Refusal, UnixMillis};
+use arc_swap::ArcSwap;
+use snowmint_core::Refusal;
 
+use super::asked::{self, nothing_at_hand};
+use super::back::{Back, SegmentBack, SnowflakeBack};
 use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
-use super::queue::Queue;
 use super::segment::Refill;
 use super::{
-    Afar, CounterSource, Form, Minter, Ordered, Patience, Remembered, Row, SegmentSource, Several,
+    Afar, ByStore, CounterSource, Form, Ordered, Patience, Remembered, Row, SegmentSource, Several,
     Surroundings, WINDOW_WAIT_MS,
 };
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::spec::{Kind, Order, Plan, SegmentPlan, SerialPlan, SourceSpec};
+use crate::spec::{Kind, Minted, Order, Plan, SerialPlan, SnowflakePlan, SourceSpec};
 
 /// What a source's definition says now.
 #[derive(Debug)]
@@ -27,105 +28,6 @@ pub(crate) struct Defined {
     pub(crate) form: Form,
     pub(crate) state: SourceState,
     pub(crate) version: u64,
-}
-
-#[derive(Debug)]
-pub(crate) enum Back {
-    Snowflake(SnowflakeBack),
-    Segment(SegmentBack),
-    Several(Arc<Several>),
-    Counter(Arc<CounterSource>),
-    Uuid(Box<UuidSource>),
-    Ulid(UlidSource),
-    Afar(Afar),
-}
-
-/// What numbers come from now: another one after each restripe.
-#[derive(Debug)]
-pub(crate) struct SegmentBack(ArcSwap<SegmentSource>);
-
-impl SegmentBack {
-    pub(crate) fn now(&self) -> Arc<SegmentSource> {
-        self.0.load_full()
-    }
-
-    /// Asks the source there is, and the one after it if it was replaced meanwhile.
-    #[inline]
-    fn ask<T, E>(&self, ask: impl Fn(&Arc<SegmentSource>) -> Result<T, E>) -> Result<T, E> {
-        let asked = self.0.load();
-        let answer = ask(&asked);
-        if answer.is_err() && self.replaced(&asked) { ask(&self.0.load()) } else { answer }
-    }
-
-    pub(super) async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
-        let now = self.now();
-        match now.row(length, within_ms).await {
-            Err(_) if self.replaced(&now) => self.now().row(length, within_ms).await,
-            row => row,
-        }
-    }
-
-    fn replaced(&self, asked: &Arc<SegmentSource>) -> bool {
-        !Arc::ptr_eq(asked, &self.0.load())
-    }
-
-    /// The definition was changed.
-    fn alter(&self, plan: &SegmentPlan, version: u64, enabled: bool) {
-        let now = self.0.load();
-        if now.maps_as(plan) {
-            return now.alter(plan.clone(), version, enabled);
-        }
-        let next = now.successor(plan.clone(), version, enabled);
-        // In this order: who finds the old one closed finds the new one.
-        self.0.store(next);
-        // Nothing goes back: the store has set the mark behind it.
-        now.close();
-    }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct SnowflakeBack {
-    /// None while no window is held.
-    pub(super) minter: Arc<ArcSwapOption<Minter>>,
-    /// Why there is none.
-    pub(super) why: Mutex<Option<Error>>,
-    /// In front, where the definition asks for it.
-    pub(crate) queue: Queue,
-    /// Of a source of global order.
-    pub(super) ordered: Option<Ordered>,
-    /// How far the store has granted, in Unix milliseconds.
-    granted_until: AtomicU64,
-}
-
-impl SnowflakeBack {
-    pub(crate) fn serve(&self, minter: Arc<Minter>) {
-        self.minter.store(Some(minter));
-        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    /// How far the store has granted.
-    pub(crate) fn granted_until(&self, until: UnixMillis) {
-        self.granted_until.store(until.get(), Ordering::Relaxed);
-    }
-
-    /// The same, as it was told last.
-    pub(super) fn mark(&self) -> UnixMillis {
-        UnixMillis::new(self.granted_until.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn minter(&self) -> Option<Arc<Minter>> {
-        self.minter.load_full()
-    }
-
-    /// Nobody mints here for now.
-    pub(crate) fn stop(&self) {
-        self.minter.store(None);
-    }
-
-    pub(crate) fn suspend(&self, why: Error) {
-        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-        self.minter.store(None);
-    }
 }
 
 /// A source in a node. The node has one of each name.
@@ -153,6 +55,14 @@ impl SourceInner {
     ) -> Result<Self> {
         let back = match (Afar::back(name, &defined.plan, &around), &defined.plan) {
             (Some(afar), _) => afar,
+            (
+                None,
+                Plan::Snowflake(plan @ SnowflakePlan { minted: Minted::Store { worker }, .. }),
+            ) => {
+                let source =
+                    ByStore::new(name, plan, *worker, defined.version, Arc::clone(&around));
+                Back::ByStore(Box::new(source))
+            }
             (None, Plan::Snowflake(plan)) => {
                 let mut back = SnowflakeBack::default();
                 if plan.order == Order::Global {
@@ -207,6 +117,7 @@ impl SourceInner {
                 segment.alter(plan, defined.version, enabled);
             }
             (Back::Several(several), Plan::Segment(plan)) => several.alter(&plan.stores),
+            (Back::ByStore(source), Plan::Snowflake(plan)) => source.alter(plan, defined.version),
             (Back::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan),
             (Back::Snowflake(back), Plan::Snowflake(plan)) => {
                 if let Some(ordered) = &back.ordered {
@@ -296,6 +207,7 @@ impl SourceInner {
                     minter.try_mint().map_err(|why| self.refused(why))?
                 }
             }
+            Back::ByStore(_) => return Err(nothing_at_hand("mint", &self.name)),
             Back::Segment(_) if self.serial.is_some() => return Err(self.not_number("mint")),
             Back::Segment(segment) => segment.ask(SegmentSource::try_mint)?,
             Back::Several(several) => several.try_mint()?,
@@ -407,6 +319,7 @@ impl SourceInner {
                 }
             }
             Back::Several(several) => several.try_fill(out),
+            Back::ByStore(_) => Err((0, nothing_at_hand("mint", &self.name))),
             Back::Counter(_) => Err((0, self.no_key())),
             Back::Afar(source) => Err((0, source.at_once("mint"))),
             Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
@@ -415,11 +328,17 @@ impl SourceInner {
 
     /// Fills the buffer with IDs that are not disguised yet.
     pub(super) async fn fill(&self, out: &mut [u64], within_ms: u64) -> Result<()> {
+        let mut patience = Patience::of(self);
+        if let Back::ByStore(source) = &self.back {
+            return asked::fill(&**source, &mut patience, out, within_ms).await;
+        }
         if let Back::Segment(segment) = &self.back {
             self.check_enabled()?;
             let now = segment.now();
-            return match now.fill(out, within_ms).await {
-                Err(_) if segment.replaced(&now) => segment.now().fill(out, within_ms).await,
+            return match now.fill(&mut patience, out, within_ms).await {
+                Err(_) if segment.replaced(&now) => {
+                    segment.now().fill(&mut patience, out, within_ms).await
+                }
                 filled => filled,
             };
         }
@@ -437,7 +356,6 @@ impl SourceInner {
             .map_or(within_ms, |prefill| within_ms.min(prefill.plan().wait_max_ms.unwrap_or(0)));
         let timer = &self.around.timer;
         let deadline = timer.elapsed().saturating_add(within_ms);
-        let mut patience = Patience::of(self);
         let mut made = 0;
         loop {
             let rest = out.get_mut(made..).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use snowmint_core::{Clock as _, UnixMillis};
 
-use super::running::{Back, SnowflakeBack};
+use super::back::{Back, SnowflakeBack};
 use super::{NumberStats, PrefillStats, ShareStats, Source};
 use crate::spec::Plan;
 
@@ -40,6 +40,12 @@ impl Source {
         let ready = self.inner.enabled.load(Ordering::Acquire);
         match &self.inner.back {
             Back::Snowflake(back) => self.snowflake_stats(back, ready),
+            Back::ByStore(source) => SourceStats {
+                ready,
+                taken_until: source.taken_until(),
+                clock_steps: source.clock_steps(),
+                ..SourceStats::default()
+            },
             Back::Segment(segment) => SourceStats {
                 ready,
                 numbers: Some(segment.now().stats()),

@@ -9,13 +9,16 @@ use tokio::sync::{Notify, oneshot};
 
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
 use crate::origin::Origins;
-use crate::segment::Segment;
+use crate::segment::{Reserve, Segment};
 use crate::stats::{CountingObserver, Watch};
 use crate::store::Store;
 use crate::timer::Timer;
+
+/// How soon the store is asked again after the definition had changed: the node reads it meanwhile.
+pub(super) const STALE_MS: u64 = 20;
 
 /// What every source of a node shares.
 pub(crate) struct Surroundings {
@@ -146,6 +149,23 @@ impl Surroundings {
                 Err(Error::new("wait", ErrorKind::Unavailable { what }))
             }
         }
+    }
+
+    /// Takes numbers from the store. Where somebody has changed the definition meanwhile, the node reads
+    /// the catalog, and a retry helps soon.
+    pub(super) async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        let answer = self.call("reserve", self.store.reserve(reserve)).await;
+        answer.map_err(|error| match error.kind() {
+            ErrorKind::Conflict { .. } => {
+                self.catalog_stale();
+                error.with_retry(Retry::AfterMs(STALE_MS))
+            }
+            ErrorKind::NotFound { .. } => {
+                self.catalog_stale();
+                error
+            }
+            _ => error,
+        })
     }
 
     /// The store has this version of the catalog and this count of writes.

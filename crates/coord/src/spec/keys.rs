@@ -63,6 +63,22 @@ pub const KEYS: &[Key] = &[
         "take a layout that ends within a year as it is",
     ),
     key(
+        "mint",
+        Takes::Text,
+        "process",
+        "snowflake",
+        "process: each process mints from what the store granted it; store: the store mints at each \
+         request, and nothing is kept in a process",
+    ),
+    key(
+        "worker",
+        Takes::Number,
+        "",
+        "snowflake with mint = store",
+        "the worker number in all IDs that the store mints; where several stores mint for one \
+         application, each has another",
+    ),
+    key(
         "unique",
         Takes::Text,
         "source",
@@ -203,7 +219,8 @@ pub const KEYS: &[Key] = &[
         Takes::Number,
         "1000",
         "segment with fixed or leaf",
-        "how many numbers are taken at once; with leaf, at first and at least",
+        "how many numbers are taken at once; with leaf, at first and at least; fixed with 1: none ahead \
+         of need, each request takes from the store what it asks for",
     ),
     key("step.min", Takes::Number, "100", "segment with adaptive", "the fewest numbers taken"),
     key(

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use duration::{Span, SpanError};
 pub use error::SpecError;
 pub use plan::{
-    Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, KeyNames, Period, Plan,
+    Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, KeyNames, Minted, Period, Plan,
     PrefillPlan, SegmentPlan, SerialParts, SerialPlan, SnowflakePlan, StartPlan, StepPlan, Stripe,
     UuidPlan,
 };
@@ -69,6 +69,17 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// Who mints the IDs of a snowflake source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MintBy {
+    /// Each process, from what the store granted it.
+    #[default]
+    Process,
+    /// The store, at each request: nothing is kept in a process.
+    Store,
 }
 
 /// Within what an ID never comes twice.
@@ -167,6 +178,12 @@ pub struct SourceSpec {
     /// Whether a layout that ends within a year is taken as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_life: Option<bool>,
+    /// Who mints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mint: Option<MintBy>,
+    /// The worker number of the store that mints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u64>,
     /// Within what an ID never comes twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique: Option<Unique>,
@@ -330,6 +347,8 @@ impl SourceSpec {
         let identity = Self {
             kind: canonical.kind,
             layout: canonical.layout,
+            mint: canonical.mint,
+            worker: canonical.worker,
             unique: canonical.unique,
             order: canonical.order,
             disguise: canonical.disguise,

@@ -40,6 +40,10 @@ const POSSIBLE: &[&str] = &[
     r#"{"layout":"twitter","on_rollback":"fail","burst":"20ms","sequence_start":"random"}"#,
     r#"{"layout":"twitter","on_rollback":"ring","sequence_start":"random:4096"}"#,
     r#"{"layout":"clock-sequence","unique":"namespace"}"#,
+    r#"{"layout":"redis","mint":"store","worker":4095}"#,
+    r#"{"mint":"store","worker":0,"burst":"5ms","lead_max":"1s","disguise":{"mode":"ordered"}}"#,
+    r#"{"layout":"redis","mint":"store","worker":1,"on_rollback":"wait","text":"base62"}"#,
+    r#"{"layout":"redis","mint":"process"}"#,
     r#"{"layout":"baidu","on_rollback":"borrow","lead_max":"1h",
         "prefill":{"enabled":true,"boost":3,"threshold":50,"schedule":"5m","on_empty":"wait"}}"#,
     r#"{"layout":"time=41,worker=10,sequence=12","epoch":"2024-01-01T00:00:00Z"}"#,
@@ -119,6 +123,20 @@ fn what_is_impossible_is_refused_by_the_key_that_says_it() {
         (r#"{"on_rollback":"wait","wait_for":"thrice"}"#, "wait_for"),
         (r#"{"on_rollback":"wait","wait_for":"1h"}"#, "wait_for"),
         (r#"{"burst":"61s"}"#, "burst"),
+        (r#"{"mint":"redis"}"#, "mint"),
+        (r#"{"worker":3}"#, "worker"),
+        (r#"{"mint":"process","worker":3}"#, "worker"),
+        (r#"{"mint":"store"}"#, "worker"),
+        (r#"{"layout":"redis","mint":"store","worker":4096}"#, "worker"),
+        (r#"{"mint":"store","worker":1,"on_rollback":"borrow"}"#, "mint"),
+        (r#"{"mint":"store","worker":1,"on_rollback":"ring"}"#, "mint"),
+        (r#"{"layout":"clock-sequence","mint":"store","worker":1}"#, "mint"),
+        (r#"{"mint":"store","worker":1,"order":"global"}"#, "mint"),
+        (r#"{"mint":"store","worker":1,"unique":"namespace"}"#, "mint"),
+        (r#"{"mint":"store","worker":1,"sequence_start":"random"}"#, "mint"),
+        (r#"{"mint":"store","worker":1,"prefill":{"enabled":true}}"#, "mint"),
+        (r#"{"kind":"segment","mint":"store"}"#, "mint"),
+        (r#"{"kind":"segment","worker":1}"#, "worker"),
         (r#"{"sequence_start":"random:0"}"#, "sequence_start"),
         (r#"{"sequence_start":"random:4097"}"#, "sequence_start"),
         (r#"{"sequence_start":"one"}"#, "sequence_start"),
@@ -309,6 +327,8 @@ fn the_table_has_every_key_and_no_other() {
         layout,
         epoch,
         short_life,
+        mint,
+        worker,
         unique,
         order,
         on_rollback,
@@ -333,7 +353,7 @@ fn the_table_has_every_key_and_no_other() {
         uuid,
     } = whole;
     assert!(kind.is_some() && enabled.is_some() && layout.is_some() && epoch.is_some());
-    assert!(short_life.is_some());
+    assert!(short_life.is_some() && mint.is_some() && worker.is_some());
     assert!(unique.is_some() && order.is_some() && on_rollback.is_some() && lead_max.is_some());
     assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
     assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());

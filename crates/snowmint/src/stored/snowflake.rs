@@ -52,7 +52,7 @@ impl Stored {
     }
 
     fn wait_ms(&self) -> u64 {
-        if self.source.is_afar() {
+        if self.source.is_asked() {
             return self.shared.wait_max_ms;
         }
         std::cmp::max(MINT_WAIT_MAX_MS, u64::from(self.layout.unit_ms()).saturating_mul(2))
@@ -61,7 +61,7 @@ impl Stored {
     /// IDs that servers mint, waited for on this thread; none where they are minted here, or where the
     /// program has a runtime, whose threads must not wait.
     fn asked(&self, count: usize, within_ms: impl Fn() -> u64) -> Option<Result<Vec<u64>>> {
-        let keep = self.shared.keep.as_ref().filter(|_| self.source.is_afar())?;
+        let keep = self.shared.keep.as_ref().filter(|_| self.source.is_asked())?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let asked = async { numbers(self.source.mint(count, None, within_ms()).await?) };
         Some(keep.block_on(asked))
@@ -99,7 +99,7 @@ impl Stored {
     }
 
     pub(crate) async fn mint_async(&self) -> Result<u64> {
-        if self.source.is_afar() {
+        if self.source.is_asked() {
             return one(self.source.mint(1, None, self.wait_ms()).await?);
         }
         match self.try_mint() {

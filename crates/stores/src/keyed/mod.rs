@@ -14,6 +14,7 @@
 //! | `slot/POOL/NUMBER` | a slot that was claimed: everything below `mark` is promised |
 //! | `source/NAME` | a definition; everything below its `mark` is handed out |
 
+mod counting;
 pub(crate) mod name;
 mod record;
 mod rows;
@@ -21,13 +22,15 @@ mod step;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use snowmint_coord::{Capabilities, Error, ErrorKind, Result, random};
+use snowmint_coord::{Capabilities, Error, ErrorKind, Reserve, Result, Segment, random};
 use snowmint_core::UnixMillis;
 
 use crate::verbs::{Access, Backend, Failure, NamespaceRow};
+use counting::Known;
+pub(crate) use counting::{Counted, Question, Taken};
 use record::{Record as _, StoreRecord};
 use step::Step;
 
@@ -82,6 +85,8 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     const SNAPSHOT: bool;
     /// How many keys one batch may name.
     const BATCH_MAX: usize;
+    /// Whether it can count numbers in one step of its own.
+    const COUNTS: bool = false;
 
     fn capabilities(&self) -> Capabilities;
     fn namespace(&self) -> &str;
@@ -98,6 +103,13 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
     async fn send(&self, batch: &Batch) -> Result<Outcome, Failure<Self::Error>>;
+    /// Takes numbers of a source, where it can. None when something of the question is not so.
+    async fn count(
+        &self,
+        _question: &Question<'_>,
+    ) -> Result<Option<Counted>, Failure<Self::Error>> {
+        Ok(None)
+    }
 
     fn explain(&self, op: &'static str, error: Self::Error) -> Error;
     async fn close(&self) -> Result<()>;
@@ -107,13 +119,14 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Keyed<K> {
     keys: Arc<K>,
+    known: Mutex<Option<Arc<Known>>>,
 }
 
 impl<K: Keys> Keyed<K> {
     /// Opens the namespace, and gives it its identity if it has none, and may be made.
     pub(crate) async fn open(keys: K, make: bool) -> Result<Self> {
         const OPEN: &str = "open store";
-        let opened = Self { keys: Arc::new(keys) };
+        let opened = Self { keys: Arc::new(keys), known: Mutex::new(None) };
         match opened.identify(make).await {
             Ok(()) => Ok(opened),
             Err(failure) => Err(opened.said(OPEN, failure)),
@@ -164,6 +177,14 @@ impl<K: Keys> Backend for Keyed<K> {
 
     async fn begin(&self, access: Access) -> Result<Step<K>, Failure<K::Error>> {
         Step::begin(Arc::clone(&self.keys), access).await
+    }
+
+    async fn reserve(
+        &self,
+        reserve: &Reserve,
+        seen: u64,
+    ) -> Result<Option<Segment>, Failure<K::Error>> {
+        self.count(reserve, seen).await
     }
 
     fn explain(&self, op: &'static str, error: K::Error) -> Error {

@@ -11,7 +11,7 @@ pub(crate) const MEMBERS: &str = "member";
 /// The folder of pools.
 pub(super) const POOLS: &str = "pool";
 /// The folder of sources.
-pub(super) const SOURCES: &str = "source";
+pub(crate) const SOURCES: &str = "source";
 
 pub(super) fn member(incarnation: Incarnation) -> String {
     format!("{MEMBERS}/{incarnation}")

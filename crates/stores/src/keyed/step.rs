@@ -193,7 +193,7 @@ impl<K: Keys> Step<K> {
 }
 
 /// Refuses marks that another server, which may have had newer ones, has left behind.
-fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Result<(), ErrorKind> {
+pub(super) fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Result<(), ErrorKind> {
     if store.server == head.server {
         return Ok(());
     }

@@ -11,6 +11,9 @@
 //! if nothing that the decision rests on has changed since. All keys of a namespace share a hash tag
 //! (`snowmint:{NAMESPACE}…`), so a cluster keeps them on one server.
 //!
+//! The one exception is `reserve`, which sources ask for each number that keep nothing at hand: one script
+//! counts, in one round trip, and what it did is held against the rule afterwards.
+//!
 //! **Durability.** A server that can lose what it acknowledged is refused when the store is opened:
 //! it must have `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`. With
 //! `?persistence=any` in the URL it is taken as it is. Each restart and each failover then counts as
@@ -30,6 +33,7 @@
 //! **A lost reply.** Whether a script whose answer was lost has run is not known; the verbs say how
 //! each may be repeated. Lost connections are made anew, with growing waits.
 
+mod count;
 mod link;
 mod persistence;
 
@@ -43,7 +47,7 @@ use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result
 use snowmint_core::UnixMillis;
 
 use crate::Settings;
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::keyed::{Batch, Counted, Entry, Head, Keyed, Keys, Outcome, Question, name};
 use crate::verbs::{Failure, Kept};
 pub(crate) use link::Link;
 
@@ -60,6 +64,7 @@ struct Redis {
     link: Link,
     head: Script,
     send: Script,
+    reserve: Script,
     namespace: String,
     /// Of the hash with the store and the namespace; the others' names begin with it.
     root: String,
@@ -116,6 +121,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         link,
         head: Script::new(include_str!("head.lua")),
         send: Script::new(include_str!("send.lua")),
+        reserve: Script::new(include_str!("reserve.lua")),
         namespace: namespace.into(),
         root,
         label,
@@ -149,6 +155,11 @@ fn entry(key: &str, stored: &str) -> Answer<Entry> {
     parts.ok_or_else(|| Failure::Damaged(format!("the value of key {key} has no version")))
 }
 
+/// What `TIME` answers.
+const fn time(seconds: u64, micros: u64) -> UnixMillis {
+    UnixMillis::new(seconds.saturating_mul(1000).saturating_add(micros / 1000))
+}
+
 fn found(key: &str, stored: Option<&str>) -> Answer<Option<Entry>> {
     stored.map(|stored| entry(key, stored)).transpose()
 }
@@ -158,6 +169,7 @@ impl Keys for Redis {
     type Error = RedisError;
     const SNAPSHOT: bool = false;
     const BATCH_MAX: usize = 2000;
+    const COUNTS: bool = true;
 
     fn capabilities(&self) -> Capabilities {
         CAPABILITIES
@@ -186,7 +198,7 @@ impl Keys for Redis {
         let there = |text: String| (!text.is_empty()).then_some(text);
         Ok(Head {
             writes,
-            clock: Some(UnixMillis::new(seconds.saturating_mul(1000) + micros / 1000)),
+            clock: Some(time(seconds, micros)),
             server: there(run),
             store: found(name::STORE, there(store).as_deref())?,
             namespace: found(name::NAMESPACE, there(namespace).as_deref())?,
@@ -238,6 +250,10 @@ impl Keys for Redis {
         let answer: i64 =
             arguments.invoke_async(&mut self.link()?).await.map_err(Failure::Backend)?;
         Ok(u64::try_from(answer).map_or(Outcome::Lost, Outcome::Done))
+    }
+
+    async fn count(&self, question: &Question<'_>) -> Answer<Option<Counted>> {
+        self.count(question).await
     }
 
     fn explain(&self, op: &'static str, error: RedisError) -> Error {

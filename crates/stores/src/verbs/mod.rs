@@ -19,8 +19,8 @@ use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    BootTimer, Capabilities, Definition, Error, ErrorKind, Incarnation, Pool, Result, SlotRow,
-    StoreIdentity, Timer as _, random,
+    BootTimer, Capabilities, Definition, Error, ErrorKind, Incarnation, Pool, Reserve, Result,
+    Segment, SlotRow, StoreIdentity, Timer as _, random,
 };
 use snowmint_core::UnixMillis;
 use tokio::sync::Mutex;
@@ -183,6 +183,15 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
         &self,
         access: Access,
     ) -> Result<Self::Rows, Failure<<Self::Rows as Rows>::Error>>;
+    /// The verb `reserve` in a step of the back end's own, where it has one; `seen` writes were seen before.
+    /// None where rows must be looked at, which say what is wrong, if something is.
+    async fn reserve(
+        &self,
+        _reserve: &Reserve,
+        _seen: u64,
+    ) -> Result<Option<Segment>, Failure<<Self::Rows as Rows>::Error>> {
+        Ok(None)
+    }
     /// Says the back end's own error in the words of the domain.
     fn explain(&self, op: &'static str, error: <Self::Rows as Rows>::Error) -> Error;
     /// Gives connections back. Later steps are refused.
@@ -230,6 +239,19 @@ impl<B: Backend> Kept<B> {
     #[cfg(all(test, feature = "sqlite"))]
     pub(crate) const fn backend(&self) -> &B {
         &self.backend
+    }
+
+    /// Takes numbers in the back end's own step, if it has one that can.
+    async fn reserve_at_once(&self, reserve: &Reserve) -> Result<Option<Segment>> {
+        let seen = self.writes_seen.load(Ordering::SeqCst);
+        let taken = self.backend.reserve(reserve, seen).await.map_err(|failure| {
+            let explain = |error| self.backend.explain("reserve", error);
+            failure.said("reserve", &self.backend.label(), explain)
+        })?;
+        if let Some(segment) = &taken {
+            self.writes_seen.fetch_max(segment.writes, Ordering::SeqCst);
+        }
+        Ok(taken)
     }
 
     /// One atomic step, and the store's `writes` after it.

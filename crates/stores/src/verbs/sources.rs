@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use snowmint_coord::catalog::{
     self, CatalogStep, decide_alter, decide_define, decide_restripe, decide_state,
 };
-use snowmint_coord::segment::{SegmentRow, decide_give_back, decide_reserve};
+use snowmint_coord::segment::{SegmentRow, decide_give_back};
 use snowmint_coord::{
     Catalog, Definition, ErrorKind, GiveBack, NewDefinition, Reserve, Restripe, Segment,
     SourceState,
@@ -23,13 +23,14 @@ impl Verb for Reserves<'_> {
     const OP: &'static str = "reserve";
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Segment> {
-        let Reserve { source, length, definition_version, within } = self.reserve;
+        let Reserve { source, definition_version, .. } = self.reserve;
         let stored = rows.definition(source).await?;
         let stored = catalog::usable(stored.as_ref(), source, *definition_version)?;
-        let segment = decide_reserve(source, &stored.segment, *length, *within)?;
-        rows.put_definition(&Definition { segment, ..stored.clone() }).await?;
         let catalog_version = rows.namespace().await?.catalog_version;
-        Ok((segment.taken(catalog_version, 0), true))
+        let (after, segment) =
+            self.reserve.decide(&stored.segment, rows.clock(), catalog_version)?;
+        rows.put_definition(&Definition { segment: after, ..stored.clone() }).await?;
+        Ok((segment, true))
     }
 }
 

@@ -166,6 +166,9 @@ impl<B: Backend> Store for Kept<B> {
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        if let Some(segment) = self.reserve_at_once(reserve).await? {
+            return Ok(segment);
+        }
         let (segment, writes) = self.run(Reserves { reserve }).await?;
         Ok(Segment { writes, ..segment })
     }

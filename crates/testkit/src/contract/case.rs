@@ -3,10 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    ClaimRequest, ClockOf, Definition, Error, Extend, Extended, Lease, Mark, Member, NewDefinition,
-    Pool, Presence, Release, Reserve, Result, Reuse, Segment, Store, Wish, random,
+    Bounds, ClaimRequest, ClockOf, Definition, Error, Extend, Extended, Lease, Mark, Member,
+    NewDefinition, Pool, Presence, Release, Reserve, Result, Reuse, Segment, Store, Wish, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -167,7 +166,7 @@ impl Case {
         &self,
         source: &Definition,
         length: u64,
-        within: Option<Within>,
+        within: Option<Bounds>,
     ) -> Result<Segment> {
         let (name, definition_version) = (source.name.clone(), source.version);
         let reserve = Reserve { source: name, length, definition_version, within };

@@ -2,7 +2,7 @@ use super::case::{Case, TASKS, code, definition};
 use super::cases;
 use snowmint_coord::segment::{NUMBER_MAX, Within};
 use snowmint_coord::{
-    Definition, ErrorKind, FastForward, GiveBack, Mark, Result, Segment, SourceState,
+    Bounds, Definition, ErrorKind, FastForward, GiveBack, Mark, Result, Segment, SourceState,
 };
 
 cases![
@@ -129,7 +129,7 @@ async fn numbers_end_with_an_error(case: Case) {
 
 async fn numbers_within_a_range_begin_with_it_and_end_before_its_end(case: Case) {
     let source = case.define("orders").await;
-    let within = |first, end| Some(Within { first, end });
+    let within = |first, end| Some(Bounds::Range(Within { first, end }));
     for (length, range, expected) in [
         (5, within(101, 200), (101, 105)),
         (90, within(101, 200), (106, 195)),

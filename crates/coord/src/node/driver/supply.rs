@@ -9,7 +9,7 @@ use super::{Driver, closed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Pace;
 use crate::sources::SourceInner;
-use crate::spec::{Order, Plan, SnowflakePlan};
+use crate::spec::{Minted, Order, Plan, SnowflakePlan};
 
 impl Driver {
     pub(super) fn attach(&mut self, source: &Arc<SourceInner>, reply: oneshot::Sender<Result<()>>) {
@@ -128,6 +128,9 @@ impl Driver {
         for source in self.core.known_sources() {
             let defined = source.defined.load_full();
             let Plan::Snowflake(plan) = &defined.plan else { continue };
+            if plan.minted != Minted::Process {
+                continue;
+            }
             if plan.order == Order::Global {
                 self.ordered.altered(&source, plan);
             } else if let Err(error) = self.settle(&source, plan) {

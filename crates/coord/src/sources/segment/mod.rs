@@ -21,13 +21,15 @@ use snowmint_core::SegmentCursor;
 use snowmint_core::cursor::Run;
 use tokio::sync::Notify;
 
-use super::{Row, Surroundings};
+use super::asked::{self, Asks, nothing_at_hand};
+use super::{Patience, Row, Surroundings};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::segment::NUMBER_MAX;
+use crate::segment::{NUMBER_MAX, Segment};
 use crate::spec::{SegmentPlan, Stripe};
 pub use lane::{NumberLane, Numbers};
 pub(crate) use refill::Refill;
+pub(super) use refill::check_forward;
 pub(crate) use stock::{Remembered, Unused};
 
 /// A source of numbers.
@@ -40,6 +42,8 @@ pub(crate) struct SegmentSource {
     /// Whether the definition allows minting.
     enabled: AtomicBool,
     home: Home,
+    /// Whether each request is asked of the store, by itself.
+    keeps_none: bool,
     plan: ArcSwap<SegmentPlan>,
     definition_version: AtomicU64,
     refill: Mutex<Refill>,
@@ -89,6 +93,7 @@ impl SegmentSource {
             around,
             cursor: SegmentCursor::new(),
             stripe: plan.stripe,
+            keeps_none: plan.step.keeps_none(),
             enabled: AtomicBool::new(enabled),
             plan: ArcSwap::from_pointee(plan),
             definition_version: AtomicU64::new(definition_version),
@@ -107,12 +112,18 @@ impl SegmentSource {
         self.definition_version.store(definition_version, Ordering::Release);
     }
 
-    /// Whether numbers become the same IDs by this plan.
-    pub(crate) fn maps_as(&self, plan: &SegmentPlan) -> bool {
-        self.stripe.maps_as(plan.stripe)
+    /// Whether numbers become the same IDs by this plan, from a stock as this one's or without.
+    pub(crate) fn serves(&self, plan: &SegmentPlan) -> bool {
+        self.stripe.maps_as(plan.stripe) && self.keeps_none == plan.step.keeps_none()
     }
 
-    /// The source that goes on by another stripe. Then this one is to be closed: its stock is lost.
+    /// Whether nothing is ever at hand: the store is asked each time.
+    pub(crate) fn keeps_none(&self) -> bool {
+        self.keeps_none
+    }
+
+    /// The source that goes on by another stripe, or without a stock. Then this one is to be closed: its
+    /// stock is lost.
     pub(crate) fn successor(
         &self,
         plan: SegmentPlan,
@@ -181,7 +192,15 @@ impl SegmentSource {
     }
 
     /// Fills the buffer, waiting for the store at most `within_ms`.
-    pub(crate) async fn fill(self: &Arc<Self>, out: &mut [u64], within_ms: u64) -> Result<()> {
+    pub(crate) async fn fill(
+        self: &Arc<Self>,
+        patience: &mut Patience,
+        out: &mut [u64],
+        within_ms: u64,
+    ) -> Result<()> {
+        if self.keeps_none {
+            return asked::fill(&**self, patience, out, within_ms).await;
+        }
         let deadline = self.around.timer.elapsed().saturating_add(within_ms);
         let mut made: usize = 0;
         loop {
@@ -266,7 +285,13 @@ impl SegmentSource {
     fn dry(self: &Arc<Self>, wanted: u64) -> Error {
         self.look_ahead(wanted);
         let refill = self.refill();
-        if refill.closed { self.closed("mint") } else { refill.dry() }
+        if refill.closed {
+            self.closed("mint")
+        } else if self.keeps_none {
+            nothing_at_hand("mint", &self.name)
+        } else {
+            refill.dry()
+        }
     }
 
     fn closed(&self, op: &'static str) -> Error {
@@ -312,6 +337,23 @@ impl SegmentSource {
         let lasts_ms = refill.lasts_ms(left, self.around.timer.elapsed());
         let lost = tally.lost.saturating_add(self.cursor.strayed());
         NumberStats { stock: left, fetched: tally.fetched, lost, lasts_ms }
+    }
+}
+
+impl Asks for SegmentSource {
+    fn around(&self) -> &Arc<Surroundings> {
+        &self.around
+    }
+
+    async fn ask(&self, count: u64) -> Result<Segment> {
+        if self.refill().closed {
+            return Err(self.closed("mint"));
+        }
+        self.reserve(count).await
+    }
+
+    fn id_of(&self, number: u64) -> Option<u64> {
+        self.stripe.id_of_any(number)
     }
 }
 

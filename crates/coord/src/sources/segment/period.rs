@@ -6,7 +6,7 @@
 
 use super::SegmentSource;
 use crate::error::{Error, ErrorKind, Result};
-use crate::segment::Within;
+use crate::segment::{Bounds, Within};
 use crate::spec::{Period, SerialPlan};
 
 impl SegmentSource {
@@ -16,8 +16,9 @@ impl SegmentSource {
     }
 
     /// The numbers that may be reserved now, of a source of serials.
-    pub(super) fn within(&self) -> Result<Option<Within>> {
-        Ok(self.period()?.map(|Period { first, end }| Within { first, end }))
+    pub(super) fn within(&self) -> Result<Option<Bounds>> {
+        let bounds = |Period { first, end }| Bounds::Range(Within { first, end });
+        Ok(self.period()?.map(bounds))
     }
 
     fn period(&self) -> Result<Option<Period>> {
@@ -44,10 +45,10 @@ impl SegmentSource {
     }
 
     /// The error of a period without numbers, in words that say so.
-    pub(super) fn spent_period(&self, error: Error, within: Option<Within>) -> Error {
+    pub(super) fn spent_period(&self, error: Error, within: Option<Bounds>) -> Error {
         let plan = self.plan.load();
         match (error.kind(), &plan.serial, within) {
-            (ErrorKind::MarkMoved { .. }, Some(serial), Some(within)) => {
+            (ErrorKind::MarkMoved { .. }, Some(serial), Some(Bounds::Range(within))) => {
                 Error::new("reserve", self.used_up(serial, within))
             }
             _ => error,

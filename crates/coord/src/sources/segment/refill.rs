@@ -13,15 +13,13 @@ use super::{SegmentSource, Stock};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::machine::backoff_ms;
 use crate::origin::{DRAWS_MAX, OriginPlan, origin_of};
-use crate::segment::{Reserve, Segment, Within};
+use crate::segment::{Bounds, Reserve, Segment};
+use crate::sources::surroundings::STALE_MS;
 use crate::spec::Stripe;
 
 /// Into how many parts a segment is opened, one after the other: the opening of each is the moment to
 /// look at the pace, so that the hot path need not.
 const PARTS: u64 = 4;
-
-/// How soon the store is asked again after the definition had changed: the node reads it meanwhile.
-const STALE_MS: u64 = 20;
 
 /// All about fetching; behind a lock that is held to change it, never over a call to the store.
 #[derive(Debug)]
@@ -167,9 +165,25 @@ impl Refill {
     }
 }
 
+/// Refuses a segment that was handed out before: everything below `seen_end` was.
+pub(crate) fn check_forward(name: &str, segment: &Segment, seen_end: u64) -> Result<()> {
+    if segment.first >= seen_end && segment.last >= segment.first {
+        return Ok(());
+    }
+    let kind = ErrorKind::StoreWentBack {
+        witness: format!("the next number of source {name}"),
+        seen: seen_end,
+        found: segment.first,
+    };
+    Err(Error::new("reserve", kind))
+}
+
 impl SegmentSource {
     /// A part was opened, or numbers ran out: looks whether more must come. `wanted` are needed now.
     pub(super) fn look_ahead(self: &Arc<Self>, wanted: u64) {
+        if self.keeps_none {
+            return;
+        }
         let length = {
             let mut refill = self.refill();
             self.hand_on(&mut refill);
@@ -237,7 +251,7 @@ impl SegmentSource {
             // It may have been cut over: then the catalog says so already.
             let drawn = drawn.inspect_err(|_| self.around.catalog_stale())?;
             let count = drawn.end.saturating_sub(drawn.first);
-            let answer = self.reserve_within(count, Some(drawn)).await;
+            let answer = self.reserve_within(count, Some(Bounds::Range(drawn))).await;
             tries += 1;
             match answer {
                 // Another server of ours has drawn later and was here earlier: these are a gap.
@@ -252,29 +266,23 @@ impl SegmentSource {
         }
     }
 
-    async fn reserve_within(&self, length: u64, within: Option<Within>) -> Result<Segment> {
+    async fn reserve_within(&self, length: u64, within: Option<Bounds>) -> Result<Segment> {
         let reserve = Reserve {
             source: self.name.clone(),
             length,
             definition_version: self.definition_version(),
             within,
         };
-        let answer = self.around.call("reserve", self.around.store.reserve(&reserve)).await;
+        let seen_end = self.refill().seen_end;
+        let answer = self.around.reserve(&reserve).await;
         let segment = answer.inspect_err(|error| {
-            match error.kind() {
-                // Somebody changed the definition: the node reads the catalog again.
-                ErrorKind::Conflict { .. } | ErrorKind::NotFound { .. } => {
-                    self.around.catalog_stale();
-                }
-                // It may have been done: these numbers are never used.
-                ErrorKind::Unavailable { .. } => {
-                    let mut refill = self.refill();
-                    refill.burned = refill.burned.saturating_add(length);
-                }
-                _ => {}
+            // It may have been done: these numbers are never used.
+            if matches!(error.kind(), ErrorKind::Unavailable { .. }) {
+                let mut refill = self.refill();
+                refill.burned = refill.burned.saturating_add(length);
             }
         })?;
-        self.check_forward(&segment)?;
+        self.check_forward(&segment, seen_end)?;
         self.around.remember(&self.name, &segment).await?;
         if segment.first > self.plan.load().stripe.number_max() {
             return Err(self.spent("reserve"));
@@ -282,17 +290,11 @@ impl SegmentSource {
         Ok(segment)
     }
 
-    fn check_forward(&self, segment: &Segment) -> Result<()> {
+    /// Whether it lies above all that was seen before it was asked for: answers may overtake each other.
+    fn check_forward(&self, segment: &Segment, seen_end: u64) -> Result<()> {
+        check_forward(&self.name, segment, seen_end)?;
         let mut refill = self.refill();
-        if segment.first < refill.seen_end || segment.last < segment.first {
-            let kind = ErrorKind::StoreWentBack {
-                witness: format!("the next number of source {}", self.name),
-                seen: refill.seen_end,
-                found: segment.first,
-            };
-            return Err(Error::new("reserve", kind));
-        }
-        refill.seen_end = segment.last.saturating_add(1);
+        refill.seen_end = refill.seen_end.max(segment.last.saturating_add(1));
         refill.newest_number = refill.newest_number.max(segment.last);
         Ok(())
     }
@@ -322,11 +324,10 @@ impl SegmentSource {
             }
             Err(error) => {
                 tracing::warn!(source = %self.name, %error, "no numbers from the store");
-                // A change of the definition was picked up meanwhile, or will be: ask again soon.
                 let stale = matches!(error.kind(), ErrorKind::Conflict { .. });
                 refill.failures = refill.failures.saturating_add(1);
                 let wait_ms = if stale { STALE_MS } else { backoff_ms(refill.failures) };
-                let later = stale || error.retry() != Retry::Never;
+                let later = error.retry() != Retry::Never;
                 refill.again_at = Some(self.around.timer.elapsed().saturating_add(wait_ms));
                 let retry = Retry::AfterMs(wait_ms);
                 refill.error = Some(if later { error.with_retry(retry) } else { error });

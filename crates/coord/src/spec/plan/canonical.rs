@@ -46,6 +46,7 @@ impl SnowflakePlan {
             text: Some(self.text.to_string()),
             ..SourceSpec::of(Kind::Snowflake)
         };
+        self.minted.to_spec(&mut spec);
         spec.on_rollback = Some(match self.clockwork {
             Clockwork::Hold { lead_max_ms } => {
                 spec.lead_max = Some(Span::from_ms(lead_max_ms));

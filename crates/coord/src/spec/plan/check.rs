@@ -8,7 +8,8 @@ use snowmint_core::text::{Format, UnknownFormat};
 use super::canonical::name_of;
 use super::counter;
 use super::{
-    Clockwork, DisguisePlan, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan, UuidPlan,
+    Clockwork, DisguisePlan, Minted, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan,
+    UuidPlan,
 };
 use crate::spec::{
     DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, Order, PrefillSpec, SourceSpec, Span,
@@ -74,6 +75,8 @@ fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
         ("layout", spec.layout.is_some(), snowflake),
         ("epoch", spec.epoch.is_some(), snowflake),
         ("short_life", spec.short_life.is_some(), snowflake),
+        ("mint", spec.mint.is_some(), snowflake),
+        ("worker", spec.worker.is_some(), snowflake),
         ("unique", spec.unique.is_some(), snowflake),
         ("order", spec.order.is_some(), snowflake),
         ("on_rollback", spec.on_rollback.is_some(), snowflake),
@@ -111,8 +114,9 @@ fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     if text.needs_layout() && matches!(disguise, Some(DisguisePlan::Full { .. })) {
         return Err(value("text", text, "a full disguise hides the time that it would show"));
     }
-    let plan = SnowflakePlan {
+    let mut plan = SnowflakePlan {
         layout,
+        minted: Minted::Process,
         short_life: spec.short_life.unwrap_or(false),
         unique: spec.unique.unwrap_or_default(),
         order: spec.order.unwrap_or_default(),
@@ -123,6 +127,7 @@ fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
         disguise,
         text,
     };
+    plan.minted = Minted::check(spec, &plan)?;
     if plan.order == Order::Global {
         check_global(&plan)?;
     }

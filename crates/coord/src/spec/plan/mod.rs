@@ -3,6 +3,7 @@
 mod canonical;
 mod check;
 mod counter;
+mod minted;
 mod segment;
 mod serial;
 mod stripe;
@@ -13,6 +14,7 @@ use snowmint_core::text::Format;
 use super::{Order, Unique};
 pub(super) use check::check;
 pub use counter::{Confirm, CounterPlan, CounterSpec, KeyNames};
+pub use minted::Minted;
 pub use segment::{SegmentPlan, StepPlan};
 pub use serial::{Period, SerialParts, SerialPlan};
 pub use stripe::Stripe;
@@ -38,6 +40,8 @@ pub enum Plan {
 pub struct SnowflakePlan {
     /// How bits are divided.
     pub layout: Layout,
+    /// Who mints.
+    pub minted: Minted,
     /// Whether it may end within a year.
     pub short_life: bool,
     /// Within what an ID never comes twice.

@@ -66,6 +66,13 @@ pub enum StepPlan {
 }
 
 impl StepPlan {
+    /// Whether none are taken ahead of need: with a step of 1 each request takes from the store, in one
+    /// step, as many as it asks for.
+    #[must_use]
+    pub const fn keeps_none(self) -> bool {
+        matches!(self, Self::Fixed { size: 1 })
+    }
+
     /// The fewest numbers that are taken at once, and the key that says so.
     const fn least(self) -> (&'static str, u64) {
         match self {

@@ -1,10 +1,10 @@
 //! What a caller asks of the store, from messages.
 
-use snowmint_coord::segment::Within;
+use snowmint_coord::segment::{Bounds, Within};
 use snowmint_coord::{
     Avoid, ClaimRequest, Extend, FastForward, GiveBack, Incarnation, LetGo, Mark, Member,
     NewDefinition, Pool, Presence, Release, Reserve, Restripe, Reuse, Silent, SourceState, Take,
-    Term, Wish,
+    Term, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -132,11 +132,26 @@ pub(super) fn let_go(request: said::LetGoRequest) -> Read<(LetGo, UnixMillis)> {
 }
 
 pub(super) fn reserve(request: said::ReserveRequest) -> Reserve {
+    let range = |said::Within { first, end }| Bounds::Range(Within { first, end });
+    let now = request.now.map(|said| Bounds::Now(ticks(&said)));
     Reserve {
         source: request.source,
         length: request.length,
         definition_version: request.definition_version,
-        within: request.within.map(|said::Within { first, end }| Within { first, end }),
+        within: now.or(request.within.map(range)),
+    }
+}
+
+fn ticks(said: &said::Ticks) -> Ticks {
+    Ticks {
+        epoch: time(said.epoch),
+        unit_ms: said.unit_ms,
+        // More bits than any sequence has are refused as such.
+        sequence_bits: u8::try_from(said.sequence_bits).unwrap_or(u8::MAX),
+        tick_max: said.tick_max,
+        lag: said.lag,
+        lead: said.lead,
+        now: time(said.now),
     }
 }
 

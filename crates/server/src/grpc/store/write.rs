@@ -5,6 +5,7 @@ use snowmint_coord::{
     MemberInfo, PoolFull, PresenceBy, Result as StoreResult, Retry, Segment, SlotInfo, SourceState,
     Store, StoreIdentity, Taken,
 };
+use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store as said;
 use tonic::{Response, Status};
@@ -202,8 +203,9 @@ fn slot(slot: SlotInfo) -> said::Slot {
 }
 
 pub(super) fn segment(segment: Segment) -> said::ReserveResponse {
-    let Segment { first, last, version, catalog_version, writes } = segment;
-    said::ReserveResponse { refusal: None, first, last, version, catalog_version, writes }
+    let Segment { first, last, version, catalog_version, writes, at } = segment;
+    let at = at.map(UnixMillis::get);
+    said::ReserveResponse { refusal: None, first, last, version, catalog_version, writes, at }
 }
 
 fn definition(definition: Definition) -> said::Definition {

@@ -1,0 +1,69 @@
+//! Sources that keep nothing at hand: each request takes from the store what it needs, and no more.
+//!
+//! A number goes only to the request that asked for it, so each is greater than every number that anybody
+//! was answered, anywhere, before it was asked for. An answer that is lost is a gap.
+
+use std::sync::Arc;
+
+use super::{Patience, Surroundings};
+use crate::error::{Error, ErrorKind, Result};
+use crate::machine::backoff_ms;
+use crate::segment::Segment;
+
+/// What asks the store for numbers, and makes IDs of them.
+pub(super) trait Asks: Sync {
+    fn around(&self) -> &Arc<Surroundings>;
+    /// Takes up to so many numbers from the store.
+    fn ask(&self, count: u64) -> impl Future<Output = Result<Segment>> + Send;
+    /// The ID of a number; none of those that have none.
+    fn id_of(&self, number: u64) -> Option<u64>;
+}
+
+/// Fills the buffer, asking the store until it is full or `within_ms` have passed.
+pub(super) async fn fill(
+    source: &impl Asks,
+    patience: &mut Patience,
+    out: &mut [u64],
+    within_ms: u64,
+) -> Result<()> {
+    let around = source.around();
+    let deadline = around.timer.elapsed().saturating_add(within_ms);
+    let left_ms = || deadline.since(around.timer.elapsed());
+    let (mut made, mut failures): (usize, u32) = (0, 0);
+    while let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) {
+        let count = u64::try_from(rest.len()).unwrap_or(u64::MAX);
+        match around.within(left_ms(), source.ask(count)).await {
+            Ok(segment) => {
+                failures = 0;
+                let ids = (segment.first..=segment.last).filter_map(|number| source.id_of(number));
+                for (place, id) in rest.iter_mut().zip(ids) {
+                    *place = id;
+                    made = made.saturating_add(1);
+                }
+            }
+            Err(error) => {
+                let left_ms = left_ms();
+                let Some(wait_ms) = patience.rest_ms(&error, left_ms) else { return Err(error) };
+                let wait_ms = match error.kind() {
+                    // Of a store that is away everybody asks less and less often.
+                    ErrorKind::Unavailable { .. } => {
+                        failures = failures.saturating_add(1);
+                        backoff_ms(failures).min(left_ms)
+                    }
+                    _ => wait_ms,
+                };
+                around.timer.sleep_ms(wait_ms.max(1)).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nothing is at hand, ever.
+#[cold]
+pub(super) fn nothing_at_hand(op: &'static str, name: &str) -> Error {
+    let what = format!(
+        "source {name} asks the store each time, and keeps nothing at hand: use a call that waits"
+    );
+    Error::new(op, ErrorKind::Unsupported { what })
+}

@@ -1,0 +1,228 @@
+//! Snowflake IDs that the store mints: it keeps tick and sequence of a source as one number, and takes
+//! the next ones in the step that looks at its clock. No worker number is claimed here, no window held;
+//! the worker in the IDs is the store's own.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use snowmint_core::clock::{ClockStep, Direction, Outcome};
+use snowmint_core::layout::Field;
+use snowmint_core::{ElapsedMillis, Layout, Observer as _, Parts, Tick, UnixMillis};
+
+use super::Surroundings;
+use super::asked::Asks;
+use super::minter::Make;
+use super::segment::check_forward;
+use crate::error::{Error, ErrorKind, Result};
+use crate::segment::{Bounds, Reserve, Segment};
+use crate::spec::SnowflakePlan;
+use crate::ticks::Ticks;
+
+/// A snowflake source that the store mints.
+pub(crate) struct ByStore {
+    name: String,
+    around: Arc<Surroundings>,
+    layout: Layout,
+    worker: u64,
+    plan: ArcSwap<SnowflakePlan>,
+    definition_version: AtomicU64,
+    /// Everything below was seen handed out: a store that hands it out again went back.
+    seen_end: AtomicU64,
+    clock: StoreClock,
+}
+
+impl ByStore {
+    pub(super) fn new(
+        name: &str,
+        plan: &SnowflakePlan,
+        worker: u64,
+        definition_version: u64,
+        around: Arc<Surroundings>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            around,
+            layout: plan.layout,
+            worker,
+            plan: ArcSwap::from_pointee(plan.clone()),
+            definition_version: AtomicU64::new(definition_version),
+            seen_end: AtomicU64::new(0),
+            clock: StoreClock::default(),
+        }
+    }
+
+    /// The definition was changed.
+    pub(super) fn alter(&self, plan: &SnowflakePlan, definition_version: u64) {
+        self.plan.store(Arc::new(plan.clone()));
+        self.definition_version.store(definition_version, Ordering::Release);
+    }
+
+    fn ticks(&self) -> Ticks {
+        let plan = self.plan.load();
+        let lead_ms = Make::of(&plan).lead_max_ms();
+        Ticks::of(&self.layout, plan.burst_ms, lead_ms, self.around.clock.unix_ms())
+    }
+
+    /// The end of the last tick that was seen here.
+    pub(super) fn taken_until(&self) -> Option<UnixMillis> {
+        let last = self.seen_end.load(Ordering::Relaxed).checked_sub(1)?;
+        let tick = self.ticks().tick_of(last);
+        Some(self.layout.start_of(Tick::new(tick.saturating_add(1))))
+    }
+
+    /// Steps of the store's clock, back and ahead, that were seen here.
+    pub(super) fn clock_steps(&self) -> (u64, u64) {
+        (self.clock.back.load(Ordering::Relaxed), self.clock.ahead.load(Ordering::Relaxed))
+    }
+
+    /// Tells a step of the store's clock that an answer shows.
+    fn watch_clock(&self, segment: &Segment, asked_at: ElapsedMillis, ticks: &Ticks) {
+        let Some(at) = segment.at else { return };
+        let answered_at = self.around.timer.elapsed();
+        let Some((direction, by_ms)) = self.clock.saw(at, asked_at, answered_at) else { return };
+        let led = self.layout.start_of(Tick::new(ticks.tick_of(segment.first))) > at;
+        self.tell(direction, by_ms, if led { Outcome::Led } else { Outcome::Unaffected });
+    }
+
+    fn tell(&self, direction: Direction, by_ms: u64, outcome: Outcome) {
+        let policy = self.plan.load().clockwork.policy();
+        let step = ClockStep { direction, by_ms, policy, outcome };
+        tracing::warn!(source = %self.name, %step, "the store's clock was set");
+        self.around.observer.clock_step(&step);
+    }
+
+    /// A refusal says by how much the clock is behind, but not what it shows.
+    fn watch_refusal(&self, error: &Error) {
+        match error.kind() {
+            ErrorKind::ClockBehind { behind_ms, .. } if !self.clock.refused(true) => {
+                self.tell(Direction::Back, *behind_ms, Outcome::Refused);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Asks for ByStore {
+    fn around(&self) -> &Arc<Surroundings> {
+        &self.around
+    }
+
+    async fn ask(&self, count: u64) -> Result<Segment> {
+        let ticks = self.ticks();
+        let reserve = Reserve {
+            source: self.name.clone(),
+            length: count,
+            definition_version: self.definition_version.load(Ordering::Acquire),
+            within: Some(Bounds::Now(ticks)),
+        };
+        let seen_end = self.seen_end.load(Ordering::Acquire);
+        let asked_at = self.around.timer.elapsed();
+        let answer = self.around.reserve(&reserve).await;
+        let segment = answer.inspect_err(|error| self.watch_refusal(error))?;
+        check_forward(&self.name, &segment, seen_end)?;
+        self.seen_end.fetch_max(segment.last.saturating_add(1), Ordering::AcqRel);
+        self.around.saw(segment.catalog_version, segment.writes);
+        self.watch_clock(&segment, asked_at, &ticks);
+        Ok(segment)
+    }
+
+    fn id_of(&self, number: u64) -> Option<u64> {
+        let bits = self.layout.bits(Field::Sequence);
+        let tick = number.checked_shr(bits.into())?;
+        let sequence = number & self.layout.sequence_max();
+        let tick = Tick::new(tick);
+        self.layout.pack(Parts { tick, worker: self.worker, sequence, ..Parts::default() }).ok()
+    }
+}
+
+impl fmt::Debug for ByStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ByStore")
+            .field("name", &self.name)
+            .field("worker", &self.worker)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Notices when the store's clock moves against our elapsed time, by more than an answer takes.
+#[derive(Debug, Default)]
+struct StoreClock {
+    /// Between these lay the store's clock minus our elapsed time at the last answer.
+    offset: Mutex<Option<(i64, i64)>>,
+    /// Whether the last that was heard of the clock is that it is too far behind.
+    behind: AtomicBool,
+    back: AtomicU64,
+    ahead: AtomicU64,
+}
+
+impl StoreClock {
+    /// Milliseconds lost where both clocks round.
+    const SLACK_MS: i64 = 2;
+
+    /// Takes in what the clock said between two moments of ours; answers its step, if there was one.
+    fn saw(
+        &self,
+        at: UnixMillis,
+        asked: ElapsedMillis,
+        answered: ElapsedMillis,
+    ) -> Option<(Direction, u64)> {
+        let told = self.refused(false);
+        let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        let from = |elapsed: ElapsedMillis| ms(at.get()).saturating_sub(ms(elapsed.get()));
+        let now = (from(answered), from(asked));
+        let mut offset = self.offset.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = offset.replace(now)?;
+        drop(offset);
+        let back_ms = before.0.saturating_sub(now.1).saturating_sub(Self::SLACK_MS);
+        let ahead_ms = now.0.saturating_sub(before.1).saturating_sub(Self::SLACK_MS);
+        if back_ms > 0 && !told {
+            self.back.fetch_add(1, Ordering::Relaxed);
+            return Some((Direction::Back, back_ms.unsigned_abs()));
+        }
+        if ahead_ms > 0 {
+            self.ahead.fetch_add(1, Ordering::Relaxed);
+            return Some((Direction::Ahead, ahead_ms.unsigned_abs()));
+        }
+        None
+    }
+
+    /// Whether the last that was heard was a refusal, and whether this is one.
+    fn refused(&self, now: bool) -> bool {
+        let before = self.behind.swap(now, Ordering::AcqRel);
+        if now && !before {
+            self.back.fetch_add(1, Ordering::Relaxed);
+        }
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_the_stores_clock_is_told_once_and_a_slow_answer_is_none() {
+        let clock = StoreClock::default();
+        let saw = |at, asked, answered| {
+            let elapsed = ElapsedMillis::new;
+            clock.saw(UnixMillis::new(at), elapsed(asked), elapsed(answered))
+        };
+        assert_eq!(saw(100_000, 10, 11), None, "the first says nothing");
+        assert_eq!(saw(100_020, 30, 31), None);
+        assert_eq!(saw(100_500, 40, 900), None, "an answer that took long");
+        assert_eq!(saw(100_910, 920, 921), None);
+        let (direction, by_ms) = saw(97_930, 940, 941).unwrap();
+        assert_eq!(direction, Direction::Back);
+        assert!((2_990..=3_000).contains(&by_ms), "{by_ms}");
+        assert_eq!(saw(97_940, 950, 951), None);
+        let (direction, by_ms) = saw(100_950, 960, 961).unwrap();
+        assert_eq!(direction, Direction::Ahead);
+        assert!((2_990..=3_000).contains(&by_ms), "{by_ms}");
+        // Refused twice, and told of by the refusal.
+        assert!(!clock.refused(true) && clock.refused(true));
+        assert_eq!(saw(95_000, 970, 971), None);
+        assert_eq!((clock.back.into_inner(), clock.ahead.into_inner()), (2, 1));
+    }
+}

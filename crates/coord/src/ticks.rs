@@ -1,0 +1,119 @@
+//! Numbers that carry the store's time: ticks and sequence as one number, as generators count
+//! ([`snowmint_core::advance`]), bounded by the clock of the store that hands them out.
+//!
+//! The mark alone decides that no number comes twice. The clock says where the next ones begin, and how
+//! far they may go: a store whose clock went back goes on from its mark.
+
+use snowmint_core::layout::Field;
+use snowmint_core::{Layout, UnixMillis};
+
+use crate::error::ErrorKind;
+use crate::segment::Within;
+
+/// Which numbers may be handed out now: `tick << sequence_bits | sequence`, of a layout's ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticks {
+    /// When tick 0 begins.
+    pub epoch: UnixMillis,
+    /// How long a tick is, in milliseconds; at least 1.
+    pub unit_ms: u32,
+    /// How many bits the sequence has: 1 to 62.
+    pub sequence_bits: u8,
+    /// The layout's last tick.
+    pub tick_max: u64,
+    /// How many ticks numbers may lag the clock, so that unused ticks just past serve a burst.
+    pub lag: u64,
+    /// How many ticks numbers may lead a clock that is behind what was handed out. One that is not is
+    /// never led: whoever needs more waits for the next tick.
+    pub lead: u64,
+    /// The caller's clock, for stores that have none.
+    pub now: UnixMillis,
+}
+
+impl Ticks {
+    /// The ticks of a layout, with a lag and a lead in milliseconds, for a caller at this time.
+    #[must_use]
+    pub fn of(layout: &Layout, lag_ms: u64, lead_ms: u64, now: UnixMillis) -> Self {
+        let unit_ms = layout.unit_ms();
+        let ticks = |ms: u64| ms / u64::from(unit_ms.max(1));
+        Self {
+            epoch: layout.epoch(),
+            unit_ms,
+            sequence_bits: layout.bits(Field::Sequence),
+            tick_max: layout.tick_max().get(),
+            lag: ticks(lag_ms),
+            lead: ticks(lead_ms),
+            now,
+        }
+    }
+
+    /// The first number of a tick; of a tick that no layout has, the highest there is.
+    #[must_use]
+    pub const fn first_of(&self, tick: u64) -> u64 {
+        let bits = self.sequence_bits as u32;
+        match tick.checked_shl(bits) {
+            Some(first) if first >> bits == tick => first,
+            _ => u64::MAX,
+        }
+    }
+
+    /// The tick of a number.
+    #[must_use]
+    pub const fn tick_of(&self, number: u64) -> u64 {
+        match number.checked_shr(self.sequence_bits as u32) {
+            Some(tick) => tick,
+            None => 0,
+        }
+    }
+
+    /// The numbers that a source whose mark is here may hand out at this time of the store.
+    ///
+    /// # Errors
+    /// `TickFull` when the tick has none left; `ClockBehind` when the clock is too far behind the mark, or
+    /// before the epoch; `EpochSpent`; `Invalid` for ticks of no layout.
+    pub fn within(&self, source: &str, mark: u64, now: UnixMillis) -> Result<Within, ErrorKind> {
+        if !(1..=62).contains(&self.sequence_bits) || self.unit_ms == 0 {
+            let what = format!(
+                "a sequence of {} bits and ticks of {} ms are no layout's",
+                self.sequence_bits, self.unit_ms
+            );
+            return Err(ErrorKind::Invalid { what });
+        }
+        if now < self.epoch {
+            let compared_with = format!("the epoch of source {source}");
+            let behind_ms = self.epoch.since(now);
+            return Err(ErrorKind::ClockBehind { behind_ms, limit_ms: 0, compared_with });
+        }
+        let unit_ms = u64::from(self.unit_ms);
+        let since_ms = now.since(self.epoch);
+        let tick = since_ms / unit_ms;
+        if tick > self.tick_max {
+            return Err(ErrorKind::EpochSpent { name: source.into() });
+        }
+        let is_behind = self.tick_of(mark.saturating_sub(1)) > tick;
+        let lead = if is_behind { self.lead } else { 0 };
+        let latest = tick.saturating_add(lead).min(self.tick_max);
+        let earliest = self.first_of(tick.saturating_sub(self.lag));
+        let within =
+            Within { first: mark.max(earliest), end: self.first_of(latest.saturating_add(1)) };
+        if within.first < within.end {
+            return Ok(within);
+        }
+        let next = self.tick_of(within.first);
+        if next > self.tick_max {
+            return Err(ErrorKind::EpochSpent { name: source.into() });
+        }
+        let until_ms = next.saturating_mul(unit_ms).saturating_sub(since_ms);
+        if !is_behind {
+            return Err(ErrorKind::TickFull { next_in_ms: until_ms });
+        }
+        Err(ErrorKind::ClockBehind {
+            behind_ms: until_ms,
+            limit_ms: self.lead.saturating_mul(unit_ms),
+            compared_with: format!("the IDs of source {source}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

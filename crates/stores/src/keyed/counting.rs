@@ -1,0 +1,178 @@
+//! Numbers of a source in one step of the server's own, for a server that can: the verb that is asked for
+//! each number of some sources, where two round trips and lost races would be felt.
+//!
+//! The server counts by the rule that every store keeps ([`Reserve::decide`]); what it says that it found
+//! is put to that rule here, and an answer that differs is an error. Everything else than counting is left to
+//! the verb over rows, which says what is wrong.
+
+use std::sync::{Arc, PoisonError};
+
+use snowmint_coord::segment::SegmentRow;
+use snowmint_coord::{ErrorKind, Reserve, Segment};
+use snowmint_core::UnixMillis;
+
+use super::record::{Record as _, StoreRecord, before_mark};
+use super::step::check_server;
+use super::{Entry, Keyed, Keys};
+use crate::verbs::{Failure, NamespaceRow};
+
+/// What a server is asked. It counts only if all of it is so.
+#[derive(Debug)]
+pub(crate) struct Question<'a> {
+    /// The key `store`.
+    pub(crate) store: &'a Entry,
+    /// Which server, or which run of it, where it matters.
+    pub(crate) server: Option<&'a str>,
+    /// The server has counted so many changes at least.
+    pub(crate) writes_at_least: u64,
+    /// What stands before the mark in the definition's value.
+    pub(crate) before_mark: String,
+    pub(crate) reserve: &'a Reserve,
+}
+
+/// What a server answers that has looked.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    /// The row as it was.
+    pub(crate) row: SegmentRow,
+    pub(crate) clock: Option<UnixMillis>,
+    /// The value of the key `namespace`.
+    pub(crate) namespace: String,
+    /// What it took, if it took anything.
+    pub(crate) taken: Option<Taken>,
+}
+
+/// What a server took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// The server's count of changes afterwards.
+    pub(crate) writes: u64,
+    pub(crate) first: u64,
+    pub(crate) end: u64,
+}
+
+/// The store's own record as it was read last, and found right.
+#[derive(Debug)]
+pub(super) struct Known {
+    store: Entry,
+    record: StoreRecord,
+}
+
+impl<K: Keys> Keyed<K> {
+    /// The segment, or none where rows must be looked at. `seen` writes were seen before.
+    pub(super) async fn count(
+        &self,
+        reserve: &Reserve,
+        seen: u64,
+    ) -> Result<Option<Segment>, Failure<K::Error>> {
+        if !K::COUNTS {
+            return Ok(None);
+        }
+        let Some(known) = self.known().await? else { return Ok(None) };
+        let question = Question {
+            store: &known.store,
+            server: known.record.server.as_deref(),
+            writes_at_least: seen.saturating_sub(known.record.writes_more),
+            before_mark: before_mark(reserve.definition_version),
+            reserve,
+        };
+        let Some(counted) = self.keys.count(&question).await? else {
+            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            return Ok(None);
+        };
+        agreed(reserve, &counted, known.record.writes_more).map(Some)
+    }
+
+    /// None when there is something to be said that the verb over rows says.
+    async fn known(&self) -> Result<Option<Arc<Known>>, Failure<K::Error>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let head = self.keys.head().await?;
+        let Some(store) = head.store.clone() else { return Ok(None) };
+        let Ok(record) = StoreRecord::read(super::name::STORE, &store.value) else {
+            return Ok(None);
+        };
+        let label = self.keys.label();
+        if record.check_form(&label).and_then(|()| check_server(&label, &record, &head)).is_err() {
+            return Ok(None);
+        }
+        let known = Arc::new(Known { store, record });
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        Ok(Some(known))
+    }
+}
+
+/// Puts what the server did to the rule.
+fn agreed<E>(
+    reserve: &Reserve,
+    counted: &Counted,
+    writes_more: u64,
+) -> Result<Segment, Failure<E>> {
+    let Counted { row, clock, namespace, taken } = counted;
+    let namespace = NamespaceRow::read(super::name::NAMESPACE, namespace)?;
+    match (reserve.decide(row, *clock, namespace.catalog_version), taken) {
+        (Ok((after, segment)), Some(taken))
+            if (after.floor.get(), after.mark.get()) == (taken.first, taken.end) =>
+        {
+            let writes = taken.writes.saturating_add(writes_more);
+            Ok(Segment { writes, ..segment })
+        }
+        (Err(refused), None) => Err(Failure::Refused(refused)),
+        (decided, taken) => {
+            let what = format!(
+                "the server counted {taken:?} where the rule says {decided:?}, of {reserve:?} on {row:?}"
+            );
+            Err(Failure::Refused(ErrorKind::Internal { what }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::{Bounds, Mark, Ticks};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_differs_from_the_rule_is_an_error() {
+        let ticks = Ticks {
+            epoch: UnixMillis::ZERO,
+            unit_ms: 1,
+            sequence_bits: 2,
+            tick_max: 1000,
+            lag: 0,
+            lead: 0,
+            now: UnixMillis::ZERO,
+        };
+        let within = Some(Bounds::Now(ticks));
+        let reserve = Reserve { source: "orders".into(), length: 9, definition_version: 1, within };
+        let answer = |mark, taken: Option<(u64, u64)>| {
+            let row = SegmentRow { mark: Mark::new(mark), ..SegmentRow::NEW };
+            let counted = Counted {
+                row,
+                clock: Some(UnixMillis::new(50)),
+                namespace: r#"{"catalog_version":7,"mark":0,"term":0}"#.into(),
+                taken: taken.map(|(first, end)| Taken { writes: 40, first, end }),
+            };
+            match agreed::<()>(&reserve, &counted, 2) {
+                Ok(segment) => Ok(segment),
+                Err(Failure::Refused(kind)) => Err(kind.code()),
+                Err(other) => panic!("{other:?}"),
+            }
+        };
+        let right = answer(1, Some((200, 204))).unwrap();
+        assert_eq!(
+            (right.first, right.last, right.catalog_version, right.writes),
+            (200, 203, 7, 42)
+        );
+        assert_eq!(right.at, Some(UnixMillis::new(50)));
+        assert_eq!(answer(204, None), Err("tick_full"));
+        for (mark, wrong) in
+            [(1, Some((200, 205))), (1, Some((199, 204))), (204, Some((204, 208))), (1, None)]
+        {
+            assert_eq!(answer(mark, wrong), Err("internal"), "{mark} {wrong:?}");
+        }
+    }
+}

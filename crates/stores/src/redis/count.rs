@@ -1,0 +1,61 @@
+//! Counting numbers of a source inside the server.
+
+use snowmint_coord::segment::{SegmentRow, Within};
+use snowmint_coord::{Bounds, Mark, Ticks};
+
+use super::{Answer, Redis, time};
+use crate::keyed::{Counted, Question, Taken, name};
+use crate::verbs::Failure;
+
+impl Redis {
+    /// One script, one round trip. A server that has lost its scripts is told this one again.
+    pub(super) async fn count(&self, question: &Question<'_>) -> Answer<Option<Counted>> {
+        let store = question.store;
+        let mut asked = self.reserve.key(&self.root);
+        asked.key(self.hash(name::SOURCES));
+        asked.arg(format!("{} {}", store.version, store.value));
+        asked.arg(question.server.unwrap_or_default()).arg(question.writes_at_least);
+        asked.arg(&question.reserve.source).arg(&question.before_mark);
+        asked.arg(question.reserve.length);
+        match question.reserve.within {
+            None => {}
+            Some(Bounds::Range(Within { first, end })) => {
+                asked.arg("range").arg(first).arg(end);
+            }
+            Some(Bounds::Now(ticks)) => {
+                let Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now: _ } = ticks;
+                // What is no layout's is refused where rows are looked at.
+                let Some(size) = 1_u64.checked_shl(sequence_bits.into()) else { return Ok(None) };
+                if size == 1 || unit_ms == 0 {
+                    return Ok(None);
+                }
+                asked.arg("now").arg(epoch.get()).arg(unit_ms).arg(size);
+                asked.arg(tick_max).arg(lag).arg(lead);
+            }
+        }
+        let answer: Option<Vec<String>> =
+            asked.invoke_async(&mut self.link()?).await.map_err(Failure::Backend)?;
+        answer.map(|words| counted(&words)).transpose()
+    }
+}
+
+/// Reads the script's answer.
+fn counted(words: &[String]) -> Answer<Counted> {
+    let odd = || Failure::Damaged(format!("the script answered {words:?}"));
+    let number = |index: usize| words.get(index)?.parse::<u64>().ok();
+    let read = || {
+        let row = SegmentRow {
+            mark: Mark::new(number(0)?),
+            floor: Mark::new(number(1)?),
+            version: number(2)?,
+        };
+        let clock = Some(time(number(3)?, number(4)?));
+        let namespace = words.get(5)?.split_once(' ')?.1.to_owned();
+        let taken = match words.len() {
+            6 => None,
+            _ => Some(Taken { writes: number(6)?, first: number(7)?, end: number(8)? }),
+        };
+        Some(Counted { row, clock, namespace, taken })
+    };
+    read().ok_or_else(odd)
+}

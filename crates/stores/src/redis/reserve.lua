@@ -1,0 +1,44 @@
+-- Takes numbers of a source in one step, if nothing but its mark has changed since the caller looked.
+-- KEYS: root hash, hash of the sources. ARGV: 1 the store's record, 2 the server's run, if each is another
+-- store, 3 the count of changes that there are at least, 4 the source, 5 what stands before its mark, 6 how
+-- many numbers; then nothing, or 'range', first, end, or 'now', epoch and unit in milliseconds, numbers a
+-- tick, last tick, lag and lead in ticks.
+-- Answers what it found: mark, floor, version, time, namespace; and if there were numbers, count of changes,
+-- first number and end. Answers nothing where the caller must look again, or Lua's numbers do not reach.
+local EXACT = 9007199254740991
+local root = redis.call('HMGET', KEYS[1], 'store', 'namespace', 'writes')
+if root[1] ~= ARGV[1] or tonumber(root[3] or '0') < tonumber(ARGV[3]) then return false end
+if ARGV[2] ~= '' and string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') ~= ARGV[2] then
+  return false
+end
+local value = redis.call('HGET', KEYS[2], ARGV[4]) or ''
+local before, mark, floor, version =
+  string.match(value, '^%d+ (.*"mark":)(%d+),"floor":(%d+),"segment_version":(%d+)}$')
+if not before or string.sub(before, -#ARGV[5]) ~= ARGV[5] then return false end
+local now = redis.call('TIME')
+local first, length = tonumber(mark), tonumber(ARGV[6])
+local stop = first + length
+if ARGV[7] == 'range' then
+  first = math.max(first, tonumber(ARGV[8]))
+  stop = math.min(first + length, tonumber(ARGV[9]))
+elseif ARGV[7] == 'now' then
+  local epoch, unit, size = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+  local last, lag, lead = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
+  local ms = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+  local tick = math.floor((ms - epoch) / unit)
+  if tick < 0 or tick > last then return false end
+  -- Only a clock that is behind what was handed out is led.
+  local latest = math.floor((first - 1) / size) > tick and math.min(tick + lead, last) or tick
+  first = math.max(first, math.max(tick - lag, 0) * size)
+  stop = math.min(first + length, (latest + 1) * size)
+end
+if length < 1 or math.max(first, stop, length) > EXACT then return false end
+local found = {mark, floor, version, now[1], now[2], root[2] or ''}
+if first >= stop then return found end
+local writes = redis.call('HINCRBY', KEYS[1], 'writes', 1)
+local after = string.format('%.0f,"floor":%.0f,"segment_version":%.0f}', stop, first, version + 1)
+redis.call('HSET', KEYS[2], ARGV[4], string.format('%.0f ', writes) .. before .. after)
+for _, number in ipairs({writes, first, stop}) do
+  found[#found + 1] = string.format('%.0f', number)
+end
+return found
