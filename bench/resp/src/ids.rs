@@ -1,27 +1,27 @@
 //! One ID a request, and many: `INCR` and `MINT` of a snowflake source.
 
+use snowmint_bench_servers::{Snowmint, WIDE, median, ratio};
 use snowmint_testkit::servers::Redis;
 
-use crate::server::{Snowmint, WIDE};
-use crate::{Plan, median, port, ratio, rounds};
+use crate::{Much, port, rounds};
 
 /// What each request of a row carries; against what of redis-server, if it has the like.
-pub fn speed(plan: &Plan, binary: &str) {
+pub fn speed(much: &Much, binary: &str) {
     let ours = Snowmint::start(binary, WIDE);
     let redis = Redis::start(&["--appendonly", "no"]);
-    let ports = [ours.port, port(&redis)];
+    let ports = [ours.resp, port(&redis)];
     println!("| INCR of a snowflake, 50 connections | snowmint, 1/s | redis-server, 1/s | ratio |");
     println!("|---|---|---|---|");
     for (pipeline, share) in [("1", 5), ("16", 1), ("64", 1)] {
-        let requests = (plan.requests / share).to_string();
+        let requests = (much.requests / share).to_string();
         let how = ["-c", "50", "-P", pipeline, "-n", &requests, "INCR", "wide"];
-        let rates = rounds(plan.rounds, &ports, &how, "INCR wide");
+        let rates = rounds(much.rounds, &ports, &how, "INCR wide");
         let (one, other) = (median(rates[0].clone()), median(rates[1].clone()));
         let ratio = ratio(&rates[0], &rates[1]);
         println!("| {pipeline} in a pipeline | {one:.0} | {other:.0} | {ratio:.2} |");
     }
-    let requests = (plan.requests / 50).max(100).to_string();
+    let requests = (much.requests / 50).max(100).to_string();
     let how = ["-c", "8", "-n", &requests, "MINT", "wide", "1000"];
-    let rates = rounds(plan.rounds, &ports[..1], &how, "MINT wide 1000");
+    let rates = rounds(much.rounds, &ports[..1], &how, "MINT wide 1000");
     println!("\nMINT wide 1000, 8 connections: {:.1} M IDs/s\n", median(rates[0].clone()) / 1e3);
 }

@@ -6,17 +6,16 @@
 
 mod client;
 mod ids;
-mod server;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use client::Client;
-use server::{COUNTERS, Snowmint};
+use snowmint_bench_servers::{COUNTERS, Plan, Snowmint, assert_distinct, median, ratio};
 use snowmint_testkit::servers::Redis;
 
 /// How much of everything.
-struct Plan {
+struct Much {
     rounds: usize,
     requests: u64,
     keys: u64,
@@ -25,28 +24,23 @@ struct Plan {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let value = |name: &str| {
-        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
-    };
-    let plan = if arguments.iter().any(|argument| argument == "--test") {
-        Plan { rounds: 1, requests: 10_000, keys: 1_000, live: 10_000 }
-    } else {
-        Plan { rounds: 15, requests: 1_000_000, keys: 1_000_000, live: 10_000_000 }
-    };
-    let binary = value("--snowmint").map_or("../target/release/snowmint", String::as_str);
-    ids::speed(&plan, binary);
-    let ours = Snowmint::start(binary, COUNTERS);
-    check(ours.port);
-    speed(&plan, ours.port);
+    let plan = Plan::of_arguments();
+    let much = plan.much(
+        Much { rounds: 15, requests: 1_000_000, keys: 1_000_000, live: 10_000_000 },
+        Much { rounds: 1, requests: 10_000, keys: 1_000, live: 10_000 },
+    );
+    ids::speed(&much, &plan.binary);
+    let ours = Snowmint::start(&plan.binary, COUNTERS);
+    check(ours.resp);
+    speed(&much, ours.resp);
     drop(ours);
-    memory(&plan, binary);
+    memory(&much, &plan.binary);
 }
 
 /// Looks at every answer of two clients who count one key at once.
 fn check(port: u16) {
     const EACH: usize = 100_000;
-    let mut all: Vec<u64> = std::thread::scope(|scope| {
+    let all: Vec<u64> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..2)
             .map(|_| {
                 scope.spawn(move || {
@@ -59,16 +53,12 @@ fn check(port: u16) {
             .collect();
         clients.into_iter().flat_map(|client| client.join().expect("a client ends")).collect()
     });
-    all.sort_unstable();
-    all.dedup();
-    assert_eq!(all.len(), 2 * EACH, "a number came twice");
-    println!(
-        "{} numbers of one key by two clients: each once, rising for each client\n",
-        all.len()
-    );
+    assert_eq!(all.len(), 2 * EACH, "a number was refused");
+    assert_distinct("two clients of one key", all);
+    println!("{} numbers of one key by two clients: each once, rising for each client\n", 2 * EACH);
 }
 
-fn speed(plan: &Plan, ours: u16) {
+fn speed(much: &Much, ours: u16) {
     let without = Redis::start(&["--appendonly", "no"]);
     let always = Redis::start(&[]);
     let servers = [
@@ -76,11 +66,11 @@ fn speed(plan: &Plan, ours: u16) {
         ("redis-server, no persistence", port(&without)),
         ("redis-server, appendfsync always", port(&always)),
     ];
-    let (requests, keys) = (plan.requests.to_string(), plan.keys.to_string());
+    let (requests, keys) = (much.requests.to_string(), much.keys.to_string());
     let how = ["-t", "incr", "-P", "64", "-c", "8", "-n", &requests, "-r", &keys];
-    println!("| INCR, 64 in a pipeline, {} keys | median, 1/s | snowmint over it |", plan.keys);
+    println!("| INCR, 64 in a pipeline, {} keys | median, 1/s | snowmint over it |", much.keys);
     println!("|---|---|---|");
-    let rates = rounds(plan.rounds, &servers.map(|(_, port)| port), &how, "INCR");
+    let rates = rounds(much.rounds, &servers.map(|(_, port)| port), &how, "INCR");
     for ((name, _), theirs) in servers.iter().zip(&rates) {
         println!("| {name} | {:.0} | {:.2} |", median(theirs.clone()), ratio(&rates[0], theirs));
     }
@@ -103,11 +93,6 @@ fn rounds(rounds: usize, ports: &[u16], how: &[&str], row: &str) -> Vec<Vec<f64>
     rates
 }
 
-/// The median of what the first is of the second, round by round.
-fn ratio(one: &[f64], other: &[f64]) -> f64 {
-    median(one.iter().zip(other).map(|(one, other)| one / other).collect())
-}
-
 /// Requests in a second, by redis-benchmark, of the row with this name.
 fn benchmark(port: u16, how: &[&str], row: &str) -> f64 {
     let output = Command::new("redis-benchmark")
@@ -122,17 +107,12 @@ fn benchmark(port: u16, how: &[&str], row: &str) -> f64 {
     rate.unwrap_or_else(|| panic!("redis-benchmark said: {said}"))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// The key of this number.
 type Key = fn(u64) -> String;
 
 /// What live keys cost, seen from outside, and how long a restart takes with them.
-fn memory(plan: &Plan, binary: &str) {
-    println!("\n| {} live keys | bytes of memory each | ready after a kill, ms |", plan.live);
+fn memory(much: &Much, binary: &str) {
+    println!("\n| {} live keys | bytes of memory each | ready after a kill, ms |", much.live);
     println!("|---|---|---|");
     let kinds: [(&str, Key); 2] = [
         ("numbers, dense", |number| number.to_string()),
@@ -140,16 +120,17 @@ fn memory(plan: &Plan, binary: &str) {
     ];
     for (name, key) in kinds {
         let mut ours = Snowmint::start(binary, COUNTERS);
-        let mut client = Client::to(ours.port);
+        let mut client = Client::to(ours.resp);
         // Every section is there before.
         client.incr((0..200_000).map(|number| format!("warm-{number}")), &mut Vec::new());
         let before = ours.resident_bytes();
-        client.incr((0..plan.live).map(key), &mut Vec::new());
-        let bytes = ours.resident_bytes().saturating_sub(before) as f64 / plan.live as f64;
+        client.incr((0..much.live).map(key), &mut Vec::new());
+        let bytes = ours.resident_bytes().saturating_sub(before) as f64 / much.live as f64;
         drop(client);
         let begun = Instant::now();
-        ours.kill_and_restart(binary);
-        let took = first_answer(ours.port, begun);
+        ours.kill();
+        ours.start_again();
+        let took = first_answer(ours.resp, begun);
         println!("| {name} | {bytes:.1} | {:.0} |", took.as_secs_f64() * 1e3);
     }
 }

@@ -1,0 +1,86 @@
+//! `GET` of one ID over 32 connections, beside hyper that answers the same bytes.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+
+use snowmint_bench_servers::{Plan, Process, Snowmint, WIDE, median, rounds};
+
+use crate::floor;
+use crate::table::{Sample, Table, Wanted, cpu};
+use crate::talk::Talk;
+
+/// Requests in one go.
+const PIPELINE: usize = 16;
+
+pub fn run(plan: &Plan, table: &mut Table) {
+    let ours = Snowmint::start(&plan.binary, WIDE);
+    let (floor, floor_port) = floor::start("http");
+    assert_eq!(shape(ours.http), shape(floor_port), "both answer alike");
+    let script = std::env::temp_dir().join(format!("snowmint-bench-{}.lua", std::process::id()));
+    for pipeline in [1, PIPELINE] {
+        std::fs::write(&script, pipelined(pipeline)).expect("a file");
+        let load = |server: &Process, port: u16| wrk(plan, server, port, &script);
+        let found = rounds(
+            plan.much(15, 1),
+            &mut [&mut || load(&ours, ours.http), &mut || load(&floor, floor_port)],
+        );
+        let both = [&found[0][..], &found[1][..]];
+        if pipeline == 1 {
+            table.beside("HTTP GET, 32 connections, over bare hyper", both, Wanted::Least(0.95));
+        } else {
+            let [ours, theirs] = both.map(|of| median(of.iter().map(|it| it.rate / 1e6).collect()));
+            let shown = format!("{ours:.2} M/s; bare hyper {theirs:.2} M/s; {}", cpu(both));
+            let name = format!("HTTP GET, 32 connections, {pipeline} in a pipeline");
+            table.row(&name, ours, shown, Wanted::Least(1.0), " M/s");
+        }
+    }
+    let _ = std::fs::remove_file(script);
+}
+
+fn pipelined(requests: usize) -> String {
+    format!(
+        "init = function()\n local all = {{}}\n for i = 1, {requests} do all[i] = wrk.format('GET', '/v1/ids/wide') end\n \
+         together = table.concat(all)\nend\nrequest = function() return together end\n"
+    )
+}
+
+fn wrk(plan: &Plan, server: &Process, port: u16, script: &std::path::Path) -> Sample {
+    let seconds = plan.much("3", "1");
+    let cpu = server.cpu();
+    let output = Command::new("wrk")
+        .args(["-t", "1", "-c", "32", "-d", seconds, "-s"])
+        .arg(script)
+        .arg(format!("http://127.0.0.1:{port}/"))
+        .output()
+        .expect("wrk is there: ci/setup installs it");
+    let cpu = server.cpu().saturating_sub(cpu);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let after = |name: &str| {
+        let rest = said.split_once(name)?.1;
+        rest.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let rate = after("Requests/sec:").unwrap_or_else(|| panic!("wrk said: {said}"));
+    assert!(!said.contains("Non-2xx") && !said.contains("Socket errors"), "wrk said: {said}");
+    let line = said.lines().find(|line| line.contains(" requests in ")).expect("wrk counts");
+    let count: f64 = line.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a count");
+    Sample { rate, cpu_us: crate::table::micros(cpu) / count }
+}
+
+/// An answer with every digit a 0, its head in order, and without its date.
+fn shape(port: u16) -> Vec<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    stream.write_all(Talk::Http.request()).expect("the server reads");
+    let mut bytes = Vec::new();
+    while Talk::Http.read(&bytes).is_none() {
+        let mut more = [0; 4096];
+        let length = stream.read(&mut more).expect("the server answers");
+        bytes.extend_from_slice(&more[..length]);
+    }
+    let text = String::from_utf8(bytes).expect("text");
+    let text = text.replace(|character: char| character.is_ascii_digit(), "0");
+    let lines = text.lines().filter(|line| !line.starts_with("date:")).map(str::to_owned);
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    lines
+}

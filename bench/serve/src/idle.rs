@@ -1,0 +1,42 @@
+//! What a server takes while nobody asks, and how soon it answers after its start.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use snowmint_bench_servers::{Plan, Snowmint, median};
+
+use crate::table::{Table, Wanted};
+
+pub fn run(plan: &Plan, table: &mut Table) {
+    let ours = Snowmint::start(&plan.binary, "");
+    first_id(&ours);
+    // What has to do with the start is over.
+    std::thread::sleep(Duration::from_secs(plan.much(20, 1)));
+    let (before, begun) = (ours.wake_ups(), Instant::now());
+    std::thread::sleep(Duration::from_secs(plan.much(60, 1)));
+    let rate = (ours.wake_ups() - before) as f64 / begun.elapsed().as_secs_f64();
+    table.row("idle: wake-ups a second", rate, format!("{rate:.1}"), Wanted::Most(5.0), "");
+    let megabytes = ours.resident_bytes() as f64 / 1e6;
+    let shown = format!("{megabytes:.1} MB");
+    table.row("idle: resident memory", megabytes, shown, Wanted::Most(25.0), " MB");
+    drop(ours);
+
+    let starts = (0..plan.much(21, 1)).map(|_| {
+        let begun = Instant::now();
+        first_id(&Snowmint::start(&plan.binary, ""));
+        begun.elapsed().as_secs_f64() * 1e3
+    });
+    let starts: Vec<f64> = starts.collect();
+    let (worst, middle) = (starts.iter().copied().fold(0.0, f64::max), median(starts));
+    let shown = format!("{middle:.0} ms, at worst {worst:.0} ms");
+    table.row("cold start to the first ID, SQLite", middle, shown, Wanted::Most(100.0), " ms");
+}
+
+fn first_id(server: &Snowmint) {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.resp)).expect("the server listens");
+    stream.write_all(b"INCR default\r\n").expect("the server reads");
+    let mut first = [0];
+    stream.read_exact(&mut first).expect("the server answers");
+    assert_eq!(first, *b":", "an ID");
+}

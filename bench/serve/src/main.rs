@@ -1,0 +1,47 @@
+//! How fast and how steadily a server answers over HTTP, gRPC and RESP: beside bare responders on the libraries
+//! that it stands on, in turn, round after round; and what its callers feel while its store stands still, or while
+//! servers are killed.
+//!
+//! `cargo build --release --bin snowmint && cd bench && cargo run --release -p snowmint-bench-serve`;
+//! `-- --only NAME` (http, grpc, outstanding, frozen, idle, three) measures one thing, `-- --test` everything once,
+//! small; `-- --seconds 60` shortens what takes ten minutes; `-- --snowmint PATH` takes another binary. `wrk`
+//! loads HTTP: ci/setup installs it.
+
+mod floor;
+mod frozen;
+mod grpc;
+mod http_rows;
+mod idle;
+mod outstanding;
+mod table;
+mod talk;
+mod three;
+
+use snowmint_bench_servers::Plan;
+use table::Table;
+
+/// What is measured, by name.
+const ALL: [(&str, fn(&Plan, &mut Table)); 6] = [
+    ("http", http_rows::run),
+    ("grpc", grpc::run),
+    ("outstanding", outstanding::run),
+    ("idle", idle::run),
+    ("frozen", frozen::run),
+    ("three", three::run),
+];
+
+fn main() {
+    if std::env::args().nth(1).as_deref() == Some(floor::ARGUMENT) {
+        return floor::serve();
+    }
+    let plan = Plan::of_arguments();
+    let only = plan.value("--only");
+    assert!(
+        only.is_none_or(|only| ALL.iter().any(|(name, _)| *name == only)),
+        "there is no {only:?} here"
+    );
+    let mut table = Table::begin();
+    for (_, run) in ALL.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)) {
+        run(&plan, &mut table);
+    }
+}

@@ -1,0 +1,70 @@
+//! Requests and answers as bytes, for loads that no program of others makes.
+
+/// One ID of `wide`, over one of two protocols.
+#[derive(Clone, Copy)]
+pub enum Talk {
+    Http,
+    Resp,
+}
+
+impl Talk {
+    pub const ALL: [Self; 2] = [Self::Http, Self::Resp];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Resp => "RESP",
+        }
+    }
+
+    /// Asks for one ID.
+    pub const fn request(self) -> &'static [u8] {
+        match self {
+            Self::Http => b"GET /v1/ids/wide HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            Self::Resp => b"*2\r\n$4\r\nINCR\r\n$4\r\nwide\r\n",
+        }
+    }
+
+    /// The ID of the first whole answer, and the answer's length; none when it is not whole.
+    ///
+    /// # Panics
+    /// When it is a refusal.
+    pub fn read(self, bytes: &[u8]) -> Option<(u64, usize)> {
+        match self {
+            Self::Http => {
+                let head = find(bytes, b"\r\n\r\n")? + 4;
+                let text = std::str::from_utf8(&bytes[..head]).expect("a head is text");
+                assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+                let (_, length) = text.split_once("content-length: ").expect("its length is said");
+                let length: usize = length[..length.find('\r')?].parse().expect("a length");
+                let body = bytes.get(head..head + length)?;
+                Some((digits(body), head + length))
+            }
+            Self::Resp => {
+                let end = find(bytes, b"\r\n")?;
+                assert_eq!(bytes[0], b':', "{}", String::from_utf8_lossy(&bytes[..end]));
+                Some((digits(&bytes[1..end]), end + 2))
+            }
+        }
+    }
+
+    /// Takes every whole answer off the front of what was read.
+    pub fn take(self, bytes: &mut Vec<u8>, mut each: impl FnMut(u64)) {
+        let mut at = 0;
+        while let Some((id, length)) = self.read(&bytes[at..]) {
+            each(id);
+            at += length;
+        }
+        bytes.drain(..at);
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+/// The one number in it.
+fn digits(bytes: &[u8]) -> u64 {
+    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+}
