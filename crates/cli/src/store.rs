@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use snowmint_client::{Parts, RemoteStore};
 use snowmint_coord::{Error, ErrorKind, Store};
 use snowmint_stores::Settings;
 use snowmint_wire::error::Code;
@@ -35,9 +36,10 @@ pub(crate) async fn existing(config: &Config) -> Outcome<Option<Arc<dyn Store>>>
 
 async fn open(config: &Config, make: bool) -> snowmint_coord::Result<Arc<dyn Store>> {
     let (url, namespace) = (config.store_url(), &config.store.namespace);
-    if url.split(':').next() == Some(snowmint_client::SCHEME) {
+    if snowmint_client::is_url(&url) {
+        let parts = Parts { credentials: config.store.credentials()?, ..Parts::default() };
         let settings = snowmint_client::Settings::default();
-        let store = snowmint_client::RemoteStore::open(&url, namespace, settings).await?;
+        let store = RemoteStore::open_with(&url, namespace, settings, parts).await?;
         return Ok(Arc::new(store));
     }
     let settings = Settings { tries: config.store.tries, make };

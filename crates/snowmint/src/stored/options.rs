@@ -22,6 +22,7 @@ pub struct Options {
     clock: ClockChoice,
     given_clock: Option<GivenClock>,
     observer: Option<GivenObserver>,
+    shown: place::Shown,
 }
 
 impl Options {
@@ -35,6 +36,7 @@ impl Options {
             clock: ClockChoice::Precise,
             given_clock: None,
             observer: None,
+            shown: place::Shown::default(),
         }
     }
 
@@ -96,12 +98,21 @@ impl Options {
         self
     }
 
+    /// Whom to trust and what to show where the store is that of servers; by default what the environment
+    /// says ([`Credentials::from_env`](snowmint_client::Credentials::from_env)).
+    #[cfg(feature = "client")]
+    #[must_use]
+    pub fn credentials(mut self, credentials: snowmint_client::Credentials) -> Self {
+        self.shown = Some(credentials);
+        self
+    }
+
     /// Opens the store at `url`, within a Tokio runtime.
     ///
     /// # Errors
     /// As [`open`](crate::open); `Locked` and `JournalRefused` for the data directory.
     pub async fn open(self, url: &str) -> Result<Mint> {
-        let store = place::open(url, &self.namespace).await?;
+        let store = place::open(url, &self.namespace, self.shown).await?;
         let clock = Arc::new(HandleClock::new(self.clock, self.given_clock)?);
         let name = self.namespace;
         let parts = Parts {
