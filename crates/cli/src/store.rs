@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use snowmint_client::{Parts, RemoteStore};
 use snowmint_coord::beside::{Place, Places};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Error, ErrorKind, Store};
@@ -39,21 +40,15 @@ pub(crate) async fn existing(config: &Config) -> Outcome<Option<Arc<dyn Store>>>
 }
 
 async fn open(config: &Config, make: bool) -> snowmint_coord::Result<Arc<dyn Store>> {
-    let settings = Settings { tries: config.store.tries, make };
-    open_at(&config.store_url(), &config.store.namespace, settings).await
-}
-
-async fn open_at(
-    url: &str,
-    namespace: &str,
-    settings: Settings,
-) -> snowmint_coord::Result<Arc<dyn Store>> {
-    if url.split(':').next() == Some(snowmint_client::SCHEME) {
+    let (url, namespace) = (config.store_url(), &config.store.namespace);
+    if snowmint_client::is_url(&url) {
+        let parts = Parts { credentials: config.store.credentials()?, ..Parts::default() };
         let settings = snowmint_client::Settings::default();
-        let store = snowmint_client::RemoteStore::open(url, namespace, settings).await?;
+        let store = RemoteStore::open_with(&url, namespace, settings, parts).await?;
         return Ok(Arc::new(store));
     }
-    snowmint_stores::open_with(url, namespace, settings).await
+    let settings = Settings { tries: config.store.tries, make };
+    snowmint_stores::open_with(&url, namespace, settings).await
 }
 
 /// A store beside that of the configuration.
@@ -73,7 +68,7 @@ impl fmt::Debug for Beside {
 #[async_trait]
 impl Place for Beside {
     async fn open(&self) -> snowmint_coord::Result<Arc<dyn Store>> {
-        open_at(&self.url, &self.namespace, self.settings).await
+        snowmint_stores::open_with(&self.url, &self.namespace, self.settings).await
     }
 }
 

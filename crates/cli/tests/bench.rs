@@ -135,8 +135,7 @@ fn what_cannot_be_asked_is_said_at_once() {
         assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{url}: {}", ran.err);
     }
     for args in [
-        &["https://a:1"][..],
-        &["ftp://a:1"],
+        &["ftp://a:1"][..],
         &["http://a:1", "--local"],
         &["--local", "--connections", "3"],
         &["--store", "memory:"],

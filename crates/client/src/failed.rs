@@ -20,6 +20,8 @@ pub(crate) enum Failed {
     Wrong(Error),
     /// Nothing was done, and by nobody will be for so many milliseconds.
     Later(Error, u64),
+    /// Nothing was done, because what was shown says to nobody there who asks.
+    Stranger(Error),
     /// Asking again, here or elsewhere, does not help.
     Refused(Error),
 }
@@ -55,9 +57,8 @@ pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Fail
             );
             Failed::Wrong(Error::new(op, ErrorKind::Unsupported { what }))
         }
-        Some(Code::Unauthenticated | Code::Forbidden) => {
-            Failed::Refused(forbidden(op, address, status))
-        }
+        Some(Code::Unauthenticated) => Failed::Stranger(stranger(op, address, status)),
+        Some(Code::Forbidden) => Failed::Refused(forbidden(op, address, status)),
         Some(Code::BadRequest | Code::TooMany) => {
             let what = format!("the server at {address} refuses: {}", status.message());
             Failed::Refused(Error::invalid(op, what))
@@ -73,9 +74,8 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
     };
     let message = status.message().to_owned();
     let kind = match code {
-        Code::Unauthenticated | Code::Forbidden => {
-            return Failed::Refused(forbidden(op, address, status));
-        }
+        Code::Unauthenticated => return Failed::Stranger(stranger(op, address, status)),
+        Code::Forbidden => return Failed::Refused(forbidden(op, address, status)),
         Code::UnknownSource => ErrorKind::NotFound { what: format!("source {source:?}") },
         Code::Disabled => ErrorKind::Disabled { name: source.into() },
         Code::EpochSpent => ErrorKind::EpochSpent { name: source.into() },
@@ -101,8 +101,14 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
 }
 
 fn forbidden(op: &'static str, address: &str, status: &Status) -> Error {
+    let what = format!("the server at {address} refuses: {}", status.message());
+    Error::new(op, ErrorKind::Unsupported { what })
+}
+
+fn stranger(op: &'static str, address: &str, status: &Status) -> Error {
     let what = format!(
-        "the server at {address} refuses: {} (snowmint://TOKEN@HOST:PORT names a token)",
+        "the server at {address} refuses: {} (SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE, or store.token of a \
+         configuration, says what is shown to it)",
         status.message()
     );
     Error::new(op, ErrorKind::Unsupported { what })
@@ -120,14 +126,23 @@ fn is_connect(status: &Status) -> bool {
     false
 }
 
-fn why(status: &Status) -> String {
-    let mut why = status.message().to_owned();
-    let mut cause = status.source();
+pub(crate) fn why(status: &Status) -> String {
+    with_causes(status.message(), status)
+}
+
+/// An error with all its causes.
+pub(crate) fn causes(error: &dyn StdError) -> String {
+    with_causes(&error.to_string(), error)
+}
+
+fn with_causes(said: &str, error: &dyn StdError) -> String {
+    let mut text = said.to_owned();
+    let mut cause = error.source();
     while let Some(error) = cause {
-        why = format!("{why}: {error}");
+        text = format!("{text}: {error}");
         cause = error.source();
     }
-    why
+    text
 }
 
 #[cfg(test)]
@@ -152,7 +167,8 @@ mod tests {
                     matches!(failed, Failed::NotDone(_))
                 }
                 Code::Unsupported => matches!(failed, Failed::Wrong(_)),
-                Code::Unauthenticated | Code::Forbidden | Code::BadRequest | Code::TooMany => {
+                Code::Unauthenticated => matches!(failed, Failed::Stranger(_)),
+                Code::Forbidden | Code::BadRequest | Code::TooMany => {
                     matches!(failed, Failed::Refused(_))
                 }
                 // Such as one that took too long.
@@ -183,6 +199,7 @@ mod tests {
                     assert_eq!(error.retry(), Retry::Never, "{code}");
                 }
                 Failed::NotDone(_) | Failed::Later(..) => assert!(later, "{code}"),
+                Failed::Stranger(_) => assert_eq!(code, Code::Unauthenticated),
                 failed => panic!("{code}: {failed:?}"),
             }
         }

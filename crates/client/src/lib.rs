@@ -18,8 +18,11 @@
 //!
 //! [`Store`]: snowmint_coord::Store
 
+mod approach;
 mod budget;
+mod credentials;
 mod failed;
+mod handshake;
 mod link;
 mod owners;
 mod place;
@@ -28,8 +31,18 @@ mod servers;
 mod settings;
 mod store;
 
+pub use credentials::Credentials;
+pub use handshake::advice;
 pub use settings::Settings;
-pub use store::RemoteStore;
+pub use store::{Parts, RemoteStore};
 
 /// What the URLs of servers begin with.
 pub const SCHEME: &str = "snowmint";
+/// What they begin with where TLS is spoken.
+pub const SCHEME_TLS: &str = "snowmints";
+
+/// Whether a URL names servers.
+#[must_use]
+pub fn is_url(url: &str) -> bool {
+    matches!(url.split(':').next(), Some(SCHEME | SCHEME_TLS))
+}

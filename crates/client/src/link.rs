@@ -8,11 +8,13 @@ use snowmint_wire::grpc::store::{DOOR, DescribeRequest, DescribeResponse};
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-use crate::failed::{Failed, of_store, unavailable};
+use crate::approach::Approach;
+use crate::failed::{Failed, causes, of_store, unavailable, why};
+use crate::handshake::advice;
 use crate::refusal::refused;
 
 /// A silent connection is asked this often whether it lives, and given up when it does not say so.
@@ -27,7 +29,8 @@ const AUTHORIZATION: &str = "authorization";
 pub(crate) struct Link {
     pub(crate) address: Arc<str>,
     channel: Channel,
-    bearer: Option<MetadataValue<Ascii>>,
+    /// What is shown on it.
+    pub(crate) bearer: Option<MetadataValue<Ascii>>,
     door: Option<MetadataValue<Ascii>>,
     /// What the server said of its store.
     pub(crate) described: Arc<DescribeResponse>,
@@ -38,20 +41,18 @@ impl Link {
     pub(crate) async fn open(
         op: &'static str,
         address: &Arc<str>,
-        bearer: Option<MetadataValue<Ascii>>,
+        approach: &Approach,
     ) -> Result<Self, Failed> {
-        let not_there = |error: &dyn std::error::Error| {
-            Failed::NotDone(unavailable(op, address, &chain(error)))
-        };
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|error| {
-            Failed::Refused(Error::invalid(op, format!("{address} is no HOST:PORT: {error}")))
-        })?;
+        let not_possible = |what| Failed::Refused(Error::invalid(op, what));
+        let bearer = approach.bearer().map_err(not_possible)?;
+        let endpoint =
+            approach.credentials.endpoint(address, approach.tls).map_err(not_possible)?;
         let endpoint = endpoint
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .keep_alive_while_idle(true)
             .tcp_nodelay(true);
-        let channel = endpoint.connect().await.map_err(|error| not_there(&error))?;
+        let channel = endpoint.connect().await.map_err(|error| not_there(op, address, &error))?;
         let address = Arc::clone(address);
         let mut link = Self { address, channel, bearer, door: None, described: Arc::default() };
         let asked = link.ask("/snowmint.store.v1.Store/Describe", DescribeRequest {}).await;
@@ -60,7 +61,7 @@ impl Link {
             // Nothing but a description was asked for.
             Err(status) => {
                 return Err(match of_store(op, &link.address, &status) {
-                    Failed::Unknown(error) => Failed::NotDone(error),
+                    Failed::Unknown(_) => not_spoken(op, &link.address, &status, approach),
                     failed => failed,
                 });
             }
@@ -69,7 +70,7 @@ impl Link {
             return Err(Failed::NotDone(refused(op, refusal)));
         }
         let door = described.door.parse();
-        let door = door.map_err(|error| not_there(&error))?;
+        let door = door.map_err(|error| not_there(op, &link.address, &error))?;
         link.door = Some(door);
         link.described = Arc::new(described);
         Ok(link)
@@ -101,15 +102,31 @@ impl std::fmt::Debug for Link {
     }
 }
 
-/// An error with all its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
+/// Nobody was reached, or nobody who is trusted: others may be.
+fn not_there(op: &'static str, address: &str, error: &(dyn std::error::Error + 'static)) -> Failed {
+    match advice(error) {
+        Some(advice) => {
+            let why = format!("{}; {advice}", causes(error));
+            Failed::Wrong(unavailable(op, address, &why))
+        }
+        None => Failed::NotDone(unavailable(op, address, &causes(error))),
     }
-    text
+}
+
+/// Whoever took the connection does not speak as was meant, as far as that can be told.
+fn not_spoken(op: &'static str, address: &str, status: &Status, approach: &Approach) -> Failed {
+    if advice(status).is_some() {
+        return not_there(op, address, status);
+    }
+    let perhaps = match (approach.tls, approach.credentials.has_cert()) {
+        (false, _) => "; if it speaks TLS, write snowmints://",
+        // With TLS 1.3, whoever is not let in hears of it behind his back, or just finds the door shut.
+        (true, false) => {
+            "; if it wants certificates of its clients, SNOWMINT_CERT_FILE or store.cert names one"
+        }
+        (true, true) => "",
+    };
+    Failed::NotDone(unavailable(op, address, &format!("{}{perhaps}", why(status))))
 }
 
 /// What a future answers within a time; none when it takes longer.

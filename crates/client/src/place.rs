@@ -3,40 +3,53 @@
 use snowmint_coord::{Error, Result};
 use tonic::metadata::{Ascii, MetadataValue};
 
-const FORM: &str = "snowmint://HOST:PORT,HOST:PORT, or snowmint://TOKEN@HOST:PORT";
+use crate::{SCHEME, SCHEME_TLS};
+
+const FORM: &str = "snowmint://HOST:PORT,HOST:PORT, or with TLS snowmints://HOST:PORT,HOST:PORT";
 /// Where a server speaks gRPC unless told otherwise.
 const PORT: u16 = 7700;
 
 /// Where servers are, and what to show them. Its `Debug` would show the token: there is none.
 pub(crate) struct Place {
+    /// Whether TLS is spoken.
+    pub(crate) tls: bool,
     /// `host:port` of each.
     pub(crate) servers: Vec<String>,
-    /// What `authorization` says.
-    pub(crate) bearer: Option<MetadataValue<Ascii>>,
+    /// The token that the URL names, if it does.
+    pub(crate) token: Option<String>,
+}
+
+/// What `authorization` says with this token; none, if no header can have it.
+pub(crate) fn bearer(token: &str) -> Option<MetadataValue<Ascii>> {
+    let mut bearer: MetadataValue<Ascii> = format!("Bearer {token}").parse().ok()?;
+    bearer.set_sensitive(true);
+    Some(bearer)
 }
 
 impl Place {
-    /// Reads `snowmint://TOKEN@HOST:PORT,HOST:PORT`.
+    /// Reads `snowmint://TOKEN@HOST:PORT,HOST:PORT`, and `snowmints://`.
     ///
     /// # Errors
     /// `Invalid`, which shows no token.
     pub(crate) fn parse(url: &str) -> Result<Self> {
         let refused = |what: &str| Error::invalid("open store", format!("{what}; a URL is {FORM}"));
-        let rest = url.strip_prefix("snowmint://").ok_or_else(|| refused("no snowmint://"))?;
+        let (scheme, rest) = url.split_once("://").unwrap_or_default();
+        let tls = match scheme {
+            SCHEME => false,
+            SCHEME_TLS => true,
+            _ => return Err(refused("no snowmint:// or snowmints://")),
+        };
         let (token, rest) = match rest.rsplit_once('@') {
-            Some((token, rest)) => (Some(token), rest),
+            Some((token, rest)) => (Some(token.to_owned()), rest),
             None => (None, rest),
         };
-        let bearer = token.map(|token| match token {
-            "" => Err(refused("an empty token")),
-            token => {
-                let mut bearer: MetadataValue<Ascii> = format!("Bearer {token}")
-                    .parse()
-                    .map_err(|_| refused("a token that no header can have"))?;
-                bearer.set_sensitive(true);
-                Ok(bearer)
+        match token.as_deref() {
+            Some("") => return Err(refused("an empty token")),
+            Some(token) if bearer(token).is_none() => {
+                return Err(refused("a token that no header can have"));
             }
-        });
+            _ => {}
+        }
         let mut servers: Vec<String> = Vec::new();
         for server in rest.trim_end_matches('/').split(',') {
             if server.is_empty() || server.contains([' ', '/', '?', '#']) {
@@ -48,7 +61,7 @@ impl Place {
                 servers.push(server);
             }
         }
-        Ok(Self { servers, bearer: bearer.transpose()? })
+        Ok(Self { tls, servers, token })
     }
 }
 
@@ -60,10 +73,11 @@ mod tests {
     fn urls_name_servers_and_a_token() {
         let place = Place::parse("snowmint://a,b:1,[::1],[::2]:3,a:7700/").unwrap();
         assert_eq!(place.servers, ["a:7700", "b:1", "[::1]:7700", "[::2]:3"], "each once");
-        assert!(place.bearer.is_none());
-        let place = Place::parse("snowmint://secret@a").unwrap();
+        assert!(place.token.is_none() && !place.tls);
+        let place = Place::parse("snowmints://secret@a").unwrap();
         assert_eq!(place.servers, ["a:7700"]);
-        let bearer = place.bearer.unwrap();
+        assert!(place.tls);
+        let bearer = bearer(&place.token.unwrap()).unwrap();
         assert_eq!(bearer.to_str().unwrap(), "Bearer secret");
         assert!(!format!("{bearer:?}").contains("secret"));
     }
@@ -72,6 +86,8 @@ mod tests {
     fn what_is_wrong_is_said_without_the_token() {
         for url in [
             "snowmint:a",
+            "snowmint//a",
+            "https://a",
             "snowmint://",
             "snowmint://a,,b",
             "snowmint://secret@",

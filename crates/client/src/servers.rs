@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::{Error, ErrorKind, Result, Timer, random};
 use snowmint_core::ElapsedMillis;
-use tonic::metadata::{Ascii, MetadataValue};
 
+use crate::approach::Approach;
 use crate::budget::Budget;
 use crate::failed::{Failed, unavailable, unknown};
 use crate::link::{Link, within};
 use crate::place::Place;
 use crate::settings::Settings;
+use crate::store::Parts;
 
 /// How long to wait when all servers have failed once, at first and at most.
 const PAUSE_MS_MIN: u64 = 25;
@@ -40,7 +41,7 @@ pub(crate) struct Servers {
     all: Vec<Server>,
     /// Who answered last: he is asked first.
     preferred: AtomicUsize,
-    bearer: Option<MetadataValue<Ascii>>,
+    approach: Approach,
     namespace: String,
     /// Which store it is, as the first said who was asked.
     identity: Mutex<Option<String>>,
@@ -61,8 +62,9 @@ impl Servers {
         place: Place,
         namespace: &str,
         settings: Settings,
-        timer: Arc<dyn Timer>,
+        parts: Parts,
     ) -> Result<Self> {
+        let Parts { credentials, timer } = parts;
         let server = |address: String| Server {
             address: address.into(),
             link: Mutex::default(),
@@ -76,7 +78,7 @@ impl Servers {
         Ok(Self {
             preferred: AtomicUsize::new(chance.checked_rem(all.len()).unwrap_or(0)),
             all,
-            bearer: place.bearer,
+            approach: Approach { tls: place.tls, token: place.token, credentials },
             namespace: namespace.to_owned(),
             identity: Mutex::default(),
             budget: Mutex::new(budget),
@@ -111,7 +113,7 @@ impl Servers {
                 Err(failed) => failed,
             };
             let (why, wait_ms) = match failed {
-                Failed::Refused(why) => return Err(why),
+                Failed::Refused(why) | Failed::Stranger(why) => return Err(why),
                 Failed::Unknown(why) | Failed::Cut(why) if !call.again => return Err(why),
                 // Everybody was asked once, and it is the store that is away, or nobody is who was meant.
                 Failed::Cut(why) | Failed::Wrong(why) if failures + 1 >= self.all.len() => {
@@ -195,10 +197,19 @@ impl Servers {
             let why = format!("none within {attempt_ms} ms");
             Err(unknown(call.op, &server.address, &why))
         });
-        if let Err(Failed::NotDone(_) | Failed::Unknown(_)) = answer {
-            server.forget(&link);
+        match answer {
+            Err(Failed::Stranger(why)) => {
+                server.forget(&link);
+                // Tokens are replaced: what is to be shown now may be another one.
+                let is_new = self.approach.bearer().is_ok_and(|bearer| bearer != link.bearer);
+                Err(if is_new { Failed::NotDone(why) } else { Failed::Refused(why) })
+            }
+            Err(Failed::NotDone(_) | Failed::Unknown(_)) => {
+                server.forget(&link);
+                answer
+            }
+            answer => answer,
         }
-        answer
     }
 
     /// The connection to a server, new if there is none.
@@ -211,7 +222,7 @@ impl Servers {
         if let Some(link) = server.known().clone() {
             return Ok(link);
         }
-        let link = Link::open(op, &server.address, self.bearer.clone()).await?;
+        let link = Link::open(op, &server.address, &self.approach).await?;
         self.check(op, &link).map_err(Failed::Wrong)?;
         *server.known() = Some(link.clone());
         Ok(link)

@@ -100,6 +100,8 @@ pub use snowflake::{Decoded, Short, Snowflake, Stats};
 pub use stored::{Counter, Mint, Options, STORE_WAIT_MS, Segment, Texts, open};
 pub use worker::{WINDOW_MS, default_dir};
 
+#[cfg(feature = "client")]
+pub use snowmint_client::Credentials;
 pub use snowmint_coord as coord;
 pub use snowmint_coord::{
     AfterCrash, Error, ErrorKind, NodeSettings, NumberLane, NumberStats, Readiness, Result, Retry,

@@ -3,41 +3,38 @@
 use std::sync::Arc;
 
 use rustls::crypto::ring;
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use snowmint_client::Credentials;
+use ureq::tls::{Certificate, ClientCert, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::exit::{Failure, Outcome};
 
-/// The file of those who sign the certificates of servers; without it, those that the system trusts.
-const CA_FILE: &str = "SNOWMINT_CA_FILE";
-/// The file of one's own certificate and its key, for servers that ask for one.
-const CERT_FILE: &str = "SNOWMINT_CERT_FILE";
-
 /// What TLS needs, where it is spoken.
-pub(super) fn of(is_spoken: bool) -> Outcome<TlsConfig> {
+pub(super) fn of(credentials: &Credentials, is_spoken: bool) -> Outcome<TlsConfig> {
     let config = TlsConfig::builder();
     if !is_spoken {
         return Ok(config.build());
     }
-    let roots = match file(CA_FILE)? {
-        Some(items) => certificates(CA_FILE, &items)?,
+    let roots = match credentials.read_ca().map_err(Failure::usage)? {
+        Some(pem) => certificates(&items(&pem)?),
         None => rustls_native_certs::load_native_certs()
             .certs
             .iter()
             .map(|certificate| Certificate::from_der(certificate).to_owned())
             .collect(),
     };
-    let own = match file(CERT_FILE)? {
+    let own = match credentials.read_cert().map_err(Failure::usage)? {
         None => None,
-        Some(items) => {
-            let chain = certificates(CERT_FILE, &items)?;
+        Some(pem) => {
+            let items = items(&pem)?;
+            let chain = certificates(&items);
             let key = items.into_iter().find_map(|item| match item {
                 PemItem::PrivateKey(key) => Some(key),
                 _ => None,
             });
-            let key: PrivateKey<'static> = key.ok_or_else(|| {
-                Failure::usage(format!("the file of {CERT_FILE} holds no private key in PEM"))
-            })?;
-            Some(ClientCert::new_with_certs(&chain, key))
+            key.map(|key| ClientCert::new_with_certs(&chain, key))
         }
     };
     Ok(config
@@ -47,29 +44,44 @@ pub(super) fn of(is_spoken: bool) -> Outcome<TlsConfig> {
         .build())
 }
 
-/// What is in the file that a variable names, if it names one.
-fn file(variable: &str) -> Outcome<Option<Vec<PemItem<'static>>>> {
-    let Some(path) = std::env::var(variable).ok().filter(|path| !path.is_empty()) else {
-        return Ok(None);
-    };
-    let pem = std::fs::read(&path).map_err(|error| {
-        Failure::usage(format!("{variable} = {path:?} cannot be read: {error}"))
-    })?;
-    let items: Result<Vec<_>, _> = parse_pem(&pem).collect();
+/// The same for those who speak over a socket of their own.
+pub(crate) fn rustls_config(credentials: &Credentials) -> Outcome<ClientConfig> {
     // What cannot be read may be a key.
-    items.map(Some).map_err(|_| Failure::usage(format!("{variable} = {path:?} is no PEM")))
+    let broken = |_| Failure::usage("the file of a certificate, or of a key, is broken PEM");
+    let chain = |pem: &[u8]| -> Outcome<Vec<CertificateDer<'static>>> {
+        CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(broken)
+    };
+    let roots = match credentials.read_ca().map_err(Failure::usage)? {
+        Some(pem) => chain(&pem)?,
+        None => rustls_native_certs::load_native_certs().certs,
+    };
+    let mut trusted = RootCertStore::empty();
+    trusted.add_parsable_certificates(roots);
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Failure::usage(format!("TLS is not possible: {error}")))?
+        .with_root_certificates(trusted);
+    let Some(pem) = credentials.read_cert().map_err(Failure::usage)? else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let key = PrivateKeyDer::from_pem_slice(&pem).map_err(broken)?;
+    builder
+        .with_client_auth_cert(chain(&pem)?, key)
+        .map_err(|error| Failure::usage(format!("this client's certificate: {error}")))
 }
 
-fn certificates(variable: &str, items: &[PemItem<'static>]) -> Outcome<Vec<Certificate<'static>>> {
-    let certificates: Vec<_> = items
-        .iter()
-        .filter_map(|item| match item {
-            PemItem::Certificate(certificate) => Some(certificate.clone()),
-            _ => None,
-        })
-        .collect();
-    if certificates.is_empty() {
-        return Err(Failure::usage(format!("the file of {variable} holds no certificate in PEM")));
-    }
-    Ok(certificates)
+fn items(pem: &[u8]) -> Outcome<Vec<PemItem<'static>>> {
+    let items: Result<Vec<_>, _> = parse_pem(pem).collect();
+    // What cannot be read may be a key.
+    items.map_err(|_| {
+        Failure::usage("the file of a certificate, or of a key, is broken PEM".to_owned())
+    })
+}
+
+fn certificates(items: &[PemItem<'static>]) -> Vec<Certificate<'static>> {
+    let certificate = |item: &PemItem<'static>| match item {
+        PemItem::Certificate(certificate) => Some(certificate.clone()),
+        _ => None,
+    };
+    items.iter().filter_map(certificate).collect()
 }

@@ -7,20 +7,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use snowmint_client::Credentials;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::ErrorBody;
 use ureq::Agent;
 use ureq::http::{HeaderValue, Method, Request};
 
+pub(crate) use self::certificates::rustls_config;
 use crate::exit::{Failure, Outcome};
 
 /// Where `serve` listens when nothing is given.
 pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";
-
-/// Where the token is, by which servers know who asks.
-const TOKEN: &str = "SNOWMINT_TOKEN";
-/// Where the file of the token is.
-const TOKEN_FILE: &str = "SNOWMINT_TOKEN_FILE";
 
 /// How long to wait for a server to take the connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -90,17 +87,18 @@ impl Client {
             }
             bases.push(base);
         }
+        let credentials = Credentials::from_env().map_err(Failure::usage)?;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             // Proxies are for the world outside; servers are named by their own addresses.
             .proxy(None)
-            .tls_config(certificates::of(scheme == "https")?)
+            .tls_config(certificates::of(&credentials, scheme == "https")?)
             .timeout_connect(Some(CONNECT_MAX))
             .timeout_global(Some(ANSWER_MAX))
             .user_agent(concat!("snowmint/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Self { agent: config.into(), bases, bearer: bearer()? })
+        Ok(Self { agent: config.into(), bases, bearer: bearer(&credentials)? })
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
@@ -201,20 +199,10 @@ impl Client {
     }
 }
 
-/// The token, of the environment or of the file that it names: on the command line others could see it.
-fn bearer() -> Outcome<Option<HeaderValue>> {
-    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let token = match (variable(TOKEN), variable(TOKEN_FILE)) {
-        (None, None) => return Ok(None),
-        (Some(token), None) => token,
-        (None, Some(path)) => std::fs::read_to_string(&path).map_err(|error| {
-            Failure::usage(format!("{TOKEN_FILE} = {path:?} cannot be read: {error}"))
-        })?,
-        (Some(_), Some(_)) => {
-            return Err(Failure::usage(format!("both {TOKEN} and {TOKEN_FILE} are set: say one")));
-        }
-    };
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
+/// What is shown to servers: never of the command line, where others could see it.
+pub(crate) fn bearer(credentials: &Credentials) -> Outcome<Option<HeaderValue>> {
+    let Some(token) = credentials.read_token().map_err(Failure::usage)? else { return Ok(None) };
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
         .map_err(|_| Failure::usage("the token has characters that no token has".to_owned()))?;
     value.set_sensitive(true);
     Ok(Some(value))

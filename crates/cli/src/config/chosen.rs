@@ -17,7 +17,7 @@ pub(crate) struct Chosen {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
     /// The store: sqlite:PATH, postgres://…, mysql://…, redis://…, etcd://…, zookeeper://…, memory: (which
-    /// forgets everything), or that of servers: snowmint://HOST:PORT,HOST:PORT.
+    /// forgets everything), or that of servers: snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// What separates two users of one store.
@@ -41,7 +41,7 @@ impl Chosen {
 
     /// The configuration, with these and `more` options over it.
     pub(crate) fn load(&self, more: Vec<Given>) -> Outcome<Config> {
-        if self.store.as_deref().is_some_and(has_password) {
+        if self.store.as_deref().is_some_and(has_secret) {
             complain(
                 "others on this machine can read the password in --store for as long as this runs: give \
                  the URL as SNOWMINT_STORE__URL, or as store.url in a file",
@@ -62,10 +62,14 @@ impl Chosen {
 }
 
 /// Whether there is a password in a URL: after a colon, before the last @ of the part that names hosts.
-fn has_password(url: &str) -> bool {
+/// What stands there for servers is a token.
+fn has_secret(url: &str) -> bool {
     let (_, rest) = url.split_once("://").unwrap_or_default();
     let hosts = rest.split('/').next().unwrap_or_default();
     let (user, _) = hosts.rsplit_once('@').unwrap_or_default();
+    if snowmint_client::is_url(url) {
+        return !user.is_empty();
+    }
     user.split_once(':').is_some_and(|(_, password)| !password.is_empty())
 }
 
@@ -73,8 +77,9 @@ fn has_password(url: &str) -> bool {
 mod tests {
     #[test]
     fn passwords_of_urls() {
-        for url in ["postgres://u:p@h/d", "redis://:p@h", "etcd://u:p@a:1,b:2/x"] {
-            assert!(super::has_password(url), "{url}");
+        for url in ["postgres://u:p@h/d", "redis://:p@h", "etcd://u:p@a:1,b:2/x", "snowmints://t@h"]
+        {
+            assert!(super::has_secret(url), "{url}");
         }
         for url in [
             "sqlite:a@b:c",
@@ -82,8 +87,9 @@ mod tests {
             "mysql://h:3306/a:b@c",
             "redis://u:@h",
             "memory:",
+            "snowmint://h:7700,i:7700",
         ] {
-            assert!(!super::has_password(url), "{url}");
+            assert!(!super::has_secret(url), "{url}");
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "url",
-                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, redis-cluster://…, etcd://…, etcds://…, zookeeper://…, memory: (which forgets everything and needs --ephemeral), or that of servers: snowmint://HOST:PORT,HOST:PORT. Empty: sqlite:DIR/snowmint.db in server.data_dir.",
+                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, redis-cluster://…, etcd://…, etcds://…, zookeeper://…, memory: (which forgets everything and needs --ephemeral), or that of servers: snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://. Empty: sqlite:DIR/snowmint.db in server.data_dir.",
             ),
             ("namespace", "What separates two users of one store."),
             (
@@ -45,6 +45,18 @@ pub(super) const SECTIONS: &[Section] = &[
             (
                 "offered",
                 "Whether programs may mint beside themselves through this server (snowmint://HOST:PORT): over gRPC they ask its store for worker numbers, windows and segments.",
+            ),
+            (
+                "token",
+                "Where the token is that is shown to servers whose store this is: file:PATH or env:NAME, never the token itself. Empty: SNOWMINT_TOKEN, or the file that SNOWMINT_TOKEN_FILE names.",
+            ),
+            (
+                "ca",
+                "The file (PEM) of who signs the certificates of those servers (snowmints://). Empty: that of SNOWMINT_CA_FILE, else whom the system trusts.",
+            ),
+            (
+                "cert",
+                "The file (PEM) of the certificate, with its key, that is shown to servers that ask for one. Empty: that of SNOWMINT_CERT_FILE, else none.",
             ),
         ],
     ),

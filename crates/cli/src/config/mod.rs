@@ -11,12 +11,13 @@ mod layers;
 mod minting;
 mod security;
 mod sources;
+mod store;
 mod template;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use snowmint_coord::spec::SourceSpec;
 use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 
@@ -25,6 +26,7 @@ pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
 pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
 pub(crate) use security::{PeersSection, TlsSection, TokensSection};
+pub(crate) use store::StoreSection;
 pub(crate) use template::template;
 
 use crate::exit::{Failure, Outcome};
@@ -80,33 +82,6 @@ impl Default for ServerSection {
             insecure: false,
         }
     }
-}
-
-/// `[store]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct StoreSection {
-    pub(crate) url: String,
-    pub(crate) namespace: String,
-    #[serde(deserialize_with = "tries")]
-    pub(crate) tries: u32,
-    pub(crate) offered: bool,
-}
-
-impl Default for StoreSection {
-    fn default() -> Self {
-        let tries = snowmint_stores::Settings::default().tries;
-        Self { url: String::new(), namespace: "default".into(), tries, offered: true }
-    }
-}
-
-/// With waits of up to 64 ms, ten thousand tries take five minutes: nothing waits longer than that.
-fn tries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    let tries = u32::deserialize(deserializer)?;
-    if (1..=10_000).contains(&tries) {
-        return Ok(tries);
-    }
-    Err(serde::de::Error::custom("it takes 1 at least and 10000 at most"))
 }
 
 /// `[log]`
@@ -193,6 +168,7 @@ impl Config {
         if let Err(kind) = snowmint_coord::catalog::check_name("namespace", &self.store.namespace) {
             return Err(Failure::usage(format!("store.namespace: {kind}")));
         }
+        self.store.check()?;
         self.worker.check()?;
         security::check(self)?;
         self.compat.check().map_err(Failure::usage)?;

@@ -42,11 +42,7 @@ pub(crate) struct PeersSection {
 pub(super) fn check(config: &Config) -> Outcome {
     let Config { tokens, tls, peers, .. } = config;
     let refused = |why: &str| Err(Failure::usage(why));
-    let is_place = ["file:", "env:"].iter().any(|scheme| peers.token.starts_with(scheme));
-    if !peers.token.is_empty() && !is_place {
-        // What stands there may be the token.
-        return refused("peers.token says where the token is: write file:PATH or env:NAME");
-    }
+    check_place("peers.token", &peers.token)?;
     if !peers.token.is_empty() && tokens.file.is_empty() {
         return refused("peers.token is for servers that ask for tokens: say tokens.file, too");
     }
@@ -58,4 +54,14 @@ pub(super) fn check(config: &Config) -> Outcome {
         return refused("tls.client_ca and peers.ca need TLS: say tls.cert and tls.key, too");
     }
     Ok(())
+}
+
+/// A key says where a token is, or nothing.
+pub(super) fn check_place(key: &str, place: &str) -> Outcome {
+    let is_place = ["file:", "env:"].iter().any(|scheme| place.starts_with(scheme));
+    if place.is_empty() || is_place {
+        return Ok(());
+    }
+    // What stands there may be the token.
+    Err(Failure::usage(format!("{key} says where the token is: write file:PATH or env:NAME")))
 }

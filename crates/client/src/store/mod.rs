@@ -13,6 +13,7 @@ use snowmint_coord::{
     BootTimer, Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Timer,
 };
 
+use crate::credentials::Credentials;
 use crate::failed::{Failed, of_store};
 use crate::place::Place;
 use crate::refusal::{Refusable, refused};
@@ -35,6 +36,22 @@ pub struct RemoteStore {
     closed: AtomicBool,
 }
 
+/// What a store of servers goes by besides its settings.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Whom it trusts, and what it shows.
+    pub credentials: Credentials,
+    /// How time passes.
+    pub timer: Arc<dyn Timer>,
+}
+
+impl Default for Parts {
+    /// The system's time and trust, and nothing to show.
+    fn default() -> Self {
+        Self { credentials: Credentials::new(), timer: Arc::new(BootTimer) }
+    }
+}
+
 /// A verb on its way: its name and its place.
 #[derive(Clone, Copy, Debug)]
 struct Verb {
@@ -43,17 +60,17 @@ struct Verb {
 }
 
 impl RemoteStore {
-    /// The store behind the servers of `snowmint://HOST:PORT,HOST:PORT`. Needs a Tokio runtime, within
-    /// which it is used, too.
+    /// The store behind the servers of `snowmint://HOST:PORT,HOST:PORT`, or with TLS `snowmints://`. Needs
+    /// a Tokio runtime, within which it is used, too.
     ///
     /// # Errors
     /// `Invalid` for a bad URL or namespace; `Conflict` when the servers serve another namespace;
-    /// `Unavailable` when none of them answers in time; what a server's store says.
+    /// `Unavailable` when none of them answers in time, or none that is trusted; what a server's store says.
     pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Self> {
-        Self::open_with(url, namespace, settings, Arc::new(BootTimer)).await
+        Self::open_with(url, namespace, settings, Parts::default()).await
     }
 
-    /// The same, by a timer of one's own.
+    /// The same, with parts of one's own.
     ///
     /// # Errors
     /// As [`RemoteStore::open`].
@@ -61,10 +78,10 @@ impl RemoteStore {
         url: &str,
         namespace: &str,
         settings: Settings,
-        timer: Arc<dyn Timer>,
+        parts: Parts,
     ) -> Result<Self> {
         check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
-        let servers = Servers::new(Place::parse(url)?, namespace, settings, timer)?;
+        let servers = Servers::new(Place::parse(url)?, namespace, settings, parts)?;
         let Settings { call_ms: within_ms, attempt_ms, .. } = settings;
         let call = Call { op: OPEN, again: true, within_ms, attempt_ms };
         let described = servers.ask(call, |link| async move { Ok(link.described) }).await?;

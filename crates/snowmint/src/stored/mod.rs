@@ -27,7 +27,8 @@ use crate::{Error, ErrorKind, Result};
 pub const STORE_WAIT_MS: u64 = 5_000;
 
 /// Opens the store at `url` and joins its namespace `default`: `sqlite:PATH` for the processes of one
-/// machine, `snowmint://HOST:PORT,HOST:PORT` for servers (feature `client`), `memory:` for tests.
+/// machine, `snowmint://HOST:PORT,HOST:PORT` for servers, or with TLS `snowmints://` (feature `client`), `memory:`
+/// for tests.
 /// [`Options`] has everything else that can be chosen.
 ///
 /// Needs a Tokio runtime with time enabled, on which one task then keeps the worker's window ahead of

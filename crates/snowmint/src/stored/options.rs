@@ -24,6 +24,7 @@ pub struct Options {
     clock: ClockChoice,
     given_clock: Option<GivenClock>,
     observer: Option<GivenObserver>,
+    shown: place::Shown,
 }
 
 impl Options {
@@ -38,6 +39,7 @@ impl Options {
             clock: ClockChoice::Precise,
             given_clock: None,
             observer: None,
+            shown: place::Shown::default(),
         }
     }
 
@@ -107,12 +109,21 @@ impl Options {
         self
     }
 
+    /// Whom to trust and what to show where the store is that of servers; by default what the environment
+    /// says ([`Credentials::from_env`](snowmint_client::Credentials::from_env)).
+    #[cfg(feature = "client")]
+    #[must_use]
+    pub fn credentials(mut self, credentials: snowmint_client::Credentials) -> Self {
+        self.shown = Some(credentials);
+        self
+    }
+
     /// Opens the store at `url`, within a Tokio runtime.
     ///
     /// # Errors
     /// As [`open`](crate::open); `Locked` and `JournalRefused` for the data directory.
     pub async fn open(self, url: &str) -> Result<Mint> {
-        let store = place::open(url, &self.namespace).await?;
+        let store = place::open(url, &self.namespace, self.shown.clone()).await?;
         let clock = Arc::new(HandleClock::new(self.clock, self.given_clock)?);
         let name = self.namespace;
         let parts = Parts {
@@ -122,7 +133,7 @@ impl Options {
         };
         let mut settings = self.settings;
         for (store, url) in self.beside {
-            let place = place::Beside { url, namespace: name.clone() };
+            let place = place::Beside { url, namespace: name.clone(), shown: self.shown.clone() };
             settings.beside.insert(store, Arc::new(place));
         }
         let node = Node::open(store, settings, parts).await?;

@@ -9,10 +9,16 @@ use snowmint_coord::beside::Place;
 
 use crate::Result;
 
+/// What servers are shown; without feature `client` nothing can be.
+#[cfg(feature = "client")]
+pub(super) type Shown = Option<snowmint_client::Credentials>;
+#[cfg(not(feature = "client"))]
+pub(super) type Shown = ();
+
 /// Opens what a URL names.
-pub(super) async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
-    if url.starts_with("snowmint:") {
-        return servers(url, namespace).await;
+pub(super) async fn open(url: &str, namespace: &str, shown: Shown) -> Result<Arc<dyn Store>> {
+    if matches!(url.split(':').next(), Some("snowmint" | "snowmints")) {
+        return servers(url, namespace, shown).await;
     }
     snowmint_stores::open(url, namespace).await
 }
@@ -21,6 +27,7 @@ pub(super) async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
 pub(super) struct Beside {
     pub(super) url: String,
     pub(super) namespace: String,
+    pub(super) shown: Shown,
 }
 
 /// Its URL may show a password.
@@ -33,18 +40,21 @@ impl fmt::Debug for Beside {
 #[async_trait]
 impl Place for Beside {
     async fn open(&self) -> Result<Arc<dyn Store>> {
-        open(&self.url, &self.namespace).await
+        open(&self.url, &self.namespace, self.shown.clone()).await
     }
 }
 
 #[cfg(feature = "client")]
-async fn servers(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
-    let settings = snowmint_client::Settings::default();
-    Ok(Arc::new(snowmint_client::RemoteStore::open(url, namespace, settings).await?))
+async fn servers(url: &str, namespace: &str, shown: Shown) -> Result<Arc<dyn Store>> {
+    use snowmint_client::{Credentials, Parts, RemoteStore, Settings};
+    let refused = |why| crate::Error::invalid("open store", why);
+    let credentials = shown.map_or_else(Credentials::from_env, Ok).map_err(refused)?;
+    let parts = Parts { credentials, ..Parts::default() };
+    Ok(Arc::new(RemoteStore::open_with(url, namespace, Settings::default(), parts).await?))
 }
 
 #[cfg(not(feature = "client"))]
-async fn servers(_: &str, _: &str) -> Result<Arc<dyn Store>> {
+async fn servers(_: &str, _: &str, (): Shown) -> Result<Arc<dyn Store>> {
     use crate::{Error, ErrorKind};
     let what = "this program was built without feature `client`, which snowmint:// needs".into();
     Err(Error::new("open store", ErrorKind::Unsupported { what }))
@@ -56,7 +66,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_built_in_says_so() {
-        let refused = open("snowmint://localhost", "default").await.unwrap_err();
-        assert!(refused.to_string().contains("feature `client`"), "{refused}");
+        for url in ["snowmint://localhost", "snowmints://localhost"] {
+            let refused = open(url, "default", ()).await.unwrap_err();
+            assert!(refused.to_string().contains("feature `client`"), "{refused}");
+        }
     }
 }

@@ -5,9 +5,12 @@ use std::cell::RefCell;
 use snowmint_wire::grpc::mint_client::MintClient;
 use snowmint_wire::grpc::{MintRequest, MintResponse};
 use tonic::Status;
-use tonic::transport::{Channel, Endpoint};
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Channel;
 
 use super::seen::{Asked, Seen};
+use super::server::Server;
+use super::target::Target;
 use super::work::Work;
 
 /// How long to wait for a server to take a connection.
@@ -18,19 +21,28 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Grpc {
     client: MintClient<Channel>,
+    /// What `authorization` says.
+    bearer: Option<MetadataValue<Ascii>>,
     source: String,
     key: Option<String>,
 }
 
 impl Grpc {
-    pub(super) async fn open(address: &str, work: &Work) -> Result<Self, String> {
-        let endpoint = Endpoint::from_shared(format!("http://{address}"))
-            .map_err(|error| error.to_string())?
-            .connect_timeout(CONNECT_MAX)
-            .tcp_nodelay(true);
-        let channel = endpoint.connect().await.map_err(|error| chain(&error))?;
+    pub(super) async fn open(server: &Server, work: &Work) -> Result<Self, String> {
+        let Target { address, tls, .. } = &server.target;
+        let endpoint = server.credentials.endpoint(address, *tls)?;
+        let endpoint = endpoint.connect_timeout(CONNECT_MAX).tcp_nodelay(true);
+        let channel = endpoint.connect().await.map_err(|error| {
+            let advice = snowmint_client::advice(&error).map(|advice| format!("; {advice}"));
+            chain(&error) + &advice.unwrap_or_default()
+        })?;
         let client = MintClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
-        Ok(Self { client, source: work.source.clone(), key: work.key.clone() })
+        let bearer = server.bearer().and_then(|shown| shown.parse().ok()).map(|mut shown| {
+            let sensitive: &mut MetadataValue<Ascii> = &mut shown;
+            sensitive.set_sensitive(true);
+            shown
+        });
+        Ok(Self { client, bearer, source: work.source.clone(), key: work.key.clone() })
     }
 
     /// Calls all at once, and waits for an answer to each.
@@ -38,6 +50,10 @@ impl Grpc {
         let calls = round.iter().map(|&asked| async move {
             let count = Some(u64::from(asked.count));
             let request = MintRequest { source: self.source.clone(), count, key: self.key.clone() };
+            let mut request = tonic::Request::new(request);
+            if let Some(bearer) = &self.bearer {
+                request.metadata_mut().insert("authorization", bearer.clone());
+            }
             let answer = self.client.clone().mint(request).await;
             take(asked, answer.map(tonic::Response::into_inner), &mut seen.borrow_mut());
         });

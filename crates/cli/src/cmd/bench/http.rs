@@ -6,6 +6,7 @@ use std::io::Write as _;
 use snowmint_wire::http::{ErrorBody, TEXT};
 
 use super::seen::{Asked, Seen};
+use super::server::Server;
 use super::stream::Stream;
 use super::work::Work;
 use crate::client::segment;
@@ -13,7 +14,7 @@ use crate::client::segment;
 /// The most header lines of an answer.
 const HEADERS_MAX: usize = 64;
 
-#[derive(Debug)]
+/// Its `Debug` would show the token: there is none.
 pub(super) struct Http {
     stream: Stream,
     /// Everything of a request before the number of IDs, and after it.
@@ -30,14 +31,17 @@ struct Head {
 }
 
 impl Http {
-    pub(super) async fn open(address: &str, work: &Work) -> Result<Self, String> {
+    pub(super) async fn open(server: &Server, work: &Work) -> Result<Self, String> {
         let key = work.key.as_deref().map(|key| format!("key={}&", segment(key)));
         let path = format!("/v1/ids/{}?{}count=", segment(&work.source), key.unwrap_or_default());
+        let shown = server.bearer().map(|shown| format!("authorization: {shown}\r\n"));
         Ok(Self {
-            stream: Stream::open(address).await?,
+            stream: Stream::open(server).await?,
             begin: format!("GET {path}"),
             end: format!(
-                " HTTP/1.1\r\nhost: {address}\r\naccept: {TEXT}\r\nuser-agent: snowmint-bench\r\n\r\n"
+                " HTTP/1.1\r\nhost: {}\r\naccept: {TEXT}\r\nuser-agent: snowmint-bench\r\n{}\r\n",
+                server.target.address,
+                shown.unwrap_or_default()
             ),
         })
     }

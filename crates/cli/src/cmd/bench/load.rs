@@ -20,8 +20,9 @@ use super::http::Http;
 use super::local::Local;
 use super::resp::Resp;
 use super::seen::{Asked, Refused, Seen, latencies};
+use super::server::Server;
 use super::shared::Shared;
-use super::target::{Speaks, Target};
+use super::target::Speaks;
 use super::work::{Schedule, Work};
 use crate::exit::{Failure, Outcome};
 use crate::store;
@@ -36,12 +37,11 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 /// Who is asked.
 #[derive(Clone, Debug)]
 pub(super) enum Door {
-    Server(Target),
+    Server(Box<Server>),
     Here(Source),
 }
 
 /// A way to ask it.
-#[derive(Debug)]
 enum Line {
     Http(Http),
     Resp(Resp),
@@ -53,10 +53,10 @@ impl Line {
     async fn open(door: &Door, work: &Work) -> Result<Self, String> {
         Ok(match door {
             Door::Here(source) => Self::Local(Local::open(source, work)),
-            Door::Server(Target { speaks, address }) => match speaks {
-                Speaks::Http => Self::Http(Http::open(address, work).await?),
-                Speaks::Resp => Self::Resp(Resp::open(address, work).await?),
-                Speaks::Grpc => Self::Grpc(Grpc::open(address, work).await?),
+            Door::Server(server) => match server.target.speaks {
+                Speaks::Http => Self::Http(Http::open(server, work).await?),
+                Speaks::Resp => Self::Resp(Resp::open(server, work).await?),
+                Speaks::Grpc => Self::Grpc(Grpc::open(server, work).await?),
             },
         })
     }
@@ -103,10 +103,15 @@ pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk
     line.round(&[asked], &seen, &mut 0).await.map_err(Failure::unavailable)?;
     let seen = seen.into_inner();
     if let Some((code, Refused { example, .. })) = seen.refused.first_key_value() {
-        let named = snowmint_wire::error::Code::from_name(code);
-        return Err(match named {
-            Some(code) => Failure::coded(code, example.clone()),
-            None => Failure::unavailable(format!("{code}: {example}")),
+        let stranger = ["noauth", "unauthenticated"].iter().any(|it| code.eq_ignore_ascii_case(it));
+        let way = if stranger {
+            "; SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE says which token is shown"
+        } else {
+            ""
+        };
+        return Err(match snowmint_wire::error::Code::from_name(code) {
+            Some(code) => Failure::coded(code, format!("{example}{way}")),
+            None => Failure::unavailable(format!("{code}: {example}{way}")),
         });
     }
     Ok(seen.into_first())

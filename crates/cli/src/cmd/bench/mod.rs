@@ -10,6 +10,7 @@ mod local;
 mod report;
 mod resp;
 mod seen;
+mod server;
 mod shared;
 mod stream;
 mod target;
@@ -27,6 +28,7 @@ use snowmint_coord::spec::Span;
 use self::check::{Checker, Kind};
 use self::load::{Door, Sum};
 use self::report::Report;
+use self::server::Server;
 use self::shared::Shared;
 use self::target::Target;
 use self::work::Work;
@@ -49,6 +51,9 @@ const LASTS_MS: u64 = 10_000;
 /// requests that it kept waiting. Ctrl-C ends it early, with a report. It says for how long this process had processors: with too few of them its
 /// figures are about the machine.
 ///
+/// The token of SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE is shown, if there is one. TLS trusts whom the system
+/// trusts, or SNOWMINT_CA_FILE; SNOWMINT_CERT_FILE has this client's certificate.
+///
 /// HTTP asks for /v1/ids/{source} as text. RESP says INCR, or MINT with --batch. gRPC calls Mint. --local asks no
 /// server: it mints on a store in memory, or on the one that --config, --data-dir or --store says, each thread by
 /// itself.
@@ -57,11 +62,12 @@ const LASTS_MS: u64 = 10_000;
   snowmint bench
   snowmint bench redis://127.0.0.1:7701 --pipeline 64 --connections 50
   snowmint bench grpc://ids.example:7700 --source orders --batch 100 --rate 2000 --duration 1m
-  snowmint bench http://ids.example:7700 -n 1000000 --json
+  snowmint bench https://ids.example:7700 -n 1000000 --json
   snowmint bench --local --threads 2
   snowmint bench --local --store postgres://ids@db/ids --source numbers")]
 pub(crate) struct Bench {
-    /// A running server: http://host:port, redis://host:port or grpc://host:port.
+    /// A running server: http://host:port, redis://host:port or grpc://host:port; with TLS https, rediss,
+    /// grpcs.
     #[arg(value_name = "URL", conflicts_with_all = ["local", "config", "data_dir", "store", "namespace"])]
     url: Option<Target>,
     /// Mint in this process, without a server.
@@ -124,7 +130,8 @@ impl Bench {
         if !self.local {
             let target = self.url.clone().unwrap_or_default();
             let name = target.to_string();
-            let report = self.load(&Door::Server(target), name).await?;
+            let door = Door::Server(Box::new(Server::new(target)?));
+            let report = self.load(&door, name).await?;
             return self.verdict(&report);
         }
         let node = self.node().await?;

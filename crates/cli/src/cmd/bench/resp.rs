@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io::Write as _;
 
 use super::seen::{Asked, Seen};
+use super::server::Server;
 use super::stream::Stream;
 use super::work::Work;
 
@@ -28,12 +29,36 @@ enum Piece<'a> {
 }
 
 impl Resp {
-    pub(super) async fn open(address: &str, work: &Work) -> Result<Self, String> {
+    pub(super) async fn open(server: &Server, work: &Work) -> Result<Self, String> {
         let name = match &work.key {
             Some(key) => format!("{}:{key}", work.source),
             None => work.source.clone(),
         };
-        Ok(Self { stream: Stream::open(address).await?, name })
+        let mut line = Self { stream: Stream::open(server).await?, name };
+        if let Some(token) = server.token() {
+            line.show(token).await?;
+        }
+        Ok(line)
+    }
+
+    /// Says who asks.
+    async fn show(&mut self, token: &str) -> Result<(), String> {
+        let bytes = token.len();
+        // Writing to memory cannot fail.
+        let _ = write!(self.stream.output, "*2\r\n$4\r\nAUTH\r\n${bytes}\r\n{token}\r\n");
+        self.stream.send().await?;
+        loop {
+            let Some((piece, bytes)) = next(self.stream.unused())? else {
+                self.stream.read().await?;
+                continue;
+            };
+            let known = match piece {
+                Piece::Error(error) => Err(format!("the token is refused: {error}")),
+                _ => Ok(()),
+            };
+            self.stream.use_up(bytes);
+            return known;
+        }
     }
 
     /// Sends all, and reads a reply to each. `done`: how many were replied to.

@@ -17,22 +17,25 @@ pub(super) enum Speaks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) speaks: Speaks,
+    /// Whether in TLS.
+    pub(super) tls: bool,
     /// `host:port`.
     pub(super) address: String,
 }
 
 impl Default for Target {
     fn default() -> Self {
-        Self { speaks: Speaks::Http, address: crate::client::DEFAULT_SERVER.to_owned() }
+        Self { speaks: Speaks::Http, tls: false, address: crate::client::DEFAULT_SERVER.to_owned() }
     }
 }
 
 impl Speaks {
-    const fn scheme(self) -> &'static str {
+    /// Without TLS, and with it.
+    const fn schemes(self) -> [&'static str; 2] {
         match self {
-            Self::Http => "http",
-            Self::Resp => "redis",
-            Self::Grpc => "grpc",
+            Self::Http => ["http", "https"],
+            Self::Resp => ["redis", "rediss"],
+            Self::Grpc => ["grpc", "grpcs"],
         }
     }
 
@@ -49,16 +52,16 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let forms = "write http://host:port, redis://host:port or grpc://host:port";
+        let forms = "write http://host:port, redis://host:port or grpc://host:port, and with TLS https://, \
+                     rediss:// or grpcs://";
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
         let all = [Speaks::Http, Speaks::Resp, Speaks::Grpc];
-        let Some(speaks) = all.into_iter().find(|speaks| speaks.scheme() == scheme) else {
-            return Err(match scheme {
-                "https" | "rediss" | "grpcs" => {
-                    format!("TLS is not available here in this version; {forms}")
-                }
-                _ => format!("this is spoken to in no protocol known here; {forms}"),
-            });
+        let found = all.into_iter().find_map(|speaks| {
+            let tls = speaks.schemes().iter().position(|&known| known == scheme)?;
+            Some((speaks, tls == 1))
+        });
+        let Some((speaks, tls)) = found else {
+            return Err(format!("this is spoken to in no protocol known here; {forms}"));
         };
         let odd = || format!("this is no server's address; {forms}");
         // The same grammar for all three.
@@ -73,13 +76,14 @@ impl FromStr for Target {
             return Err(odd());
         }
         let port = uri.port_u16().unwrap_or_else(|| speaks.port());
-        Ok(Self { speaks, address: format!("{host}:{port}") })
+        Ok(Self { speaks, tls, address: format!("{host}:{port}") })
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", self.speaks.scheme(), self.address)
+        let [plain, tls] = self.speaks.schemes();
+        write!(f, "{}://{}", if self.tls { tls } else { plain }, self.address)
     }
 }
 
@@ -95,11 +99,13 @@ mod tests {
             ("redis://localhost", "redis://localhost:7701"),
             ("redis://localhost:6379/", "redis://localhost:6379"),
             ("grpc://[::1]:7700", "grpc://[::1]:7700"),
+            ("https://ids.example", "https://ids.example:7700"),
+            ("rediss://ids.example", "rediss://ids.example:7701"),
+            ("grpcs://[::1]", "grpcs://[::1]:7700"),
         ] {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), shown, "{text}");
         }
         for (text, part) in [
-            ("https://a:1", "TLS"),
             ("ftp://a:1", "no protocol"),
             ("redis://user:secret@a:1", "no server's address"),
             ("http://a:1/path", "no server's address"),

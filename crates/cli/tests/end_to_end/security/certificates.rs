@@ -32,10 +32,16 @@ impl Authority {
 
     /// A certificate for this machine, as a server and as a client.
     pub(super) fn sign(&self) -> Signed {
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        self.sign_for(&["localhost", "127.0.0.1"], 2100)
+    }
+
+    /// The same for these names, until a year.
+    pub(super) fn sign_for(&self, names: &[&str], until_year: i32) -> Signed {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
+        params.not_after = rcgen::date_time_ymd(until_year, 1, 1);
         // With the name of its issuer it would look as if it had signed itself.
-        params.distinguished_name.push(DnType::CommonName, "localhost");
+        params.distinguished_name.push(DnType::CommonName, "somebody");
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().unwrap();
@@ -45,7 +51,12 @@ impl Authority {
 
     /// Writes a new certificate of a server into `cert.pem` and `key.pem`, and who signed it.
     pub(super) fn put_into(&self, folder: &Folder, ca: &str) -> [String; 3] {
-        let Signed { cert, key } = self.sign();
-        [put(folder, "cert.pem", &cert), put(folder, "key.pem", &key), put(folder, ca, &self.pem())]
+        self.put_signed(folder, ca, &self.sign())
+    }
+
+    /// The same with a certificate that was made.
+    pub(super) fn put_signed(&self, folder: &Folder, ca: &str, signed: &Signed) -> [String; 3] {
+        let Signed { cert, key } = signed;
+        [put(folder, "cert.pem", cert), put(folder, "key.pem", key), put(folder, ca, &self.pem())]
     }
 }

@@ -4,6 +4,7 @@ mod audit;
 mod certificates;
 mod peers;
 mod public;
+mod remote;
 mod secrets;
 mod tls;
 mod tokens;

@@ -12,7 +12,7 @@ use super::certificates::{Authority, Signed};
 use super::{path, put, status, until, with_token};
 use crate::server::{Folder, PATIENCE, Server, client, curl};
 
-fn serve(folder: &Folder, more: &[&str]) -> Server {
+pub(super) fn serve(folder: &Folder, more: &[&str]) -> Server {
     let data = path(folder, "data");
     let [cert, key] = ["cert.pem", "key.pem"].map(|name| path(folder, name));
     let config = put(
@@ -23,7 +23,7 @@ fn serve(folder: &Folder, more: &[&str]) -> Server {
     Server::start(&["--config", &config, "--data-dir", &data], &[])
 }
 
-fn https(server: &Server, path: &str) -> String {
+pub(super) fn https(server: &Server, path: &str) -> String {
     format!("https://{}{path}", server.http)
 }
 

@@ -1,0 +1,62 @@
+//! The server that is loaded: how a connection to it is made, and what is shown on it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use snowmint_client::Credentials;
+use tokio_rustls::TlsConnector;
+use ureq::http::HeaderValue;
+
+use super::target::Target;
+use crate::client::{bearer, rustls_config};
+use crate::exit::{Failure, Outcome};
+
+/// A server, by the environment's token and certificates.
+#[derive(Clone)]
+pub(super) struct Server {
+    pub(super) target: Target,
+    pub(super) credentials: Credentials,
+    /// How TLS is spoken, and with whom.
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    /// What `authorization` says.
+    bearer: Option<HeaderValue>,
+}
+
+impl Server {
+    pub(super) fn new(target: Target) -> Outcome<Self> {
+        let credentials = Credentials::from_env().map_err(Failure::usage)?;
+        let bearer = bearer(&credentials)?;
+        let tls = target.tls.then(|| {
+            let config = rustls_config(&credentials)?;
+            let host = target.address.rsplit_once(':').map_or("", |(host, _)| host);
+            // A certificate names an address without the brackets that a URL needs.
+            let host = host.trim_matches(['[', ']']).to_owned();
+            let name = ServerName::try_from(host).map_err(|error| {
+                Failure::usage(format!("{target}: no certificate is for such a name: {error}"))
+            })?;
+            Ok::<_, Failure>((TlsConnector::from(Arc::new(config)), name))
+        });
+        Ok(Self { tls: tls.transpose()?, target, credentials, bearer })
+    }
+
+    pub(super) fn tls(&self) -> Option<&(TlsConnector, ServerName<'static>)> {
+        self.tls.as_ref()
+    }
+
+    /// What `authorization` says, as text.
+    pub(super) fn bearer(&self) -> Option<&str> {
+        self.bearer.as_ref()?.to_str().ok()
+    }
+
+    /// The token, by itself.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.bearer()?.strip_prefix("Bearer ")
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.target).finish()
+    }
+}

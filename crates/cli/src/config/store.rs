@@ -1,0 +1,84 @@
+//! Where marks live, and what is shown there, if it is servers who have them.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use snowmint_client::Credentials;
+use snowmint_coord::Error;
+
+use super::security::check_place;
+use crate::exit::{Failure, Outcome};
+use crate::secret;
+
+/// `[store]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct StoreSection {
+    pub(crate) url: String,
+    pub(crate) namespace: String,
+    #[serde(deserialize_with = "tries")]
+    pub(crate) tries: u32,
+    pub(crate) offered: bool,
+    /// Where it is, never the token itself.
+    pub(crate) token: String,
+    pub(crate) ca: String,
+    pub(crate) cert: String,
+}
+
+impl Default for StoreSection {
+    fn default() -> Self {
+        let tries = snowmint_stores::Settings::default().tries;
+        Self {
+            url: String::new(),
+            namespace: "default".into(),
+            tries,
+            offered: true,
+            token: String::new(),
+            ca: String::new(),
+            cert: String::new(),
+        }
+    }
+}
+
+/// With waits of up to 64 ms, ten thousand tries take five minutes: nothing waits longer than that.
+fn tries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let tries = u32::deserialize(deserializer)?;
+    if (1..=10_000).contains(&tries) {
+        return Ok(tries);
+    }
+    Err(serde::de::Error::custom("it takes 1 at least and 10000 at most"))
+}
+
+impl StoreSection {
+    /// What is shown to servers: by these keys, else by the environment, as with every command.
+    pub(crate) fn credentials(&self) -> snowmint_coord::Result<Credentials> {
+        let refused = |why: String| Error::invalid("open store", why);
+        let mut credentials = Credentials::from_env().map_err(refused)?;
+        credentials = match self.token.split_once(':') {
+            None => credentials,
+            // Read when it is needed, and so replaced without a restart.
+            Some(("file", path)) => credentials.token_file(path),
+            Some(_) => {
+                let token = secret::at(&self.token);
+                credentials.token(&token.map_err(|why| refused(format!("store.token: {why}")))?)
+            }
+        };
+        if !self.ca.is_empty() {
+            credentials = credentials.ca_file(&self.ca);
+        }
+        if !self.cert.is_empty() {
+            credentials = credentials.cert_file(&self.cert);
+        }
+        Ok(credentials)
+    }
+
+    /// What a single value cannot show.
+    pub(super) fn check(&self) -> Outcome {
+        check_place("store.token", &self.token)?;
+        let shows = [&self.token, &self.ca, &self.cert].iter().any(|key| !key.is_empty());
+        if shows && !snowmint_client::is_url(&self.url) {
+            return Err(Failure::usage(
+                "store.token, store.ca and store.cert are for servers: say store.url = \"snowmints://…\", too",
+            ));
+        }
+        Ok(())
+    }
+}

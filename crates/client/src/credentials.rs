@@ -1,0 +1,268 @@
+//! Whom a client trusts, and what it shows to servers.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+use crate::failed::causes;
+
+/// The variable of the token, by which servers know who asks.
+const TOKEN: &str = "SNOWMINT_TOKEN";
+/// The variable of the token's file.
+const TOKEN_FILE: &str = "SNOWMINT_TOKEN_FILE";
+/// The variable of the file of those who sign the certificates of servers.
+const CA_FILE: &str = "SNOWMINT_CA_FILE";
+/// The variable of the file of one's own certificate and its key, for servers that ask for one.
+const CERT_FILE: &str = "SNOWMINT_CERT_FILE";
+
+/// Whom a client trusts, and what it shows. Files are read with each new connection, and once more when a
+/// server does not take the token: so what is in them can be replaced while the client runs.
+///
+/// Nothing is shown unless told, and whom the system trusts is trusted.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    token: Option<Token>,
+    ca: Option<Named>,
+    cert: Option<Named>,
+}
+
+#[derive(Clone)]
+enum Token {
+    Text(Arc<str>),
+    File(Named),
+}
+
+/// A file, and what named it: messages say both.
+#[derive(Clone)]
+struct Named {
+    by: Arc<str>,
+    path: Arc<Path>,
+}
+
+impl Credentials {
+    /// Nothing to show, and the system's own trust.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What this process's environment says: `SNOWMINT_TOKEN` or `SNOWMINT_TOKEN_FILE`,
+    /// `SNOWMINT_CA_FILE`, `SNOWMINT_CERT_FILE`.
+    ///
+    /// # Errors
+    /// When both a token and a file of one are set.
+    pub fn from_env() -> Result<Self, String> {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let file = |name: &str| variable(name).map(|path| Named::new(name, path.into()));
+        let token = match (variable(TOKEN), file(TOKEN_FILE)) {
+            (Some(_), Some(_)) => {
+                return Err(format!("both {TOKEN} and {TOKEN_FILE} are set: say one"));
+            }
+            (Some(token), None) => Some(Token::Text(token.into())),
+            (None, file) => file.map(Token::File),
+        };
+        Ok(Self { token, ca: file(CA_FILE), cert: file(CERT_FILE) })
+    }
+
+    /// Shows this token.
+    #[must_use]
+    pub fn token(mut self, token: &str) -> Self {
+        self.token = Some(Token::Text(token.into()));
+        self
+    }
+
+    /// Shows the token in this file.
+    #[must_use]
+    pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.token = Some(Token::File(Named::new("the token's file", path.into())));
+        self
+    }
+
+    /// Trusts who has signed with a certificate of this file (PEM), and nobody else.
+    #[must_use]
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca = Some(Named::new("the file of trusted certificates", path.into()));
+        self
+    }
+
+    /// Shows the certificate in this file (PEM, with its key) to servers that ask for one.
+    #[must_use]
+    pub fn cert_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.cert = Some(Named::new("the file of this client's certificate", path.into()));
+        self
+    }
+
+    /// The token, if there is one to show.
+    ///
+    /// # Errors
+    /// Which file cannot be read, and why.
+    pub fn read_token(&self) -> Result<Option<String>, String> {
+        let text = match &self.token {
+            None => return Ok(None),
+            Some(Token::Text(text)) => text.to_string(),
+            Some(Token::File(file)) => String::from_utf8(file.read()?)
+                .map_err(|_| format!("{file} holds no token: it is no text"))?,
+        };
+        match text.trim() {
+            // Servers would take it for nobody's.
+            "" => Err("the token to be shown is empty".to_owned()),
+            token => Ok(Some(token.to_owned())),
+        }
+    }
+
+    /// Whether a certificate of one's own is shown.
+    pub(crate) const fn has_cert(&self) -> bool {
+        self.cert.is_some()
+    }
+
+    /// Where a server's gRPC is connected to: `HOST:PORT`, with TLS or without.
+    ///
+    /// # Errors
+    /// Which file cannot be used, or that this is no address.
+    pub fn endpoint(&self, address: &str, tls: bool) -> Result<Endpoint, String> {
+        let scheme = if tls { "https" } else { "http" };
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))
+            .map_err(|error| format!("{address} is no HOST:PORT: {error}"))?;
+        if !tls {
+            return Ok(endpoint);
+        }
+        let config = self.tls_config(endpoint.uri().host().unwrap_or_default())?;
+        let endpoint = endpoint.tls_config(config);
+        endpoint.map_err(|error| format!("TLS is not possible: {}", causes(&error)))
+    }
+
+    fn tls_config(&self, host: &str) -> Result<ClientTlsConfig, String> {
+        // A certificate names an address without the brackets that a URL needs.
+        let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let config = ClientTlsConfig::new().domain_name(name);
+        let config = match self.read_ca()? {
+            Some(pem) => config.ca_certificate(Certificate::from_pem(pem)),
+            None => config.with_native_roots(),
+        };
+        Ok(match self.read_cert()? {
+            // Each takes its own from the same file.
+            Some(pem) => config.identity(Identity::from_pem(pem.clone(), pem)),
+            None => config,
+        })
+    }
+
+    /// The certificates of those who are trusted, in PEM; none: whom the system trusts.
+    ///
+    /// # Errors
+    /// As [`read_token`](Self::read_token).
+    pub fn read_ca(&self) -> Result<Option<Vec<u8>>, String> {
+        self.ca
+            .as_ref()
+            .map(|file| file.holding(b"-----BEGIN CERTIFICATE", "certificate"))
+            .transpose()
+    }
+
+    /// One's own certificate, those between it and its root, and its key, in PEM.
+    ///
+    /// # Errors
+    /// As [`read_token`](Self::read_token).
+    pub fn read_cert(&self) -> Result<Option<Vec<u8>>, String> {
+        let Some(file) = &self.cert else { return Ok(None) };
+        let pem = file.holding(b"-----BEGIN CERTIFICATE", "certificate")?;
+        if !has(&pem, b"PRIVATE KEY-----") {
+            return Err(format!("{file} holds no private key in PEM beside the certificate"));
+        }
+        Ok(Some(pem))
+    }
+}
+
+/// Tokens are not shown; where things are, is.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let token: &dyn fmt::Debug = match &self.token {
+            Some(Token::Text(_)) => &"(not shown)",
+            Some(Token::File(file)) => &file.path,
+            None => &"none",
+        };
+        let path = |file: &Option<Named>| file.as_ref().map(|file| Arc::clone(&file.path));
+        f.debug_struct("Credentials")
+            .field("token", token)
+            .field("ca", &path(&self.ca))
+            .field("cert", &path(&self.cert))
+            .finish()
+    }
+}
+
+impl Named {
+    fn new(by: &str, path: PathBuf) -> Self {
+        Self { by: by.into(), path: path.into() }
+    }
+
+    fn read(&self) -> Result<Vec<u8>, String> {
+        std::fs::read(&self.path).map_err(|error| format!("{self} cannot be read: {error}"))
+    }
+
+    /// What cannot be read as PEM may be a key: nothing of it is said.
+    fn holding(&self, begin: &[u8], what: &str) -> Result<Vec<u8>, String> {
+        let pem = self.read()?;
+        if has(&pem, begin) { Ok(pem) } else { Err(format!("{self} holds no {what} in PEM")) }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {:?}", self.by, self.path)
+    }
+}
+
+fn has(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(variables: &[(&str, &str)]) -> Result<Credentials, String> {
+        Credentials::from_variables(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_environment_says_what_to_show() {
+        let none = said(&[(TOKEN, ""), (CA_FILE, "")]).unwrap();
+        assert_eq!(none.read_token(), Ok(None));
+        assert_eq!((none.read_ca(), none.read_cert()), (Ok(None), Ok(None)));
+        let token = said(&[(TOKEN, " secret-1\n")]).unwrap();
+        assert_eq!(token.read_token(), Ok(Some("secret-1".to_owned())));
+        assert!(!format!("{token:?}").contains("secret-1"));
+        let both = said(&[(TOKEN, "secret-1"), (TOKEN_FILE, "f")]).unwrap_err();
+        assert!(both.contains(TOKEN_FILE) && !both.contains("secret-1"), "{both}");
+        assert!(said(&[(TOKEN, "  ")]).unwrap().read_token().is_err(), "an empty token");
+    }
+
+    #[test]
+    fn files_are_read_when_they_are_needed_and_named_when_they_cannot_be() {
+        let file = std::env::temp_dir().join(format!("snowmint-shown-{}", std::process::id()));
+        let path = file.to_str().unwrap();
+        let shown = said(&[(TOKEN_FILE, path), (CA_FILE, path), (CERT_FILE, path)]).unwrap();
+        let missing = shown.read_token().unwrap_err();
+        assert!(missing.contains(TOKEN_FILE) && missing.contains(path), "{missing}");
+        std::fs::write(&file, "secret-1\n").unwrap();
+        assert_eq!(shown.read_token(), Ok(Some("secret-1".to_owned())));
+        std::fs::write(&file, "secret-2\n").unwrap();
+        assert_eq!(shown.read_token(), Ok(Some("secret-2".to_owned())));
+        for (refused, variable) in
+            [(shown.read_ca().unwrap_err(), CA_FILE), (shown.read_cert().unwrap_err(), CERT_FILE)]
+        {
+            assert!(refused.contains(variable) && !refused.contains("secret"), "{refused}");
+        }
+        std::fs::write(&file, "-----BEGIN CERTIFICATE-----\n").unwrap();
+        assert!(shown.read_ca().unwrap().is_some());
+        assert!(shown.read_cert().unwrap_err().contains("private key"));
+        std::fs::remove_file(file).unwrap();
+    }
+}
