@@ -24,6 +24,19 @@ pub struct Record {
     pub leases: Vec<JournalLease>,
     /// The end (first number not reserved) of what was ever reserved of each segment source.
     pub segments: BTreeMap<String, Mark>,
+    /// The definitions of the snowflake sources that were minted from: those that may be minted from
+    /// before the store is met.
+    pub sources: BTreeMap<String, KeptSource>,
+}
+
+/// A source's definition, as the catalog had it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptSource {
+    /// All keys, as canonical JSON.
+    pub spec: String,
+    /// The catalog's version when it was last changed.
+    pub version: u64,
 }
 
 /// A lease, as the journal knows it.
@@ -39,6 +52,9 @@ pub struct JournalLease {
     pub mark: Mark,
     /// Minting from it has ended for good.
     pub released: bool,
+    /// The store had granted this lease everything below, when this was written; zero where the journal
+    /// does not say.
+    pub granted: Mark,
 }
 
 /// What an earlier process left in the journal.
@@ -63,6 +79,9 @@ pub(super) struct Content {
     incarnation: Option<String>,
     leases: Vec<LeaseContent>,
     segments: BTreeMap<String, u64>,
+    // Written only where it is used, so that a version that does not know it can read the others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    sources: BTreeMap<String, KeptSource>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,6 +92,8 @@ struct LeaseContent {
     term: u64,
     mark: u64,
     released: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    granted: Option<u64>,
 }
 
 impl Content {
@@ -92,8 +113,10 @@ impl Content {
                     term: lease.term.get(),
                     mark: lease.mark.get(),
                     released: lease.released,
+                    granted: (lease.granted > Mark::ZERO).then(|| lease.granted.get()),
                 })
                 .collect(),
+            sources: record.sources.clone(),
             segments: record.segments.iter().map(|(name, end)| (name.clone(), end.get())).collect(),
         }
     }
@@ -106,6 +129,7 @@ impl Content {
             term: Term::new(lease.term),
             mark: Mark::new(lease.mark),
             released: lease.released,
+            granted: lease.granted.map_or(Mark::ZERO, Mark::new),
         };
         let segment = |(name, end)| (name, Mark::new(end));
         Ok(Record {
@@ -115,6 +139,7 @@ impl Content {
             incarnation,
             leases: self.leases.into_iter().map(lease).collect(),
             segments: self.segments.into_iter().map(segment).collect(),
+            sources: self.sources,
         })
     }
 }

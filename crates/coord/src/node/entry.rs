@@ -81,6 +81,19 @@ pub(super) fn compare(witness: &Witness, identity: &StoreIdentity) -> Result<()>
     Ok(())
 }
 
+/// A journal that knows another store, or a newer state of this one, is a reason not to start.
+pub(super) async fn refuse_other_store(around: &Surroundings, witness: &Witness) -> Result<()> {
+    if witness.store.is_empty() {
+        return Ok(());
+    }
+    match around.call("identity", around.store.identity()).await {
+        Ok(identity) => compare(witness, &identity),
+        // It is waited for, and compared before anything is minted.
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// What became of a comparison of clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
@@ -364,6 +377,7 @@ mod tests {
             term: Term::new(7),
             mark: Mark::from(START),
             released: true,
+            granted: Mark::ZERO,
         };
         let mut first = Claim {
             pool,

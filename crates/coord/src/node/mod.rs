@@ -4,9 +4,12 @@
 //! as another member when its right to mint is lost or in doubt. Nothing is minted on hope: a
 //! generator sees a window only after store and journal have acknowledged it.
 
+mod alone;
+mod builtin;
 mod definitions;
 mod driver;
 mod entry;
+mod kept;
 mod lease;
 mod lookup;
 mod record;
@@ -19,12 +22,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use snowmint_core::Clock;
+use snowmint_core::{Clock, UnixMillis};
 use tokio::sync::{mpsc, oneshot};
 
+pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use definitions::info;
 use driver::{Command, Driver};
-use entry::Witness;
+use kept::Kept;
 pub use lease::pool_of;
 use lookup::Lookup;
 use record::Keeper;
@@ -39,16 +43,9 @@ use crate::lease::{Mark, SlotInfo};
 use crate::member::Incarnation;
 use crate::random;
 use crate::sources::{Back, SECTIONS_POOL, Shares, Source, SourceInner, Surroundings};
-use crate::spec::{Kind, Plan, SourceSpec};
+use crate::spec::{Plan, SourceSpec};
 use crate::stats::NodeStats;
 use crate::store::Store;
-
-/// The name of the snowflake source that is there without being defined.
-pub const BUILTIN_DEFAULT: &str = "default";
-/// The name of the segment source that is there without being defined.
-pub const BUILTIN_NUMBERS: &str = "numbers";
-/// The name of the counter source that is there without being defined.
-pub const BUILTIN_COUNTERS: &str = "counters";
 
 /// Whether a node can mint, and if not, why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +54,9 @@ pub struct Readiness {
     pub ready: bool,
     /// What is missing, in sentences; empty when it is ready.
     pub reasons: Vec<String>,
+    /// It mints without having met the store, in what is left of the windows of an earlier process, and
+    /// until this time at most; none when it does not.
+    pub without_store_until: Option<UnixMillis>,
 }
 
 /// A source as the catalog has it.
@@ -81,6 +81,7 @@ struct Core {
     settings: NodeSettings,
     sources: Mutex<BTreeMap<String, Arc<SourceInner>>>,
     lookup: Lookup,
+    kept: Kept,
     segments_seen: BTreeMap<String, Mark>,
     readiness: Mutex<Readiness>,
     /// Which member the node is now; none while it is out of the store.
@@ -131,7 +132,8 @@ impl Node {
             None => Keeper::none(),
             Some(path) => {
                 let (on, namespace) = (Arc::clone(&disk), store.namespace().to_owned());
-                let open = move || Keeper::open(on.lock(&path)?, &on.machine(), &namespace);
+                let keeps = settings.start_without_store;
+                let open = move || Keeper::open(on.lock(&path)?, &on.machine(), &namespace, keeps);
                 disk::on(&*disk, "open journal", open).await??
             }
         };
@@ -148,16 +150,18 @@ impl Node {
         let around = around.drawing_from(settings.origins.clone());
         let around = Arc::new(around.counting_in(settings.counter_bytes_max));
         let witness = keeper.witness();
-        refuse_other_store(&around, &witness).await?;
+        entry::refuse_other_store(&around, &witness).await?;
         let core = Arc::new(Core {
             around,
             settings,
             sources: Mutex::new(BTreeMap::new()),
             lookup: Lookup::default(),
+            kept: Kept::new(keeper.kept_sources()),
             segments_seen: keeper.segments_seen(),
             readiness: Mutex::new(Readiness {
                 ready: false,
                 reasons: vec!["the store is not joined yet".into()],
+                without_store_until: None,
             }),
             member: Mutex::new(None),
         });
@@ -177,22 +181,6 @@ impl Node {
         &self.alive.core
     }
 
-    async fn define_builtin(&self) -> Result<()> {
-        let builtin = [
-            (BUILTIN_DEFAULT, Kind::Snowflake),
-            (BUILTIN_NUMBERS, Kind::Segment),
-            (BUILTIN_COUNTERS, Kind::Counter),
-        ];
-        for (name, kind) in builtin {
-            match self.define(name, &SourceSpec::of(kind)).await {
-                // Somebody has made it into something else, or deleted it: theirs stands.
-                Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
-                defined => drop(defined?),
-            }
-        }
-        Ok(())
-    }
-
     /// The source of this name, ready to mint. Asking again gives the same generator.
     ///
     /// # Errors
@@ -205,7 +193,7 @@ impl Node {
         let inner = match known {
             Some(inner) if inner.defined.load().state != SourceState::Deleted => inner,
             _ => {
-                let definition = core.lookup.find(&core.around, name).await?;
+                let definition = core.find(name).await?;
                 core.take_up(definition)?
             }
         };
@@ -396,6 +384,7 @@ impl Node {
         });
         NodeStats {
             joined: self.incarnation().is_some(),
+            without_store: self.readiness().without_store_until.is_some(),
             sections: around.sections.held(),
             ..around.watch.stats(around.timer.elapsed(), policies)
         }
@@ -434,17 +423,4 @@ impl Node {
 
 fn node_closed() -> Error {
     Error::new("use node", ErrorKind::Closed { what: "the node".into() })
-}
-
-/// A journal that knows another store, or a newer state of this one, is a reason not to start.
-async fn refuse_other_store(around: &Surroundings, witness: &Witness) -> Result<()> {
-    if witness.store.is_empty() {
-        return Ok(());
-    }
-    match around.call("identity", around.store.identity()).await {
-        Ok(identity) => entry::compare(witness, &identity),
-        // It is waited for, and compared before anything is minted.
-        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(()),
-        Err(error) => Err(error),
-    }
 }

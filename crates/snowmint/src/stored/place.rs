@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::Store;
+use snowmint_coord::{LateStore, Opening, Store};
 
 use crate::Result;
 
@@ -12,6 +12,20 @@ pub(super) async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
         return servers(url, namespace).await;
     }
     snowmint_stores::open(url, namespace).await
+}
+
+/// The same; a store that does not answer now is opened later. Servers are asked when they are needed
+/// anyway.
+pub(super) async fn open_now_or_later(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
+    if url.starts_with("snowmint:") {
+        return servers(url, namespace).await;
+    }
+    let (url, own) = (url.to_owned(), namespace.to_owned());
+    let open = move || -> Opening {
+        let (url, namespace) = (url.clone(), own.clone());
+        Box::pin(async move { snowmint_stores::open(&url, &namespace).await })
+    };
+    LateStore::now_or_later(namespace, open).await
 }
 
 #[cfg(feature = "client")]
