@@ -72,7 +72,8 @@ async fn measure(place: &Place, plan: &Plan) -> Vec<Row> {
     rows.push(row("extends a pool and half window", traffic.extends, once, String::new()));
     let tails = frozen::run(&running, plan.frozen_s, plan.frozen_rounds).await;
     let more = format!(": {:.1} us, {:.1} us", tails.frozen_us, tails.free_us);
-    let what = format!("p99.99 of mint() with the store frozen for {} s, over without", plan.frozen_s);
+    let what =
+        format!("p99.99 of mint() with the store frozen for {} s, over without", plan.frozen_s);
     rows.push(row(&what, tails.ratio, 1.5, more));
     rows
 }

@@ -72,7 +72,9 @@ impl Place {
             server("mysql", || on(Mysql::start(&[]).into(), |url| url.to_owned())),
             server("redis", || on(Redis::start(&[]).into(), |url| url.to_owned())),
             server("etcd", || on(Etcd::start().into(), |url| url.replace("etcd://", "http://"))),
-            server("zookeeper", || on(Zookeeper::start().into(), |url| url.replace("zookeeper://", ""))),
+            server("zookeeper", || {
+                on(Zookeeper::start().into(), |url| url.replace("zookeeper://", ""))
+            }),
         ]
     }
 }
