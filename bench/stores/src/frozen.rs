@@ -2,28 +2,38 @@
 
 use std::time::{Duration, Instant};
 
-use snowmint_testkit::servers::Zookeeper;
+use crate::extends::median;
+use crate::place::Running;
 
-/// Mints one ID each 100 us for `seconds`, with the store standing still and not, in turn.
-pub async fn run(seconds: u64) {
-    let server = Zookeeper::start();
-    let mint = snowmint::Options::new().open(&server.url()).await.expect("a store");
+/// What of ten thousand calls one is slower than, in microseconds.
+pub struct Tails {
+    pub free_us: f64,
+    pub frozen_us: f64,
+    /// The median of the rounds' ratios.
+    pub ratio: f64,
+}
+
+/// Mints for so many seconds with the store as it is, and for as many with the store standing still, in turn.
+pub async fn run(running: &Running, seconds: u64, rounds: usize) -> Tails {
+    let mint = snowmint::Options::new().namespace("frozen").open(&running.url).await;
+    let mint = mint.expect("a store");
     let source = mint.snowflake("orders").await.expect("a source");
-    let mut ratios = Vec::new();
-    println!("\n| round | p99.99, us | p99.99 with the store frozen, us |");
-    println!("|---|---|---|");
-    for round in 0..3 {
-        let free = tail_us(&source, seconds).await;
-        server.freeze(true);
-        let frozen = tail_us(&source, seconds).await;
-        server.freeze(false);
-        println!("| {round} | {free:.1} | {frozen:.1} |");
-        ratios.push(frozen / free);
-        // The window is filled again.
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    // What comes first is nobody's tail.
+    tail_us(&source, 1).await;
+    let (mut free, mut frozen, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let free_us = tail_us(&source, seconds).await;
+        let still = running.freeze().await;
+        let frozen_us = tail_us(&source, seconds).await;
+        still.thaw().await;
+        free.push(free_us);
+        frozen.push(frozen_us);
+        ratios.push(frozen_us / free_us);
+        // The store catches up, and the window is filled again.
+        tokio::time::sleep(Duration::from_secs(seconds.min(5))).await;
     }
-    println!("\nfrozen over not, median: {:.2}", crate::extends::median(ratios));
     mint.close().await.expect("a store closes");
+    Tails { free_us: median(free), frozen_us: median(frozen), ratio: median(ratios) }
 }
 
 async fn tail_us(source: &snowmint::Snowflake, seconds: u64) -> f64 {

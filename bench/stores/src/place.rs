@@ -1,11 +1,15 @@
 //! The stores, each on a server of its own.
 
-use snowmint_testkit::servers::{Etcd, Mysql, Postgres, Redis, Zookeeper};
+use snowmint_testkit::servers::{Etcd, Mysql, Postgres, Redis, Server, Zookeeper};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqliteConnection};
 
 /// A store that can be started.
 pub struct Place {
     pub name: &'static str,
     pub start: fn() -> Running,
+    /// How soon the first ID shall be there, in milliseconds.
+    pub first_ms_max: f64,
 }
 
 /// A store that runs; gone when dropped.
@@ -13,20 +17,71 @@ pub struct Running {
     pub url: String,
     /// The same place, for the bare client.
     pub bare: String,
-    _server: Box<dyn std::any::Any>,
+    kept: Kept,
+}
+
+enum Kept {
+    Server(Server),
+    Folder(Folder),
+}
+
+/// A store that stands still until this is thawed.
+pub enum Frozen<'a> {
+    /// All its processes are stopped.
+    Server(&'a Server),
+    /// Somebody else is writing, and does not end.
+    File(SqliteConnection),
+}
+
+impl Running {
+    /// Holds the store still: whoever asks it waits.
+    pub async fn freeze(&self) -> Frozen<'_> {
+        match &self.kept {
+            Kept::Server(server) => {
+                server.freeze(true);
+                Frozen::Server(server)
+            }
+            Kept::Folder(_) => {
+                let options = SqliteConnectOptions::new().filename(&self.url["sqlite:".len()..]);
+                let mut connection = options.connect().await.expect("the file");
+                connection.execute("BEGIN IMMEDIATE").await.expect("the lock of all writers");
+                Frozen::File(connection)
+            }
+        }
+    }
+}
+
+impl Frozen<'_> {
+    pub async fn thaw(self) {
+        match self {
+            Self::Server(server) => server.freeze(false),
+            Self::File(mut connection) => {
+                connection.execute("ROLLBACK").await.expect("the lock is given back");
+                connection.close().await.expect("a connection closes");
+            }
+        }
+    }
 }
 
 impl Place {
     pub fn all() -> Vec<Self> {
+        let server = |name, start| Self { name, start, first_ms_max: 250.0 };
         vec![
-            Self { name: "sqlite", start: sqlite },
-            Self { name: "postgres", start: postgres },
-            Self { name: "mysql", start: mysql },
-            Self { name: "redis", start: redis },
-            Self { name: "etcd", start: etcd },
-            Self { name: "zookeeper", start: zookeeper },
+            Self { name: "sqlite", start: sqlite, first_ms_max: 50.0 },
+            server("postgres", || on(Postgres::start(&[]).into(), |url| url.to_owned())),
+            server("mysql", || on(Mysql::start(&[]).into(), |url| url.to_owned())),
+            server("redis", || on(Redis::start(&[]).into(), |url| url.to_owned())),
+            server("etcd", || on(Etcd::start().into(), |url| url.replace("etcd://", "http://"))),
+            server("zookeeper", || {
+                on(Zookeeper::start().into(), |url| url.replace("zookeeper://", ""))
+            }),
         ]
     }
+}
+
+fn on(server: Server, bare: fn(&str) -> String) -> Running {
+    let url = server.url();
+    Running { bare: bare(&url), url, kept: Kept::Server(server) }
 }
 
 /// A folder that goes with its owner.
@@ -43,35 +98,5 @@ fn sqlite() -> Running {
     std::fs::create_dir_all(&folder).expect("a folder for the file");
     let file = |name: &str| folder.join(name).display().to_string();
     let (url, bare) = (format!("sqlite:{}", file("ids.db")), file("bare.db"));
-    Running { url, bare, _server: Box::new(Folder(folder)) }
-}
-
-fn postgres() -> Running {
-    let server = Postgres::start(&[]);
-    let url = server.url();
-    Running { bare: url.clone(), url, _server: Box::new(server) }
-}
-
-fn mysql() -> Running {
-    let server = Mysql::start(&[]);
-    let url = server.url();
-    Running { bare: url.clone(), url, _server: Box::new(server) }
-}
-
-fn redis() -> Running {
-    let server = Redis::start(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let url = server.url();
-    Running { bare: url.clone(), url, _server: Box::new(server) }
-}
-
-fn etcd() -> Running {
-    let server = Etcd::start();
-    let url = server.url();
-    Running { bare: url.replace("etcd://", "http://"), url, _server: Box::new(server) }
-}
-
-fn zookeeper() -> Running {
-    let server = Zookeeper::start();
-    let url = server.url();
-    Running { bare: url.replace("zookeeper://", ""), url, _server: Box::new(server) }
+    Running { url, bare, kept: Kept::Folder(Folder(folder)) }
 }

@@ -5,16 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::sources::Keyrings;
-use snowmint_coord::{ErrorKind, Node, NodeSettings, Origins, Parts};
+use snowmint_coord::{BootTimer, Error, ErrorKind, Node, NodeSettings, Origins, Parts, Timer as _};
 use snowmint_core::disguise::{Key, Keyring};
 use snowmint_stores::foreign::Shared;
 
 use crate::clock;
-use crate::config::Config;
+use crate::config::{Config, Defined};
 use crate::exit::{Failure, Outcome};
 use crate::ntp::Ntp;
 use crate::secret;
 use crate::store;
+
+/// How often a node that has not joined yet is looked at.
+const LOOK_MS: u64 = 500;
 
 /// What a node opens besides its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +45,10 @@ pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> 
         let (clock, observer) = (clock::clock()?, clock::observer());
         Ok::<_, Failure>(Parts { clock, observer, ..Parts::system() })
     };
-    let store = store::configured(config).await?;
+    let store = match settings.start_without_store {
+        true => store::now_or_later(config).await?,
+        false => store::configured(config).await?,
+    };
     for caution in store.cautions() {
         tracing::warn!("{caution}");
     }
@@ -56,17 +62,73 @@ pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> 
         }
         opened => opened?,
     };
-    for (name, source) in &config.defined {
-        node.define(name, &source.spec).await.map_err(|error| match error.kind() {
+    match define(&node, &config.defined).await {
+        // An earlier process has defined them, most likely.
+        Err(Undefined { error, .. }) if is_away(&error) && !node.kept_sources().is_empty() => {
+            tokio::spawn(define_later(node.clone(), config.defined.clone()));
+        }
+        defined => defined.map_err(Failure::from)?,
+    }
+    Ok(node)
+}
+
+/// A source of the configuration that is not what the store has.
+struct Undefined {
+    error: Error,
+    name: String,
+    origin: String,
+}
+
+impl From<Undefined> for Failure {
+    fn from(Undefined { error, name, origin }: Undefined) -> Self {
+        match error.kind() {
             kind @ (ErrorKind::Conflict { .. }
             | ErrorKind::Invalid { .. }
             | ErrorKind::Unsupported { .. }) => {
-                Failure::usage(format!("{}: sources.{name}: {kind}", source.origin))
+                Self::usage(format!("{origin}: sources.{name}: {kind}"))
             }
             _ => error.into(),
+        }
+    }
+}
+
+async fn define(node: &Node, sources: &BTreeMap<String, Defined>) -> Result<(), Undefined> {
+    for (name, Defined { spec, origin }) in sources {
+        node.define(name, spec).await.map_err(|error| Undefined {
+            error,
+            name: name.clone(),
+            origin: origin.to_string(),
         })?;
     }
-    Ok(node)
+    Ok(())
+}
+
+/// Defines the sources of the configuration once the store is there.
+async fn define_later(node: Node, sources: BTreeMap<String, Defined>) {
+    loop {
+        when_joined(&node).await;
+        match define(&node, &sources).await {
+            Ok(()) => return,
+            Err(Undefined { error, .. }) if is_away(&error) => {}
+            Err(Undefined { error, name, origin }) => {
+                return tracing::error!(source = name, %origin, %error, "a source of the configuration is not what the store has");
+            }
+        }
+    }
+}
+
+/// Waits until the node is a member of its store.
+pub(crate) async fn when_joined(node: &Node) {
+    loop {
+        BootTimer.sleep_ms(LOOK_MS).await;
+        if node.incarnation().is_some() {
+            return;
+        }
+    }
+}
+
+pub(crate) fn is_away(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unavailable { .. })
 }
 
 /// What the configuration says of windows, leads and clocks.
@@ -91,6 +153,8 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
         data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
         presence_ttl_ms: config.counters.lease.ms(),
         counter_bytes_max: config.counters.memory_max_bytes,
+        rest_after_ms: Some(config.worker.rest_after.ms()),
+        start_without_store: config.worker.start_without_store && journal == Journal::Locked,
         clock_witness: Ntp::at(&config.clock.ntp).map(|ntp| Arc::new(ntp) as _),
         ..pacing(config)
     };

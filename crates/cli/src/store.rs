@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use snowmint_client::{Parts, RemoteStore};
 use snowmint_coord::beside::{Place, Places};
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::{Error, ErrorKind, Store};
+use snowmint_coord::{Error, ErrorKind, LateStore, Opening, Store};
 use snowmint_stores::Settings;
 use snowmint_wire::error::Code;
 use tokio::runtime::{Builder, Runtime};
@@ -28,6 +28,17 @@ pub(crate) fn runtime() -> Outcome<Runtime> {
 /// Opens the store of a configuration, and makes it if there is none yet.
 pub(crate) async fn configured(config: &Config) -> Outcome<Arc<dyn Store>> {
     Ok(open(config, true).await?)
+}
+
+/// The same, or one that is opened later, where it does not answer now.
+pub(crate) async fn now_or_later(config: &Config) -> Outcome<Arc<dyn Store>> {
+    let config = config.clone();
+    let namespace = config.store.namespace.clone();
+    let open = move || -> Opening {
+        let config = config.clone();
+        Box::pin(async move { open(&config, true).await })
+    };
+    Ok(LateStore::now_or_later(&namespace, open).await?)
 }
 
 /// Opens the store of a configuration, and writes nothing to do so; none when it is not made yet.

@@ -21,6 +21,7 @@ pub mod error;
 pub mod forecast;
 mod home;
 pub mod journal;
+mod late;
 pub mod lease;
 pub mod machine;
 pub mod member;
@@ -46,6 +47,7 @@ pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry};
 pub use forecast::{Forecast, PoolUse, forecast};
 pub use home::Home;
+pub use late::{LateStore, Opening};
 pub use lease::{
     ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, Term, Wish,
 };

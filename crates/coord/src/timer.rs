@@ -30,8 +30,11 @@ pub trait Timer: Send + Sync + fmt::Debug + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BootTimer;
 
-/// A wait that was cut short by suspend goes on for at most this long after waking.
-const SLEEP_MS_MAX: u64 = 1000;
+/// A wait that suspend fell into goes on after waking for at most this long,
+const PART_MS: u64 = 1_000;
+/// or for this share of what was left of it, if that is longer: nobody who waits for a day has to look
+/// each second.
+const PART_SHARE: u64 = 8;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
@@ -69,7 +72,8 @@ impl Timer for BootTimer {
             if left_ms == 0 {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(left_ms.min(SLEEP_MS_MAX))).await;
+            let part_ms = left_ms.min(PART_MS.max(left_ms / PART_SHARE));
+            tokio::time::sleep(std::time::Duration::from_millis(part_ms)).await;
         }
     }
 }

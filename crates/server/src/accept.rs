@@ -42,7 +42,7 @@ pub(crate) async fn serve<F>(
     let Surroundings { timer, mut closing, live, .. } = surroundings;
     let mut connections = JoinSet::new();
     let mut sweeper = JoinSet::new();
-    sweeper.spawn(Arc::clone(&roster).sweep(Arc::clone(&timer)));
+    sweeper.spawn(Arc::clone(&roster).sweep());
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {

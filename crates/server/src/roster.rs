@@ -2,7 +2,8 @@
 //!
 //! A connection has one deadline, which it moves by a plain store whenever what it does changes. One
 //! task looks at all of them a few times a second and ends those that are past it. So ten thousand
-//! idle connections cost no timers, and a busy one pays no clock read for its deadlines.
+//! idle connections cost no timers, and a busy one pays no clock read for its deadlines. While nobody
+//! is connected, it rests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use snowmint_coord::Timer;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 /// How often deadlines are looked at: they are kept to within this.
@@ -21,8 +23,11 @@ const SWEEP_MS: u64 = 250;
 pub(crate) struct Roster {
     connections_max: usize,
     entries: Mutex<HashMap<u64, Arc<Entry>>>,
+    timer: Arc<dyn Timer>,
     /// Elapsed time at the last sweep.
     now_ms: AtomicU64,
+    /// Somebody came while nobody was connected.
+    came: Notify,
     accepted: AtomicU64,
     refused: AtomicU64,
     /// Requests answered; each connection adds its own from time to time.
@@ -83,11 +88,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Roster {
-    pub(crate) fn new(connections_max: usize, timer: &dyn Timer) -> Arc<Self> {
+    pub(crate) fn new(connections_max: usize, timer: Arc<dyn Timer>) -> Arc<Self> {
         Arc::new(Self {
             connections_max,
             entries: Mutex::default(),
             now_ms: AtomicU64::new(timer.elapsed().get()),
+            timer,
+            came: Notify::new(),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             requests: AtomicU64::new(0),
@@ -101,6 +108,10 @@ impl Roster {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
+        if entries.is_empty() {
+            self.look_at_time();
+            self.came.notify_one();
+        }
         let entry = Arc::new(Entry {
             id: self.accepted.fetch_add(1, Ordering::Relaxed).saturating_add(1),
             peer,
@@ -113,7 +124,11 @@ impl Roster {
         Some(Ticket { roster: Arc::clone(self), entry })
     }
 
-    /// Elapsed time, at most a sweep old.
+    fn look_at_time(&self) {
+        self.now_ms.store(self.timer.elapsed().get(), Ordering::Relaxed);
+    }
+
+    /// Elapsed time, at most a sweep old while somebody is connected.
     pub(crate) fn now_ms(&self) -> u64 {
         self.now_ms.load(Ordering::Relaxed)
     }
@@ -136,11 +151,15 @@ impl Roster {
     }
 
     /// Ends connections that are past their deadline, for ever.
-    pub(crate) async fn sweep(self: Arc<Self>, timer: Arc<dyn Timer>) {
+    pub(crate) async fn sweep(self: Arc<Self>) {
         loop {
-            timer.sleep_ms(SWEEP_MS).await;
-            let now_ms = timer.elapsed().get();
-            self.now_ms.store(now_ms, Ordering::Relaxed);
+            let nobody = lock(&self.entries).is_empty();
+            if nobody {
+                self.came.notified().await;
+            }
+            self.timer.sleep_ms(SWEEP_MS).await;
+            self.look_at_time();
+            let now_ms = self.now_ms();
             for entry in lock(&self.entries).values() {
                 if entry.deadline_ms.load(Ordering::Relaxed) <= now_ms
                     && let Some(task) = entry.task.get()

@@ -64,6 +64,8 @@ fn no_id_comes_twice_over_a_failing_network_and_everybody_recovers() {
         Profile::Network,
         &[
             "altered under partition",
+            "start without the store",
+            "minted without the store",
             "a slot changes hands, unanswered",
             "ordered",
             "counted",

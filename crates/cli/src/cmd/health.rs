@@ -29,7 +29,10 @@ impl Health {
         let mut out = Output::new();
         match (self.json, answer.ready) {
             (true, _) => out.json(&answer)?,
-            (false, true) => out.line("ready")?,
+            (false, true) => match &answer.without_store_until {
+                Some(until) => out.line(format_args!("ready, without the store until {until}"))?,
+                None => out.line("ready")?,
+            },
             (false, false) => out.line(format_args!("not ready: {}", answer.reasons.join("; ")))?,
         }
         out.flush()?;

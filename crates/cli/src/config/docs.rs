@@ -82,6 +82,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 "How far ahead of the clock a worker number is reserved in the store: for so long minting goes on while the store is away. From 1s to 1d; at least three ticks of the layout.",
             ),
             (
+                "rest_after",
+                "Once nothing was minted for so long, the journal is written each few seconds only instead of five times a second, and the next ID waits for one write of it (milliseconds). From 1s to 1d.",
+            ),
+            (
+                "start_without_store",
+                "Whether serve may start while the store does not answer, and mint snowflakes in the rest of the window that the journal says the process before it was granted (up to worker.window). Never after a clean stop. Numbers and counters wait for the store.",
+            ),
+            (
                 "after_crash",
                 "When a crash left the number of this owner reserved beyond what the clock says now, and no journal knows better: other-slot (take another number, at once), wait (take it, and wait for the clock), lead (take it, with IDs ahead of the clock by up to lead_max), refuse (do not start: exit code 3).",
             ),

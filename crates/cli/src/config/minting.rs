@@ -22,6 +22,10 @@ pub(crate) struct WorkerSection {
     /// time; one of more than a day would keep a number from others for as long after a crash.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
     pub(crate) window: Span,
+    /// A shorter one than a second would rest between two requests of a quiet minute.
+    #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
+    pub(crate) rest_after: Span,
+    pub(crate) start_without_store: bool,
     pub(crate) after_crash: Then,
     /// How far IDs may lead the clock when `after_crash` is `lead`.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
@@ -129,6 +133,8 @@ impl Default for WorkerSection {
             number: Number::Any,
             reuse: Again::Recycle,
             window: Span::from_ms(NodeSettings::default().window_ms),
+            rest_after: Span::from_ms(10 * SECOND_MS),
+            start_without_store: false,
             after_crash: Then::OtherSlot,
             // A crash without a journal leaves a mark at most a window ahead, and half of one more
             // while it was being moved.

@@ -96,6 +96,7 @@ fn the_number_of_tries_has_limits() {
 fn lengths_of_time_have_limits_which_are_told() {
     for (key, min, below, max, above, limits) in [
         ("worker.window", "1s", "999ms", "1d", "86400001ms", "1s at least and 1d at most"),
+        ("worker.rest_after", "1s", "999ms", "1d", "2d", "1s at least and 1d at most"),
         ("worker.lead_max", "1s", "0s", "24h", "2d", "1s at least and 1d at most"),
         ("clock.skew_max", "100ms", "99ms", "1d", "86401s", "100ms at least and 1d at most"),
         ("clock.jump_max", "1s", "999ms", "30d", "31d", "1s at least and 30d at most"),

@@ -4,6 +4,7 @@
 // Tests panic where something is wrong, as they should, and wait in real time for real processes.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
+mod alone;
 mod altered;
 mod beside;
 mod by_hand;
@@ -15,6 +16,7 @@ mod data;
 mod doors;
 mod faketime;
 mod grpc;
+mod idle;
 mod metrics;
 mod minting;
 mod order;

@@ -4,6 +4,8 @@ use super::disk::FileTime;
 
 /// What every copy begins with: the name and the version of the format.
 const MAGIC: [u8; 8] = *b"SNOWJNL1";
+/// What the copies of every version begin with, before a digit.
+const MAGIC_OF_ALL: &[u8] = b"SNOWJNL";
 /// Magic, sequence number, write time (seconds and nanoseconds), length, checksum.
 pub(super) const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 4 + 4;
 /// The room of each of the two copies.
@@ -26,6 +28,12 @@ fn checksum(header: &[u8], content: &[u8]) -> u32 {
     hasher.update(header);
     hasher.update(content);
     hasher.finalize()
+}
+
+/// The form of a copy that a newer version wrote; none for one that is of this form, or no copy.
+pub(super) fn newer_form(bytes: &[u8]) -> Option<char> {
+    let form = char::from(*bytes.strip_prefix(MAGIC_OF_ALL)?.first()?);
+    (form.is_ascii_alphanumeric() && form > '1').then_some(form)
 }
 
 impl Frame {

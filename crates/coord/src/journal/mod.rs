@@ -37,7 +37,7 @@ pub use disk::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Wo
 use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, Frame};
 pub use lock::DataDir;
 use record::Content;
-pub use record::{JournalLease, JournalTail, Past, Record};
+pub use record::{JournalLease, JournalTail, KeptSource, Past, Record};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -48,6 +48,8 @@ const JOURNAL_FILE_NEW: &str = "journal.new";
 /// What an operator can do about a journal that cannot be used.
 const WAY_OUT: &str =
     "once no other process uses this data, run: snowmint worker fast-forward --data-dir";
+/// What is said of a journal that this version cannot read, and is whole.
+const NEWER: &str = "a newer version wrote it; run that one, or a newer";
 /// How far the kernel's stamp of the last change may lie after the moment that the journal itself
 /// took for it: the time of one write to a busy disk, not of somebody's restore.
 const STAMP_LATE_SECONDS: i64 = 3;
@@ -114,11 +116,9 @@ impl Journal {
         let op = "read journal";
         let status = file.status().map_err(|error| Error::io(op, &path, error))?;
         let refused = |reason: String| refused(op, &path, dir.path(), reason);
-        let Newest { copy, frame, both_whole } = newest(&*file)
-            .map_err(|error| Error::io(op, &path, error))?
-            .ok_or_else(|| refused("both of its copies are damaged".into()))?;
-        let content: Content = serde_json::from_slice(&frame.content)
-            .map_err(|error| refused(format!("its content is of another version ({error})")))?;
+        let Newest { copy, frame, both_whole } =
+            newest(&*file).map_err(|error| Error::io(op, &path, error))?.map_err(refused)?;
+        let content = read_content(&frame).map_err(refused)?;
         let binding = Binding::new(machine, dir.path(), &status);
         if let Some(difference) = binding.differs_from(&content.binding) {
             return Err(refused(difference));
@@ -196,12 +196,10 @@ pub fn inspect(dir: &DataDir) -> Result<Record> {
         }
         _ => Error::io(op, &path, error),
     })?;
-    let Newest { frame, .. } = newest(&file)
-        .map_err(|error| Error::io(op, &path, error))?
-        .ok_or_else(|| refused(op, &path, dir.path(), "both of its copies are damaged".into()))?;
-    serde_json::from_slice::<Content>(&frame.content)
-        .map_err(|error| refused(op, &path, dir.path(), error.to_string()))?
-        .into_record()
+    let refused = |reason| refused(op, &path, dir.path(), reason);
+    let Newest { frame, .. } =
+        newest(&file).map_err(|error| Error::io(op, &path, error))?.map_err(refused)?;
+    read_content(&frame).map_err(refused)?.into_record()
 }
 
 /// Puts the directory's journal aside, so that the next start makes a new one. Only right once the
@@ -251,16 +249,29 @@ struct Newest {
     both_whole: bool,
 }
 
-fn newest(file: &dyn JournalFile) -> io::Result<Option<Newest>> {
-    let read = |copy| read_copy(file, offset(copy)).map(|bytes| Frame::decode(&bytes));
-    let found = match (read(0)?, read(1)?) {
+/// Or why there is none.
+fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, String>> {
+    let copies = [read_copy(file, offset(0))?, read_copy(file, offset(1))?];
+    let [first, second] = copies.each_ref().map(|bytes| Frame::decode(bytes));
+    let (copy, frame, both_whole) = match (first, second) {
         (Some(first), Some(second)) if first.sequence < second.sequence => (1, second, true),
         (Some(first), second) => (0, first, second.is_some()),
         (None, Some(second)) => (1, second, false),
-        (None, None) => return Ok(None),
+        (None, None) => {
+            let newer = copies.iter().find_map(|bytes| frame::newer_form(bytes));
+            return Ok(Err(newer.map_or_else(
+                || "both of its copies are damaged".into(),
+                |form| format!("it is of form {form}, and this version reads form 1: {NEWER}"),
+            )));
+        }
     };
-    let (copy, frame, both_whole) = found;
-    Ok(Some(Newest { copy, frame, both_whole }))
+    Ok(Ok(Newest { copy, frame, both_whole }))
+}
+
+/// The checksum is right, so whoever wrote it meant it.
+fn read_content(frame: &Frame) -> Result<Content, String> {
+    serde_json::from_slice(&frame.content)
+        .map_err(|error| format!("its content is not for this version ({error}): {NEWER}"))
 }
 
 /// What there is of one copy.

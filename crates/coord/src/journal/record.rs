@@ -26,6 +26,9 @@ pub struct Record {
     pub segments: BTreeMap<String, Mark>,
     /// Numbers that were reserved and used for nothing, for the next process to use.
     pub tails: Vec<JournalTail>,
+    /// The definitions of the snowflake sources that were minted from: those that may be minted from
+    /// before the store is met.
+    pub sources: BTreeMap<String, KeptSource>,
 }
 
 /// Numbers of a segment source that a process had in stock when it stopped, and did not give back.
@@ -47,6 +50,16 @@ pub struct JournalTail {
     pub boot: String,
 }
 
+/// A source's definition, as the catalog had it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptSource {
+    /// All keys, as canonical JSON.
+    pub spec: String,
+    /// The catalog's version when it was last changed.
+    pub version: u64,
+}
+
 /// A lease, as the journal knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalLease {
@@ -60,6 +73,9 @@ pub struct JournalLease {
     pub mark: Mark,
     /// Minting from it has ended for good.
     pub released: bool,
+    /// The store had granted this lease everything below, when this was written; zero where the journal
+    /// does not say.
+    pub granted: Mark,
 }
 
 /// What an earlier process left in the journal.
@@ -86,6 +102,9 @@ pub(super) struct Content {
     segments: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tails: Vec<TailContent>,
+    // Written only where it is used, so that a version that does not know it can read the others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    sources: BTreeMap<String, KeptSource>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -106,6 +125,8 @@ struct LeaseContent {
     term: u64,
     mark: u64,
     released: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    granted: Option<u64>,
 }
 
 impl Content {
@@ -125,8 +146,10 @@ impl Content {
                     term: lease.term.get(),
                     mark: lease.mark.get(),
                     released: lease.released,
+                    granted: (lease.granted > Mark::ZERO).then(|| lease.granted.get()),
                 })
                 .collect(),
+            sources: record.sources.clone(),
             segments: record.segments.iter().map(|(name, end)| (name.clone(), end.get())).collect(),
             tails: record
                 .tails
@@ -150,6 +173,7 @@ impl Content {
             term: Term::new(lease.term),
             mark: Mark::new(lease.mark),
             released: lease.released,
+            granted: lease.granted.map_or(Mark::ZERO, Mark::new),
         };
         let segment = |(name, end)| (name, Mark::new(end));
         let tail = |tail: TailContent| JournalTail {
@@ -167,6 +191,7 @@ impl Content {
             leases: self.leases.into_iter().map(lease).collect(),
             segments: self.segments.into_iter().map(segment).collect(),
             tails: self.tails.into_iter().map(tail).collect(),
+            sources: self.sources,
         })
     }
 }

@@ -63,6 +63,7 @@ fn record(mark: u64) -> Record {
                 term: Term::new(9),
                 mark: Mark::new(mark),
                 released: false,
+                granted: Mark::ZERO,
             },
             JournalLease {
                 pool: "workers-22-never".into(),
@@ -70,6 +71,7 @@ fn record(mark: u64) -> Record {
                 term: Term::new(1),
                 mark: Mark::MAX,
                 released: true,
+                granted: Mark::ZERO,
             },
         ],
         segments: BTreeMap::from([("numbers".into(), Mark::new(u64::MAX))]),
@@ -80,6 +82,7 @@ fn record(mark: u64) -> Record {
             definition_version: 3,
             boot: "b00t".into(),
         }],
+        sources: BTreeMap::new(),
     }
 }
 
@@ -162,8 +165,8 @@ fn a_file_cut_at_any_length_is_recovered_or_refused() {
         file.set_len(length as u64).unwrap();
         let found = newest(&File::open(scratch.file()).unwrap()).unwrap();
         // Both copies hold the same: the first one is enough, less than it is nothing.
-        assert_eq!(found.is_some(), length >= used, "{length}");
-        if let Some(Newest { frame, .. }) = found {
+        assert_eq!(found.is_ok(), length >= used, "{length}");
+        if let Ok(Newest { frame, .. }) = found {
             let content: Content = serde_json::from_slice(&frame.content).unwrap();
             assert_eq!(content.into_record().unwrap(), record(2_000), "{length}");
         }
@@ -318,6 +321,40 @@ fn a_record_too_long_is_refused_and_the_old_one_stays() {
     assert!(matches!(error.kind(), ErrorKind::TooMany { .. }), "{error}");
     drop(journal);
     assert_eq!(scratch.read().unwrap(), record(5));
+}
+
+/// What an earlier version wrote has neither grants nor definitions; and what this one writes is the same
+/// where nobody asked for them.
+#[test]
+fn an_older_form_is_read_and_a_newer_one_is_called_by_its_name() {
+    let binding = Binding::default();
+    let older = serde_json::to_string(&Content::new(binding.clone(), &record(5))).unwrap();
+    assert!(!older.contains("granted") && !older.contains("sources"), "{older}");
+    let read = serde_json::from_str::<Content>(&older).unwrap().into_record().unwrap();
+    assert_eq!(read, record(5));
+    let mut more = record(5);
+    more.leases[0].granted = Mark::new(30_000);
+    let spec = r#"{"kind":"snowflake"}"#.into();
+    more.sources.insert("orders".into(), KeptSource { spec, version: 3 });
+    let scratch = Scratch::with("more", &[more.clone()]);
+    assert_eq!(scratch.read().unwrap(), more);
+
+    // A form that is not known yet, and one more field in the form that is.
+    let newer = Scratch::with("newer-form", &[record(5)]);
+    let file = OpenOptions::new().write(true).open(newer.file()).unwrap();
+    for copy in [0, 1] {
+        JournalFile::write_all_at(&file, b"SNOWJNL2", offset(copy)).unwrap();
+    }
+    let error = newer.read().unwrap_err().to_string();
+    assert!(error.contains("of form 2") && error.contains("newer version"), "{error}");
+    assert!(!error.contains("damaged"), "{error}");
+    let frame = Frame {
+        sequence: 9,
+        written_at: FileTime::default(),
+        content: older.replace("\"writes\"", "\"later\":1,\"writes\"").into_bytes(),
+    };
+    let error = read_content(&frame).err().unwrap();
+    assert!(error.contains("later") && error.contains("newer version"), "{error}");
 }
 
 #[test]

@@ -131,6 +131,12 @@ impl LeaseMachine {
         }
     }
 
+    /// Whether the answer to the claim with this request number is waited for.
+    #[must_use]
+    pub const fn awaits(&self, request: u64) -> bool {
+        matches!(&self.phase, Phase::Wanting(wanting) if wanting.sent && wanting.request == request)
+    }
+
     /// Whether the lease has ended for good.
     #[must_use]
     pub const fn is_over(&self) -> bool {
@@ -282,6 +288,13 @@ impl LeaseMachine {
     pub fn hurry(&mut self) {
         if let Phase::Wanting(wanting) = &mut self.phase {
             wanting.retry_at = ElapsedMillis::default();
+        }
+    }
+
+    /// Somebody wants to mint, and found the window spent.
+    pub fn stir(&mut self, now: Now) {
+        if let Phase::Holding(windows) = &mut self.phase {
+            windows.iter_mut().for_each(|window| window.stir(now));
         }
     }
 

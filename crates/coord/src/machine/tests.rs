@@ -92,6 +92,67 @@ fn it_is_extended_at_half_and_not_before() {
 }
 
 #[test]
+fn a_journal_rests_when_nothing_is_taken() {
+    let pace = pace(true).resting_after(Some(2_000), 1);
+    let mut window = WindowMachine::new(lease(START), UnixMillis::new(START), pace, 42);
+    // Follows the store and the disk at once. Answers what was written.
+    let look = |window: &mut WindowMachine, ms: u64, taken: u64| {
+        let now = at(START + ms, ms);
+        let position = Position { taken_until: UnixMillis::new(taken), wanted: true };
+        for extend in extends(&window.look(now, position)) {
+            window.extended(now, extend.request, &done(&extend));
+        }
+        let actions = window.look(now, position);
+        let target = window.journal_target();
+        let written = target > window.open_until();
+        assert!(ms == 0 || window.has_margin(now, 1), "{ms}: ready at rest");
+        window.journalled(target);
+        (written || !actions.is_empty(), window.look_in_ms(now, position))
+    };
+    let used = START + 400;
+    for ms in 0..500 {
+        look(&mut window, ms, START + ms.min(400));
+    }
+    // Kept ahead for as long as somebody may come back at once,
+    let mut ms = 500;
+    while ms < 2_400 {
+        look(&mut window, ms, used);
+        assert!(window.open_until().get() > START + ms + 200, "{ms}");
+        ms += 10;
+    }
+    // then left behind, with the store's mark kept ahead.
+    let left = window.open_until();
+    for ms in 2_400..40_000 {
+        let (_, look_in_ms) = look(&mut window, ms, used);
+        assert!(look_in_ms.is_some_and(|wait_ms| wait_ms > 0 || ms % 15_000 < 1_000), "{ms}");
+        assert_eq!(window.open_until(), left, "{ms}");
+        assert!(window.mark().unix_millis().get() > START + ms + 14_000, "{ms}");
+    }
+    // A write for somebody else changes nothing.
+    window.journalled(left);
+    assert_eq!(window.open_until(), left);
+    // Whoever finds it spent gets it back by one write.
+    let now = at(START + 40_000, 40_000);
+    window.stir(now);
+    let position = Position { taken_until: UnixMillis::new(used), wanted: true };
+    let actions = window.look(now, position);
+    let to = UnixMillis::new(START + 40_500);
+    assert_same!(actions, [WindowAction::Journal(to)]);
+    assert!(window.has_margin(now, 1) && window.open_until() == left);
+    assert_eq!(window.journalled(to), Some(to));
+    assert!(window.has_margin(now, 1));
+    // And it rests again only after as long as before.
+    assert_eq!(window.look(at(START + 40_201, 40_201), position).len(), 1);
+
+    // A disk that fails on the way out of a rest is a reason not to be ready.
+    window.journal_failed();
+    assert!(!window.has_margin(at(START + 41_000, 41_000), 1));
+    // Slow ticks: within one, nobody can see that anything is taken.
+    let slow = Pace::new(30_000, 60_000, 0, 0, true).resting_after(Some(2_000), 60_000);
+    assert_eq!(slow.journal.unwrap().rest_after_ms, Some(120_000));
+}
+
+#[test]
 fn a_slot_that_does_not_serve_is_left_alone() {
     let mut window = window(true);
     let idle = Position::default();

@@ -9,7 +9,7 @@ use crate::lease::{Extend, Extended, Lease, Mark, Release};
 /// How a window is kept ahead of need. All in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How far ahead of the time that is minted from the store's mark is moved.
+    /// How far ahead of the time that is minted from the store's mark is moved; zero: it is not.
     pub window_ms: u64,
     /// How far a mark may lie ahead of the store's own time.
     pub ahead_max_ms: u64,
@@ -24,6 +24,9 @@ pub struct JournalPace {
     pub ahead_ms: u64,
     /// It is moved when less than this is left.
     pub renew_below_ms: u64,
+    /// It is left where it is once nothing was taken for this long, until somebody mints again; none:
+    /// it is always kept ahead.
+    pub rest_after_ms: Option<u64>,
 }
 
 impl JournalPace {
@@ -38,7 +41,8 @@ impl JournalPace {
     pub const fn for_unit(unit_ms: u64) -> Self {
         let slow_ms = unit_ms.saturating_mul(2).saturating_add(250);
         let ahead_ms = if slow_ms > Self::AHEAD_MS { slow_ms } else { Self::AHEAD_MS };
-        Self { ahead_ms, renew_below_ms: ahead_ms - (Self::AHEAD_MS - Self::WRITE_MS) }
+        let renew_below_ms = ahead_ms - (Self::AHEAD_MS - Self::WRITE_MS);
+        Self { ahead_ms, renew_below_ms, rest_after_ms: None }
     }
 }
 
@@ -61,6 +65,21 @@ impl Pace {
                 .saturating_add(skew_ms),
             journal: journal.then(|| JournalPace::for_unit(unit_ms)),
         }
+    }
+
+    /// The same, where there is nobody to ask for more.
+    #[must_use]
+    pub const fn alone(self) -> Self {
+        Self { window_ms: 0, ..self }
+    }
+
+    /// The same, with a journal that rests once nothing was taken for so long, but at least two ticks
+    /// of `unit_ms`: within one, minting leaves no trace in what is taken.
+    #[must_use]
+    pub fn resting_after(self, rest_after_ms: Option<u64>, unit_ms: u64) -> Self {
+        let rest_after_ms = rest_after_ms.map(|ms| ms.max(unit_ms.saturating_mul(2)));
+        let journal = self.journal.map(|journal| JournalPace { rest_after_ms, ..journal });
+        Self { journal, ..self }
     }
 }
 
@@ -100,12 +119,24 @@ pub struct WindowMachine {
     journal_mark: UnixMillis,
     journal_asked: Option<UnixMillis>,
     opened: UnixMillis,
+    use_seen: UseSeen,
+    /// Nothing was taken for so long that the journal's mark is left behind; true until it is on disk
+    /// again.
+    resting: bool,
     asked: Option<Asked>,
     retry_at: ElapsedMillis,
     failures: u32,
     /// Why the store did not extend it when it was last asked.
     refusal: Option<Error>,
     over: bool,
+}
+
+/// When something was last seen to be taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct UseSeen {
+    taken_until: UnixMillis,
+    /// None before the first look.
+    at: Option<ElapsedMillis>,
 }
 
 /// An extend whose outcome is not known yet.
@@ -131,6 +162,8 @@ impl WindowMachine {
             journal_mark: floor,
             journal_asked: None,
             opened: floor,
+            use_seen: UseSeen::default(),
+            resting: false,
             asked: None,
             retry_at: ElapsedMillis::default(),
             failures: 0,
@@ -188,12 +221,36 @@ impl WindowMachine {
             return actions;
         }
         let at = now.wall.max(position.taken_until).max(self.floor);
+        if self.use_seen.at.is_none() || self.use_seen.taken_until != position.taken_until {
+            self.use_seen = UseSeen { taken_until: position.taken_until, at: Some(now.elapsed) };
+        }
+        self.resting |= self.is_unused(now);
         if now.elapsed >= self.retry_at {
             actions.extend(self.extend_if_due(at, position, now.chance).map(WindowAction::Extend));
         }
-        actions.extend(self.journal_if_due(at, position).map(WindowAction::Journal));
+        if !self.is_unused(now) {
+            actions.extend(self.journal_if_due(at, position).map(WindowAction::Journal));
+        }
         actions.extend(self.open_if_more().map(WindowAction::Open));
         actions
+    }
+
+    /// Somebody wants to mint, and found the window spent.
+    pub fn stir(&mut self, now: Now) {
+        self.use_seen.at = Some(now.elapsed);
+    }
+
+    /// Whether the journal rests: nobody mints.
+    #[must_use]
+    pub const fn is_resting(&self) -> bool {
+        self.resting
+    }
+
+    /// Whether nothing was taken for so long that the journal may rest.
+    fn is_unused(&self, now: Now) -> bool {
+        let rest_after_ms = self.pace.journal.and_then(|pace| pace.rest_after_ms);
+        let unused_ms = self.use_seen.at.map_or(0, |at| now.elapsed.since(at));
+        rest_after_ms.is_some_and(|rest_after_ms| unused_ms >= rest_after_ms)
     }
 
     fn extend_if_due(&mut self, at: UnixMillis, position: Position, chance: u64) -> Option<Extend> {
@@ -202,7 +259,7 @@ impl WindowMachine {
             return (!std::mem::replace(&mut asked.sent, true)).then(|| asked.extend.clone());
         }
         let left_ms = self.mark.unix_millis().since(at);
-        if !position.wanted || left_ms > self.pace.window_ms / 2 {
+        if !position.wanted || self.pace.window_ms == 0 || left_ms > self.pace.window_ms / 2 {
             return None;
         }
         let to = Mark::from(at.saturating_add(self.pace.window_ms)).min(Mark::MAX);
@@ -315,6 +372,7 @@ impl WindowMachine {
         }
         if self.journal_asked.is_some_and(|asked| asked <= mark) {
             self.journal_asked = None;
+            self.resting = false;
         }
         self.journal_mark = self.journal_mark.max(mark);
         self.open_if_more()
@@ -323,6 +381,7 @@ impl WindowMachine {
     /// The journal could not be written: what it holds is not known, but never more than was asked.
     pub fn journal_failed(&mut self) {
         self.journal_asked = None;
+        self.resting = false;
     }
 
     /// Ends the window: its generators are closed, and have taken everything below `taken_until`.
@@ -350,7 +409,7 @@ impl WindowMachine {
         let retry_ms = self.retry_at.since(now.elapsed);
         let extend = match &self.asked {
             Some(asked) => (!asked.sent).then_some(retry_ms),
-            None => position.wanted.then(|| {
+            None => (position.wanted && self.pace.window_ms > 0).then(|| {
                 let left_ms = self.mark.unix_millis().since(at);
                 left_ms.saturating_sub(self.pace.window_ms / 2).max(retry_ms)
             }),
@@ -361,15 +420,17 @@ impl WindowMachine {
             .filter(|_| {
                 // Nothing to write until the store's mark is further ahead.
                 let room = self.mark.unix_millis() > self.journal_mark;
-                position.wanted && self.journal_asked.is_none() && room
+                position.wanted && self.journal_asked.is_none() && room && !self.is_unused(now)
             })
             .map(|pace| self.journal_mark.since(at).saturating_sub(pace.renew_below_ms));
         extend.into_iter().chain(journal).min()
     }
 
-    /// Whether the slot can be minted from now, with at least `margin_ms` to spare.
+    /// Whether the slot can be minted from now, with at least `margin_ms` to spare. While it rests,
+    /// it can after one write of the journal.
     #[must_use]
     pub fn has_margin(&self, now: Now, margin_ms: u64) -> bool {
-        !self.over && self.open_until() > now.wall.max(self.floor).saturating_add(margin_ms)
+        let until = if self.resting { self.mark.unix_millis() } else { self.open_until() };
+        !self.over && until > now.wall.max(self.floor).saturating_add(margin_ms)
     }
 }

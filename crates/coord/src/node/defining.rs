@@ -1,27 +1,11 @@
 //! What is said about sources: defined, changed, listed and deleted, for everybody in the namespace.
 
-use super::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS, Node, SourceInfo};
+use super::{Node, SourceInfo};
 use crate::catalog::{Definition, SourceState};
-use crate::error::{ErrorKind, Result};
-use crate::spec::{Kind, SourceSpec};
+use crate::error::Result;
+use crate::spec::SourceSpec;
 
 impl Node {
-    pub(super) async fn define_builtin(&self) -> Result<()> {
-        let builtin = [
-            (BUILTIN_DEFAULT, Kind::Snowflake),
-            (BUILTIN_NUMBERS, Kind::Segment),
-            (BUILTIN_COUNTERS, Kind::Counter),
-        ];
-        for (name, kind) in builtin {
-            match self.define(name, &SourceSpec::of(kind)).await {
-                // Somebody has made it into something else, or deleted it: theirs stands.
-                Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
-                defined => drop(defined?),
-            }
-        }
-        Ok(())
-    }
-
     /// Defines a source for everybody in the namespace, or finds that it is defined in the same way.
     ///
     /// # Errors

@@ -213,7 +213,11 @@ impl Core {
         let defined = source.defined.load_full();
         match &defined.plan {
             Plan::Snowflake(plan) if plan.unique == Unique::Namespace => {
-                self.check_agrees(&source.name, plan).await
+                match self.check_agrees(&source.name, plan).await {
+                    // They agreed when they were minted from.
+                    Err(error) if self.does_without(&error) => Ok(()),
+                    agreed => agreed,
+                }
             }
             _ => Ok(()),
         }

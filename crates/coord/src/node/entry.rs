@@ -81,6 +81,20 @@ pub(super) fn compare(witness: &Witness, identity: &StoreIdentity) -> Result<()>
     Ok(())
 }
 
+/// A journal that knows another store, or a newer state of this one, is a reason not to start. Answers
+/// whether the store is the one that the journal knows.
+pub(super) async fn refuse_other_store(around: &Surroundings, witness: &Witness) -> Result<bool> {
+    if witness.store.is_empty() {
+        return Ok(false);
+    }
+    match around.call("identity", around.store.identity()).await {
+        Ok(identity) => compare(witness, &identity).map(|()| true),
+        // It is waited for, and compared before anything is minted.
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// What became of a comparison of clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
@@ -364,6 +378,7 @@ mod tests {
             term: Term::new(7),
             mark: Mark::from(START),
             released: true,
+            granted: Mark::ZERO,
         };
         let mut first = Claim {
             pool,

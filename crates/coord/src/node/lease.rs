@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::error::{Error, Result};
 use crate::journal::JournalLease;
 use crate::lease::{Mark, Release};
-use crate::machine::{LeaseMachine, Now, Pace, Position};
+use crate::machine::{LeaseMachine, Now, Pace, Position, WindowMachine};
 use crate::pool::{Pool, Reuse};
 use crate::random;
 use crate::sources::{Back, Make, Minter, SlotWindow, SourceInner, Surroundings};
@@ -113,6 +113,8 @@ impl Group {
 pub(super) struct Held {
     pub(super) pool: Pool,
     pub(super) machine: LeaseMachine,
+    /// Windows of an earlier process, minted from until the machine holds some.
+    pub(super) alone: Vec<WindowMachine>,
     pub(super) groups: BTreeMap<GroupKey, Group>,
     pace: Pace,
     /// How far ahead of the clock the slots were when they were claimed, if that was accepted.
@@ -122,7 +124,7 @@ pub(super) struct Held {
 impl Held {
     pub(super) fn new(pool: Pool, pace: Pace) -> Result<Self> {
         let machine = LeaseMachine::new(pace, random::number()?);
-        Ok(Self { pool, machine, groups: BTreeMap::new(), pace, lead_ms: 0 })
+        Ok(Self { pool, machine, alone: Vec::new(), groups: BTreeMap::new(), pace, lead_ms: 0 })
     }
 
     pub(super) const fn pace(&self) -> Pace {
@@ -133,6 +135,18 @@ impl Held {
         self.pace = pace;
         let ahead_max_ms = pace.ahead_max_ms.saturating_add(self.lead_ms);
         self.machine.set_pace(Pace { ahead_max_ms, ..pace });
+        self.alone.iter_mut().for_each(|window| window.set_pace(pace.alone()));
+    }
+
+    /// What is minted from, in the order of the claim.
+    pub(super) fn windows(&self) -> &[WindowMachine] {
+        if self.alone.is_empty() { self.machine.windows() } else { &self.alone }
+    }
+
+    /// Somebody wants to mint, and found the window spent.
+    pub(super) fn stir(&mut self, now: Now) {
+        self.machine.stir(now);
+        self.alone.iter_mut().for_each(|window| window.stir(now));
     }
 
     /// The slots were just claimed, and that they lead the clock was accepted: windows and generators
@@ -148,15 +162,18 @@ impl Held {
     pub(super) fn restart(&mut self) -> Result<()> {
         self.lead_ms = 0;
         self.machine = LeaseMachine::new(self.pace, random::number()?);
-        for group in self.groups.values_mut() {
-            group.ends.clear();
-        }
+        self.forget_ends();
         Ok(())
+    }
+
+    /// What generators have taken says nothing about the slots that come next.
+    pub(super) fn forget_ends(&mut self) {
+        self.groups.values_mut().for_each(|group| group.ends.clear());
     }
 
     /// Where the slots are, over all generators.
     pub(super) fn positions(&self) -> Vec<Position> {
-        let mut positions = vec![Position::default(); self.machine.windows().len()];
+        let mut positions = vec![Position::default(); self.windows().len()];
         for minter in self.groups.values().filter_map(|group| group.minter.as_ref()) {
             for (all, one) in positions.iter_mut().zip(minter.positions()) {
                 all.taken_until = all.taken_until.max(one.taken_until);
@@ -172,7 +189,7 @@ impl Held {
 
     /// Makes the generators that are missing, if the lease is held.
     pub(super) fn make_minters(&mut self, around: &Surroundings) -> Result<()> {
-        let windows = self.machine.windows();
+        let windows = if self.alone.is_empty() { self.machine.windows() } else { &self.alone };
         if windows.is_empty() {
             return Ok(());
         }
@@ -213,7 +230,7 @@ impl Held {
 
     /// Tells the sources how far the store has granted.
     pub(super) fn tell_granted(&self) {
-        let windows = self.machine.windows().iter().zip(self.positions());
+        let windows = self.windows().iter().zip(self.positions());
         let marks = windows.filter(|(_, at)| at.wanted).map(|(window, _)| window.mark());
         let until = marks.max().map(|mark| mark.unix_millis()).unwrap_or_default();
         for source in self.groups.values().flat_map(|group| &group.sources) {
@@ -248,8 +265,17 @@ impl Held {
     /// Closes all generators for good. Answers what is known of each slot from here on, and how to
     /// give the slots up.
     pub(super) fn close(&mut self, why: &Error) -> (Vec<JournalLease>, Vec<Release>) {
-        let slots = self.machine.windows().len();
-        let mut ends = vec![UnixMillis::ZERO; slots];
+        let ends = self.close_groups(why);
+        let known = self.known(&ends);
+        let mut releases = self.machine.close(&ends);
+        let alone = std::mem::take(&mut self.alone).into_iter().zip(ends);
+        releases.extend(alone.map(|(mut window, end)| window.close(end)));
+        (known, releases)
+    }
+
+    /// Closes all generators for good. Answers for each slot the end of what they have taken.
+    pub(super) fn close_groups(&mut self, why: &Error) -> Vec<UnixMillis> {
+        let mut ends = vec![UnixMillis::ZERO; self.windows().len()];
         for group in self.groups.values_mut() {
             // First nobody begins a call any more, then the calls in progress count as taken.
             group.suspend(why);
@@ -257,22 +283,24 @@ impl Held {
                 *all = (*all).max(end);
             }
         }
-        let leases: Vec<_> =
-            self.machine.windows().iter().map(|window| window.lease().clone()).collect();
-        let opened: Vec<_> =
-            self.machine.windows().iter().map(|window| window.open_until()).collect();
-        let releases = self.machine.close(&ends);
-        let known = leases.into_iter().zip(ends.iter().zip(opened)).map(|(lease, (end, open))| {
+        ends
+    }
+
+    /// What is known of the slots from here on, once their generators are closed.
+    pub(super) fn known(&self, ends: &[UnixMillis]) -> Vec<JournalLease> {
+        let known = |(window, end): (&WindowMachine, &UnixMillis)| {
+            let lease = window.lease();
             JournalLease {
-                pool: lease.pool,
+                pool: lease.pool.clone(),
                 slot: lease.slot,
                 term: lease.term,
                 // Nothing is minted past what was open, however ticks round.
-                mark: Mark::from((*end).min(open.max(lease.floor.unix_millis()))),
+                mark: Mark::from((*end).min(window.open_until().max(lease.floor.unix_millis()))),
                 released: true,
+                granted: window.mark(),
             }
-        });
-        (known.collect(), releases)
+        };
+        self.windows().iter().zip(ends).map(known).collect()
     }
 
     /// Why the lease cannot be minted from, if it cannot.
@@ -280,7 +308,7 @@ impl Held {
         if self.is_unused() {
             return None;
         }
-        let windows = self.machine.windows();
+        let windows = self.windows();
         if windows.is_empty() {
             let why =
                 self.machine.claim_error().map_or("not claimed yet".into(), ToString::to_string);

@@ -4,11 +4,14 @@
 //! as another member when its right to mint is lost or in doubt. Nothing is minted on hope: a
 //! generator sees a window only after store and journal have acknowledged it.
 
+mod alone;
 mod beside;
+mod builtin;
 mod defining;
 mod definitions;
 mod driver;
 mod entry;
+mod kept;
 mod lease;
 mod lookup;
 mod record;
@@ -22,12 +25,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use snowmint_core::Clock;
+use snowmint_core::{Clock, UnixMillis};
 use tokio::sync::{mpsc, oneshot};
 
 use beside::Beside;
+pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use driver::{Command, Driver};
-use entry::Witness;
+use kept::Kept;
 pub use lease::pool_of;
 use lookup::Lookup;
 use record::Keeper;
@@ -46,13 +50,6 @@ use crate::spec::{Plan, SourceSpec};
 use crate::stats::NodeStats;
 use crate::store::Store;
 
-/// The name of the snowflake source that is there without being defined.
-pub const BUILTIN_DEFAULT: &str = "default";
-/// The name of the segment source that is there without being defined.
-pub const BUILTIN_NUMBERS: &str = "numbers";
-/// The name of the counter source that is there without being defined.
-pub const BUILTIN_COUNTERS: &str = "counters";
-
 /// Whether a node can mint, and if not, why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
@@ -60,6 +57,9 @@ pub struct Readiness {
     pub ready: bool,
     /// What is missing, in sentences; empty when it is ready.
     pub reasons: Vec<String>,
+    /// It mints without having met the store, in what is left of the windows of an earlier process, and
+    /// until this time at most; none when it does not.
+    pub without_store_until: Option<UnixMillis>,
 }
 
 /// A source as the catalog has it.
@@ -88,6 +88,7 @@ struct Core {
     lookup: Lookup,
     /// The stores beside the node's own.
     beside: Beside,
+    kept: Kept,
     segments_seen: BTreeMap<String, Mark>,
     /// What an earlier process kept for us, of sources that were not opened yet.
     tails: Mutex<Vec<JournalTail>>,
@@ -141,7 +142,8 @@ impl Node {
             None => Keeper::none(),
             Some(path) => {
                 let (on, namespace) = (Arc::clone(&disk), store.namespace().to_owned());
-                let open = move || Keeper::open(on.lock(&path)?, &on.machine(), &namespace);
+                let keeps = settings.start_without_store;
+                let open = move || Keeper::open(on.lock(&path)?, &on.machine(), &namespace, keeps);
                 disk::on(&*disk, "open journal", open).await??
             }
         };
@@ -158,7 +160,7 @@ impl Node {
         let around = around.drawing_from(settings.origins.clone());
         let around = Arc::new(around.counting_in(settings.counter_bytes_max));
         let witness = keeper.witness();
-        let met = refuse_other_store(&around, &witness).await?;
+        let met = entry::refuse_other_store(&around, &witness).await?;
         let tails = keeper.take_tails(&*disk, met).await?;
         let core = Arc::new(Core {
             around,
@@ -166,11 +168,13 @@ impl Node {
             sources: Mutex::new(BTreeMap::new()),
             lookup: Lookup::default(),
             beside,
+            kept: Kept::new(keeper.kept_sources()),
             segments_seen: keeper.segments_seen(),
             tails: Mutex::new(tails),
             readiness: Mutex::new(Readiness {
                 ready: false,
                 reasons: vec!["the store is not joined yet".into()],
+                without_store_until: None,
             }),
             member: Mutex::new(None),
         });
@@ -202,7 +206,7 @@ impl Node {
         let inner = match known {
             Some(inner) if inner.defined.load().state != SourceState::Deleted => inner,
             _ => {
-                let definition = core.lookup.find(&core.around, name).await?;
+                let definition = core.find(name).await?;
                 core.take_up(&definition)?
             }
         };
@@ -319,6 +323,7 @@ impl Node {
         });
         NodeStats {
             joined: self.incarnation().is_some(),
+            without_store: self.readiness().without_store_until.is_some(),
             sections: around.sections.held(),
             ..around.watch.stats(around.timer.elapsed(), policies)
         }
@@ -359,18 +364,4 @@ impl Node {
 
 fn node_closed() -> Error {
     Error::new("use node", ErrorKind::Closed { what: "the node".into() })
-}
-
-/// A journal that knows another store, or a newer state of this one, is a reason not to start. Answers
-/// whether the store is the one that the journal knows.
-async fn refuse_other_store(around: &Surroundings, witness: &Witness) -> Result<bool> {
-    if witness.store.is_empty() {
-        return Ok(false);
-    }
-    match around.call("identity", around.store.identity()).await {
-        Ok(identity) => entry::compare(witness, &identity).map(|()| true),
-        // It is waited for, and compared before anything is minted.
-        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
 }

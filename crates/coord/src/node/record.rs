@@ -7,13 +7,17 @@ use tokio::sync::oneshot;
 
 use super::entry::Witness;
 use crate::error::{Error, Result};
-use crate::journal::{Directory, Disk, Journal, JournalLease, JournalTail, Past, Record, disk};
+use crate::journal::{
+    Directory, Disk, Journal, JournalLease, JournalTail, KeptSource, Past, Record, disk,
+};
 use crate::lease::{Mark, Term};
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
 use crate::sources::Reserved;
 use crate::store::StoreIdentity;
 
+/// So many bytes of definitions are kept: half of what a journal holds.
+const SOURCES_BYTES_MAX: usize = 1 << 19;
 /// How long to wait after a write that failed.
 const RETRY_MS: u64 = 200;
 
@@ -43,11 +47,17 @@ struct Kept {
     wanted: bool,
     retry_at: ElapsedMillis,
     error: Option<Error>,
+    /// Whether what the store has granted is kept too, for a start without it.
+    keeps_windows: bool,
+    /// How many writes were begun, and which of them ended well last.
+    begun: u64,
+    on_disk: u64,
 }
 
 /// A write to be done off the loop: it blocks on the disk.
 #[derive(Debug)]
 pub(super) struct Write {
+    number: u64,
     journal: Journal,
     record: Record,
     marks: Vec<JournalMark>,
@@ -57,6 +67,7 @@ pub(super) struct Write {
 /// A write that was done.
 #[derive(Debug)]
 pub(super) struct Written {
+    number: u64,
     journal: Journal,
     marks: Vec<JournalMark>,
     told: Vec<oneshot::Sender<()>>,
@@ -66,7 +77,8 @@ pub(super) struct Written {
 impl Write {
     pub(super) fn run(mut self) -> Written {
         let outcome = self.journal.write(&self.record);
-        Written { journal: self.journal, marks: self.marks, told: self.told, outcome }
+        let Self { number, journal, marks, told, .. } = self;
+        Written { number, journal, marks, told, outcome }
     }
 }
 
@@ -77,9 +89,17 @@ impl Keeper {
     }
 
     /// Opens the journal of a locked data directory, for one namespace of one store.
-    pub(super) fn open(dir: Box<dyn Directory>, machine: &str, namespace: &str) -> Result<Self> {
+    pub(super) fn open(
+        dir: Box<dyn Directory>,
+        machine: &str,
+        namespace: &str,
+        keeps_windows: bool,
+    ) -> Result<Self> {
         let (journal, past) = Journal::open_in(dir, machine)?;
         let mut record = past.as_ref().map(|past| past.record.clone()).unwrap_or_default();
+        if !keeps_windows {
+            record.sources.clear();
+        }
         if record.namespace.is_empty() {
             record.namespace = namespace.into();
         }
@@ -102,6 +122,9 @@ impl Keeper {
             wanted: false,
             retry_at: ElapsedMillis::default(),
             error: None,
+            keeps_windows,
+            begun: 0,
+            on_disk: 0,
         };
         Ok(Self { kept: Some(kept) })
     }
@@ -224,6 +247,37 @@ impl Keeper {
         }
     }
 
+    /// The definitions that a start without the store needs, as far as there is room.
+    pub(super) fn keep_sources(&mut self, mut sources: BTreeMap<String, KeptSource>) {
+        let Some(kept) = &mut self.kept else { return };
+        let mut room = SOURCES_BYTES_MAX;
+        sources.retain(|name, source| {
+            let left = room.checked_sub(name.len().saturating_add(source.spec.len()));
+            room = left.unwrap_or(room);
+            left.is_some()
+        });
+        if kept.record.sources != sources {
+            kept.record.sources = sources;
+            kept.wanted = true;
+        }
+    }
+
+    /// The same, as they are.
+    pub(super) fn kept_sources(&self) -> BTreeMap<String, KeptSource> {
+        self.kept.as_ref().map(|kept| kept.record.sources.clone()).unwrap_or_default()
+    }
+
+    /// Asks for a write that has everything that is known now. Answers its number.
+    pub(super) fn next_write(&mut self) -> u64 {
+        self.want();
+        self.kept.as_ref().map_or(0, |kept| kept.begun.saturating_add(1))
+    }
+
+    /// Whether that write, or a later one, is on disk. Without a journal nothing waits for it.
+    pub(super) fn is_on_disk(&self, write: u64) -> bool {
+        self.kept.as_ref().is_none_or(|kept| kept.on_disk >= write)
+    }
+
     /// The journal is due.
     pub(super) fn want(&mut self) {
         if let Some(kept) = &mut self.kept {
@@ -244,6 +298,7 @@ impl Keeper {
         }
         let journal = kept.journal.take()?;
         kept.wanted = false;
+        kept.begun = kept.begun.saturating_add(1);
         let mut marks = Vec::new();
         let mut leases: Vec<_> = past.to_vec();
         for window in held {
@@ -261,11 +316,15 @@ impl Keeper {
                 term: lease.term,
                 mark: Mark::from(mark),
                 released: false,
+                granted: window.mark(),
             });
+        }
+        if !kept.keeps_windows {
+            leases.iter_mut().for_each(|lease| lease.granted = Mark::ZERO);
         }
         kept.record.leases = leases;
         let told = std::mem::take(&mut kept.told);
-        Some(Write { journal, record: kept.record.clone(), marks, told })
+        Some(Write { number: kept.begun, journal, record: kept.record.clone(), marks, told })
     }
 
     /// A write has ended. The marks that are durable now; none when it failed.
@@ -275,6 +334,7 @@ impl Keeper {
         match written.outcome {
             Ok(()) => {
                 kept.error = None;
+                kept.on_disk = kept.on_disk.max(written.number);
                 for told in written.told {
                     // Whoever waited may have been given up; its numbers are a gap.
                     let _ = told.send(());
@@ -317,7 +377,7 @@ impl Keeper {
         let Some(kept) = self.kept.as_mut() else { return Ok(Ok(())) };
         let Some(journal) = kept.journal.take() else { return Ok(Ok(())) };
         let (record, marks) = (kept.record.clone(), Vec::new());
-        let write = Write { journal, record, marks, told: Vec::new() };
+        let write = Write { number: kept.begun, journal, record, marks, told: Vec::new() };
         let written = disk::on(disk, "write journal", move || write.run()).await?;
         kept.journal = Some(written.journal);
         Ok(written.outcome)

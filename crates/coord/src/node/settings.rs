@@ -109,6 +109,12 @@ pub struct NodeSettings {
     pub after_crash: AfterCrash,
     /// How far the store's marks are kept ahead. 30 s.
     pub window_ms: u64,
+    /// Once nothing was minted for so long, the journal is left where it is, and the next ID waits for
+    /// one write of it; none: it is kept ahead, and no ID ever waits for it. None.
+    pub rest_after_ms: Option<u64>,
+    /// Whether minting may begin before the store is met: by a process whose journal says that an
+    /// earlier one was granted more than it used. Needs a data directory. False.
+    pub start_without_store: bool,
     /// How long a member counts as live without a renewal, and answers for sections of counters.
     /// 10 s.
     pub presence_ttl_ms: u64,
@@ -148,6 +154,8 @@ impl Default for NodeSettings {
             worker: None,
             after_crash: AfterCrash::default(),
             window_ms: 30_000,
+            rest_after_ms: None,
+            start_without_store: false,
             presence_ttl_ms: 10_000,
             clock_skew_max_ms: 10_000,
             clock_jump_max_ms: 600_000,

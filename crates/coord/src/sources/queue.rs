@@ -92,7 +92,7 @@ async fn keep_filled(
                 Ok(()) => continue,
                 Err(Refusal::Closed) => WINDOW_WAIT_MS,
                 Err(Refusal::WindowSpent { .. }) => {
-                    around.wake.notify_one();
+                    around.window_spent();
                     1
                 }
                 Err(why) => why.retry_after_ms().unwrap_or(FILL_RETRY_MS).min(FILL_RETRY_MS),

@@ -267,7 +267,7 @@ impl SourceInner {
     pub(super) fn refused(&self, why: Refusal) -> Error {
         match why {
             Refusal::WindowSpent { .. } | Refusal::NoClockValue { .. } => {
-                self.around.wake.notify_one();
+                self.around.window_spent();
             }
             // Closed, because the right to mint was lost, or because another generator follows.
             Refusal::Closed => {

@@ -40,6 +40,8 @@ pub(crate) struct Surroundings {
     /// The process that opened the node.
     pub(crate) home: Home,
     stale: AtomicBool,
+    /// Somebody found a window spent since the driver last looked.
+    spent: AtomicBool,
     catalog_version: AtomicU64,
     writes: AtomicU64,
     /// Whether the node keeps a journal.
@@ -88,6 +90,7 @@ impl Surroundings {
             origins: Origins::new(),
             home,
             stale: AtomicBool::new(false),
+            spent: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             journalled,
@@ -194,6 +197,16 @@ impl Surroundings {
 
     pub(crate) fn take_stale(&self) -> bool {
         self.stale.swap(false, Ordering::AcqRel)
+    }
+
+    /// Somebody wants to mint, and found the window spent: the driver looks at once.
+    pub(crate) fn window_spent(&self) {
+        self.spent.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn take_spent(&self) -> bool {
+        self.spent.swap(false, Ordering::AcqRel)
     }
 
     pub(crate) fn writes_seen(&self) -> u64 {

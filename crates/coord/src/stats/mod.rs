@@ -23,6 +23,8 @@ const OUTCOMES: [Outcome; 5] =
 pub struct NodeStats {
     /// Whether it is a member of the store.
     pub joined: bool,
+    /// Whether it mints without having met the store.
+    pub without_store: bool,
     /// For how long others must still see it as live, in milliseconds.
     pub presence_ms: u64,
     /// How often its right to mint was lost, or came into doubt, so that it joined anew.
@@ -171,6 +173,7 @@ impl Watch {
         let live_until = ElapsedMillis::new(self.live_until.load(Ordering::Relaxed));
         NodeStats {
             joined: false,
+            without_store: false,
             presence_ms: live_until.since(now),
             rights_lost: self.rights_lost.load(Ordering::Relaxed),
             journal_errors: self.journal_errors.load(Ordering::Relaxed),

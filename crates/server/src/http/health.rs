@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use snowmint_core::Rfc3339;
 use snowmint_wire::grpc::SERVICE;
 use snowmint_wire::http::ReadyBody;
 
@@ -58,6 +59,8 @@ pub(super) async fn livez() -> Response {
 pub(super) async fn readyz(State(door): State<Arc<Door>>) -> Response {
     let readiness = door.service.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let body = ReadyBody { ready: readiness.ready, reasons: readiness.reasons };
+    let without_store_until = readiness.without_store_until.map(|until| Rfc3339(until).to_string());
+    let body =
+        ReadyBody { ready: readiness.ready, reasons: readiness.reasons, without_store_until };
     (status, answer::json(&body)).into_response()
 }

@@ -196,7 +196,7 @@ pub(crate) async fn serve(
     compat: Router,
     surroundings: Surroundings,
 ) {
-    let roster = Roster::new(settings.connections_max, surroundings.timer.as_ref());
+    let roster = Roster::new(settings.connections_max, Arc::clone(&surroundings.timer));
     service.watch(&roster);
     let door = Arc::new(Door {
         service,

@@ -170,6 +170,11 @@ impl Seen {
             f64::from(u8::from(node.joined)),
         )?;
         to.gauge(
+            "snowmint_without_store",
+            "Whether this server mints without having met its store, in what is left of the window that an earlier process was granted.",
+            f64::from(u8::from(node.without_store)),
+        )?;
+        to.gauge(
             "snowmint_member_presence_seconds",
             "For how long others must still see this server as there, without another renewal.",
             seconds(node.presence_ms),

@@ -126,6 +126,8 @@ impl From<snowmint_coord::Error> for Error {
     fn from(error: snowmint_coord::Error) -> Self {
         let code = code_of(error.kind());
         let retry_after_ms = match error.retry() {
+            // Who is told so has waited as long as a request may: the store is away.
+            Retry::AfterMs(_) if code == Code::WindowSpent => Some(RETRY_MS),
             Retry::AfterMs(ms) => Some(ms),
             Retry::Now => Some(0),
             Retry::Never => Self::new(code, "").retry_after_ms,
@@ -223,6 +225,9 @@ mod tests {
             let retry = kind.retry();
             let error = Error::from(CoordError::new("test", kind.clone()));
             match retry {
+                Retry::AfterMs(_) if error.code() == Code::WindowSpent => {
+                    assert_eq!(error.retry_after_ms(), Some(RETRY_MS));
+                }
                 Retry::AfterMs(ms) => assert_eq!(error.retry_after_ms(), Some(ms), "{kind:?}"),
                 Retry::Now => assert_eq!(error.retry_after_ms(), Some(0), "{kind:?}"),
                 Retry::Never => {

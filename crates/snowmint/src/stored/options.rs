@@ -66,6 +66,15 @@ impl Options {
         self
     }
 
+    /// Lets this process start while the store does not answer, and mint snowflakes in the rest of the
+    /// window that its journal says the process before it was granted. Needs [`data_dir`](Self::data_dir);
+    /// never after a clean end. Numbers and counters wait for the store.
+    #[must_use]
+    pub fn start_without_store(mut self) -> Self {
+        self.settings.start_without_store = true;
+        self
+    }
+
     /// Everything that a node can be told, in place of what was told before.
     #[must_use]
     pub fn node_settings(mut self, settings: NodeSettings) -> Self {
@@ -123,7 +132,12 @@ impl Options {
     /// # Errors
     /// As [`open`](crate::open); `Locked` and `JournalRefused` for the data directory.
     pub async fn open(self, url: &str) -> Result<Mint> {
-        let store = place::open(url, &self.namespace, self.shown.clone()).await?;
+        let keeps = self.settings.start_without_store && self.settings.data_dir.is_some();
+        let store = if keeps {
+            place::open_now_or_later(url, &self.namespace, self.shown.clone()).await?
+        } else {
+            place::open(url, &self.namespace, self.shown.clone()).await?
+        };
         let clock = Arc::new(HandleClock::new(self.clock, self.given_clock)?);
         let name = self.namespace;
         let parts = Parts {

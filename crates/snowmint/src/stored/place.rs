@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::Store;
 use snowmint_coord::beside::Place;
+use snowmint_coord::{LateStore, Opening, Store};
 
 use crate::Result;
 
@@ -17,10 +17,32 @@ pub(super) type Shown = ();
 
 /// Opens what a URL names.
 pub(super) async fn open(url: &str, namespace: &str, shown: Shown) -> Result<Arc<dyn Store>> {
-    if matches!(url.split(':').next(), Some("snowmint" | "snowmints")) {
+    if is_of_servers(url) {
         return servers(url, namespace, shown).await;
     }
     snowmint_stores::open(url, namespace).await
+}
+
+fn is_of_servers(url: &str) -> bool {
+    matches!(url.split(':').next(), Some("snowmint" | "snowmints"))
+}
+
+/// The same; a store that does not answer now is opened later. Servers are asked when they are needed
+/// anyway.
+pub(super) async fn open_now_or_later(
+    url: &str,
+    namespace: &str,
+    shown: Shown,
+) -> Result<Arc<dyn Store>> {
+    if is_of_servers(url) {
+        return servers(url, namespace, shown).await;
+    }
+    let (url, own) = (url.to_owned(), namespace.to_owned());
+    let open = move || -> Opening {
+        let (url, namespace) = (url.clone(), own.clone());
+        Box::pin(async move { snowmint_stores::open(&url, &namespace).await })
+    };
+    LateStore::now_or_later(namespace, open).await
 }
 
 /// A store beside the one that is opened.

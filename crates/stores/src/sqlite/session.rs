@@ -25,29 +25,15 @@ pub(crate) struct SqliteSession {
 }
 
 impl SqliteSession {
-    /// Begins one with the statement `begin`.
-    pub(super) async fn begin(
-        state: OwnedMutexGuard<State>,
-        begin: &'static str,
-    ) -> Result<Self, sqlx::Error> {
-        let mut session = Self { state, ended: false };
-        session.execute(sqlx::query(begin)).await?;
-        Ok(session)
+    /// One that begins with its first statement.
+    pub(super) const fn new(state: OwnedMutexGuard<State>) -> Self {
+        Self { state, ended: false }
     }
 
     fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         match &mut *self.state {
             State::Open(live) => Ok(&mut live.connection),
             State::Broken | State::Closed => Err(sqlx::Error::PoolClosed),
-        }
-    }
-
-    /// The counts of the store's row and of the rows themselves, if they differed when the file was
-    /// opened.
-    pub(super) fn stale_rows(&self) -> Option<(u64, u64)> {
-        match &*self.state {
-            State::Open(live) => live.stale_rows,
-            State::Broken | State::Closed => None,
         }
     }
 

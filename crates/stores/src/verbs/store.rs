@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use snowmint_coord::pool::check_group;
 use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
-    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
-    Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
-    StoreIdentity, Take, Taken, random,
+    Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, Definition, Error, ErrorKind, Extend,
+    Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo,
+    NewDefinition, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
+    Store, StoreIdentity, Take, Taken, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -76,7 +76,11 @@ impl<B: Backend> Store for Kept<B> {
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
-        self.answer(Now).await
+        match self.backend.capabilities().clock {
+            ClockOf::Store => self.answer(Now).await,
+            // There is nothing to ask.
+            ClockOf::Caller => Ok(None),
+        }
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {

@@ -36,6 +36,8 @@ struct State {
     inodes: u64,
     /// What the work going on has done, and what there was before; none between two works.
     going_on: Option<(Files, Vec<Step>)>,
+    /// Planted: nothing that is written is kept.
+    forgets: bool,
     /// What a disk that lies has really on it, oldest first.
     behind: Vec<(u64, Files)>,
 }
@@ -113,6 +115,11 @@ impl SimDisk {
         state.behind.clear();
     }
 
+    /// From here on, nothing that is written is kept, or all is again.
+    pub(super) fn forgets(&self, forgets: bool) {
+        self.state().forgets = forgets;
+    }
+
     /// A copy of everything, for a backup.
     pub(super) fn backup(&self) -> Files {
         self.state().files.clone()
@@ -160,6 +167,9 @@ impl SimDisk {
 
     fn step(&self, step: Step) {
         let mut state = self.state();
+        if state.forgets {
+            return;
+        }
         if let Some((_, steps)) = &mut state.going_on {
             steps.push(step.clone());
         }

@@ -37,6 +37,8 @@ pub(super) struct Machine {
     /// When freezing ends.
     pub(super) thaws: Arc<AtomicU64>,
     pub(super) life: u32,
+    /// Whether a process may start, and mint, while the store is away.
+    pub(super) starts_without_store: bool,
     bug: Option<Bug>,
     pub(super) process: Process,
     /// Why the last process did not start.
@@ -77,6 +79,7 @@ impl Machine {
             set_aside: false,
             thaws: Arc::default(),
             life: 0,
+            starts_without_store: index != 1,
             bug,
             process: Process::Stopped,
             refused: None,
@@ -106,6 +109,9 @@ impl Machine {
             host: "sim".into(),
             data_dir: self.journalled.then(|| PathBuf::from(DATA_DIR)),
             after_crash: self.after_crash,
+            start_without_store: self.starts_without_store,
+            // Half of them let their journals rest, much sooner than anybody would.
+            rest_after_ms: index.is_multiple_of(2).then_some(1_000),
             // Some serve others, some only themselves.
             address: if index == 1 { String::new() } else { format!("machine-{index}:7701") },
             ..NodeSettings::default()

@@ -36,11 +36,14 @@ pub enum Bug {
     ElapsedTimeWithoutSleep,
     /// What was taken begins below what its last holder may have answered.
     TakenAtTheFloorBefore,
+    /// A process that gives its number up does not write so in its journal before it says so, and the
+    /// next one goes on without the store.
+    ReleaseUnwritten,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::SkipTheTermCheck,
         Self::ExtendWithoutComparingFrom,
         Self::SameOwnerSharesALease,
@@ -54,6 +57,7 @@ impl Bug {
         Self::TakeOverByAWallClock,
         Self::ElapsedTimeWithoutSleep,
         Self::TakenAtTheFloorBefore,
+        Self::ReleaseUnwritten,
     ];
 }
 

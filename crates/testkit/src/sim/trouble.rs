@@ -11,6 +11,7 @@ use super::machine::Machine;
 use super::sources::plain_layout;
 use super::wall::Mood;
 use super::world::World;
+use crate::history::Checked;
 
 const YEAR_MS: u64 = 31_556_952_000;
 
@@ -36,6 +37,34 @@ impl World {
             }
         });
         self.count("freeze");
+    }
+
+    /// A process is started while its machine does not reach the store, and asked for IDs.
+    pub(super) async fn start_without_store(&mut self, index: usize) -> Checked {
+        if !self.machines[index].is_stopped() {
+            return Ok(());
+        }
+        let weather = Arc::clone(&self.machines[index].weather);
+        weather.away.store(true, Ordering::SeqCst);
+        self.start(index);
+        for _ in 0..self.chance.between(1, 6) {
+            // A start that finds nothing to go on with waits 10 s for each source.
+            let ms = self.chance.between(20, 20_000);
+            self.pass(ms).await;
+            self.look(index).await;
+            let before = self.minted_count();
+            self.mint(index).await?;
+            let alone = |machine: &Machine| {
+                let awake = machine.awake();
+                awake.is_some_and(|(node, _)| node.readiness().without_store_until.is_some())
+            };
+            if alone(&self.machines[index]) && self.minted_count() > before {
+                self.count("minted without the store");
+            }
+        }
+        weather.away.store(false, Ordering::SeqCst);
+        self.count("start without the store");
+        Ok(())
     }
 
     /// The store is gone for everybody, and comes back as it was.

@@ -56,8 +56,12 @@ impl World {
             _ => Room::Tight,
         };
         let time = TrueTime::default();
-        let machines = (0..usize::try_from(chance.between(2, 4)).unwrap())
-            .map(|index| Machine::new(index, bug, &chance, &time));
+        let machines = (0..usize::try_from(chance.between(2, 4)).unwrap()).map(|index| {
+            let mut machine = Machine::new(index, bug, &chance, &time);
+            // Nobody who has not met the store can see that it went back.
+            machine.starts_without_store &= profile != Profile::Restores;
+            machine
+        });
         Self {
             profile,
             bug,
@@ -164,12 +168,18 @@ impl World {
                     if self.chance.percent(40) {
                         self.step_clock(index);
                     }
-                    self.start(index);
+                    if self.chance.percent(30) {
+                        self.start_without_store(index).await?;
+                    } else {
+                        self.start(index);
+                    }
                 }
             }
             81..=82 => {
                 self.close(index).await;
-                if self.chance.percent(50) {
+                if self.chance.percent(20) {
+                    self.start_without_store(index).await?;
+                } else if self.chance.percent(50) {
                     self.start(index);
                 }
             }
@@ -265,13 +275,19 @@ impl World {
     async fn close(&mut self, index: usize) {
         let Some((node, _)) = self.machines[index].awake() else { return };
         let node = node.clone();
+        self.machines[index].disk.forgets(self.bug == Some(Bug::ReleaseUnwritten));
         let closing = tokio::spawn(async move { node.close().await });
         while !closing.is_finished() {
             self.pass(500).await;
         }
+        self.machines[index].disk.forgets(false);
         self.machines[index].process = Process::Stopped;
         settle().await;
         self.count("close");
+    }
+
+    pub(super) fn minted_count(&self) -> usize {
+        self.history.len()
     }
 
     fn by(&self, index: usize) -> Mint {

@@ -240,4 +240,8 @@ pub struct ReadyBody {
     pub ready: bool,
     /// Why not.
     pub reasons: Vec<String>,
+    /// It has not met its store since it was started, and mints in what is left of the window that an
+    /// earlier process was granted: until then at most. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_store_until: Option<String>,
 }

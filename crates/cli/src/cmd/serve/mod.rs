@@ -2,6 +2,7 @@
 //! takes them apart again in the right order.
 
 mod follow;
+mod opening;
 mod reload;
 mod signals;
 mod supervisor;
@@ -11,7 +12,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use clap::Args;
-use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull, Timer as _};
+use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull};
 use snowmint_server::{Handle, Reach, Settings};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -19,6 +20,7 @@ use tokio::signal::unix::Signal;
 use tracing_subscriber::EnvFilter;
 
 use self::follow::{LogFilter, Requests, SetFilter, Sources};
+use self::opening::{open_sources, open_the_rest, tell_forecasts};
 use self::reload::{Follows, Read, Reload};
 use self::signals::{Signals, hangups};
 use self::supervisor::Supervisor;
@@ -29,8 +31,6 @@ use crate::node::{self, Journal};
 use crate::output::Output;
 use crate::security::{Security, check_public, check_public_texts};
 use crate::store;
-
-const DAY_MS: u64 = 86_400_000;
 
 /// Serve IDs over HTTP and RESP.
 ///
@@ -174,7 +174,12 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
     if (*number, *reuse, *after_crash == Then::Refuse) == (Number::Any, Again::Recycle, false) {
         return Ok(());
     }
-    for source in node.sources().await?.iter().filter(|source| source.spec.is_enabled()) {
+    let sources = match node.sources().await {
+        // They were checked when the store was there.
+        Err(error) if node::is_away(&error) && !node.kept_sources().is_empty() => return Ok(()),
+        sources => sources?,
+    };
+    for source in sources.iter().filter(|source| source.spec.is_enabled()) {
         let Err(error) = node.source(&source.name).await else { continue };
         let said = |more: &str| format!("source {}: {error}{more}", source.name);
         match error.kind() {
@@ -249,8 +254,13 @@ async fn serve_on(
     let attending = tokio::spawn({
         let (node, supervisor) = (node.clone(), supervisor.clone());
         async move {
-            open_sources(&node).await;
-            supervisor.attend(node).await;
+            let all = open_sources(&node).await;
+            let rest = async {
+                if !all {
+                    open_the_rest(&node).await;
+                }
+            };
+            tokio::join!(supervisor.attend(node.clone()), rest);
         }
     });
     let forecasts = tokio::spawn(tell_forecasts(node.clone()));
@@ -307,37 +317,6 @@ fn say_where(handle: &Handle) -> Outcome {
     match out.line(&line).and_then(|()| out.flush()) {
         Err(Failure::ClosedPipe) => Ok(()),
         said => said,
-    }
-}
-
-/// Opens every source ahead of the first request, so that readiness speaks of them all.
-async fn open_sources(node: &Node) {
-    let sources = match node.sources().await {
-        Ok(sources) => sources,
-        Err(error) => {
-            tracing::warn!(%error, "the sources cannot be listed; each is opened when asked for");
-            return;
-        }
-    };
-    for source in sources.iter().filter(|source| source.spec.is_enabled()) {
-        if let Err(error) = node.source(&source.name).await {
-            tracing::warn!(source = %source.name, %error, "not open yet; tried again when asked for");
-        }
-    }
-}
-
-/// Says at the start and once a day what will run out.
-async fn tell_forecasts(node: Node) {
-    loop {
-        match node.forecast().await {
-            Ok(forecasts) => {
-                for forecast in forecasts.iter().filter(|forecast| forecast.is_warning()) {
-                    tracing::warn!("{forecast}");
-                }
-            }
-            Err(error) => tracing::warn!(%error, "what will run out is not known"),
-        }
-        BootTimer.sleep_ms(DAY_MS).await;
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sd_notify::NotifyState;
 use snowmint_coord::{BootTimer, Node, Timer as _};
+use snowmint_core::Rfc3339;
 
 /// How often readiness is looked at.
 const LOOK_MS: u64 = 250;
@@ -39,9 +40,10 @@ impl Supervisor {
         let mut alive = BootTimer.elapsed();
         loop {
             let readiness = node.readiness();
-            let status = match &readiness.reasons[..] {
-                [] => "ready".to_owned(),
-                reasons => format!("not ready: {}", reasons.join("; ")),
+            let status = match (&readiness.reasons[..], readiness.without_store_until) {
+                ([], None) => "ready".to_owned(),
+                ([], Some(until)) => format!("ready, without the store until {}", Rfc3339(until)),
+                (reasons, _) => format!("not ready: {}", reasons.join("; ")),
             };
             if told.as_ref() != Some(&status) {
                 let ready = readiness.ready && !self.told_ready.swap(true, Ordering::Relaxed);

@@ -203,6 +203,7 @@ mod tests {
             term: Term::new(1),
             mark: Mark::new(mark),
             released: false,
+            granted: Mark::ZERO,
         };
         let journal = Record {
             writes: 7,

@@ -46,7 +46,7 @@ impl Driver {
                 _ => {}
             },
             Done::Claimed { key, member, request, answer, owed } => {
-                self.owed.add(owed);
+                self.owe(owed);
                 if self.is_member(member) {
                     self.claimed(now, &key, request, answer);
                 }
@@ -83,6 +83,7 @@ impl Driver {
                 self.witness.store.clone_from(&identity.id);
                 self.witness.writes = self.witness.writes.max(identity.writes);
                 self.keeper.joined(&identity, member.incarnation);
+                self.core.kept.forget();
                 let ttl_ms = self.settings().presence_ttl_ms;
                 let presence = PresenceMachine::new(ttl_ms, joined_at);
                 self.stage = Stage::In { member, presence };
@@ -90,9 +91,11 @@ impl Driver {
             }
             Err(error) => {
                 tracing::warn!(%error, "the store cannot be joined");
+                self.end_alone(&error);
                 let failures = failures.saturating_add(1);
                 let wait_ms = (50_u64 << failures.min(6)).min(ENTER_RETRY_MS_MAX);
-                for group in self.leases.values_mut().flat_map(|held| held.groups.values_mut()) {
+                let without = self.leases.values_mut().filter(|held| !held.is_alone());
+                for group in without.flat_map(|held| held.groups.values_mut()) {
                     group.suspend(&error);
                     if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
                         group.answer(&Err(error.clone()));
@@ -107,7 +110,18 @@ impl Driver {
         }
     }
 
-    fn claimed(&mut self, now: Now, key: &LeaseKey, request: u64, answer: Result<Vec<Granted>>) {
+    fn claimed(
+        &mut self,
+        now: Now,
+        key: &LeaseKey,
+        request: u64,
+        mut answer: Result<Vec<Granted>>,
+    ) {
+        if let Ok(granted) = &mut answer
+            && self.leases.get(key).is_some_and(|held| held.machine.awaits(request))
+        {
+            self.take_over(key, granted);
+        }
         let Some(held) = self.leases.get_mut(key) else { return };
         let error = answer.as_ref().err().cloned();
         let actions = held.machine.on(now, LeaseEvent::Claimed { request, answer });
@@ -136,6 +150,9 @@ impl Driver {
         }
         if let Some(error) = error {
             tracing::warn!(pool = %held.pool.name, %error, "no worker number");
+            if held.is_alone() {
+                return;
+            }
             for group in held.groups.values_mut() {
                 group.suspend(&error);
                 if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
@@ -151,6 +168,9 @@ impl Driver {
             if let Ok(extended) = answer {
                 self.core.around.saw(extended.catalog_version, extended.writes);
                 self.witness.writes = self.witness.writes.max(extended.writes);
+                // Also while the journal rests: it stays a witness of what the store has counted, and
+                // a disk that fails is found before somebody mints.
+                self.keeper.want();
             }
             let Some(held) = self.leases.get_mut(key) else { continue };
             let event = LeaseEvent::Extended { slot: extend.slot, request: extend.request, answer };
@@ -175,22 +195,25 @@ impl Driver {
             self.core.around.watch.journal_failed();
         }
         for held in self.leases.values_mut() {
-            let event = match &marks {
-                Some(marks) => {
-                    // A write that began under an earlier lease says nothing about this one.
-                    let is_ours = |mark: &&JournalMark| {
-                        mark.pool == held.pool.name
-                            && held.machine.windows().iter().any(|window| {
-                                window.lease().slot == mark.slot && window.lease().term == mark.term
-                            })
-                    };
-                    let own = marks.iter().filter(is_ours);
-                    let own: Vec<_> = own.map(|mark| (mark.slot, mark.mark)).collect();
-                    held.machine.on(now, LeaseEvent::Journalled(&own))
-                }
-                None => held.machine.on(now, LeaseEvent::JournalFailed),
+            // A write that began under an earlier lease says nothing about this one.
+            let is_ours = |mark: &&JournalMark| {
+                mark.pool == held.pool.name
+                    && held.windows().iter().any(|window| {
+                        window.lease().slot == mark.slot && window.lease().term == mark.term
+                    })
             };
-            for action in event {
+            let own = marks.as_ref().map(|marks| {
+                let own = marks.iter().filter(is_ours);
+                own.map(|mark| (mark.slot, mark.mark)).collect::<Vec<_>>()
+            });
+            for (index, until) in held.journalled_alone(own.as_deref()) {
+                held.open(index, until);
+            }
+            let event = match &own {
+                Some(own) => LeaseEvent::Journalled(own),
+                None => LeaseEvent::JournalFailed,
+            };
+            for action in held.machine.on(now, event) {
                 if let LeaseAction::Window { index, action: WindowAction::Open(until) } = action {
                     held.open(index, until);
                 }
@@ -207,6 +230,7 @@ impl Driver {
         let what = "the worker number was lost, another one".into();
         let why = Error::new("mint", ErrorKind::Unavailable { what }).with_source(error.clone());
         self.shut_all(&why);
+        self.keeper.want();
         if let Stage::In { member, .. } = &self.stage {
             self.before = Some(member.incarnation);
         }

@@ -33,7 +33,7 @@ impl Driver {
         let why = closed();
         let reasons = vec![why.kind().to_string()];
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) =
-            Readiness { ready: false, reasons };
+            Readiness { ready: false, reasons, without_store_until: None };
         let mut releases = self.shut_all(&why);
         // Their marks stay where they are: whoever has them next goes on above.
         self.close_sections();
@@ -51,7 +51,7 @@ impl Driver {
                 }
                 // It had hardly begun.
                 Ok(Done::Entered(Ok(entered))) => member = Some(entered.member.incarnation),
-                Ok(Done::Claimed { owed, .. }) => self.owed.add(owed),
+                Ok(Done::Claimed { owed, .. }) => self.owe(owed),
                 Ok(Done::Released(done)) => self.owed.done(&done),
                 _ => {}
             }
@@ -64,6 +64,10 @@ impl Driver {
         }
         self.keeper.keeps(kept.clone());
         let mut outcome = self.keeper.released(&*self.disk, &self.past).await;
+        if outcome.is_err() && self.settings().start_without_store {
+            // The next process may not know of it, and go on in what the store would pass on.
+            releases.clear();
+        }
         let around = &self.core.around;
         let wall = around.clock.unix_ms();
         if outcome.is_ok() {

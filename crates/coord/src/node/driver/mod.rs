@@ -1,34 +1,36 @@
 //! The one loop that gives the machines their events and does what they answer. Everything that waits
 //! is a task of its own, bounded in time; the loop itself only decides.
 
+mod alone;
 mod answers;
 mod closing;
 mod ordered;
 mod owed;
+mod report;
 mod sections;
 mod supply;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use snowmint_core::{Clock, ElapsedMillis};
+use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use self::ordered::OrderedSources;
 use self::owed::Owed;
 use self::sections::SectionsDone;
+use super::Core;
 use super::entry::{self, Claim, Compared, Entered, Witness};
 use super::lease::{Held, LeaseKey};
 use super::record::{Keeper, Written};
 use super::settings::NodeSettings;
-use super::{Core, Readiness};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Release};
 use crate::machine::{
     ClockGuard, Granted, LeaseAction, LeaseEvent, Now, PresenceAction, PresenceMachine,
-    SectionsMachine, WindowAction,
+    SectionsMachine, WindowAction, WindowMachine,
 };
 use crate::member::{Incarnation, Member};
 use crate::random;
@@ -38,6 +40,8 @@ use crate::sources::{SourceInner, sections_pool};
 const LOOK_MS_MAX: u64 = 1_000;
 /// The catalog is read no more often, however many say that it has changed.
 const CATALOG_EVERY_MS: u64 = 100;
+/// Of a node at rest, each so-many-th renewal goes with a look at the clocks and the catalog; else each.
+const RENEWALS_A_LOOK: u64 = 3;
 /// How long to wait after the node could not join.
 const ENTER_RETRY_MS_MAX: u64 = 2_000;
 
@@ -227,6 +231,9 @@ impl Driver {
             self.spawn_enter();
         }
         self.look_at_presence(now);
+        self.stir(now);
+        self.go_on_alone(now);
+        self.look_alone(now);
         self.look_at_leases(now);
         self.look_at_sections(now);
         self.look_at_catalog(now);
@@ -244,9 +251,11 @@ impl Driver {
     }
 
     fn look_at_presence(&mut self, now: Now) {
+        let rests = self.rests();
         let Stage::In { member, presence } = &mut self.stage else { return };
         let member = member.incarnation;
         if let Some(PresenceAction::Renew(said)) = presence.look(now) {
+            let renewals = said.renewals;
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move {
                 let around = &core.around;
@@ -254,6 +263,9 @@ impl Driver {
                 let renewal = around.store.renew(member, said, wall);
                 Done::Renewed(member, around.call("renew", renewal).await)
             });
+            if rests && !renewals.is_multiple_of(RENEWALS_A_LOOK) {
+                return;
+            }
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move {
                 let checked = entry::check_clock(&core.around, &core.settings, Some(member));
@@ -274,12 +286,14 @@ impl Driver {
             for action in held.machine.on(now, LeaseEvent::Look(&positions)) {
                 match action {
                     LeaseAction::Claim { request } => {
-                        let past = self.past.iter().filter(|past| past.pool == held.pool.name);
+                        let mut past = held.known_alone();
+                        let others = self.past.iter().filter(|past| past.pool == held.pool.name);
+                        past.extend(others.cloned());
                         let claim = Claim {
                             pool: held.pool.clone(),
                             member: member.clone(),
                             supersedes: self.before,
-                            past: past.cloned().collect(),
+                            past,
                             request,
                             owed: self.owed.releases.clone(),
                         };
@@ -336,7 +350,10 @@ impl Driver {
         // Extends and reserves bring the catalog's version, and others tell us; without any, ask now and
         // then.
         let since_ms = self.since_catalog_ms(now);
-        let due = since_ms >= self.settings().presence_ttl_ms / 3;
+        let often_ms = self.settings().presence_ttl_ms / RENEWALS_A_LOOK;
+        let every_ms =
+            if self.rests() { often_ms.saturating_mul(RENEWALS_A_LOOK) } else { often_ms };
+        let due = since_ms >= every_ms;
         if due || since_ms >= CATALOG_EVERY_MS && self.core.around.is_stale() {
             self.core.around.take_stale();
             self.catalog_busy = true;
@@ -344,6 +361,12 @@ impl Driver {
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move { Done::Catalog(core.read_catalog().await.map(|_| ())) });
         }
+    }
+
+    /// Whether nobody mints: then the store is asked no more often than must be.
+    fn rests(&self) -> bool {
+        let mut windows = self.leases.values().flat_map(|held| held.windows()).peekable();
+        windows.peek().is_some() && windows.all(WindowMachine::is_resting)
     }
 
     fn since_catalog_ms(&self, now: Now) -> u64 {
@@ -355,7 +378,7 @@ impl Driver {
             self.keeper.reserved(reserved);
         }
         self.keeper.saw_writes(self.core.around.writes_seen());
-        let held = self.leases.values().flat_map(|held| held.machine.windows());
+        let held = self.leases.values().flat_map(|held| held.windows());
         if let Some(write) = self.keeper.begin(now, held, &self.past) {
             let disk = Arc::clone(&self.disk);
             self.tasks.spawn(async move {
@@ -380,50 +403,13 @@ impl Driver {
             .filter(|_| joined)
             .filter_map(|held| held.machine.look_in_ms(now, &held.positions()))
             .min();
+        let alone = self.leases.values().filter_map(|held| held.look_alone_in_ms(now)).min();
         let sections = self.actor().and_then(|actor| self.sections.look_in_ms(now.elapsed, &actor));
         let stale = joined && !self.catalog_busy && self.core.around.is_stale();
         let catalog = stale.then(|| CATALOG_EVERY_MS.saturating_sub(self.since_catalog_ms(now)));
-        let others = [self.keeper.wait_ms(now), self.owed.wait_ms(now), sections, catalog];
+        let others = [self.keeper.wait_ms(now), self.owed_wait_ms(now), alone, sections, catalog];
         let soonest = stage.into_iter().chain(leases).chain(others.into_iter().flatten()).min();
         soonest.unwrap_or(LOOK_MS_MAX).clamp(1, LOOK_MS_MAX)
-    }
-
-    /// Answers who waits, and says how the node is.
-    fn report(&mut self, now: Now) {
-        let mut reasons = Vec::new();
-        let mut incarnation = None;
-        let mut live_until = ElapsedMillis::new(0);
-        match &self.stage {
-            Stage::Out { error: Some(error), .. } => reasons.push(error.to_string()),
-            Stage::Out { .. } | Stage::Entering { .. } => {
-                reasons.push("the store is not joined yet".into());
-            }
-            Stage::In { member, presence } => {
-                incarnation = Some(member.incarnation);
-                live_until = presence.lease_until();
-                if !presence.is_live(now) {
-                    reasons.push("our presence in the store has lapsed".into());
-                }
-            }
-        }
-        // Every clock error is loud; none of them takes an open window away.
-        reasons.extend(self.clock_error.as_ref().map(ToString::to_string));
-        reasons.extend(self.keeper.error().map(ToString::to_string));
-        for held in self.leases.values_mut() {
-            held.tell_granted();
-            match held.not_ready(now) {
-                Some(reason) => reasons.push(reason),
-                None => {
-                    for group in held.groups.values_mut().filter(|group| group.minter.is_some()) {
-                        group.answer(&Ok(()));
-                    }
-                }
-            }
-        }
-        self.core.around.watch.live_until(live_until);
-        let readiness = Readiness { ready: reasons.is_empty(), reasons };
-        *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) = readiness;
-        *self.core.member.lock().unwrap_or_else(PoisonError::into_inner) = incarnation;
     }
 }
 

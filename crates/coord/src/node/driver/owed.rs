@@ -17,6 +17,9 @@ const RETRY_MS: u64 = 500;
 #[derive(Debug, Default)]
 pub(super) struct Owed {
     pub(super) releases: Vec<Release>,
+    /// Told to the store once this write of the journal is on disk: a process that starts without the
+    /// store must not go on in what the store was told that we have given up.
+    after_write: u64,
     busy: bool,
     retry_at_ms: u64,
 }
@@ -35,16 +38,28 @@ impl Owed {
         self.releases.retain(|release| !done.contains(release));
     }
 
-    /// In how many milliseconds to look again.
-    pub(super) fn wait_ms(&self, now: Now) -> Option<u64> {
+    fn wait_ms(&self, now: Now) -> Option<u64> {
         let waits = !self.busy && !self.releases.is_empty();
         waits.then(|| self.retry_at_ms.saturating_sub(now.elapsed.get()))
     }
 }
 
 impl Driver {
+    /// In how many milliseconds to look again.
+    pub(super) fn owed_wait_ms(&self, now: Now) -> Option<u64> {
+        self.owed.wait_ms(now).filter(|_| self.keeper.is_on_disk(self.owed.after_write))
+    }
+
+    /// These slots are given up.
+    pub(super) fn owe(&mut self, releases: Vec<Release>) {
+        if !releases.is_empty() {
+            self.owed.add(releases);
+            self.owed.after_write = self.keeper.next_write();
+        }
+    }
+
     pub(super) fn look_at_owed(&mut self, now: Now) {
-        if self.owed.wait_ms(now) != Some(0) {
+        if self.owed_wait_ms(now) != Some(0) {
             return;
         }
         self.owed.busy = true;

@@ -29,6 +29,7 @@ impl Driver {
                 if let Some(group) = group {
                     group.waiters.push(reply);
                 }
+                self.keep_sources();
             }
             Err(error) => {
                 let _ = reply.send(Err(error));
@@ -61,7 +62,8 @@ impl Driver {
             make.lead_max_ms(),
             settings.clock_skew_max_ms,
             self.keeper.is_kept(),
-        );
+        )
+        .resting_after(settings.rest_after_ms, unit_ms);
         if let Some(held) = known {
             pace.ahead_max_ms = pace.ahead_max_ms.max(held.pace().ahead_max_ms);
         }
@@ -119,7 +121,7 @@ impl Driver {
             let Some(mut held) = self.leases.remove(&key) else { continue };
             tracing::info!(pool = %key.pool, "no source needs this worker number any more");
             let releases = self.shut(&mut held, &closed());
-            self.owed.add(releases);
+            self.owe(releases);
         }
     }
 
@@ -138,6 +140,7 @@ impl Driver {
             }
         }
         self.give_up_unused();
+        self.keep_sources();
     }
 }
 

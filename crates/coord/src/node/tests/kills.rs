@@ -8,6 +8,7 @@ use snowmint_core::Clock;
 
 use super::*;
 use crate::error::ErrorKind;
+use crate::node::entry::Witness;
 use crate::random;
 use crate::sources::Source;
 use crate::timer::{BootTimer, Timer};
@@ -15,10 +16,10 @@ use crate::timer::{BootTimer, Timer};
 const YEAR_MS: u64 = 31_556_952_000;
 
 /// A directory that goes with the test.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let number = random::number().unwrap();
         Self(std::env::temp_dir().join(format!("snowmint-node-{number:x}")))
     }
@@ -58,7 +59,7 @@ async fn open(world: &World, dir: Option<&Scratch>, source: &str) -> Result<(Nod
 }
 
 /// Waits for something that needs time to pass. A journal's disk works in real time besides.
-async fn in_time<T>(world: &World, what: impl Future<Output = T>) -> T {
+pub(super) async fn in_time<T>(world: &World, what: impl Future<Output = T>) -> T {
     tokio::pin!(what);
     loop {
         tokio::select! {
@@ -72,7 +73,12 @@ async fn in_time<T>(world: &World, what: impl Future<Output = T>) -> T {
 }
 
 /// Mints what it can within a bound, letting time pass.
-async fn mint_some(world: &World, source: &Source, seen: &mut HashSet<u64>, what: &str) -> usize {
+pub(super) async fn mint_some(
+    world: &World,
+    source: &Source,
+    seen: &mut HashSet<u64>,
+    what: &str,
+) -> usize {
     let mut made = 0;
     for _ in 0..300 {
         for _ in 0..50 {

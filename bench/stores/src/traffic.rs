@@ -1,0 +1,61 @@
+//! What a process asks its store for while it mints, by the counts of the process itself.
+
+use std::time::{Duration, Instant};
+
+use snowmint::SourceSpec;
+use snowmint_coord::NodeSettings;
+
+use crate::place::Running;
+
+const WINDOW_MS: u64 = 4_000;
+const TTL_MS: u64 = 3_000;
+
+/// Calls, each in proportion to how many there shall be at most.
+pub struct Traffic {
+    /// Renewals a period: a third of the time to live.
+    pub renews: f64,
+    /// Extends a pool and half window, which is when a window is moved.
+    pub extends: f64,
+}
+
+/// Mints from two pools for so many seconds.
+pub async fn run(running: &Running, seconds: u64) -> Traffic {
+    let settings = NodeSettings {
+        builtin: true,
+        window_ms: WINDOW_MS,
+        presence_ttl_ms: TTL_MS,
+        ..NodeSettings::default()
+    };
+    let options = snowmint::Options::new().node_settings(settings).namespace("traffic");
+    let mint = options.open(&running.url).await.expect("a store");
+    let wide = SourceSpec::from_json(r#"{"layout":"time=41,worker=12,sequence=10"}"#);
+    mint.define("wide", &wide.expect("keys")).await.expect("a source");
+    let one = mint.snowflake("default").await.expect("a source");
+    let other = mint.snowflake("wide").await.expect("a source");
+    let mut calls = Vec::new();
+    let begun = Instant::now();
+    // Between two moments at which nothing is on its way, most likely.
+    for _ in 0..2 {
+        let asked = ["renew", "extend"].map(|verb| count(&mint, verb));
+        calls.push((begun.elapsed(), asked));
+        let until = Instant::now() + Duration::from_secs(seconds);
+        while calls.len() == 1 && Instant::now() < until {
+            one.mint().expect("an ID");
+            other.mint().expect("an ID");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    mint.close().await.expect("a store closes");
+    let took_ms = (calls[1].0 - calls[0].0).as_secs_f64() * 1e3;
+    let asked = |verb: usize| (calls[1].1[verb] - calls[0].1[verb]) as f64;
+    Traffic {
+        renews: asked(0) / (took_ms / (TTL_MS as f64 / 3.0)),
+        extends: asked(1) / (took_ms / (WINDOW_MS as f64 / 2.0)) / 2.0,
+    }
+}
+
+fn count(mint: &snowmint::Mint, verb: &str) -> u64 {
+    let calls = mint.node().stats().store_calls;
+    let of = calls.iter().find(|calls| calls.verb == verb).map(|calls| &calls.took);
+    of.map_or(0, |took| took.counts.iter().sum::<u64>() + took.longer)
+}

@@ -1,0 +1,62 @@
+//! The sources of a server, opened when it starts, and what becomes of them.
+
+use snowmint_coord::{BootTimer, Node, Timer as _};
+use tokio::task::JoinSet;
+
+use crate::node::{is_away, when_joined};
+
+const DAY_MS: u64 = 86_400_000;
+
+/// Opens every source ahead of the first request, so that readiness speaks of them all. Where the store
+/// does not answer and some can be minted from without it, those; answers whether it was all.
+pub(super) async fn open_sources(node: &Node) -> bool {
+    let kept = node.kept_sources();
+    let (names, all) = match node.sources().await {
+        Ok(sources) => {
+            let enabled = sources.into_iter().filter(|source| source.spec.is_enabled());
+            (enabled.map(|source| source.name).collect(), true)
+        }
+        Err(error) if is_away(&error) && !kept.is_empty() => (kept, false),
+        Err(error) => {
+            tracing::warn!(%error, "the sources cannot be listed; each is opened when asked for");
+            return true;
+        }
+    };
+    // At once: one that has to wait holds no other up.
+    let mut opening = JoinSet::new();
+    for name in names {
+        let node = node.clone();
+        opening.spawn(async move {
+            if let Err(error) = node.source(&name).await {
+                tracing::warn!(source = name, %error, "not open yet; tried again when asked for");
+            }
+        });
+    }
+    while opening.join_next().await.is_some() {}
+    all
+}
+
+/// Opens all of them once the store is there.
+pub(super) async fn open_the_rest(node: &Node) {
+    loop {
+        when_joined(node).await;
+        if open_sources(node).await {
+            return;
+        }
+    }
+}
+
+/// Says at the start and once a day what will run out.
+pub(super) async fn tell_forecasts(node: Node) {
+    loop {
+        match node.forecast().await {
+            Ok(forecasts) => {
+                for forecast in forecasts.iter().filter(|forecast| forecast.is_warning()) {
+                    tracing::warn!("{forecast}");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "what will run out is not known"),
+        }
+        BootTimer.sleep_ms(DAY_MS).await;
+    }
+}

@@ -1,0 +1,143 @@
+//! A server that starts while its store does not answer: on real stores, behind a network that is cut.
+
+use std::collections::HashSet;
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use snowmint_testkit::proxy::Proxy;
+use snowmint_testkit::servers;
+
+use super::server::{Folder, PATIENCE, Resp, Server, curl};
+
+const CONFIG: &str = "
+[worker]
+window = \"2m\"
+start_without_store = true
+[sources.orders]
+";
+
+/// A store, the network before it, and the folder of the server that is started again and again.
+struct Place {
+    store: servers::Server,
+    network: Proxy,
+    folder: Folder,
+    seen: HashSet<u64>,
+}
+
+impl Place {
+    fn new(store: servers::Server) -> Self {
+        let folder = Folder::new(&format!("alone-{}", store.name()));
+        fs::write(folder.join("config.toml"), CONFIG).unwrap();
+        let network = Proxy::start(store.port());
+        Self { store, network, folder, seen: HashSet::new() }
+    }
+
+    fn start(&self, data: &str, url: &str, clock_offset_ms: i64) -> Server {
+        let (config, data) = (self.folder.join("config.toml"), self.folder.join(data));
+        let arguments = ["--config", config.to_str().unwrap(), "--store", url, "--owner", "me"];
+        let arguments = [&arguments[..], &["--data-dir", data.to_str().unwrap()]].concat();
+        let offset = clock_offset_ms.to_string();
+        Server::start(&arguments, &[("SNOWMINT_TEST_CLOCK_OFFSET_MS", &offset)])
+    }
+
+    /// The server behind the network.
+    fn again(&self, clock_offset_ms: i64) -> Server {
+        self.start("data", &self.store.url_by(self.network.port()), clock_offset_ms)
+    }
+
+    /// Mints, and answers the worker number.
+    fn mint(&mut self, server: &Server) -> u64 {
+        let mut ids = Vec::new();
+        Resp::connect(&server.resp).unwrap().incr("orders", 500, &mut ids).unwrap();
+        assert_eq!(
+            ids.len(),
+            500,
+            "{}: every request is answered: {}",
+            self.store.name(),
+            server.said()
+        );
+        let worker = ids[0] >> 12 & 0x3ff;
+        for id in ids {
+            assert!(self.seen.insert(id), "{}: {id} came twice", self.store.name());
+        }
+        worker
+    }
+}
+
+fn is_alone(server: &Server) -> bool {
+    server.get("/readyz").1["without_store_until"].is_string()
+}
+
+/// Whether a source answers with a number now.
+fn answers(server: &Server, source: &str) -> bool {
+    let mut ids = Vec::new();
+    Resp::connect(&server.resp).unwrap().incr(source, 1, &mut ids).unwrap();
+    !ids.is_empty()
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn goes_on(store: servers::Server) {
+    let mut place = Place::new(store);
+    let server = place.again(0);
+    server.ready();
+    let worker = place.mint(&server);
+    assert!(!is_alone(&server) && answers(&server, "numbers"));
+    server.kill();
+
+    place.network.refuse();
+    // At once, with the clock set back by less and by more than a journal may be ahead.
+    for offset_ms in [0, -300, -4_000] {
+        let server = place.again(offset_ms);
+        server.ready();
+        assert!(is_alone(&server), "{}", server.get("/readyz").1);
+        server.says("MINTING WITHOUT THE STORE");
+        let metrics = curl(&[&server.url("/metrics")]);
+        assert!(metrics.contains("\nsnowmint_without_store 1"), "{metrics}");
+        assert_eq!(place.mint(&server), worker, "in its own window");
+        assert!(!answers(&server, "numbers"), "numbers wait for the store");
+        server.kill();
+    }
+    let server = place.again(0);
+    server.ready();
+    place.mint(&server);
+    // Somebody of the same name, who reaches the store.
+    let other = place.start("other", &place.store.url(), 0);
+    other.ready();
+    place.mint(&other);
+    place.mint(&server);
+
+    place.network.heal();
+    until("the store is never found again", || !is_alone(&server) && answers(&server, "numbers"));
+    server.ready();
+    assert_eq!(place.mint(&server), worker, "nobody had it in between");
+    place.mint(&other);
+
+    // A clean end gives everything up.
+    assert_eq!(server.stop(), 0);
+    place.network.refuse();
+    let server = place.again(0);
+    server.not_ready(&["store"]);
+    thread::sleep(Duration::from_secs(1));
+    assert!(!answers(&server, "orders") && !is_alone(&server));
+    place.network.heal();
+    server.ready();
+    place.mint(&server);
+}
+
+#[test]
+fn a_server_starts_without_redis_in_what_is_left_of_its_window() {
+    goes_on(servers::Redis::start(&[]).into());
+}
+
+#[test]
+fn a_server_starts_without_postgres_in_what_is_left_of_its_window() {
+    goes_on(servers::Postgres::start(&[]).into());
+}

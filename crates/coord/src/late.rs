@@ -1,0 +1,213 @@
+//! A store that need not be there yet: it is opened when it is first asked something, and asked to be
+//! opened again until it is.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_core::UnixMillis;
+use tokio::sync::OnceCell;
+
+use crate::avoid::Avoid;
+use crate::capability::{Capabilities, ClockOf, PresenceBy};
+use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo};
+use crate::member::{Incarnation, Member, MemberInfo, Presence};
+use crate::ordered::{LetGo, Take, Taken};
+use crate::segment::{GiveBack, Reserve, Segment};
+use crate::store::{FastForward, Store, StoreIdentity};
+use crate::timer::{BootTimer, Timer as _};
+
+/// How long a start waits for a store before it goes on without.
+const OPEN_MS_MAX: u64 = 5_000;
+
+/// A store that is being opened.
+pub type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Store>>> + Send>>;
+
+/// A store that is opened when it can be. Until then every verb tries, and answers why it could not.
+pub struct LateStore {
+    namespace: String,
+    open: Box<dyn Fn() -> Opening + Send + Sync>,
+    store: OnceCell<Arc<dyn Store>>,
+}
+
+impl LateStore {
+    /// The store that `open` opens, in this namespace. It has no [owners](Store::owners).
+    pub fn new(
+        namespace: impl Into<String>,
+        open: impl Fn() -> Opening + Send + Sync + 'static,
+    ) -> Self {
+        Self { namespace: namespace.into(), open: Box::new(open), store: OnceCell::new() }
+    }
+
+    /// The store that `open` opens, or one that is opened later, where it does not answer now.
+    ///
+    /// # Errors
+    /// What `open` says, but for `Unavailable`.
+    pub async fn now_or_later(
+        namespace: &str,
+        open: impl Fn() -> Opening + Send + Sync + 'static,
+    ) -> Result<Arc<dyn Store>> {
+        let opened = tokio::select! {
+            biased;
+            opened = open() => opened,
+            () = BootTimer.sleep_ms(OPEN_MS_MAX) => {
+                let what = format!("an answer of the store within {OPEN_MS_MAX} ms");
+                Err(Error::new("open store", ErrorKind::Unavailable { what }))
+            }
+        };
+        match opened {
+            Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {
+                tracing::warn!(%error, "the store does not answer; it is asked again until it does");
+                Ok(Arc::new(Self::new(namespace, open)))
+            }
+            opened => opened,
+        }
+    }
+
+    async fn store(&self) -> Result<&Arc<dyn Store>> {
+        let opened = async {
+            let store = (self.open)().await?;
+            for caution in store.cautions() {
+                tracing::warn!("{caution}");
+            }
+            Ok(store)
+        };
+        self.store.get_or_try_init(|| opened).await
+    }
+}
+
+impl fmt::Debug for LateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LateStore").field("store", &self.store.get()).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for LateStore {
+    /// Before it is open: none that anybody could rely on.
+    fn capabilities(&self) -> Capabilities {
+        let none = Capabilities {
+            clock: ClockOf::Caller,
+            durable_on_reply: false,
+            safe_over_failover: false,
+            presence: PresenceBy::Record,
+        };
+        self.store.get().map_or(none, |store| store.capabilities())
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.store.get().map_or_else(Vec::new, |store| store.cautions())
+    }
+
+    fn group_max(&self) -> u32 {
+        self.store.get().map_or(u32::MAX, |store| store.group_max())
+    }
+
+    async fn now(&self) -> Result<Option<UnixMillis>> {
+        self.store().await?.now().await
+    }
+
+    async fn identity(&self) -> Result<StoreIdentity> {
+        self.store().await?.identity().await
+    }
+
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store().await?.join(member, presence, now).await
+    }
+
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store().await?.renew(member, presence, now).await
+    }
+
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        self.store().await?.leave(member, now).await
+    }
+
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        self.store().await?.members(now).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        self.store().await?.claim(request, now).await
+    }
+
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        self.store().await?.extend(items, now).await
+    }
+
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        self.store().await?.release(release, now).await
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        self.store().await?.take(take, now).await
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        self.store().await?.let_go(let_go, now).await
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        self.store().await?.avoid(avoid, now).await
+    }
+
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        self.store().await?.workers(now).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        self.store().await?.reserve(reserve).await
+    }
+
+    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        self.store().await?.give_back(back).await
+    }
+
+    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        self.store().await?.define(new).await
+    }
+
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        self.store().await?.alter(new, if_version).await
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        self.store().await?.restripe(restripe).await
+    }
+
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.store().await?.set_state(name, state).await
+    }
+
+    async fn get(&self, name: &str) -> Result<Definition> {
+        self.store().await?.get(name).await
+    }
+
+    async fn list(&self) -> Result<Catalog> {
+        self.store().await?.list().await
+    }
+
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        self.store().await?.fast_forward(forward).await
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.store().await?.accept_lead(until).await
+    }
+
+    /// One that was never opened is closed.
+    async fn close(&self) -> Result<()> {
+        match self.store.get() {
+            Some(store) => store.close().await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What may be minted before the store was met: the rest of the windows that an earlier process of
+//! this data directory was granted.
+//!
+//! From the journal's mark to the end that the store had granted, nothing was minted, and nothing of it
+//! was ever promised to anybody else: whoever has the slot by now began at that end or above, since only
+//! a release lowers a mark, and a process journals that it has released before it says so. So the rest
+//! may be minted without asking, whatever the clock says, once, by whoever holds the directory's lock.
+
+use snowmint_core::UnixMillis;
+
+use super::entry::JOURNAL_LEAD_MS_MAX;
+use super::lease::Held;
+use crate::error::{Error, ErrorKind, Result};
+use crate::journal::JournalLease;
+use crate::lease::{Lease, Mark};
+use crate::machine::{Granted, Now, WindowAction, WindowMachine};
+use crate::pool::{Pool, Reuse};
+use crate::random;
+
+/// The leases of one group of slots of which something is left to be minted at `wall`; empty when the
+/// journal knows none.
+pub(super) fn rest_of(
+    past: &[JournalLease],
+    pool: &Pool,
+    worker: Option<u64>,
+    wall: UnixMillis,
+) -> Vec<JournalLease> {
+    // Every start takes a number that nobody had before, this one too.
+    if pool.reuse == Reuse::Never {
+        return Vec::new();
+    }
+    let size = u64::from(pool.group.max(1));
+    let soon = Mark::from(wall.saturating_add(JOURNAL_LEAD_MS_MAX));
+    let ours = || past.iter().filter(|lease| lease.pool == pool.name && !lease.released);
+    let has_rest = |lease: &&JournalLease| {
+        lease.mark <= soon && lease.granted > lease.mark.max(Mark::from(wall))
+    };
+    for group in ours().filter(has_rest).map(|lease| lease.slot / size) {
+        if worker.is_some_and(|worker| worker != group) {
+            continue;
+        }
+        let mut slots: Vec<_> =
+            ours().filter(|lease| lease.slot / size == group).cloned().collect();
+        slots.sort_by_key(|lease| lease.slot);
+        slots.dedup_by_key(|lease| lease.slot);
+        if u64::try_from(slots.len()) == Ok(size) {
+            return slots;
+        }
+    }
+    Vec::new()
+}
+
+impl Held {
+    /// Mints from what is left of these windows until something is claimed.
+    pub(super) fn go_on_alone(&mut self, rest: &[JournalLease]) -> Result<()> {
+        let pace = self.pace().alone();
+        let window = |left: &JournalLease| {
+            let lease = Lease {
+                pool: left.pool.clone(),
+                slot: left.slot,
+                term: left.term,
+                // Nothing is given back below: it may have been minted.
+                floor: left.mark,
+                mark: left.granted.max(left.mark),
+            };
+            let floor = left.mark.unix_millis();
+            random::number().map(|seed| WindowMachine::new(lease, floor, pace, seed))
+        };
+        self.alone = rest.iter().map(window).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Whether it mints from what an earlier process was granted.
+    pub(super) fn is_alone(&self) -> bool {
+        !self.alone.is_empty()
+    }
+
+    /// Until when it can at most; none when it is not alone.
+    pub(super) fn alone_until(&self) -> Option<UnixMillis> {
+        self.alone.iter().map(|window| window.mark().unix_millis()).max()
+    }
+
+    /// What is due: no window is moved, there is nobody to ask.
+    pub(super) fn look_alone(&mut self, now: Now) -> Vec<(usize, WindowAction)> {
+        let positions = self.positions();
+        let mut actions = Vec::new();
+        for (index, window) in self.alone.iter_mut().enumerate() {
+            let position = positions.get(index).copied().unwrap_or_default();
+            actions.extend(window.look(now, position).into_iter().map(|action| (index, action)));
+        }
+        actions
+    }
+
+    /// In how many milliseconds to look again.
+    pub(super) fn look_alone_in_ms(&self, now: Now) -> Option<u64> {
+        let windows = self.alone.iter().zip(self.positions());
+        windows.filter_map(|(window, position)| window.look_in_ms(now, position)).min()
+    }
+
+    /// The journal holds these marks, durably; none: it could not be written. Answers what may be opened.
+    pub(super) fn journalled_alone(
+        &mut self,
+        marks: Option<&[(u64, UnixMillis)]>,
+    ) -> Vec<(usize, UnixMillis)> {
+        let mut open = Vec::new();
+        for (index, window) in self.alone.iter_mut().enumerate() {
+            let Some(marks) = marks else {
+                window.journal_failed();
+                continue;
+            };
+            let slot = window.lease().slot;
+            let mark = marks.iter().find(|(of, _)| *of == slot);
+            open.extend(mark.and_then(|(_, mark)| window.journalled(*mark)).map(|to| (index, to)));
+        }
+        open
+    }
+
+    /// What a claim may know of the slots that are minted from: they are wished for again. How far that
+    /// went is known once it has ended.
+    pub(super) fn known_alone(&self) -> Vec<JournalLease> {
+        let known = |window: &WindowMachine| JournalLease {
+            pool: window.lease().pool.clone(),
+            slot: window.lease().slot,
+            term: window.lease().term,
+            mark: Mark::from(window.open_until()),
+            released: false,
+            granted: window.mark(),
+        };
+        self.alone.iter().map(known).collect()
+    }
+
+    /// Slots were claimed: ends what was minted from before, and lets the slots that are the same, and
+    /// were nobody's in between, begin at the end of what was taken. Answers what is known of the old
+    /// ones from here on.
+    pub(super) fn take_over(&mut self, granted: &mut [Granted]) -> Vec<JournalLease> {
+        let what = "the worker number, which is being claimed again,".into();
+        let ends = self.close_groups(&Error::new("mint", ErrorKind::Unavailable { what }));
+        let known = self.known(&ends);
+        self.alone.clear();
+        for granted in granted {
+            let same = known.iter().find(|known| known.slot == granted.lease.slot);
+            if let Some(same) = same {
+                let follows = same.term.next() == granted.lease.term;
+                let floor = granted.lease.floor;
+                let floor = if follows { same.mark.min(floor) } else { floor };
+                granted.floor = floor.unix_millis();
+            }
+        }
+        self.forget_ends();
+        known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::Term;
+
+    const NOW: UnixMillis = UnixMillis::new(1_000_000);
+
+    fn lease(slot: u64, mark: u64, granted: u64) -> JournalLease {
+        JournalLease {
+            pool: "workers-10".into(),
+            slot,
+            term: Term::new(5),
+            mark: Mark::new(mark),
+            released: false,
+            granted: Mark::new(granted),
+        }
+    }
+
+    fn pool(group: u32) -> Pool {
+        Pool { name: "workers-10".into(), slots: 1_024, group, reuse: Reuse::Recycle }
+    }
+
+    fn slots(past: &[JournalLease], pool: &Pool, worker: Option<u64>) -> Vec<u64> {
+        rest_of(past, pool, worker, NOW).iter().map(|lease| lease.slot).collect()
+    }
+
+    #[test]
+    fn only_what_is_left_of_an_own_window_is_gone_on_with() {
+        let left = lease(3, 999_900, 1_020_000);
+        let one = |lease: JournalLease| slots(&[lease], &pool(1), None);
+        assert_eq!(one(left.clone()), [3]);
+        // At the limits: the mark a second ahead at most, the end beyond the clock.
+        assert_eq!(one(lease(3, 1_001_000, 1_020_000)), [3]);
+        assert!(one(lease(3, 1_001_001, 1_020_000)).is_empty());
+        assert_eq!(one(lease(3, 999_900, 1_000_001)), [3]);
+        assert!(one(lease(3, 999_900, 1_000_000)).is_empty());
+        assert!(one(lease(3, 1_000_500, 1_000_500)).is_empty());
+        // A journal that does not say how far the store had granted.
+        assert!(one(lease(3, 999_900, 0)).is_empty());
+        assert!(one(JournalLease { released: true, ..left.clone() }).is_empty());
+        assert!(one(JournalLease { pool: "workers-12".into(), ..left.clone() }).is_empty());
+        let past = [left.clone(), lease(7, 999_900, 1_020_000)];
+        assert_eq!(slots(&past, &pool(1), Some(7)), [7]);
+        assert!(slots(&past, &pool(1), Some(8)).is_empty());
+        let never = Pool { reuse: Reuse::Never, ..pool(1) };
+        assert!(slots(&past, &never, None).is_empty());
+    }
+
+    #[test]
+    fn clock_values_are_gone_on_with_together_or_not_at_all() {
+        let value = |slot, granted| lease(slot, 999_900, granted);
+        // Of the values that do not serve, nothing is left.
+        let all = [value(9, 1_020_000), value(8, 5), value(11, 5), value(10, 5)];
+        assert_eq!(slots(&all, &pool(4), None), [8, 9, 10, 11]);
+        assert!(slots(&all[..3], &pool(4), None).is_empty());
+        let mut one_is_gone = all.clone();
+        one_is_gone[3].released = true;
+        assert!(slots(&one_is_gone, &pool(4), None).is_empty());
+    }
+}

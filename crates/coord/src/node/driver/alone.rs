@@ -1,0 +1,105 @@
+//! While the store has not been met: what is minted without it, where that is allowed.
+
+use snowmint_core::Rfc3339;
+
+use super::super::alone::rest_of;
+use super::super::kept::{is_away, kept};
+use super::super::lease::LeaseKey;
+use super::{Driver, Stage};
+use crate::error::Error;
+use crate::machine::{Granted, Now, WindowAction};
+
+impl Driver {
+    /// Somebody found a window spent: none rests any more.
+    pub(super) fn stir(&mut self, now: Now) {
+        if self.core.around.take_spent() {
+            self.leases.values_mut().for_each(|held| held.stir(now));
+        }
+    }
+
+    /// The store does not answer: goes on in what is left of the windows that the journal knows.
+    pub(super) fn go_on_alone(&mut self, now: Now) {
+        let away = match &self.stage {
+            Stage::Out { error: Some(error), .. } => is_away(error),
+            _ => false,
+        };
+        if !away || !self.core.settings.start_without_store {
+            return;
+        }
+        let worker = self.core.settings.worker;
+        for held in self.leases.values_mut() {
+            if held.is_unused() || !held.windows().is_empty() {
+                continue;
+            }
+            let rest = rest_of(&self.past, &held.pool, worker, now.wall);
+            if rest.is_empty() {
+                continue;
+            }
+            let begun = held.go_on_alone(&rest).and_then(|()| held.make_minters(&self.core.around));
+            if let Err(error) = begun {
+                tracing::error!(%error, "no generator");
+                continue;
+            }
+            self.past.retain(|past| !rest.contains(past));
+            let until = Rfc3339(held.alone_until().unwrap_or_default());
+            let (pool, slot) = (&held.pool.name, rest.first().map(|lease| lease.slot));
+            tracing::warn!(%pool, slot, %until, "MINTING WITHOUT THE STORE, which does not answer: in what is left of the window that this data directory was granted (worker.start_without_store)");
+        }
+    }
+
+    /// Keeps the journal ahead of what is minted without the store.
+    pub(super) fn look_alone(&mut self, now: Now) {
+        for held in self.leases.values_mut().filter(|held| held.is_alone()) {
+            for minter in held.groups.values().filter_map(|group| group.minter.as_ref()) {
+                minter.check_clock();
+            }
+            for (index, action) in held.look_alone(now) {
+                match action {
+                    WindowAction::Journal(_) => self.keeper.want(),
+                    WindowAction::Open(until) => held.open(index, until),
+                    WindowAction::Extend(_) | WindowAction::Shut(_) => {}
+                }
+            }
+        }
+    }
+
+    /// The store is there, and refuses us: what it was is not what it is, so nothing goes on.
+    pub(super) fn end_alone(&mut self, why: &Error) {
+        if is_away(why) {
+            return;
+        }
+        let mut leases = std::mem::take(&mut self.leases);
+        for held in leases.values_mut().filter(|held| held.is_alone()) {
+            tracing::error!(pool = %held.pool.name, error = %why, "no longer minting without the store: it answers, and refuses us");
+            // It will not be told: this may not be the store that granted it.
+            drop(self.shut(held, why));
+            if let Err(error) = held.restart() {
+                tracing::error!(%error, "no randomness");
+            }
+        }
+        self.leases = leases;
+        self.keeper.want();
+    }
+
+    /// Slots were claimed for a lease that was minted from without the store.
+    pub(super) fn take_over(&mut self, key: &LeaseKey, granted: &mut [Granted]) {
+        let Some(held) = self.leases.get_mut(key).filter(|held| held.is_alone()) else { return };
+        let known = held.take_over(granted);
+        let kept = granted.iter().any(|new| known.iter().any(|old| old.slot == new.lease.slot));
+        tracing::warn!(pool = %key.pool, kept, "the store is back: minting with it again");
+        self.past
+            .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));
+        self.past.extend(known);
+    }
+
+    /// The sources that could be minted from without the store, for the journal.
+    pub(super) fn keep_sources(&mut self) {
+        if !self.core.settings.start_without_store {
+            return;
+        }
+        let groups = self.leases.values().flat_map(|held| held.groups.values());
+        let sources = groups.flat_map(|group| &group.sources);
+        let sources = sources.filter_map(|source| kept(source)).collect();
+        self.keeper.keep_sources(sources);
+    }
+}

@@ -1,0 +1,176 @@
+//! Minting before the store was met.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::kills::{Scratch, in_time, mint_some};
+use super::*;
+use crate::error::ErrorKind;
+use crate::late::LateStore;
+use crate::sources::Source;
+use crate::timer::BootTimer;
+
+/// A world whose store can be away when a process starts.
+struct Away {
+    world: World,
+    dir: Scratch,
+    up: Arc<AtomicBool>,
+    seen: HashSet<u64>,
+}
+
+impl Away {
+    fn new() -> Self {
+        let up = Arc::new(AtomicBool::new(true));
+        Self { world: World::new(), dir: Scratch::new(), up, seen: HashSet::new() }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        let (store, up) = (self.world.handle(), Arc::clone(&self.up));
+        Arc::new(LateStore::new("default", move || {
+            let (store, up) = (Arc::clone(&store), up.load(Ordering::SeqCst));
+            Box::pin(async move {
+                let away = ErrorKind::Unavailable { what: "the store".into() };
+                if up { Ok(store) } else { Err(Error::new("open store", away)) }
+            })
+        }))
+    }
+
+    /// The next process on the same directory.
+    async fn start(&self, up: bool) -> Node {
+        self.up.store(up, Ordering::SeqCst);
+        for _ in 0..2_000 {
+            let settings = NodeSettings {
+                owner: "shop-1".into(),
+                data_dir: Some(self.dir.0.clone()),
+                start_without_store: true,
+                ..NodeSettings::default()
+            };
+            match Node::open(self.store(), settings, self.world.parts()).await {
+                // The last process is still on its way out.
+                Err(error) if matches!(error.kind(), ErrorKind::Locked { .. }) => {
+                    BootTimer.sleep_ms(5).await;
+                }
+                opened => return opened.unwrap(),
+            }
+        }
+        panic!("the data directory stays locked")
+    }
+
+    /// One that defines the source, and is killed after it has minted.
+    async fn first_life(&mut self) -> u64 {
+        let node = self.start(true).await;
+        node.define("orders", &spec("{}")).await.unwrap();
+        let source = in_time(&self.world, node.source("orders")).await.unwrap();
+        self.mint(&source).await
+    }
+
+    /// Mints, and answers the worker number.
+    async fn mint(&mut self, source: &Source) -> u64 {
+        let made = mint_some(&self.world, source, &mut self.seen, "orders").await;
+        assert!(made >= 200, "only {made} IDs");
+        loop {
+            if let Ok(id) = source.try_mint() {
+                assert!(self.seen.insert(id));
+                return (id >> 12) & 0x3ff;
+            }
+            in_time(&self.world, settle()).await;
+            self.world.pass(1).await;
+        }
+    }
+
+    /// Lets time pass until this is so.
+    async fn until(&self, what: impl Fn() -> bool) {
+        for _ in 0..20_000 {
+            if what() {
+                return;
+            }
+            self.world.clock.advance_ms(10);
+            self.world.timer.advance_ms(10);
+            settle().await;
+            BootTimer.sleep_ms(1).await;
+        }
+        panic!("it never comes");
+    }
+}
+
+fn alone(node: &Node) -> bool {
+    node.readiness().without_store_until.is_some()
+}
+
+#[tokio::test]
+async fn a_start_without_the_store_goes_on_in_its_own_window_until_the_store_is_back() {
+    let mut away = Away::new();
+    let worker = away.first_life().await;
+    for life in 0..3 {
+        let node = away.start(false).await;
+        assert_eq!(node.kept_sources(), ["orders"]);
+        let source = in_time(&away.world, node.source("orders")).await.unwrap();
+        assert!(alone(&node) && node.readiness().ready, "{:?}", node.readiness());
+        assert!(node.incarnation().is_none() && node.stats().without_store);
+        assert_eq!(away.mint(&source).await, worker, "life {life}: the same window");
+        // What nobody has minted from is not known without the store.
+        let error = node.source("numbers").await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
+    }
+    let node = away.start(false).await;
+    let source = in_time(&away.world, node.source("orders")).await.unwrap();
+    away.mint(&source).await;
+    away.up.store(true, Ordering::SeqCst);
+    away.until(|| node.incarnation().is_some() && !alone(&node)).await;
+    assert_eq!(away.mint(&source).await, worker, "nobody had it in between");
+    away.until(|| node.readiness().ready).await;
+    assert!(node.kept_sources().is_empty(), "the catalog knows better");
+    // A clean end leaves nothing to go on with.
+    in_time(&away.world, node.close()).await.unwrap();
+    drop((node, source));
+    let node = away.start(false).await;
+    let error = in_time(&away.world, node.source("orders")).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
+    assert!(!alone(&node) && !node.readiness().ready);
+}
+
+#[tokio::test]
+async fn whoever_took_the_number_meanwhile_keeps_it_and_nothing_comes_twice() {
+    let mut away = Away::new();
+    let worker = away.first_life().await;
+    // Its presence has lapsed, its window has not.
+    away.world.pass(11_000).await;
+    let node = away.start(false).await;
+    let source = in_time(&away.world, node.source("orders")).await.unwrap();
+    let settings = NodeSettings { worker: Some(worker), ..NodeSettings::default() };
+    let other = away.world.open_with(settings).await;
+    let (theirs, ours) = tokio::join!(
+        in_time(&away.world, other.source("orders")),
+        mint_some(&away.world, &source, &mut away.seen, "without the store"),
+    );
+    assert!(ours >= 200, "only {ours} IDs");
+    // It begins where our window ends.
+    let theirs = theirs.or_else(|_| other.running().pop().ok_or(())).unwrap();
+    away.until(|| theirs.try_mint().is_ok()).await;
+    assert_eq!(away.mint(&theirs).await, worker);
+    let error = source.try_mint().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::WindowSpent { .. }), "{error}");
+    away.up.store(true, Ordering::SeqCst);
+    away.until(|| node.incarnation().is_some() && node.readiness().ready).await;
+    assert_ne!(away.mint(&source).await, worker, "somebody else has that one now");
+}
+
+#[tokio::test]
+async fn a_store_that_went_back_meanwhile_ends_it() {
+    let mut away = Away::new();
+    let backup = away.world.store.backup();
+    away.first_life().await;
+    away.world.store.restore(backup);
+    let node = away.start(false).await;
+    let source = in_time(&away.world, node.source("orders")).await.unwrap();
+    away.mint(&source).await;
+    away.up.store(true, Ordering::SeqCst);
+    away.until(|| !alone(&node)).await;
+    let error = source.try_mint().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::StoreWentBack { .. }), "{error}");
+    assert!(!node.readiness().ready);
+    // And the journal says that it is over.
+    drop((node, source));
+    BootTimer.sleep_ms(50).await;
+    let node = away.start(false).await;
+    in_time(&away.world, node.source("orders")).await.unwrap_err();
+}
