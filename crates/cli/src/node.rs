@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::sources::Keyrings;
-use snowmint_coord::{ErrorKind, Node, NodeSettings, Origins, Parts};
+use snowmint_coord::{ErrorKind, Node, NodeSettings, Origins, Parts, SourceSpec};
 use snowmint_core::disguise::{Key, Keyring};
 use snowmint_stores::foreign::Shared;
 
@@ -57,7 +57,7 @@ pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> 
         opened => opened?,
     };
     for (name, source) in &config.defined {
-        node.define(name, &source.spec).await.map_err(|error| match error.kind() {
+        define(&node, name, &source.spec).await.map_err(|error| match error.kind() {
             kind @ (ErrorKind::Conflict { .. }
             | ErrorKind::Invalid { .. }
             | ErrorKind::Unsupported { .. }) => {
@@ -67,6 +67,20 @@ pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> 
         })?;
     }
     Ok(node)
+}
+
+/// Defines a source. Which stores it has is a matter of where it runs: the list follows the configuration.
+async fn define(node: &Node, name: &str, spec: &SourceSpec) -> snowmint_coord::Result<()> {
+    let refused = match node.define(name, spec).await {
+        Err(error) if spec.stores.is_some() => error,
+        defined => return defined.map(drop),
+    };
+    let stored = node.definition(name).await?;
+    let but_for_stores = SourceSpec { stores: spec.stores.clone(), ..stored.spec.clone() };
+    if stored.spec.stores.is_none() || but_for_stores.canonical().ok() != spec.canonical().ok() {
+        return Err(refused);
+    }
+    node.alter(name, &but_for_stores, Some(stored.version)).await.map(drop)
 }
 
 /// What the configuration says of windows, leads and clocks.

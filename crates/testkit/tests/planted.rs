@@ -54,4 +54,5 @@ planted! {
     a_take_over_by_a_wall_clock_is_found: TakeOverByAWallClock,
     a_lease_by_a_clock_that_sleeps_is_found: ElapsedTimeWithoutSleep,
     a_slot_taken_at_the_floor_before_is_found: TakenAtTheFloorBefore,
+    a_tail_both_returned_and_journalled_is_found: TailReturnedAndJournalled,
 }

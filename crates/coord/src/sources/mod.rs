@@ -1,6 +1,7 @@
 //! Running sources: what applications mint from.
 
 mod afar;
+mod backs;
 mod counter;
 mod form;
 mod minter;
@@ -25,6 +26,7 @@ use snowmint_core::UnixMillis;
 use snowmint_core::text::{Format, Text};
 
 pub(crate) use afar::Afar;
+pub(crate) use backs::{SegmentBack, SnowflakeBack};
 pub(crate) use counter::{CounterSource, SECTIONS_POOL, sections_pool};
 pub use counter::{KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
 pub use form::Keyrings;
@@ -34,7 +36,7 @@ pub use minter::{NodeClock, NodeObserver};
 pub(crate) use ordered::Ordered;
 pub use patience::Patience;
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
-pub(crate) use running::{Back, Defined, SnowflakeBack, SourceInner};
+pub(crate) use running::{Back, Defined, SourceInner};
 pub(crate) use sections::{Sections, Want};
 pub use segment::{NumberLane, NumberStats, Numbers};
 pub(crate) use segment::{Remembered, SegmentSource, Unused};

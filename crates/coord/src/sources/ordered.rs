@@ -12,9 +12,9 @@ use snowmint_core::{Clock as _, Refusal, UnixMillis};
 use super::WINDOW_WAIT_MS;
 use super::counter::{SECTIONS, hash_slot};
 use super::minter::Make;
-use super::running::{SnowflakeBack, SourceInner};
 use super::sections::{Absent, Sections, Want};
 use super::shares::Server;
+use super::{SnowflakeBack, SourceInner};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::spec::SnowflakePlan;
 

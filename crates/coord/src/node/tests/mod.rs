@@ -1,5 +1,6 @@
 //! The node over the memory store.
 
+mod beside;
 mod clocks;
 mod counters;
 mod kills;
