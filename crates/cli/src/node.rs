@@ -75,7 +75,7 @@ async fn define(node: &Node, name: &str, spec: &SourceSpec) -> snowmint_coord::R
         Err(error) if spec.stores.is_some() => error,
         defined => return defined.map(drop),
     };
-    let stored = node.definition(name).await?;
+    let Ok(stored) = node.definition(name).await else { return Err(refused) };
     let but_for_stores = SourceSpec { stores: spec.stores.clone(), ..stored.spec.clone() };
     if stored.spec.stores.is_none() || but_for_stores.canonical().ok() != spec.canonical().ok() {
         return Err(refused);
