@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::sources::Keyrings;
-use snowmint_coord::{BootTimer, Error, ErrorKind, Node, NodeSettings, Origins, Parts, Timer as _};
+use snowmint_coord::{
+    BootTimer, Error, ErrorKind, Node, NodeSettings, Origins, Parts, SourceSpec, Timer as _,
+};
 use snowmint_core::disguise::{Key, Keyring};
 use snowmint_stores::foreign::Shared;
 
@@ -62,7 +64,7 @@ pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> 
         }
         opened => opened?,
     };
-    match define(&node, &config.defined).await {
+    match define_all(&node, &config.defined).await {
         // An earlier process has defined them, most likely.
         Err(Undefined { error, .. }) if is_away(&error) && !node.kept_sources().is_empty() => {
             tokio::spawn(define_later(node.clone(), config.defined.clone()));
@@ -92,9 +94,9 @@ impl From<Undefined> for Failure {
     }
 }
 
-async fn define(node: &Node, sources: &BTreeMap<String, Defined>) -> Result<(), Undefined> {
+async fn define_all(node: &Node, sources: &BTreeMap<String, Defined>) -> Result<(), Undefined> {
     for (name, Defined { spec, origin }) in sources {
-        node.define(name, spec).await.map_err(|error| Undefined {
+        define(node, name, spec).await.map_err(|error| Undefined {
             error,
             name: name.clone(),
             origin: origin.to_string(),
@@ -107,7 +109,7 @@ async fn define(node: &Node, sources: &BTreeMap<String, Defined>) -> Result<(), 
 async fn define_later(node: Node, sources: BTreeMap<String, Defined>) {
     loop {
         when_joined(&node).await;
-        match define(&node, &sources).await {
+        match define_all(&node, &sources).await {
             Ok(()) => return,
             Err(Undefined { error, .. }) if is_away(&error) => {}
             Err(Undefined { error, name, origin }) => {
@@ -129,6 +131,20 @@ pub(crate) async fn when_joined(node: &Node) {
 
 pub(crate) fn is_away(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable { .. })
+}
+
+/// Defines a source. Which stores it has is a matter of where it runs: the list follows the configuration.
+async fn define(node: &Node, name: &str, spec: &SourceSpec) -> snowmint_coord::Result<()> {
+    let refused = match node.define(name, spec).await {
+        Err(error) if spec.stores.is_some() => error,
+        defined => return defined.map(drop),
+    };
+    let Ok(stored) = node.definition(name).await else { return Err(refused) };
+    let but_for_stores = SourceSpec { stores: spec.stores.clone(), ..stored.spec.clone() };
+    if stored.spec.stores.is_none() || but_for_stores.canonical().ok() != spec.canonical().ok() {
+        return Err(refused);
+    }
+    node.alter(name, &but_for_stores, Some(stored.version)).await.map(drop)
 }
 
 /// What the configuration says of windows, leads and clocks.

@@ -2,6 +2,7 @@
 //! after the other is away.
 #![allow(clippy::disallowed_methods, reason = "it waits in real time for real servers")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
 mod common;
 #[path = "common/server.rs"]

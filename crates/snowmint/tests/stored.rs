@@ -253,3 +253,36 @@ fn a_journal_lets_the_same_worker_go_on_after_a_crash() {
     }
     assert_eq!(workers, [0, 0, 0]);
 }
+
+/// Two stores hand out one source; the third keeps its definition.
+#[tokio::test]
+async fn numbers_of_one_source_come_from_two_stores() {
+    let dir = TempDir::new();
+    let at = |name: &str| format!("sqlite:{}/{name}.db", dir.path().display());
+    let spec = SourceSpec::from_json(r#"{"kind":"segment","stores":"a,b"}"#).unwrap();
+    let mut seen = Seen::default();
+    for round in 0..2 {
+        let options = Options::new().beside("a", at("a")).beside("b", at("b"));
+        let options = options.data_dir(dir.path().join("data"));
+        let mint = within(options.open(&at("ids"))).await.unwrap();
+        mint.define("bills", &spec).await.unwrap();
+        let bills = within(mint.segment("bills")).await.unwrap();
+        let mut residues = [0; 2];
+        for _ in 0..100 {
+            for id in within(bills.take(3)).await.unwrap() {
+                residues[usize::try_from(id % 2).unwrap()] += 1;
+                seen.add(id);
+            }
+            seen.add(within(bills.next()).await.unwrap());
+        }
+        assert!(residues[0] > 50 && residues[1] > 50, "{round}: {residues:?}");
+        assert_eq!(bills.stats().stores.len(), 2);
+        assert!(bills.lane(10).is_err());
+        mint.close().await.unwrap();
+    }
+    assert!(dir.path().join("data/stores/a/journal").is_file());
+    // A program that does not know the stores does not mint.
+    let stranger = within(open(&at("ids"))).await.unwrap();
+    let refused = within(stranger.segment("bills")).await.unwrap_err();
+    assert!(refused.to_string().contains("name it under [stores]"), "{refused}");
+}

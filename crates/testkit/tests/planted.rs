@@ -55,4 +55,5 @@ planted! {
     a_lease_by_a_clock_that_sleeps_is_found: ElapsedTimeWithoutSleep,
     a_slot_taken_at_the_floor_before_is_found: TakenAtTheFloorBefore,
     a_release_that_is_not_journalled_is_found: ReleaseUnwritten,
+    a_tail_both_returned_and_journalled_is_found: TailReturnedAndJournalled,
 }

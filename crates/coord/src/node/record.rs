@@ -372,6 +372,20 @@ impl Keeper {
         self.write(disk).await?
     }
 
+    /// Writes what somebody waits for, and tells them.
+    pub(super) async fn tell(&mut self, disk: &dyn Disk) {
+        let waits = self.kept.as_ref().is_some_and(|kept| !kept.told.is_empty());
+        if waits
+            && let Ok(Ok(())) = self.write(disk).await
+            && let Some(kept) = &mut self.kept
+        {
+            for told in kept.told.drain(..) {
+                // Whoever waited may have been given up.
+                let _ = told.send(());
+            }
+        }
+    }
+
     /// Writes the record as it is, and waits for the disk: that is still there, and what came of it.
     async fn write(&mut self, disk: &dyn Disk) -> Result<Result<()>> {
         let Some(kept) = self.kept.as_mut() else { return Ok(Ok(())) };

@@ -5,14 +5,14 @@
 //! directory. What was sent back is in no journal, whatever became of it; what is in the journal was
 //! never sent back, and is erased from there before it is used. Where neither is sure, it is a gap.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use super::Core;
 use crate::catalog::Definition;
 use crate::error::ErrorKind;
 use crate::journal::JournalTail;
 use crate::segment::GiveBack;
-use crate::sources::{Back, Remembered, Unused};
+use crate::sources::{Back, Remembered, SegmentSource, SourceInner, Unused};
 
 /// How many a journal keeps: it has no room for any number.
 const TAILS_MAX: usize = 1_000;
@@ -25,6 +25,24 @@ pub(super) struct Sorted {
 }
 
 impl Core {
+    /// Has no segment source ask for numbers any more.
+    pub(super) fn end_fetching(&self) {
+        for source in self.known_sources() {
+            if let Back::Segment(segment) = &source.back {
+                segment.now().end_fetching();
+            }
+        }
+    }
+
+    /// A source that has asked for numbers, and has no answer yet.
+    pub(super) fn fetching(&self) -> Option<Arc<SegmentSource>> {
+        let fetching = |source: Arc<SourceInner>| match &source.back {
+            Back::Segment(segment) => Some(segment.now()).filter(|now| now.is_fetching()),
+            _ => None,
+        };
+        self.known_sources().into_iter().find_map(fetching)
+    }
+
     /// Decides where each tail goes. With no `boot` nothing can be kept.
     pub(super) async fn sort(&self, unused: Vec<Unused>, boot: &str) -> Sorted {
         if boot.is_empty() {

@@ -27,9 +27,13 @@ pub(crate) enum Back {
 
 /// What numbers come from now: another one after each restripe, and after a change to a step of 1 or back.
 #[derive(Debug)]
-pub(crate) struct SegmentBack(pub(super) ArcSwap<SegmentSource>);
+pub(crate) struct SegmentBack(ArcSwap<SegmentSource>);
 
 impl SegmentBack {
+    pub(super) fn new(source: Arc<SegmentSource>) -> Self {
+        Self(ArcSwap::new(source))
+    }
+
     pub(crate) fn now(&self) -> Arc<SegmentSource> {
         self.0.load_full()
     }

@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use snowmint_core::{Clock as _, Refusal, UnixMillis};
 
 use super::WINDOW_WAIT_MS;
-use super::back::SnowflakeBack;
 use super::counter::{SECTIONS, hash_slot};
 use super::minter::Make;
-use super::running::SourceInner;
 use super::sections::{Absent, Sections, Want};
 use super::shares::Server;
+use super::{SnowflakeBack, SourceInner};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::spec::SnowflakePlan;
 

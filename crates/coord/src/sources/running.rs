@@ -7,13 +7,12 @@ use arc_swap::ArcSwap;
 use snowmint_core::Refusal;
 
 use super::asked::{self, nothing_at_hand};
-use super::back::{Back, SegmentBack, SnowflakeBack};
 use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
 use super::segment::Refill;
 use super::{
-    Afar, ByStore, CounterSource, Form, Ordered, Patience, Remembered, Row, SegmentSource, Several,
-    Surroundings, WINDOW_WAIT_MS,
+    Afar, Back, ByStore, CounterSource, Form, Ordered, Patience, Remembered, Row, SegmentBack,
+    SegmentSource, Several, SnowflakeBack, Surroundings, WINDOW_WAIT_MS,
 };
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
@@ -82,7 +81,7 @@ impl SourceInner {
                 let refill = Refill::remembering(remembered, plan.stripe);
                 let source =
                     SegmentSource::new(name, plan.clone(), version, refill, enabled, around);
-                Back::Segment(SegmentBack(ArcSwap::new(source)))
+                Back::Segment(SegmentBack::new(source))
             }
             (None, Plan::Counter(plan)) => {
                 Back::Counter(Arc::new(CounterSource::new(name, *plan, Arc::clone(&around))))

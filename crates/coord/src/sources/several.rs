@@ -202,9 +202,15 @@ impl Several {
             return self.gone();
         }
         let shares = self.shares.load();
-        let troubles: Vec<_> = shares.iter().filter_map(|share| share.trouble()).collect();
-        if let Some(lasting) = troubles.iter().find(|error| error.retry() == Retry::Never) {
-            return lasting.clone();
+        let serving = shares.iter().filter(|share| share.source.load().is_some());
+        let lasts = |error: &Error| error.retry() == Retry::Never;
+        let troubles = match serving.count() {
+            0 => shares.iter().filter_map(|share| share.trouble()).collect::<Vec<_>>(),
+            // The numbers of those that serve may be on their way.
+            _ => Vec::new(),
+        };
+        if let Some(lasting) = troubles.into_iter().find(lasts) {
+            return lasting;
         }
         let said: Vec<_> = shares
             .iter()
@@ -293,6 +299,18 @@ impl Several {
             left = left.saturating_sub(1);
         }
         Err(last.unwrap_or_else(|| self.none("reserve")))
+    }
+
+    /// Has stores asked again that did not answer: while nobody draws, nobody else would find that they are
+    /// back.
+    pub(crate) fn retry(&self) {
+        for share in self.shares.load().iter().filter(|share| share.trouble().is_some()) {
+            if let Some(source) = share.source()
+                && let Back::Segment(segment) = &source.inner.back
+            {
+                segment.now().look_ahead(0);
+            }
+        }
     }
 
     /// How each store stands.

@@ -4,8 +4,7 @@ use std::sync::atomic::Ordering;
 
 use snowmint_core::{Clock as _, UnixMillis};
 
-use super::back::{Back, SnowflakeBack};
-use super::{NumberStats, PrefillStats, ShareStats, Source};
+use super::{Back, NumberStats, PrefillStats, ShareStats, SnowflakeBack, Source};
 use crate::spec::Plan;
 
 /// How a source stands.

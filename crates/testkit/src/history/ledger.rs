@@ -175,6 +175,16 @@ impl Ledger {
         Ok(())
     }
 
+    /// What `party` has right below `mark` and has not minted: from which number on.
+    #[must_use]
+    pub fn unused(&self, right: &Right, mark: u64, party: Party) -> Option<u64> {
+        let known = self.rights.get(right)?;
+        let minted = known.minted_by.get(&party.machine).copied().unwrap_or(0);
+        let has = |(_, end, whose): &&(u64, u64, Party)| *whose == party && *end == mark;
+        let (begin, ..) = known.windows.iter().find(has)?;
+        Some((*begin).max(minted)).filter(|first| *first < mark)
+    }
+
     /// Whether nobody was promised what another has.
     ///
     /// # Errors

@@ -56,6 +56,7 @@ impl Store for Door {
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        planted::leave(&self.store, self.bug, &self.truth, self.party).await;
         self.store.leave(member, now).await
     }
 
@@ -141,7 +142,7 @@ impl Store for Door {
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        self.store.get(name).await
+        planted::get(&self.store, self.bug, name).await
     }
 
     async fn list(&self) -> Result<Catalog> {

@@ -2,10 +2,13 @@
 //! exactly one way. (The journal's is in [`disk`](super::disk), where it belongs.)
 
 use snowmint_coord::{
-    ClaimRequest, Extend, Extended, Lease, Mark, MemberInfo, MemoryStore, Release, Result, Silent,
-    SlotRow, Store, Take, Taken, Wish,
+    ClaimRequest, Definition, Extend, Extended, GiveBack, Lease, Mark, MemberInfo, MemoryStore,
+    Release, Result, Silent, SlotRow, Store, Take, Taken, Wish,
 };
 use snowmint_core::UnixMillis;
+
+use super::truth::Truth;
+use crate::history::{Party, Right};
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub enum Bug {
     /// A process that gives its number up does not write so in its journal before it says so, and the
     /// next one goes on without the store.
     ReleaseUnwritten,
+    /// What a node had in stock when it ended goes back to the store, and into its journal.
+    TailReturnedAndJournalled,
 }
 
 impl Bug {
@@ -58,6 +63,7 @@ impl Bug {
         Self::ElapsedTimeWithoutSleep,
         Self::TakenAtTheFloorBefore,
         Self::ReleaseUnwritten,
+        Self::TailReturnedAndJournalled,
     ];
 }
 
@@ -225,4 +231,31 @@ pub(super) async fn take(
         }
     }
     Ok(taken)
+}
+
+/// A definition from a store with this bug: with it, others seem to have reserved since, and the node that
+/// ends keeps its tail in the journal.
+pub(super) async fn get(store: &MemoryStore, bug: Option<Bug>, name: &str) -> Result<Definition> {
+    let mut found = store.get(name).await?;
+    if bug == Some(Bug::TailReturnedAndJournalled) {
+        found.segment.version += 1;
+    }
+    Ok(found)
+}
+
+/// A member leaves a store with this bug: with it, the tail that was kept goes back as well.
+pub(super) async fn leave(store: &MemoryStore, bug: Option<Bug>, truth: &Truth, party: Party) {
+    if bug != Some(Bug::TailReturnedAndJournalled) {
+        return;
+    }
+    for Definition { name, segment, .. } in store.list().await.unwrap().definitions {
+        let right = Right::Numbers(name.clone());
+        if let Some(first) = truth.unused(&right, segment.mark.get(), party) {
+            let (first, last) = (first.max(segment.floor.get()), segment.mark.get() - 1);
+            let back = GiveBack { source: name, first, last, version: segment.version };
+            if first <= last && store.give_back(&back).await.is_ok() {
+                truth.moved(&right).await;
+            }
+        }
+    }
 }

@@ -106,6 +106,11 @@ impl Truth {
         }
     }
 
+    /// The first number below the mark that the party has and has not minted.
+    pub(super) fn unused(&self, right: &Right, mark: u64, party: Party) -> Option<u64> {
+        self.state().ledger.unused(right, mark, party)
+    }
+
     /// The highest mark that any slot ever had, and the highest of each source's numbers.
     pub(super) fn marks_max(&self) -> (u64, BTreeMap<String, u64>) {
         let state = self.state();

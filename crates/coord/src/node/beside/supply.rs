@@ -56,6 +56,7 @@ impl Supply {
                 };
                 if self.all_as_agreed(&several) {
                     self.failures = 0;
+                    several.retry();
                     LOOK_MS
                 } else {
                     self.look(&several).await;

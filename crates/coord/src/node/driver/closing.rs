@@ -11,6 +11,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::node::Readiness;
 use crate::node::tails::Sorted;
 
+/// How long numbers that are on their way at the end are waited for.
+const FETCH_WAIT_MS: u64 = 1_000;
+
 impl Driver {
     /// Answers everybody who asked to close, also while it was being done.
     pub(super) async fn answer_closers(
@@ -28,6 +31,25 @@ impl Driver {
         }
     }
 
+    /// Waits a moment for numbers that are on their way: they are unused, and not lost.
+    async fn bring_in(&mut self) {
+        let around = Arc::clone(&self.core.around);
+        let deadline = around.timer.elapsed().saturating_add(FETCH_WAIT_MS);
+        while let Some(segment) = self.core.fetching() {
+            for reserved in around.take_reserved() {
+                self.keeper.reserved(reserved);
+            }
+            self.keeper.tell(&*self.disk).await;
+            let left_ms = deadline.since(around.timer.elapsed());
+            tokio::select! {
+                biased;
+                () = segment.fetched() => {}
+                () = around.wake.notified() => {}
+                () = around.timer.sleep_ms(left_ms) => return,
+            }
+        }
+    }
+
     /// In this order: generators, journal, store.
     pub(super) async fn close(&mut self) -> Result<()> {
         let why = closed();
@@ -37,7 +59,7 @@ impl Driver {
         let mut releases = self.shut_all(&why);
         // Their marks stay where they are: whoever has them next goes on above.
         self.close_sections();
-        let unused = self.core.close_stocks();
+        self.core.end_fetching();
         let mut member = match &self.stage {
             Stage::In { member, .. } => Some(member.incarnation),
             Stage::Out { .. } | Stage::Entering { .. } => None,
@@ -56,6 +78,8 @@ impl Driver {
                 _ => {}
             }
         }
+        self.bring_in().await;
+        let unused = self.core.close_stocks();
         releases.append(&mut self.owed.releases);
         let boot = if self.keeper.is_kept() { self.disk.boot() } else { String::new() };
         let Sorted { backs, kept } = self.core.sort(unused, &boot).await;

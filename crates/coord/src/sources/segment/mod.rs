@@ -298,6 +298,25 @@ impl SegmentSource {
         Error::new(op, ErrorKind::Closed { what: format!("source {}", self.name) })
     }
 
+    /// Asks the store for nothing any more: the source is about to be closed.
+    pub(crate) fn end_fetching(&self) {
+        self.refill().ending = true;
+    }
+
+    pub(crate) fn is_fetching(&self) -> bool {
+        self.refill().is_fetching()
+    }
+
+    /// Waits for the end of the fetch that is on its way, if one is.
+    pub(crate) async fn fetched(&self) {
+        let news = self.news.notified();
+        tokio::pin!(news);
+        news.as_mut().enable();
+        if self.is_fetching() {
+            news.await;
+        }
+    }
+
     /// Ends the source. Answers what nobody has used, if there is any.
     pub(crate) fn close(&self) -> Option<Unused> {
         let pieces = {

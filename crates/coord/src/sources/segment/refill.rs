@@ -45,6 +45,8 @@ pub(crate) struct Refill {
     /// Everything below was seen reserved: a store that hands it out again went back.
     pub(super) seen_end: u64,
     pub(super) closed: bool,
+    /// Nothing more is asked for.
+    pub(super) ending: bool,
     /// A number of the newest period that was seen, of a source of serials.
     pub(super) newest_number: u64,
 }
@@ -65,6 +67,7 @@ impl Refill {
             chain: VecDeque::new(),
             seen_end,
             closed: false,
+            ending: false,
             newest_number: seen_end.saturating_sub(1),
         }
     }
@@ -126,6 +129,10 @@ impl Refill {
         self.fetched = self.fetched.saturating_sub(count);
     }
 
+    pub(super) const fn is_fetching(&self) -> bool {
+        self.fetching
+    }
+
     pub(super) fn trouble(&self) -> Option<Error> {
         self.error.clone()
     }
@@ -145,7 +152,7 @@ impl Refill {
     /// Whether the store may be asked.
     fn may_ask(&self, at: ElapsedMillis) -> bool {
         let again = self.again_at.is_none_or(|again| at >= again);
-        !self.fetching && !self.closed && again
+        !self.fetching && !self.closed && !self.ending && again
     }
 
     /// Cuts numbers into the parts in which they are opened, and says how many these have: some may have
@@ -180,7 +187,7 @@ pub(crate) fn check_forward(name: &str, segment: &Segment, seen_end: u64) -> Res
 
 impl SegmentSource {
     /// A part was opened, or numbers ran out: looks whether more must come. `wanted` are needed now.
-    pub(super) fn look_ahead(self: &Arc<Self>, wanted: u64) {
+    pub(in crate::sources) fn look_ahead(self: &Arc<Self>, wanted: u64) {
         if self.keeps_none {
             return;
         }
