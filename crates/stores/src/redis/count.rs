@@ -4,15 +4,19 @@ use snowmint_coord::segment::{SegmentRow, Within};
 use snowmint_coord::{Bounds, Mark, Ticks};
 
 use super::{Answer, Redis, time};
-use crate::keyed::{Counted, Question, Taken, name};
+use crate::keyed::{Counted, Looked, Question, Taken, name};
 use crate::verbs::Failure;
+
+/// The key that has the script stand back, and for how long, in milliseconds.
+const WAY: &str = "way";
+const WAY_MS: u64 = 50;
 
 impl Redis {
     /// One script, one round trip. A server that has lost its scripts is told this one again.
-    pub(super) async fn count(&self, question: &Question<'_>) -> Answer<Option<Counted>> {
+    pub(super) async fn count(&self, question: &Question<'_>) -> Answer<Looked> {
         let store = question.store;
         let mut asked = self.reserve.key(&self.root);
-        asked.key(self.hash(name::SOURCES));
+        asked.key(self.hash(name::SOURCES)).key(self.hash(WAY));
         asked.arg(format!("{} {}", store.version, store.value));
         asked.arg(question.server.unwrap_or_default()).arg(question.writes_at_least);
         asked.arg(&question.reserve.source).arg(&question.before_mark);
@@ -25,9 +29,11 @@ impl Redis {
             Some(Bounds::Now(ticks)) => {
                 let Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now: _ } = ticks;
                 // What is no layout's is refused where rows are looked at.
-                let Some(size) = 1_u64.checked_shl(sequence_bits.into()) else { return Ok(None) };
+                let Some(size) = 1_u64.checked_shl(sequence_bits.into()) else {
+                    return Ok(Looked::Differs);
+                };
                 if size == 1 || unit_ms == 0 {
-                    return Ok(None);
+                    return Ok(Looked::Differs);
                 }
                 asked.arg("now").arg(epoch.get()).arg(unit_ms).arg(size);
                 asked.arg(tick_max).arg(lag).arg(lead);
@@ -35,7 +41,22 @@ impl Redis {
         }
         let answer: Option<Vec<String>> =
             asked.invoke_async(&mut self.link()?).await.map_err(Failure::Backend)?;
-        answer.map(|words| counted(&words)).transpose()
+        match answer {
+            None => Ok(Looked::Differs),
+            Some(words) if words.is_empty() => Ok(Looked::StandBack),
+            Some(words) => counted(&words).map(Looked::Counted),
+        }
+    }
+
+    /// Has the script answer nobody for a moment, so that a change of a definition comes to its end, which
+    /// takes more than one round trip. The key goes by itself.
+    pub(super) async fn make_way(&self) {
+        let Ok(mut link) = self.link() else { return };
+        let mut command = redis::cmd("SET");
+        command.arg(self.hash(WAY)).arg(1).arg("PX").arg(WAY_MS);
+        if let Err(error) = command.query_async::<()>(&mut link).await {
+            tracing::debug!(%error, "nobody makes way");
+        }
     }
 }
 

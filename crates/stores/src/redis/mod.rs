@@ -22,7 +22,7 @@
 //! **Failover.** Replicas lag, so a promoted one may lack what was acknowledged. Where one can be
 //! promoted (Sentinel, Cluster), use `?persistence=any`, which notices it.
 //!
-//! **Rights.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
+//! **Rights.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `EXISTS`, `SET`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
 //! `HINCRBY`, `TIME`, `INFO` and `CONFIG|GET` on keys `snowmint:*`; `SELECT` for a database other than 0;
 //! `CLUSTER|SLOTS` and `CLUSTER|KEYSLOT` in a cluster.
 //!
@@ -47,7 +47,7 @@ use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result
 use snowmint_core::UnixMillis;
 
 use crate::Settings;
-use crate::keyed::{Batch, Counted, Entry, Head, Keyed, Keys, Outcome, Question, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
 use crate::verbs::{Failure, Kept};
 pub(crate) use link::Link;
 
@@ -252,8 +252,12 @@ impl Keys for Redis {
         Ok(u64::try_from(answer).map_or(Outcome::Lost, Outcome::Done))
     }
 
-    async fn count(&self, question: &Question<'_>) -> Answer<Option<Counted>> {
+    async fn count(&self, question: &Question<'_>) -> Answer<Looked> {
         self.count(question).await
+    }
+
+    async fn make_way(&self) {
+        self.make_way().await;
     }
 
     fn explain(&self, op: &'static str, error: RedisError) -> Error {

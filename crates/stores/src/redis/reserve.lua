@@ -1,10 +1,11 @@
 -- Takes numbers of a source in one step, if nothing but its mark has changed since the caller looked.
--- KEYS: root hash, hash of the sources. ARGV: 1 the store's record, 2 the server's run, if each is another
+-- KEYS: root hash, hash of the sources, what makes everybody stand back. ARGV: 1 the store's record, 2 the server's run, if each is another
 -- store, 3 the count of changes that there are at least, 4 the source, 5 what stands before its mark, 6 how
 -- many numbers; then nothing, or 'range', first, end, or 'now', epoch and unit in milliseconds, numbers a
 -- tick, last tick, lag and lead in ticks.
 -- Answers what it found: mark, floor, version, time, namespace; and if there were numbers, count of changes,
--- first number and end. Answers nothing where the caller must look again, or Lua's numbers do not reach.
+-- first number and end. Answers no words where the caller must stand back, and nothing where it must look at
+-- the rows, or Lua's numbers do not reach.
 local EXACT = 9007199254740991
 local root = redis.call('HMGET', KEYS[1], 'store', 'namespace', 'writes')
 if root[1] ~= ARGV[1] or tonumber(root[3] or '0') < tonumber(ARGV[3]) then return false end
@@ -15,6 +16,7 @@ local value = redis.call('HGET', KEYS[2], ARGV[4]) or ''
 local before, mark, floor, version =
   string.match(value, '^%d+ (.*"mark":)(%d+),"floor":(%d+),"segment_version":(%d+)}$')
 if not before or string.sub(before, -#ARGV[5]) ~= ARGV[5] then return false end
+if redis.call('EXISTS', KEYS[3]) == 1 then return {} end
 local now = redis.call('TIME')
 local first, length = tonumber(mark), tonumber(ARGV[6])
 local stop = first + length
