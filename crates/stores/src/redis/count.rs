@@ -7,16 +7,12 @@ use super::{Answer, Redis, time};
 use crate::keyed::{Counted, Looked, Question, Taken, name};
 use crate::verbs::Failure;
 
-/// The key that has the script stand back, and for how long, in milliseconds.
-const WAY: &str = "way";
-const WAY_MS: u64 = 50;
-
 impl Redis {
     /// One script, one round trip. A server that has lost its scripts is told this one again.
     pub(super) async fn count(&self, question: &Question<'_>) -> Answer<Looked> {
         let store = question.store;
         let mut asked = self.reserve.key(&self.root);
-        asked.key(self.hash(name::SOURCES)).key(self.hash(WAY));
+        asked.key(self.hash(name::SOURCES));
         asked.arg(format!("{} {}", store.version, store.value));
         asked.arg(question.server.unwrap_or_default()).arg(question.writes_at_least);
         asked.arg(&question.reserve.source).arg(&question.before_mark);
@@ -49,12 +45,11 @@ impl Redis {
     }
 
     /// Has the script answer nobody for a moment, so that a change of a definition comes to its end, which
-    /// takes more than one round trip. The key goes by itself.
+    /// takes more than one round trip.
     pub(super) async fn make_way(&self) {
         let Ok(mut link) = self.link() else { return };
-        let mut command = redis::cmd("SET");
-        command.arg(self.hash(WAY)).arg(1).arg("PX").arg(WAY_MS);
-        if let Err(error) = command.query_async::<()>(&mut link).await {
+        let asked = self.make_way.key(&self.root).invoke_async::<()>(&mut link).await;
+        if let Err(error) = asked {
             tracing::debug!(%error, "nobody makes way");
         }
     }

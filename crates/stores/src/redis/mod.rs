@@ -22,7 +22,7 @@
 //! **Failover.** Replicas lag, so a promoted one may lack what was acknowledged. Where one can be
 //! promoted (Sentinel, Cluster), use `?persistence=any`, which notices it.
 //!
-//! **Rights.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `EXISTS`, `SET`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
+//! **Rights.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
 //! `HINCRBY`, `TIME`, `INFO` and `CONFIG|GET` on keys `snowmint:*`; `SELECT` for a database other than 0;
 //! `CLUSTER|SLOTS` and `CLUSTER|KEYSLOT` in a cluster.
 //!
@@ -65,6 +65,7 @@ struct Redis {
     head: Script,
     send: Script,
     reserve: Script,
+    make_way: Script,
     namespace: String,
     /// Of the hash with the store and the namespace; the others' names begin with it.
     root: String,
@@ -122,6 +123,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         head: Script::new(include_str!("head.lua")),
         send: Script::new(include_str!("send.lua")),
         reserve: Script::new(include_str!("reserve.lua")),
+        make_way: Script::new(include_str!("make_way.lua")),
         namespace: namespace.into(),
         root,
         label,

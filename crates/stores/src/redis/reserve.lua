@@ -1,5 +1,5 @@
 -- Takes numbers of a source in one step, if nothing but its mark has changed since the caller looked.
--- KEYS: root hash, hash of the sources, what makes everybody stand back. ARGV: 1 the store's record, 2 the server's run, if each is another
+-- KEYS: root hash, hash of the sources. ARGV: 1 the store's record, 2 the server's run, if each is another
 -- store, 3 the count of changes that there are at least, 4 the source, 5 what stands before its mark, 6 how
 -- many numbers; then nothing, or 'range', first, end, or 'now', epoch and unit in milliseconds, numbers a
 -- tick, last tick, lag and lead in ticks.
@@ -7,7 +7,7 @@
 -- first number and end. Answers no words where the caller must stand back, and nothing where it must look at
 -- the rows, or Lua's numbers do not reach.
 local EXACT = 9007199254740991
-local root = redis.call('HMGET', KEYS[1], 'store', 'namespace', 'writes')
+local root = redis.call('HMGET', KEYS[1], 'store', 'namespace', 'writes', 'way')
 if root[1] ~= ARGV[1] or tonumber(root[3] or '0') < tonumber(ARGV[3]) then return false end
 if ARGV[2] ~= '' and string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') ~= ARGV[2] then
   return false
@@ -16,8 +16,11 @@ local value = redis.call('HGET', KEYS[2], ARGV[4]) or ''
 local before, mark, floor, version =
   string.match(value, '^%d+ (.*"mark":)(%d+),"floor":(%d+),"segment_version":(%d+)}$')
 if not before or string.sub(before, -#ARGV[5]) ~= ARGV[5] then return false end
-if redis.call('EXISTS', KEYS[3]) == 1 then return {} end
 local now = redis.call('TIME')
+local ms = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+local rest = tonumber(root[4] or '0') - ms
+-- A clock that was set back makes nobody stand back for longer.
+if rest > 0 and rest <= 50 then return {} end
 local first, length = tonumber(mark), tonumber(ARGV[6])
 local stop = first + length
 if ARGV[7] == 'range' then
@@ -26,7 +29,6 @@ if ARGV[7] == 'range' then
 elseif ARGV[7] == 'now' then
   local epoch, unit, size = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
   local last, lag, lead = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
-  local ms = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
   local tick = math.floor((ms - epoch) / unit)
   if tick < 0 or tick > last then return false end
   -- Only a clock that is behind what was handed out is led.

@@ -1,5 +1,6 @@
 //! The node over the memory store.
 
+mod asked;
 mod clocks;
 mod counters;
 mod kills;
