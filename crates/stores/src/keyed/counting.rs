@@ -8,13 +8,17 @@
 use std::sync::{Arc, PoisonError};
 
 use snowmint_coord::segment::SegmentRow;
-use snowmint_coord::{ErrorKind, Reserve, Segment};
+use snowmint_coord::{BootTimer, ErrorKind, Reserve, Segment, Timer as _};
 use snowmint_core::UnixMillis;
 
 use super::record::{Record as _, StoreRecord, before_mark};
 use super::step::check_server;
 use super::{Entry, Keyed, Keys};
 use crate::verbs::{Failure, NamespaceRow};
+
+/// How soon somebody who stands back asks again, in milliseconds, and how often.
+const STAND_BACK_MS: u64 = 5;
+const STANDS_BACK_MAX: u32 = 100;
 
 /// What a server is asked. It counts only if all of it is so.
 #[derive(Debug)]
@@ -40,6 +44,17 @@ pub(crate) struct Counted {
     pub(crate) namespace: String,
     /// What it took, if it took anything.
     pub(crate) taken: Option<Taken>,
+}
+
+/// What became of a question.
+#[derive(Debug)]
+pub(crate) enum Looked {
+    /// The server has looked.
+    Counted(Counted),
+    /// Something is not as the question says.
+    Differs,
+    /// Somebody who changes more than numbers waits for a moment of rest.
+    StandBack,
 }
 
 /// What a server took.
@@ -76,11 +91,17 @@ impl<K: Keys> Keyed<K> {
             before_mark: before_mark(reserve.definition_version),
             reserve,
         };
-        let Some(counted) = self.keys.count(&question).await? else {
-            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            return Ok(None);
-        };
-        agreed(reserve, &counted, known.record.writes_more).map(Some)
+        for _ in 0..STANDS_BACK_MAX {
+            match self.keys.count(&question).await? {
+                Looked::Counted(counted) => {
+                    return agreed(reserve, &counted, known.record.writes_more).map(Some);
+                }
+                Looked::StandBack => BootTimer.sleep_ms(STAND_BACK_MS).await,
+                Looked::Differs => break,
+            }
+        }
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(None)
     }
 
     /// None when there is something to be said that the verb over rows says.

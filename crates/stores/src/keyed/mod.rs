@@ -30,7 +30,7 @@ use snowmint_core::UnixMillis;
 
 use crate::verbs::{Access, Backend, Failure, NamespaceRow};
 use counting::Known;
-pub(crate) use counting::{Counted, Question, Taken};
+pub(crate) use counting::{Counted, Looked, Question, Taken};
 use record::{Record as _, StoreRecord};
 use step::Step;
 
@@ -103,13 +103,12 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
     async fn send(&self, batch: &Batch) -> Result<Outcome, Failure<Self::Error>>;
-    /// Takes numbers of a source, where it can. None when something of the question is not so.
-    async fn count(
-        &self,
-        _question: &Question<'_>,
-    ) -> Result<Option<Counted>, Failure<Self::Error>> {
-        Ok(None)
+    /// Takes numbers of a source, where it can.
+    async fn count(&self, _question: &Question<'_>) -> Result<Looked, Failure<Self::Error>> {
+        Ok(Looked::Differs)
     }
+    /// Answers [`Looked::StandBack`] for a moment.
+    async fn make_way(&self) {}
 
     fn explain(&self, op: &'static str, error: Self::Error) -> Error;
     async fn close(&self) -> Result<()>;
@@ -185,6 +184,10 @@ impl<K: Keys> Backend for Keyed<K> {
         seen: u64,
     ) -> Result<Option<Segment>, Failure<K::Error>> {
         self.count(reserve, seen).await
+    }
+
+    async fn make_way(&self) {
+        self.keys.make_way().await;
     }
 
     fn explain(&self, op: &'static str, error: K::Error) -> Error {

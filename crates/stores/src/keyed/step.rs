@@ -184,7 +184,12 @@ impl<K: Keys> Step<K> {
         if self.access != Access::Read || self.reads <= 1 || K::SNAPSHOT {
             return Ok(());
         }
-        let batch = Batch { expected: self.batch.expected, ..Batch::default() };
+        let mut expected = self.batch.expected;
+        if self.folders.is_empty() && self.reads == 2 {
+            // One row: it stood there when it was read, with a store that was the same all along.
+            expected.retain(|key, _| [name::STORE, name::NAMESPACE].contains(&key.as_str()));
+        }
+        let batch = Batch { expected, ..Batch::default() };
         match self.keys.send(&batch).await? {
             Outcome::Done(_) => Ok(()),
             Outcome::Lost => Err(Failure::Lost),

@@ -4,12 +4,12 @@ use snowmint_coord::segment::{SegmentRow, Within};
 use snowmint_coord::{Bounds, Mark, Ticks};
 
 use super::{Answer, Redis, time};
-use crate::keyed::{Counted, Question, Taken, name};
+use crate::keyed::{Counted, Looked, Question, Taken, name};
 use crate::verbs::Failure;
 
 impl Redis {
     /// One script, one round trip. A server that has lost its scripts is told this one again.
-    pub(super) async fn count(&self, question: &Question<'_>) -> Answer<Option<Counted>> {
+    pub(super) async fn count(&self, question: &Question<'_>) -> Answer<Looked> {
         let store = question.store;
         let mut asked = self.reserve.key(&self.root);
         asked.key(self.hash(name::SOURCES));
@@ -25,9 +25,11 @@ impl Redis {
             Some(Bounds::Now(ticks)) => {
                 let Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now: _ } = ticks;
                 // What is no layout's is refused where rows are looked at.
-                let Some(size) = 1_u64.checked_shl(sequence_bits.into()) else { return Ok(None) };
+                let Some(size) = 1_u64.checked_shl(sequence_bits.into()) else {
+                    return Ok(Looked::Differs);
+                };
                 if size == 1 || unit_ms == 0 {
-                    return Ok(None);
+                    return Ok(Looked::Differs);
                 }
                 asked.arg("now").arg(epoch.get()).arg(unit_ms).arg(size);
                 asked.arg(tick_max).arg(lag).arg(lead);
@@ -35,7 +37,21 @@ impl Redis {
         }
         let answer: Option<Vec<String>> =
             asked.invoke_async(&mut self.link()?).await.map_err(Failure::Backend)?;
-        answer.map(|words| counted(&words)).transpose()
+        match answer {
+            None => Ok(Looked::Differs),
+            Some(words) if words.is_empty() => Ok(Looked::StandBack),
+            Some(words) => counted(&words).map(Looked::Counted),
+        }
+    }
+
+    /// Has the script answer nobody for a moment, so that a change of a definition comes to its end, which
+    /// takes more than one round trip.
+    pub(super) async fn make_way(&self) {
+        let Ok(mut link) = self.link() else { return };
+        let asked = self.make_way.key(&self.root).invoke_async::<()>(&mut link).await;
+        if let Err(error) = asked {
+            tracing::debug!(%error, "nobody makes way");
+        }
     }
 }
 

@@ -47,7 +47,7 @@ use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result
 use snowmint_core::UnixMillis;
 
 use crate::Settings;
-use crate::keyed::{Batch, Counted, Entry, Head, Keyed, Keys, Outcome, Question, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
 use crate::verbs::{Failure, Kept};
 pub(crate) use link::Link;
 
@@ -65,6 +65,7 @@ struct Redis {
     head: Script,
     send: Script,
     reserve: Script,
+    make_way: Script,
     namespace: String,
     /// Of the hash with the store and the namespace; the others' names begin with it.
     root: String,
@@ -122,6 +123,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         head: Script::new(include_str!("head.lua")),
         send: Script::new(include_str!("send.lua")),
         reserve: Script::new(include_str!("reserve.lua")),
+        make_way: Script::new(include_str!("make_way.lua")),
         namespace: namespace.into(),
         root,
         label,
@@ -252,8 +254,12 @@ impl Keys for Redis {
         Ok(u64::try_from(answer).map_or(Outcome::Lost, Outcome::Done))
     }
 
-    async fn count(&self, question: &Question<'_>) -> Answer<Option<Counted>> {
+    async fn count(&self, question: &Question<'_>) -> Answer<Looked> {
         self.count(question).await
+    }
+
+    async fn make_way(&self) {
+        self.make_way().await;
     }
 
     fn explain(&self, op: &'static str, error: RedisError) -> Error {

@@ -4,9 +4,10 @@
 -- many numbers; then nothing, or 'range', first, end, or 'now', epoch and unit in milliseconds, numbers a
 -- tick, last tick, lag and lead in ticks.
 -- Answers what it found: mark, floor, version, time, namespace; and if there were numbers, count of changes,
--- first number and end. Answers nothing where the caller must look again, or Lua's numbers do not reach.
+-- first number and end. Answers no words where the caller must stand back, and nothing where it must look at
+-- the rows, or Lua's numbers do not reach.
 local EXACT = 9007199254740991
-local root = redis.call('HMGET', KEYS[1], 'store', 'namespace', 'writes')
+local root = redis.call('HMGET', KEYS[1], 'store', 'namespace', 'writes', 'way')
 if root[1] ~= ARGV[1] or tonumber(root[3] or '0') < tonumber(ARGV[3]) then return false end
 if ARGV[2] ~= '' and string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') ~= ARGV[2] then
   return false
@@ -16,6 +17,10 @@ local before, mark, floor, version =
   string.match(value, '^%d+ (.*"mark":)(%d+),"floor":(%d+),"segment_version":(%d+)}$')
 if not before or string.sub(before, -#ARGV[5]) ~= ARGV[5] then return false end
 local now = redis.call('TIME')
+local ms = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+local rest = tonumber(root[4] or '0') - ms
+-- A clock that was set back makes nobody stand back for longer.
+if rest > 0 and rest <= 50 then return {} end
 local first, length = tonumber(mark), tonumber(ARGV[6])
 local stop = first + length
 if ARGV[7] == 'range' then
@@ -24,7 +29,6 @@ if ARGV[7] == 'range' then
 elseif ARGV[7] == 'now' then
   local epoch, unit, size = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
   local last, lag, lead = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
-  local ms = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
   local tick = math.floor((ms - epoch) / unit)
   if tick < 0 or tick > last then return false end
   -- Only a clock that is behind what was handed out is led.

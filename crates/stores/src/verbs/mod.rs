@@ -192,6 +192,8 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Option<Segment>, Failure<<Self::Rows as Rows>::Error>> {
         Ok(None)
     }
+    /// Has those who count in steps of the back end's own stand back for a moment. For nothing but speed.
+    async fn make_way(&self) {}
     /// Says the back end's own error in the words of the domain.
     fn explain(&self, op: &'static str, error: <Self::Rows as Rows>::Error) -> Error;
     /// Gives connections back. Later steps are refused.
@@ -207,6 +209,8 @@ pub(crate) trait Verb: Sync {
     const OP: &'static str;
     /// What it does to the store.
     const ACCESS: Access = Access::Write;
+    /// Whether those who only count numbers make way for it when it has lost to others.
+    const HAS_WAY: bool = true;
 
     /// Reads, decides and writes.
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer>;
@@ -268,6 +272,9 @@ impl<B: Backend> Kept<B> {
             let begun = BootTimer.elapsed();
             match self.step(verb).await {
                 Err(Failure::Lost) if tried < self.tries => {
+                    if V::HAS_WAY {
+                        self.backend.make_way().await;
+                    }
                     let_others_end(tried, BootTimer.elapsed().since(begun)).await?;
                 }
                 Err(Failure::Lost) => break,

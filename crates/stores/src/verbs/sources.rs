@@ -21,6 +21,7 @@ impl Verb for Reserves<'_> {
     /// The segment, whose `writes` are yet to be counted.
     type Answer = Segment;
     const OP: &'static str = "reserve";
+    const HAS_WAY: bool = false;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Segment> {
         let Reserve { source, definition_version, .. } = self.reserve;

@@ -2,6 +2,8 @@
 //! the time, so they are one program, which runs several at once.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+#[cfg(feature = "redis")]
+mod by_clock;
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(feature = "foreign")]

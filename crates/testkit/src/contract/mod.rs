@@ -4,6 +4,7 @@
 //! namespace of its own. [`run`] goes on after a failure and names all failed cases at the end.
 
 mod avoid;
+mod by_clock;
 mod case;
 mod catalog;
 mod claims;
@@ -69,6 +70,7 @@ async fn run_each(factory: Arc<dyn Factory>) {
         ordered::CASES,
         extends::CASES,
         segments::CASES,
+        by_clock::CASES,
         stripes::CASES,
         catalog::CASES,
         whole::CASES,

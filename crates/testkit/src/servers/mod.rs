@@ -8,6 +8,7 @@ mod etcd;
 mod mysql;
 mod postgres;
 mod redis;
+mod redis_clock;
 mod server;
 mod zookeeper;
 
@@ -23,6 +24,7 @@ pub use etcd::Etcd;
 pub use mysql::Mysql;
 pub use postgres::Postgres;
 pub use redis::{Redis, RedisCluster};
+pub use redis_clock::RedisClock;
 pub use server::Server;
 pub use zookeeper::Zookeeper;
 

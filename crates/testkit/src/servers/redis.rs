@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::server::{Recipe, Server};
-use super::{Folder, done, free_port, pause, succeeds};
+use super::{Folder, RedisClock, done, free_port, pause, succeeds};
 
 /// A Redis server that keeps what it acknowledges, unless told otherwise; gone when dropped.
 #[derive(Debug)]
@@ -16,6 +16,19 @@ impl Redis {
     /// When there is none on this machine, or it does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
+        Self::start_with(settings, None)
+    }
+
+    /// Starts one that goes by a clock of its own.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_by(clock: &RedisClock, settings: &[&str]) -> Self {
+        Self::start_with(settings, Some(clock.clone()))
+    }
+
+    fn start_with(settings: &[&str], clock: Option<RedisClock>) -> Self {
         let settings: Vec<_> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let folder = Folder::new(None);
         std::fs::create_dir(folder.join("data")).unwrap();
@@ -24,6 +37,9 @@ impl Redis {
             command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
             command.arg("--dir").arg(folder.join("data"));
             command.args(["--appendonly", "yes", "--appendfsync", "always"]).args(&settings);
+            if let Some(clock) = &clock {
+                clock.show_to(&mut command);
+            }
             command
         };
         let recipe = Recipe {

@@ -3,9 +3,9 @@
 use clap::Args;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::journal::{self, DataDir, Record};
-use snowmint_coord::spec::{Plan, SnowflakePlan, SourceSpec};
-use snowmint_coord::{ClockOf, ErrorKind, FastForward as Forward, Mark, StoreIdentity};
-use snowmint_core::UnixMillis;
+use snowmint_coord::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
+use snowmint_coord::{ClockOf, ErrorKind, FastForward as Forward, Mark, StoreIdentity, Ticks};
+use snowmint_core::{Layout, UnixMillis};
 
 use crate::audit;
 use crate::config::{Chosen, Config};
@@ -64,8 +64,8 @@ impl FastForward {
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
         let mark = mark.map_err(Failure::usage)?;
         let runtime = store::runtime()?;
-        let reached = runtime.block_on(reached(&config))?;
-        let forward = plan(&journal, mark, &self.segment, reached);
+        let (reached, minting) = runtime.block_on(reached(&config))?;
+        let forward = plan(&journal, mark, &self.segment, &minting, reached);
         let forward = Forward { new_identity: self.new_identity, ..forward };
 
         let mut out = Output::new();
@@ -122,20 +122,25 @@ impl FastForward {
     }
 }
 
-/// Up to when servers of this configuration may have been granted time by now.
-async fn reached(config: &Config) -> Outcome<UnixMillis> {
+/// Up to when servers of this configuration may have been granted time by now, and the sources that the
+/// store itself mints.
+async fn reached(config: &Config) -> Outcome<(UnixMillis, Vec<(String, Layout)>)> {
     let mut plans = configured_plans(config);
+    let mut minting = Vec::new();
     let (mut clock, mut now) = (ClockOf::Caller, when::now());
     if let Some(store) = store::existing(config).await? {
         clock = store.capabilities().clock;
         // What the store has lost it does not say; what is left of it helps.
         match store.list().await {
             Ok(catalog) => {
-                let stored = catalog.definitions.iter();
-                plans
-                    .extend(stored.filter_map(|stored| {
-                        snowflake(&SourceSpec::from_json(&stored.spec).ok()?)
-                    }));
+                for stored in &catalog.definitions {
+                    let spec = SourceSpec::from_json(&stored.spec).ok();
+                    let Some(plan) = spec.as_ref().and_then(snowflake) else { continue };
+                    if matches!(plan.minted, Minted::Store { .. }) {
+                        minting.push((stored.name.clone(), plan.layout));
+                    }
+                    plans.push(plan);
+                }
             }
             Err(error) => complain(format_args!(
                 "the store's sources cannot be read, so those of the configuration count: {error}"
@@ -146,7 +151,7 @@ async fn reached(config: &Config) -> Outcome<UnixMillis> {
         }
         store.close().await?;
     }
-    Ok(now.saturating_add(node::pacing(config).reach_ms(&plans, clock)))
+    Ok((now.saturating_add(node::pacing(config).reach_ms(&plans, clock)), minting))
 }
 
 /// The snowflake sources that the configuration defines.
@@ -168,6 +173,7 @@ fn plan(
     journal: &Record,
     mark: Option<UnixMillis>,
     segments: &[(String, Mark)],
+    minting: &[(String, Layout)],
     reached: UnixMillis,
 ) -> Forward {
     let leases = journal.leases.iter().map(|lease| lease.mark);
@@ -175,9 +181,16 @@ fn plan(
     let marks_at_least =
         leases.chain(named).fold(Mark::from(reached), |highest, mark| highest.max(mark));
     let mut all = journal.segments.clone();
-    for (name, mark) in segments {
-        let known = all.entry(name.clone()).or_insert(*mark);
-        *known = (*known).max(*mark);
+    // What the store mints goes past the same time: its marks are numbers of ticks.
+    let times = minting.iter().map(|(name, layout)| {
+        let ticks = Ticks::of(layout, 0, 0, reached);
+        let time = marks_at_least.unix_millis().since(layout.epoch());
+        let next = (time / u64::from(layout.unit_ms())).saturating_add(1);
+        (name.clone(), Mark::new(ticks.first_of(next.min(ticks.tick_max))))
+    });
+    for (name, mark) in segments.iter().cloned().chain(times) {
+        let known = all.entry(name).or_insert(mark);
+        *known = (*known).max(mark);
     }
     Forward {
         marks_at_least,
@@ -212,13 +225,27 @@ mod tests {
             ..Record::default()
         };
         let named = [("a".to_owned(), Mark::new(40)), ("b".to_owned(), Mark::new(3))];
-        let forward = plan(&journal, None, &named, reached);
+        let forward = plan(&journal, None, &named, &[], reached);
         assert_eq!(forward.marks_at_least, Mark::new(9_000_000));
         assert_eq!(forward.writes_at_least, 7);
         assert_eq!(forward.segments, [("a".into(), Mark::new(50)), ("b".into(), Mark::new(3))]);
-        let bare = plan(&Record::default(), None, &[], reached);
+        let bare = plan(&Record::default(), None, &[], &[], reached);
         assert_eq!(bare.marks_at_least, Mark::from(reached));
-        let named = plan(&Record::default(), Some(UnixMillis::new(u64::MAX >> 1)), &[], reached);
+        let late = Some(UnixMillis::new(u64::MAX >> 1));
+        let named = plan(&Record::default(), late, &[], &[], reached);
         assert_eq!(named.marks_at_least, Mark::new(u64::MAX >> 1));
+    }
+
+    #[test]
+    fn what_the_store_mints_goes_past_the_same_time() {
+        let layout = Layout::REDIS;
+        let reached = layout.epoch().saturating_add(5_000);
+        let minting = [("orders".to_owned(), layout)];
+        let forward = plan(&Record::default(), None, &[], &minting, reached);
+        assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(5_001 << 10))]);
+        let late = Some(UnixMillis::new(u64::MAX >> 1));
+        let forward = plan(&Record::default(), late, &[], &minting, reached);
+        let last = layout.tick_max().get() << 10;
+        assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(last))], "and no further");
     }
 }

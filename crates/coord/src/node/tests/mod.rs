@@ -1,6 +1,7 @@
 //! The node over the memory store.
 
 mod alone;
+mod asked;
 mod beside;
 mod clocks;
 mod counters;

@@ -97,7 +97,7 @@ async fn while_time_passes<T>(world: &World, call: impl Future<Output = Result<T
     panic!("no answer within 50 s");
 }
 
-async fn drawn(world: &World, source: &Source, count: u32) -> Vec<u64> {
+pub(super) async fn drawn(world: &World, source: &Source, count: u32) -> Vec<u64> {
     numbers(while_time_passes(world, source.mint(count, None, 40_000)).await)
 }
 

@@ -1,0 +1,294 @@
+//! Sources that a real Redis mints: one script for each number, whatever happens to the server.
+
+use redis::aio::MultiplexedConnection;
+use snowmint_coord::{
+    Bounds, Definition, ErrorKind, NewDefinition, Node, NodeSettings, Parts, Reserve, Result,
+    Segment, SourceSpec, Store, Ticks, Values,
+};
+use snowmint_core::{Layout, SystemClock, UnixMillis};
+use snowmint_testkit::servers::{Redis, RedisClock, Server};
+
+const LAYOUT: Layout = Layout::REDIS;
+
+async fn hand(url: &str) -> MultiplexedConnection {
+    redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap()
+}
+
+async fn define(store: &dyn Store) -> Definition {
+    let new = NewDefinition { name: "orders".into(), spec: "{}".into(), identity: "{}".into() };
+    store.define(&new).await.unwrap()
+}
+
+/// Takes numbers by the server's clock; a caller's would be far off.
+async fn take(store: &dyn Store, source: &Definition, length: u64) -> Result<Segment> {
+    let ticks = Ticks::of(&LAYOUT, 0, 5_000, UnixMillis::ZERO);
+    let within = Some(Bounds::Now(ticks));
+    let definition_version = source.version;
+    store.reserve(&Reserve { source: "orders".into(), length, definition_version, within }).await
+}
+
+/// The same, waiting for ticks and for a server that is away.
+async fn take_soon(store: &dyn Store, source: &Definition, length: u64) -> Segment {
+    for _ in 0..1_000 {
+        match take(store, source, length).await {
+            Ok(segment) => return segment,
+            Err(error) => match error.kind() {
+                ErrorKind::TickFull { .. } | ErrorKind::Unavailable { .. } => {
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                }
+                kind => panic!("{kind}"),
+            },
+        }
+    }
+    panic!("no numbers in 20 s")
+}
+
+fn tick_of(number: u64) -> u64 {
+    number >> 10
+}
+
+/// How often the server has run each of these commands for clients.
+async fn ran(hand: &mut MultiplexedConnection, commands: &[&str]) -> Vec<u64> {
+    let stats: String = redis::cmd("INFO").arg("commandstats").query_async(hand).await.unwrap();
+    let count = |command: &&str| {
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:")));
+        line.map_or(0, |line| {
+            line.strip_prefix("calls=").unwrap().split(',').next().unwrap().parse().unwrap()
+        })
+    };
+    commands.iter().map(count).collect()
+}
+
+#[tokio::test]
+async fn one_number_is_one_round_trip_and_leaves_no_key_behind() {
+    let server = Redis::start(&[]);
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let source = define(&*store).await;
+    take(&*store, &source, 1).await.unwrap();
+    let mut hand = hand(&server.url()).await;
+    let size = async |hand: &mut MultiplexedConnection| -> u64 {
+        redis::cmd("DBSIZE").query_async(hand).await.unwrap()
+    };
+    let keys = size(&mut hand).await;
+    // Within scripts the server counts commands, too: of these, one of each.
+    let commands = ["evalsha", "eval", "script|load", "hincrby", "hset", "hget", "hgetall"];
+    let before = ran(&mut hand, &commands).await;
+    let mut last = 0;
+    for _ in 0..200 {
+        let taken = take_soon(&*store, &source, 1).await;
+        assert!(taken.first > last && taken.first == taken.last);
+        last = taken.last;
+    }
+    let after = ran(&mut hand, &commands).await;
+    let grown: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    assert_eq!(grown, [200, 0, 0, 200, 200, 200, 0]);
+    assert_eq!(size(&mut hand).await, keys);
+
+    // So it is for numbers without time.
+    let next = |length| Reserve {
+        source: "orders".into(),
+        length,
+        definition_version: source.version,
+        within: None,
+    };
+    let before = ran(&mut hand, &commands).await;
+    for _ in 0..50 {
+        let taken = store.reserve(&next(2)).await.unwrap();
+        assert_eq!((taken.first, taken.last), (last + 1, last + 2));
+        last = taken.last;
+    }
+    let after = ran(&mut hand, &commands).await;
+    assert_eq!(after[0] - before[0], 50);
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_its_scripts_is_told_them_again() {
+    let server = Redis::start(&[]);
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let source = define(&*store).await;
+    let mut hand = hand(&server.url()).await;
+    let mut last = 0;
+    for _ in 0..20 {
+        let () = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut hand).await.unwrap();
+        let taken = take_soon(&*store, &source, 3).await;
+        assert!(taken.first > last && taken.last > taken.first);
+        last = taken.last;
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_as_many_as_the_tick_holds() {
+    let server = Redis::start(&[]);
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let source = define(&*store).await;
+    let taken = take_soon(&*store, &source, 5_000).await;
+    assert_eq!(taken.last - taken.first + 1, 1024, "the rest is asked for again");
+    assert_eq!(tick_of(taken.first), tick_of(taken.last));
+}
+
+#[tokio::test]
+async fn a_restart_and_a_kill_repeat_nothing() {
+    let mut server = Server::from(Redis::start(&[]));
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let source = define(&*store).await;
+    let mut last = take_soon(&*store, &source, 100).await.last;
+    for kill in [false, true, false, true] {
+        if kill {
+            server.kill();
+        } else {
+            server.stop();
+        }
+        let away = take(&*store, &source, 1).await.unwrap_err();
+        assert_eq!(away.kind().code(), "unavailable", "{away:?}");
+        server.start();
+        // By whoever was there before, and by one who comes now.
+        let other = snowmint_stores::open(&server.url(), "default").await.unwrap();
+        for store in [&store, &other] {
+            let taken = take_soon(&**store, &source, 100).await;
+            assert!(taken.first > last, "{taken:?} after {last}");
+            last = taken.last;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_lost_what_it_acknowledged_is_refused() {
+    let mut server = Server::from(Redis::start(&[]));
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let source = define(&*store).await;
+    take_soon(&*store, &source, 1).await;
+    server.stop();
+    server.back_up();
+    server.start();
+    for _ in 0..5 {
+        take_soon(&*store, &source, 1).await;
+    }
+    server.stop();
+    server.restore();
+    server.start();
+    let mut refused = take(&*store, &source, 1).await.unwrap_err();
+    while refused.kind().code() == "unavailable" {
+        refused = take(&*store, &source, 1).await.unwrap_err();
+    }
+    assert_eq!(refused.kind().code(), "store_went_back", "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_server_whose_clock_goes_back_goes_on_from_its_mark() {
+    let clock = RedisClock::new();
+    let server = Redis::start_by(&clock, &[]);
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let source = define(&*store).await;
+    let before = take_soon(&*store, &source, 10).await;
+    let at = before.at.unwrap();
+
+    clock.set(-3);
+    let mut last = before.last;
+    let mut numbers = 0;
+    for _ in 0..20 {
+        let taken = take(&*store, &source, 1_000).await.unwrap();
+        assert!(taken.at.unwrap() < at, "the clock is behind: {taken:?}");
+        assert!(taken.first > last);
+        numbers += taken.last - taken.first + 1;
+        last = taken.last;
+    }
+    assert_eq!(numbers, 20_000, "ticks are spent as they are needed");
+    assert!(tick_of(last) - tick_of(before.last) <= 20, "and no more of them");
+
+    clock.set(-60);
+    let refused = take(&*store, &source, 1).await.unwrap_err();
+    assert!(
+        matches!(
+            refused.kind(),
+            ErrorKind::ClockBehind { behind_ms: 40_000..=60_100, limit_ms: 5_000, .. }
+        ),
+        "{refused:?}"
+    );
+    clock.set(60);
+    let ahead = take(&*store, &source, 1).await.unwrap();
+    assert!(ahead.first > last && ahead.at.unwrap().since(at) >= 59_000, "{ahead:?}");
+    clock.set(0);
+    let refused = take(&*store, &source, 1).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "clock_behind", "a minute is more than may be led");
+}
+
+async fn node(url: &str) -> Node {
+    let store = snowmint_stores::open(url, "default").await.unwrap();
+    let settings = NodeSettings { builtin: false, ..NodeSettings::default() };
+    Node::open(store, settings, Parts::system()).await.unwrap()
+}
+
+async fn mint(node: &Node, source: &str, count: u32) -> Vec<u64> {
+    match node.source(source).await.unwrap().mint(count, None, 30_000).await.unwrap() {
+        Values::Numbers(numbers) => numbers,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Twenty clients of two servers, who want far more than the milliseconds hold.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn twenty_clients_of_two_servers_share_each_millisecond() {
+    let server = Redis::start(&["--appendfsync", "always"]);
+    let nodes = [node(&server.url()).await, node(&server.url()).await];
+    let spec = SourceSpec::from_json(r#"{"layout":"redis","mint":"store","worker":99}"#).unwrap();
+    nodes[0].define("orders", &spec).await.unwrap();
+    let begun = UnixMillis::new(now_ms());
+    let mut clients = Vec::new();
+    for client in 0..20 {
+        let node = nodes[client % 2].clone();
+        clients.push(tokio::spawn(async move {
+            let mut ids = Vec::new();
+            for count in [1, 700, 1, 3_000, 1_024, 1, 1, 2_500] {
+                ids.extend(mint(&node, "orders", count).await);
+            }
+            ids
+        }));
+    }
+    let mut all = Vec::new();
+    for client in clients {
+        let ids = client.await.unwrap();
+        assert_eq!(ids.len(), 7_228, "exactly as many as were asked for");
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "each client's increase");
+        all.extend(ids);
+    }
+    let ended = UnixMillis::new(now_ms());
+    let layout = Layout::REDIS;
+    for &id in &all {
+        let parts = layout.unpack(id).unwrap();
+        assert_eq!(parts.worker, 99);
+        let time = layout.start_of(parts.tick);
+        assert!(begun <= time.saturating_add(1) && time <= ended, "{begun} {time} {ended}");
+    }
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
+}
+
+fn now_ms() -> u64 {
+    use snowmint_core::Clock as _;
+    SystemClock.unix_ms().get()
+}
+
+/// A store has one number for good: who is told another is refused.
+#[tokio::test]
+async fn another_worker_number_for_the_same_store_is_refused() {
+    let server = Redis::start(&[]);
+    let node = node(&server.url()).await;
+    let spec = |worker: u64| {
+        let json = format!(r#"{{"layout":"redis","mint":"store","worker":{worker}}}"#);
+        SourceSpec::from_json(&json).unwrap()
+    };
+    node.define("orders", &spec(3)).await.unwrap();
+    node.define("orders", &spec(3)).await.unwrap();
+    for other in [spec(4), SourceSpec::from_json(r#"{"layout":"redis"}"#).unwrap()] {
+        for refused in
+            [node.define("orders", &other).await, node.alter("orders", &other, None).await]
+        {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.kind().code(), "conflict", "{refused:?}");
+        }
+    }
+    let ids = mint(&node, "orders", 5).await;
+    assert!(ids.iter().all(|id| LAYOUT.unpack(*id).unwrap().worker == 3));
+}
