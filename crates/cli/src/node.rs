@@ -7,6 +7,7 @@ use std::sync::Arc;
 use snowmint_coord::sources::Keyrings;
 use snowmint_coord::{ErrorKind, Node, NodeSettings, Origins, Parts};
 use snowmint_core::disguise::{Key, Keyring};
+use snowmint_server::Traces;
 use snowmint_stores::foreign::Shared;
 
 use crate::clock;
@@ -31,6 +32,16 @@ pub(crate) enum Journal {
 ///
 /// `address`: where others reach this process, if it serves.
 pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> Outcome<Node> {
+    open_traced(config, journal, address, None).await
+}
+
+/// The same, with spans of what the store is asked.
+pub(crate) async fn open_traced(
+    config: &Config,
+    journal: Journal,
+    address: String,
+    traces: Option<&Traces>,
+) -> Outcome<Node> {
     let data_dir = &config.server.data_dir;
     let url = config.store_url();
     let in_data_dir = store::file(&url).is_some_and(|file| file.starts_with(data_dir));
@@ -43,6 +54,10 @@ pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> 
         Ok::<_, Failure>(Parts { clock, observer, ..Parts::system() })
     };
     let store = store::configured(config).await?;
+    let store = match traces {
+        Some(traces) => traces.store(store),
+        None => store,
+    };
     for caution in store.cautions() {
         tracing::warn!("{caution}");
     }

@@ -20,3 +20,4 @@ mod minting;
 mod order;
 mod security;
 mod server;
+mod traces;

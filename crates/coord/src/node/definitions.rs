@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::{Core, SourceInfo, pool_of};
+use super::{Core, pool_of};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::forecast::check_life;
@@ -11,6 +11,46 @@ use crate::pool::check_group;
 use crate::segment::GiveBack;
 use crate::sources::{Back, Defined, Form, Make, SourceInner, check_value, compare_check};
 use crate::spec::{Plan, SegmentPlan, SourceSpec, Unique};
+
+/// A source as the catalog has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceInfo {
+    /// Its name.
+    pub name: String,
+    /// Its keys, every default written out.
+    pub spec: SourceSpec,
+    /// Whether it may be used.
+    pub state: SourceState,
+    /// The catalog's version when it last changed.
+    pub version: u64,
+    /// The lowest number of a segment source that nobody was given; none when they are spent.
+    pub next: Option<u64>,
+}
+
+/// What the catalog has.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The sources, by name.
+    pub sources: Vec<SourceInfo>,
+    /// Those that this version cannot read, such as what a newer one has defined, and why.
+    pub unreadable: Vec<(String, Error)>,
+}
+
+impl Listed {
+    pub(super) fn of(catalog: &Catalog) -> Self {
+        let mut listed = Self { sources: Vec::new(), unreadable: Vec::new() };
+        for definition in &catalog.definitions {
+            if definition.state == SourceState::Deleted {
+                continue;
+            }
+            match info(definition) {
+                Ok(info) => listed.sources.push(info),
+                Err(error) => listed.unreadable.push((definition.name.clone(), error)),
+            }
+        }
+        listed
+    }
+}
 
 pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
     SourceSpec::from_json(&definition.spec).map_err(|error| {

@@ -23,6 +23,7 @@ use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 
 use definitions::info;
+pub use definitions::{Listed, SourceInfo};
 use driver::{Command, Driver};
 use entry::Witness;
 pub use lease::pool_of;
@@ -31,7 +32,7 @@ use record::Keeper;
 pub use restripe::NewStripe;
 pub use settings::{AfterCrash, ClockWitness, NodeSettings, Parts};
 
-use crate::catalog::{Definition, SourceState, check_name};
+use crate::catalog::{SourceState, check_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::forecast::{Forecast, forecast};
 use crate::journal::disk;
@@ -57,21 +58,6 @@ pub struct Readiness {
     pub ready: bool,
     /// What is missing, in sentences; empty when it is ready.
     pub reasons: Vec<String>,
-}
-
-/// A source as the catalog has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceInfo {
-    /// Its name.
-    pub name: String,
-    /// Its keys, every default written out.
-    pub spec: SourceSpec,
-    /// Whether it may be used.
-    pub state: SourceState,
-    /// The catalog's version when it last changed.
-    pub version: u64,
-    /// The lowest number of a segment source that nobody was given; none when they are spent.
-    pub next: Option<u64>,
 }
 
 /// What the handle and the driver share.
@@ -312,11 +298,10 @@ impl Node {
     ///
     /// # Errors
     /// As the store says.
-    pub async fn sources(&self) -> Result<Vec<SourceInfo>> {
+    pub async fn sources(&self) -> Result<Listed> {
         let around = &self.core().around;
         let catalog = around.call("list sources", around.store.list()).await?;
-        let here = |definition: &&Definition| definition.state != SourceState::Deleted;
-        catalog.definitions.iter().filter(here).map(info).collect()
+        Ok(Listed::of(&catalog))
     }
 
     /// Somebody says that the catalog has changed: it is read within a tenth of a second.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull, Timer as _};
-use snowmint_server::{Handle, Reach, Settings};
+use snowmint_server::{Handle, Reach, Settings, Traces};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
@@ -29,6 +29,7 @@ use crate::node::{self, Journal};
 use crate::output::Output;
 use crate::security::{Security, check_public, check_public_texts};
 use crate::store;
+use crate::traces::Exporting;
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -149,9 +150,12 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     let http = listen(config, &config.server.http, "server.http").await?;
     let resp = listen(config, &config.server.resp, "server.resp").await?;
     let reach = reach(config, &http, &resp).to_string();
-    let node = node::open(config, journal, reach).await?;
+    let exporting = Exporting::start(config)?;
+    let traces = exporting.traces();
+    let node = node::open_traced(config, journal, reach, traces.as_ref()).await?;
+    let guards = (security, traces);
     let served = match check_workers(config, &node).await {
-        Ok(()) => serve_on(config, &node, security, (http, resp), &mut signals, reloading).await,
+        Ok(()) => serve_on(config, &node, guards, (http, resp), &mut signals, reloading).await,
         refused => refused,
     };
     // The generators end for good before the store is told, and the store is closed last.
@@ -162,6 +166,7 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
         )),
     };
     let store = node.store().close().await.map_err(Failure::from);
+    exporting.stop().await;
     tracing::info!("stopped");
     served.and(closed).and(store)
 }
@@ -173,7 +178,7 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
     if (*number, *reuse, *after_crash == Then::Refuse) == (Number::Any, Again::Recycle, false) {
         return Ok(());
     }
-    for source in node.sources().await?.iter().filter(|source| source.spec.is_enabled()) {
+    for source in node.sources().await?.sources.iter().filter(|source| source.spec.is_enabled()) {
         let Err(error) = node.source(&source.name).await else { continue };
         let said = |more: &str| format!("source {}: {error}{more}", source.name);
         match error.kind() {
@@ -219,7 +224,7 @@ struct Reloading {
 async fn serve_on(
     config: &Config,
     node: &Node,
-    security: Security,
+    (security, traces): (Security, Option<Traces>),
     (http, resp): (TcpListener, TcpListener),
     signals: &mut Signals,
     reloading: Reloading,
@@ -239,6 +244,7 @@ async fn serve_on(
         resp: Some(resp),
         access: security.access(),
         tls: security.tls(),
+        traces,
         shutdown: std::future::pending(),
     };
     let handle = snowmint_server::start(settings, parts)
@@ -311,14 +317,17 @@ fn say_where(handle: &Handle) -> Outcome {
 
 /// Opens every source ahead of the first request, so that readiness speaks of them all.
 async fn open_sources(node: &Node) {
-    let sources = match node.sources().await {
-        Ok(sources) => sources,
+    let listed = match node.sources().await {
+        Ok(listed) => listed,
         Err(error) => {
             tracing::warn!(%error, "the sources cannot be listed; each is opened when asked for");
             return;
         }
     };
-    for source in sources.iter().filter(|source| source.spec.is_enabled()) {
+    for (source, error) in &listed.unreadable {
+        tracing::warn!(%source, %error, "a newer version may have defined it: update this server");
+    }
+    for source in listed.sources.iter().filter(|source| source.spec.is_enabled()) {
         if let Err(error) = node.source(&source.name).await {
             tracing::warn!(source = %source.name, %error, "not open yet; tried again when asked for");
         }
