@@ -15,6 +15,7 @@ mod output;
 mod secret;
 mod security;
 mod store;
+mod traces;
 mod unique;
 mod when;
 

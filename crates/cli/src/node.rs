@@ -9,6 +9,7 @@ use snowmint_coord::{
     BootTimer, Error, ErrorKind, Node, NodeSettings, Origins, Parts, SourceSpec, Timer as _,
 };
 use snowmint_core::disguise::{Key, Keyring};
+use snowmint_server::Traces;
 use snowmint_stores::foreign::Shared;
 
 use crate::clock;
@@ -36,6 +37,16 @@ pub(crate) enum Journal {
 ///
 /// `address`: where others reach this process, if it serves.
 pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> Outcome<Node> {
+    open_traced(config, journal, address, None).await
+}
+
+/// The same, with spans of what the store is asked.
+pub(crate) async fn open_traced(
+    config: &Config,
+    journal: Journal,
+    address: String,
+    traces: Option<&Traces>,
+) -> Outcome<Node> {
     let data_dir = &config.server.data_dir;
     let url = config.store_url();
     let in_data_dir = store::file(&url).is_some_and(|file| file.starts_with(data_dir));
@@ -50,6 +61,10 @@ pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> 
     let store = match settings.start_without_store {
         true => store::now_or_later(config).await?,
         false => store::configured(config).await?,
+    };
+    let store = match traces {
+        Some(traces) => traces.store(store),
+        None => store,
     };
     for caution in store.cautions() {
         tracing::warn!("{caution}");

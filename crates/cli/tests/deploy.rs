@@ -151,6 +151,46 @@ fn the_manifests_of_kubernetes_agree_with_the_binary() {
     server.kill();
 }
 
+/// Whether Prometheus' own tool takes this file of rules, and what it says.
+fn promtool(rules: &Path) -> (bool, String) {
+    let ran = Command::new("promtool").args(["check", "rules"]).arg(rules).output();
+    let ran = ran.unwrap_or_else(|error| panic!("promtool: {error}; ci/setup installs it"));
+    (
+        ran.status.success(),
+        String::from_utf8(ran.stdout).unwrap() + &String::from_utf8_lossy(&ran.stderr),
+    )
+}
+
+#[test]
+fn prometheus_reads_the_alerts_and_the_dashboard() {
+    let (taken, said) = promtool(&root().join("deploy/prometheus/alerts.yaml"));
+    assert!(taken, "{said}");
+
+    let dashboard = json(&read("deploy/grafana/snowmint.json"));
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
+    // What Grafana puts in, before Prometheus sees it.
+    let filled = |expr: &str| expr.replace("$__rate_interval", "5m").replace("$instance", ".*");
+    let exprs: Vec<String> =
+        targets.map(|target| filled(target["expr"].as_str().unwrap())).collect();
+    assert!(exprs.len() > 30, "{exprs:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let check = |exprs: &[String]| {
+        let rule =
+            |(number, expr)| serde_json::json!({"record": format!("panel_{number}"), "expr": expr});
+        let rules: Vec<_> = exprs.iter().enumerate().map(rule).collect();
+        let file = folder.path().join("dashboard.yaml");
+        // JSON is YAML, too.
+        let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
+        std::fs::write(&file, groups.to_string()).unwrap();
+        promtool(&file)
+    };
+    let (taken, said) = check(&exprs);
+    assert!(taken, "{said}");
+    // It would say so.
+    assert!(!check(&["sum(rate(snowmint_ids_total[5m])".to_owned()]).0);
+}
+
 #[test]
 fn health_is_what_readiness_says() {
     let folder = tempfile::tempdir().unwrap();

@@ -49,14 +49,12 @@ pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Fail
     let unavailable = || unavailable(op, address, &why(status));
     match reason(status) {
         None if is_connect(status) => Failed::NotDone(unavailable()),
-        Some(Code::Closed | Code::Overloaded | Code::RateLimited) => Failed::NotDone(unavailable()),
-        Some(Code::Unsupported) => {
-            let what = format!(
-                "the server at {address} offers no store: it is too old, or does not want to \
-                 (store.offered)"
-            );
-            Failed::Wrong(Error::new(op, ErrorKind::Unsupported { what }))
+        // Somebody else's way to say the same.
+        None if status.code() == tonic::Code::Unimplemented => {
+            Failed::Wrong(older(op, address, status))
         }
+        Some(Code::Closed | Code::Overloaded | Code::RateLimited) => Failed::NotDone(unavailable()),
+        Some(Code::Unsupported) => Failed::Wrong(older(op, address, status)),
         Some(Code::Unauthenticated) => Failed::Stranger(stranger(op, address, status)),
         Some(Code::Forbidden) => Failed::Refused(forbidden(op, address, status)),
         Some(Code::BadRequest | Code::TooMany) => {
@@ -98,6 +96,29 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
         }
     };
     Failed::Refused(Error::new(op, kind))
+}
+
+/// A verb, or what it says, that a server does not know.
+fn older(op: &'static str, address: &str, status: &Status) -> Error {
+    let said = match status.message() {
+        "" => String::new(),
+        message => format!(" ({message})"),
+    };
+    let what = format!(
+        "the server at {address} is older than this program and cannot {op}{said}: update the server, or ask \
+         a newer one"
+    );
+    Error::new(op, ErrorKind::Unsupported { what })
+}
+
+/// Nobody there describes a store.
+pub(crate) fn offers_none(op: &'static str, address: &str, status: &Status) -> Error {
+    let what = format!(
+        "the server at {address} offers no store to this program: it is too old, or does not want to \
+         (store.offered): {}",
+        status.message()
+    );
+    Error::new(op, ErrorKind::Unsupported { what })
 }
 
 fn forbidden(op: &'static str, address: &str, status: &Status) -> Error {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use snowmint_coord::{Error, Timer};
-use snowmint_wire::grpc::store::{DOOR, DescribeRequest, DescribeResponse};
+use snowmint_coord::{Error, ErrorKind, Timer};
+use snowmint_wire::grpc::store::{
+    DOOR, DescribeRequest, DescribeResponse, SERVICE, VERSION, VERSION_MIN, is_understood,
+};
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -13,7 +15,7 @@ use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
 use crate::approach::Approach;
-use crate::failed::{Failed, causes, of_store, unavailable, why};
+use crate::failed::{Failed, causes, of_store, offers_none, unavailable, why};
 use crate::handshake::advice;
 use crate::refusal::refused;
 
@@ -55,12 +57,15 @@ impl Link {
         let channel = endpoint.connect().await.map_err(|error| not_there(op, address, &error))?;
         let address = Arc::clone(address);
         let mut link = Self { address, channel, bearer, door: None, described: Arc::default() };
-        let asked = link.ask("/snowmint.store.v1.Store/Describe", DescribeRequest {}).await;
+        let asked = link
+            .ask("/snowmint.store.v1.Store/Describe", DescribeRequest { version: VERSION })
+            .await;
         let mut described: DescribeResponse = match asked {
             Ok(described) => described,
             // Nothing but a description was asked for.
             Err(status) => {
                 return Err(match of_store(op, &link.address, &status) {
+                    Failed::Wrong(_) => Failed::Wrong(offers_none(op, &link.address, &status)),
                     Failed::Unknown(_) => not_spoken(op, &link.address, &status, approach),
                     failed => failed,
                 });
@@ -68,6 +73,9 @@ impl Link {
         };
         if let Some(refusal) = described.refusal.take() {
             return Err(Failed::NotDone(refused(op, refusal)));
+        }
+        if !is_understood(described.version) {
+            return Err(Failed::Wrong(too_old(op, &link.address, described.version)));
         }
         let door = described.door.parse();
         let door = door.map_err(|error| not_there(op, &link.address, &error))?;
@@ -100,6 +108,15 @@ impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Link").field("address", &self.address).finish_non_exhaustive()
     }
+}
+
+/// A server whose form of the service is not understood here any more.
+fn too_old(op: &'static str, address: &str, version: u32) -> Error {
+    let what = format!(
+        "the server at {address} is older than this program: it speaks form {version} of {SERVICE}, which is \
+         understood from {VERSION_MIN} on: update the server"
+    );
+    Error::new(op, ErrorKind::Unsupported { what })
 }
 
 /// Nobody was reached, or nobody who is trusted: others may be.

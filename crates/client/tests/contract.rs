@@ -1,38 +1,19 @@
 //! The store behind servers keeps the contract of all stores: real servers, real sockets.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use snowmint_client::{RemoteStore, Settings};
-use snowmint_coord::{
-    BootTimer, MemoryClock, MemoryStore, Node, NodeSettings, Parts, Store, random,
-};
+use snowmint_coord::{MemoryClock, MemoryStore, Node, Store, random};
 use snowmint_core::UnixMillis;
 use snowmint_server::Handle;
 use snowmint_testkit::contract::{self, Factory};
-use tokio::net::TcpListener;
 
-/// A server of nothing but a store: its own node minds a namespace that no case looks at.
-async fn serve(node: &Node, store: Arc<dyn Store>) -> Handle {
-    let parts = snowmint_server::Parts {
-        node: node.clone(),
-        offered: Some(store),
-        timer: Arc::new(BootTimer),
-        http: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
-        resp: None,
-        access: None,
-        tls: None,
-        shutdown: std::future::pending(),
-    };
-    snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()
-}
-
-async fn idle_node() -> Node {
-    let store = MemoryStore::new("nobody").unwrap();
-    Node::open(Arc::new(store), NodeSettings::default(), Parts::system()).await.unwrap()
-}
+use self::common::{any, idle_node, serve};
 
 /// Two servers for each handle, and a store for each server.
 #[async_trait]
@@ -63,7 +44,8 @@ impl<S: Stores> Factory for Served<S> {
     async fn open(&self, namespace: &str) -> Arc<dyn Store> {
         let mut addresses = Vec::new();
         for _ in 0..2 {
-            let server = serve(&self.node, self.stores.open(namespace).await).await;
+            let server =
+                serve(self.node.clone(), Some(self.stores.open(namespace).await), any().await);
             addresses.push(server.http().unwrap().to_string());
             self.running.lock().unwrap().push(server);
         }

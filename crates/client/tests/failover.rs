@@ -1,13 +1,15 @@
 //! Servers that are away, wrong or slow to answer: what is asked again, what is not, and what is said.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+mod common;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::{
-    BootTimer, ClaimRequest, Extend, Mark, Member, MemoryStore, NewDefinition, Node, NodeSettings,
-    Parts, Pool, Presence, Reserve, Reuse, Store, Timer as _, Wish,
+    BootTimer, ClaimRequest, Extend, Mark, Member, MemoryStore, NewDefinition, Pool, Presence,
+    Reserve, Reuse, Store, Timer as _, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::Handle;
@@ -31,19 +33,12 @@ fn memory(namespace: &str) -> MemoryStore {
 
 /// A server that offers this store, or none.
 async fn serve(offered: Option<MemoryStore>) -> Handle {
-    let own = Arc::new(memory("nobody"));
-    let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
-    let parts = snowmint_server::Parts {
-        node,
-        offered: offered.map(|store| Arc::new(store) as _),
-        timer: Arc::new(BootTimer),
-        http: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
-        resp: None,
-        access: None,
-        tls: None,
-        shutdown: std::future::pending(),
-    };
-    snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()
+    serve_at(offered, common::any().await).await
+}
+
+async fn serve_at(offered: Option<MemoryStore>, http: TcpListener) -> Handle {
+    let offered = offered.map(|store| Arc::new(store) as _);
+    common::serve(common::idle_node().await, offered, http)
 }
 
 fn port(server: &Handle) -> u16 {
@@ -121,19 +116,7 @@ async fn a_server_in_the_place_of_another_is_described_anew() {
     let restart = async |server: Handle, store: MemoryStore| {
         server.stop();
         server.stopped().await;
-        let own = Arc::new(memory("nobody"));
-        let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
-        let parts = snowmint_server::Parts {
-            node,
-            offered: Some(Arc::new(store) as _),
-            timer: Arc::new(BootTimer),
-            http: Some(TcpListener::bind(address).await.unwrap()),
-            resp: None,
-            access: None,
-            tls: None,
-            shutdown: std::future::pending(),
-        };
-        snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()
+        serve_at(Some(store), TcpListener::bind(address).await.unwrap()).await
     };
     let server = restart(server, store.handle("all").unwrap()).await;
     assert_eq!(remote.identity().await.unwrap(), identity, "the same store");

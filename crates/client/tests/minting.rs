@@ -1,38 +1,27 @@
 //! A node on the store of servers: what it mints, what it asks for, and whose clock it believes.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+mod common;
+
 use std::sync::Arc;
 
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::spec::Kind;
-use snowmint_coord::{
-    BootTimer, MemoryStore, Node, NodeSettings, Parts, SourceSpec, Store, Values,
-};
+use snowmint_coord::{MemoryStore, Node, NodeSettings, Parts, SourceSpec, Store, Values};
 use snowmint_core::{Clock as _, ManualClock, SystemClock};
 use snowmint_server::Handle;
-use tokio::net::TcpListener;
 
 /// Generous: these machines are noisy.
 const WITHIN_MS: u64 = 30_000;
 
 /// A server that mints, too: its node is on the store that it offers.
 async fn serve(store: &MemoryStore) -> (Handle, Node) {
-    let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let http = common::any().await;
     let address = format!("http={}", http.local_addr().unwrap());
     let settings = NodeSettings { builtin: true, address, ..NodeSettings::default() };
     let own = Arc::new(store.handle("all").unwrap());
     let node = Node::open(own, settings, Parts::system()).await.unwrap();
-    let parts = snowmint_server::Parts {
-        offered: Some(Arc::clone(node.store())),
-        node: node.clone(),
-        timer: Arc::new(BootTimer),
-        http: Some(http),
-        resp: None,
-        access: None,
-        tls: None,
-        shutdown: std::future::pending(),
-    };
-    (snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap(), node)
+    (common::serve(node.clone(), Some(Arc::clone(node.store())), http), node)
 }
 
 async fn remote(servers: &[&Handle]) -> Arc<RemoteStore> {

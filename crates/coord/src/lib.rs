@@ -54,7 +54,8 @@ pub use lease::{
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{
-    AfterCrash, ClockWitness, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo, pool_of,
+    AfterCrash, ClockWitness, Listed, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo,
+    pool_of,
 };
 pub use ordered::{LetGo, Silent, Take, Taken};
 pub use origin::{Origin, Origins};

@@ -18,6 +18,7 @@ use crate::meter::Protocol;
 use crate::peers::Peers;
 use crate::service::Service;
 use crate::tls::Tls;
+use crate::trace::Traces;
 use crate::{grpc, http, resp};
 
 /// What a server is made of. Either listener may be left out.
@@ -37,6 +38,8 @@ pub struct Parts<S> {
     pub access: Option<Access>,
     /// What connections are encrypted with, on both listeners; none: they are not.
     pub tls: Option<Tls>,
+    /// Where spans of requests go; none: there are none.
+    pub traces: Option<Traces>,
     /// The server stops when this is done.
     pub shutdown: S,
 }
@@ -68,17 +71,17 @@ pub fn start<S>(settings: Settings, parts: Parts<S>) -> io::Result<Handle>
 where
     S: Future<Output = ()> + Send + 'static,
 {
-    let Parts { node, offered, timer, http, resp, access, tls, shutdown } = parts;
+    let Parts { node, offered, timer, http, resp, access, tls, traces, shutdown } = parts;
     let address =
         |listener: &Option<TcpListener>| listener.as_ref().map(TcpListener::local_addr).transpose();
     let (http_address, resp_address) = (address(&http)?, address(&resp)?);
 
     let (closing, closing_seen) = watch::channel(false);
-    let live = Live::new(settings.limits, settings.access_log);
+    let live = Live::new(settings.limits, settings.access_log, traces.clone());
     let surroundings =
         Surroundings { timer, closing: closing_seen, live: live.clone(), tls: tls.clone() };
     let within_ms = settings.http.request_time_max.ms();
-    let peers = Peers::new(Arc::clone(&surroundings.timer), within_ms, access.clone(), tls);
+    let peers = Peers::new(Arc::clone(&surroundings.timer), within_ms, access.clone(), tls, traces);
     let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
     let calls = service.speaking(Protocol::Grpc);
     let grpc = grpc::Door::new(calls, offered, &settings.http, Arc::clone(&surroundings.timer))?;

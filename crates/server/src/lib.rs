@@ -26,6 +26,7 @@ mod roster;
 pub mod service;
 mod stream;
 mod tls;
+mod trace;
 
 pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};
 pub use config::{
@@ -36,3 +37,4 @@ pub use handle::{Handle, Parts, start};
 pub use reach::Reach;
 pub use service::{Error, Service};
 pub use tls::{Pems, Tls};
+pub use trace::Traces;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::config::Limits;
+use crate::trace::Traces;
 
 /// Limits and switches, as they are now. Clones share them.
 #[derive(Clone)]
@@ -14,13 +15,16 @@ pub(crate) struct Live {
     limits: Arc<ArcSwap<Limits>>,
     /// Whether each request gets a line in the log.
     access: Arc<AtomicBool>,
+    /// Where spans go, if there are any.
+    traces: Option<Traces>,
 }
 
 impl Live {
-    pub(crate) fn new(limits: Limits, access: bool) -> Self {
+    pub(crate) fn new(limits: Limits, access: bool, traces: Option<Traces>) -> Self {
         Self {
             limits: Arc::new(ArcSwap::from_pointee(limits)),
             access: Arc::new(AtomicBool::new(access)),
+            traces,
         }
     }
 
@@ -39,6 +43,18 @@ impl Live {
     /// Other limits, from now on; answers those before.
     pub(crate) fn set_limits(&self, limits: Limits) -> Arc<Limits> {
         self.limits.swap(Arc::new(limits))
+    }
+
+    /// Where spans go, if there are any.
+    #[inline]
+    pub(crate) const fn traces(&self) -> Option<&Traces> {
+        self.traces.as_ref()
+    }
+
+    /// Whether anybody wants to know of each request.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.traces.is_some() || self.logs_access()
     }
 
     /// Whether each request gets a line in the log.

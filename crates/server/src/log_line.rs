@@ -1,6 +1,8 @@
-//! One line in the log for each request, where that is wanted: `log.access`.
+//! What is told of each request where that is wanted: a line in the log (`log.access`), and a span.
 
+use crate::live::Live;
 use crate::meter::Protocol;
+use crate::trace::{self, Span};
 
 /// The name by which a filter of the log may keep these lines apart.
 const TARGET: &str = "snowmint::access";
@@ -24,12 +26,23 @@ pub(crate) struct Line<'a> {
     /// `ok`, or the code of the error.
     pub(crate) outcome: &'a str,
     pub(crate) micros: u64,
+    pub(crate) span: Option<&'a Span>,
 }
 
 impl Line<'_> {
-    /// Writes it. What callers send cannot break a line.
-    pub(crate) fn write(&self) {
-        let Line { protocol, asked, issued, outcome, micros } = self;
+    /// Tells it to whoever wants to know.
+    pub(crate) fn tell(&self, live: &Live) {
+        if live.logs_access() {
+            self.write();
+        }
+        if let Some(span) = self.span {
+            trace::end(span, self);
+        }
+    }
+
+    /// What callers send cannot break a line.
+    fn write(&self) {
+        let Line { protocol, asked, issued, outcome, micros, .. } = self;
         let protocol = protocol.name();
         let asked: String =
             asked.chars().take(ASKED_CHARS_MAX).flat_map(char::escape_debug).collect();

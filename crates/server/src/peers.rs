@@ -17,6 +17,7 @@ use snowmint_wire::http::JSON;
 
 use crate::access::Access;
 use crate::tls::{Tls, no_tls};
+use crate::trace::Traces;
 
 /// Says that a request was passed on: whoever gets it answers it or refuses.
 pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
@@ -32,6 +33,7 @@ pub(crate) struct Peers {
     within_ms: u64,
     /// Has what shows that we are a server.
     access: Option<Access>,
+    traces: Option<Traces>,
 }
 
 /// A client, and of which certificates it is.
@@ -64,9 +66,10 @@ impl Peers {
         within_ms: u64,
         access: Option<Access>,
         tls: Option<Tls>,
+        traces: Option<Traces>,
     ) -> Self {
         let client = Arc::new(ArcSwap::from_pointee(Asking::new(tls.as_ref())));
-        Self { client, tls, timer, within_ms, access }
+        Self { client, tls, timer, within_ms, access, traces }
     }
 
     /// What to ask with.
@@ -116,8 +119,11 @@ impl Peers {
             Some(shown) => request.header(AUTHORIZATION, shown?),
             None => request,
         };
-        let request =
+        let mut request =
             request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+        if let Some(traces) = &self.traces {
+            traces.send(request.headers_mut());
+        }
         let asking = self.asking();
         tokio::select! {
             biased;

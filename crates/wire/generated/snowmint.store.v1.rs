@@ -65,9 +65,13 @@ pub struct Holder {
     #[prost(uint64, tag = "4")]
     pub lapses_at: u64,
 }
-/// Nothing is asked with it.
+/// Who asks which store this is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DescribeRequest {}
+pub struct DescribeRequest {
+    /// The form of this service that the caller speaks; 0: the first, from before it was said.
+    #[prost(uint32, tag = "1")]
+    pub version: u32,
+}
 /// Which store this is, and what it can do.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DescribeResponse {
@@ -101,6 +105,9 @@ pub struct DescribeResponse {
     /// What the server must do without.
     #[prost(string, repeated, tag = "10")]
     pub cautions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The form of this service that the server speaks; 0: the first, from before it was said.
+    #[prost(uint32, tag = "11")]
+    pub version: u32,
 }
 /// Nothing is asked with it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -24,6 +24,20 @@ pub mod store {
 
     /// The header in which a call names the door that was described.
     pub const DOOR: &str = "snowmint-door";
+    /// The name of the service.
+    pub const SERVICE: &str = store_server::SERVICE_NAME;
+    /// The form of this service that is spoken here. It is raised when one of both sides would misread what
+    /// the other says; fields, verbs, states and reasons that are only new do not raise it.
+    pub const VERSION: u32 = 1;
+    /// The oldest form of others that is understood here.
+    pub const VERSION_MIN: u32 = 1;
+
+    /// Whether somebody else's form is understood here. Who says none speaks the first.
+    #[must_use]
+    pub const fn is_understood(theirs: u32) -> bool {
+        let theirs = if theirs == 0 { 1 } else { theirs };
+        theirs >= VERSION_MIN
+    }
 
     #[allow(clippy::all, clippy::needless_pass_by_value, clippy::use_self, reason = "generated")]
     #[allow(missing_docs, unused_qualifications, reason = "generated")]

@@ -294,6 +294,24 @@ pub(super) const SECTIONS: &[Section] = &[
         ],
     ),
     (
+        "traces",
+        "Spans of requests and of calls of the store, for a collector (OTLP over gRPC).",
+        &[
+            (
+                "endpoint",
+                "Where the collector is: http://HOST:PORT or https://HOST:PORT (port 4317 if none is said). Empty: there are no spans.",
+            ),
+            (
+                "one_in",
+                "One request in so many has a span, where the caller has not decided that by a traceparent of its own.",
+            ),
+            (
+                "ca",
+                "The file (PEM) of who signs the collector's certificate. Empty: whom the system trusts.",
+            ),
+        ],
+    ),
+    (
         "disguise.keys",
         "The keys of sources with a disguise, by number: 1 = \"file:PATH\" or 1 = \"env:NAME\". Add a new number to rotate; keep old ones as long as their IDs are decoded.",
         &[],

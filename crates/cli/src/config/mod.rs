@@ -13,6 +13,7 @@ mod security;
 mod sources;
 mod store;
 mod template;
+mod traces;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, Wor
 pub(crate) use security::{PeersSection, TlsSection, TokensSection};
 pub(crate) use store::StoreSection;
 pub(crate) use template::template;
+pub(crate) use traces::TracesSection;
 
 use crate::exit::{Failure, Outcome};
 
@@ -50,6 +52,7 @@ pub(crate) struct Config {
     pub(crate) peers: PeersSection,
     pub(crate) counters: CountersSection,
     pub(crate) log: LogSection,
+    pub(crate) traces: TracesSection,
     pub(crate) disguise: DisguiseSection,
     /// What sources draw from that do not count here: `SYSTEM+URL`, or where that is.
     pub(crate) origins: BTreeMap<String, String>,
@@ -169,6 +172,7 @@ impl Config {
             return Err(Failure::usage(format!("store.namespace: {kind}")));
         }
         self.store.check()?;
+        self.traces.check()?;
         self.worker.check()?;
         security::check(self)?;
         self.compat.check().map_err(Failure::usage)?;

@@ -96,6 +96,59 @@ fn keys_stand_alone_where_that_is_configured() {
     assert_eq!(server.stop(), 0);
 }
 
+/// Raised by whichever server is asked, and kept by the one that answers for the key.
+#[test]
+fn a_bound_is_raised_by_every_server() {
+    let folder = Folder::new("raised");
+    let servers: Vec<_> = (0..2).map(|number| start(&folder, number)).collect();
+    let raise = |server: &Server, key: &str, bound: u64| {
+        let (url, body) = (
+            server.url(&format!("/v1/counters/messages/{key}")),
+            format!("{{\"bound\":\"{bound}\"}}"),
+        );
+        let answer = curl(&["-X", "PUT", "-d", &body, "-w", "\n%{http_code}", &url]);
+        let (body, status) = answer.rsplit_once('\n').unwrap();
+        (status == "200").then(|| serde_json::from_str::<serde_json::Value>(body).unwrap())
+    };
+    let keys: Vec<String> = (0..20).map(|number| format!("user-{number}")).collect();
+    // Each has sections of its own once both have been there for a while.
+    let patient = |key: &str, what: &dyn Fn() -> Option<u64>| {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(answer) = what() {
+                return answer;
+            }
+            assert!(Instant::now() < until, "{key}: nobody answers");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    for key in &keys {
+        patient(key, &|| ask(&servers[0], key));
+    }
+    std::thread::sleep(Duration::from_millis(LEASE_MS));
+    for (number, key) in (1_u64..).zip(&keys) {
+        for (turn, server) in (1_u64..).zip(&servers) {
+            let bound = number * 1_000 + turn * 100;
+            let told = |body: serde_json::Value| body["bound"].as_str().unwrap().parse().ok();
+            assert_eq!(patient(key, &|| raise(server, key, bound).and_then(told)), bound, "{key}");
+            // Nothing is lowered, whoever is asked.
+            patient(key, &|| raise(server, key, 1).and_then(told));
+            for other in &servers {
+                assert!(patient(key, &|| ask(other, key)) > bound, "{key}");
+            }
+        }
+    }
+    // Both answered for some of the keys: what was asked of one alone would have been passed on by nobody.
+    let mut history = [0, 0];
+    for key in &keys {
+        for (count, server) in history.iter_mut().zip(&servers) {
+            let moved = redis(server, &["INCR", &format!("messages:{key}")]);
+            *count += usize::from(moved.contains("MOVED"));
+        }
+    }
+    assert!(history.iter().all(|&moved| moved > 0), "{history:?}");
+}
+
 #[test]
 fn three_servers_share_keys_and_take_over_from_the_dead() {
     let folder = Folder::new("shared");

@@ -22,3 +22,4 @@ mod minting;
 mod order;
 mod security;
 mod server;
+mod traces;

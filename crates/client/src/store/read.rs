@@ -1,8 +1,8 @@
 //! What the store answers, from messages.
 
 use snowmint_coord::{
-    Catalog, Definition, Error, Extended, Incarnation, Lease, Mark, Member, MemberInfo, Presence,
-    Result, Segment, SlotInfo, SourceState, StoreIdentity, Taken, Term, segment,
+    Catalog, Definition, Error, ErrorKind, Extended, Incarnation, Lease, Mark, Member, MemberInfo,
+    Presence, Result, Segment, SlotInfo, SourceState, StoreIdentity, Taken, Term, segment,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -112,14 +112,19 @@ pub(super) fn segment(answer: &said::ReserveResponse) -> Segment {
     Segment { first, last, version, catalog_version, writes, at: at.map(UnixMillis::new) }
 }
 
-fn definition(op: Op, definition: said::Definition) -> Result<Definition> {
-    let state = match definition.state() {
-        said::State::Enabled => SourceState::Enabled,
-        said::State::Disabled => SourceState::Disabled,
-        said::State::Deleted => SourceState::Deleted,
-        said::State::Unspecified => there(op, "state of a source that is known here", None)?,
-    };
-    Ok(Definition {
+/// None: a newer server's.
+fn state(op: Op, state: i32) -> Result<Option<SourceState>> {
+    Ok(match said::State::try_from(state) {
+        Ok(said::State::Enabled) => Some(SourceState::Enabled),
+        Ok(said::State::Disabled) => Some(SourceState::Disabled),
+        Ok(said::State::Deleted) => Some(SourceState::Deleted),
+        Ok(said::State::Unspecified) => there(op, "state of a source", None)?,
+        Err(_) => None,
+    })
+}
+
+fn definition(definition: said::Definition, state: SourceState) -> Definition {
+    Definition {
         name: definition.name,
         spec: definition.spec,
         identity: definition.identity,
@@ -130,14 +135,28 @@ fn definition(op: Op, definition: said::Definition) -> Result<Definition> {
             floor: Mark::new(definition.floor),
             version: definition.segment_version,
         },
-    })
+    }
 }
 
 pub(super) fn defined(op: Op, answer: said::DefinitionResponse) -> Result<Definition> {
-    definition(op, there(op, "definition", answer.definition)?)
+    let said = there(op, "definition", answer.definition)?;
+    let state = state(op, said.state)?.ok_or_else(|| {
+        let what = format!(
+            "the server is newer than this program: it says that source {} is in state {}, which is not \
+             known here; update the program",
+            said.name, said.state
+        );
+        Error::new(op, ErrorKind::Unsupported { what })
+    })?;
+    Ok(definition(said, state))
 }
 
 pub(super) fn catalog(op: Op, answer: said::ListResponse) -> Result<Catalog> {
-    let definitions = answer.definitions.into_iter().map(|each| definition(op, each));
-    Ok(Catalog { version: answer.version, definitions: definitions.collect::<Result<_>>()? })
+    // A state that is not known here is one in which nothing can be done with the source here.
+    let each = |each: said::Definition| {
+        let state = state(op, each.state)?.unwrap_or(SourceState::Disabled);
+        Ok(definition(each, state))
+    };
+    let definitions = answer.definitions.into_iter().map(each).collect::<Result<_>>()?;
+    Ok(Catalog { version: answer.version, definitions })
 }

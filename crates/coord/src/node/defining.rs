@@ -1,7 +1,7 @@
 //! What is said about sources: defined, changed, listed and deleted, for everybody in the namespace.
 
-use super::{Node, SourceInfo};
-use crate::catalog::{Definition, SourceState};
+use super::{Listed, Node, SourceInfo};
+use crate::catalog::SourceState;
 use crate::error::Result;
 use crate::spec::SourceSpec;
 
@@ -80,11 +80,9 @@ impl Node {
     ///
     /// # Errors
     /// As the store says.
-    pub async fn sources(&self) -> Result<Vec<SourceInfo>> {
+    pub async fn sources(&self) -> Result<Listed> {
         let around = &self.core().around;
         let catalog = around.call("list sources", around.store.list()).await?;
-        let here = |definition: &&Definition| definition.state != SourceState::Deleted;
-        let described = |definition| self.core().described(definition);
-        catalog.definitions.iter().filter(here).map(described).collect()
+        Ok(self.core().listed(&catalog))
     }
 }

@@ -13,6 +13,7 @@ mod driver;
 mod entry;
 mod kept;
 mod lease;
+mod listed;
 mod lookup;
 mod record;
 mod restripe;
@@ -33,6 +34,7 @@ pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use driver::{Command, Driver};
 use kept::Kept;
 pub use lease::pool_of;
+pub use listed::{Listed, SourceInfo};
 use lookup::Lookup;
 use record::Keeper;
 pub use restripe::NewStripe;
@@ -45,8 +47,8 @@ use crate::journal::{JournalTail, disk};
 use crate::lease::{Mark, SlotInfo};
 use crate::member::Incarnation;
 use crate::random;
-use crate::sources::{Back, SECTIONS_POOL, ShareStats, Shares, Source, SourceInner, Surroundings};
-use crate::spec::{Plan, SourceSpec};
+use crate::sources::{Back, SECTIONS_POOL, Shares, Source, SourceInner, Surroundings};
+use crate::spec::Plan;
 use crate::stats::NodeStats;
 use crate::store::Store;
 
@@ -60,23 +62,6 @@ pub struct Readiness {
     /// It mints without having met the store, in what is left of the windows of an earlier process, and
     /// until this time at most; none when it does not.
     pub without_store_until: Option<UnixMillis>,
-}
-
-/// A source as the catalog has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceInfo {
-    /// Its name.
-    pub name: String,
-    /// Its keys, every default written out.
-    pub spec: SourceSpec,
-    /// Whether it may be used.
-    pub state: SourceState,
-    /// The catalog's version when it last changed.
-    pub version: u64,
-    /// The lowest number of a segment source that nobody was given; none when they are spent.
-    pub next: Option<u64>,
-    /// How its stores stand, of a source that has several and was opened here.
-    pub shares: Vec<ShareStats>,
 }
 
 /// What the handle and the driver share.

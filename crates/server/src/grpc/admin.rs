@@ -55,7 +55,7 @@ pub(super) fn source(source: &SourceInfo) -> Source {
 }
 
 pub(super) async fn list_sources(service: &Service) -> Result<ListSourcesResponse, Error> {
-    let sources = service.definitions().await?.iter().map(source).collect();
+    let sources = service.definitions().await?.sources.iter().map(source).collect();
     Ok(ListSourcesResponse { sources })
 }
 

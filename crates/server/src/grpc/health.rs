@@ -6,6 +6,7 @@ use futures_util::stream;
 use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::SERVICE;
+use snowmint_wire::grpc::store::SERVICE as STORE_SERVICE;
 use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -22,18 +23,30 @@ const LOOK_MS: u64 = 250;
 pub(super) struct Health {
     service: Service,
     timer: Arc<dyn Timer>,
+    /// Whether the store is offered.
+    offers: bool,
     /// How often those who watch are told again, so that their connection does not count as idle.
     repeat_ms: u64,
 }
 
 impl Health {
-    pub(super) fn new(service: Service, timer: Arc<dyn Timer>, settings: &HttpSettings) -> Self {
+    pub(super) fn new(
+        service: Service,
+        offers: bool,
+        timer: Arc<dyn Timer>,
+        settings: &HttpSettings,
+    ) -> Self {
         let repeat_ms = (settings.idle_max.ms() / 3).max(LOOK_MS);
-        Self { service, timer, repeat_ms }
+        Self { service, timer, offers, repeat_ms }
     }
 
-    /// Of the whole server, and of the one service that it has; both are ready together.
+    /// Of the whole server, and of the services that it has; all are ready together, but for the store: while
+    /// it is offered, a server passes on to it whether it can mint by itself or not.
     fn status(&self, name: &str) -> ServingStatus {
+        if self.offers && name == STORE_SERVICE {
+            let is_closing = *self.service.closing().borrow();
+            return if is_closing { ServingStatus::NotServing } else { ServingStatus::Serving };
+        }
         if !name.is_empty() && name != SERVICE {
             ServingStatus::ServiceUnknown
         } else if self.service.readiness().ready {

@@ -18,6 +18,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::response::Response;
 use hyper::body::Incoming;
+use opentelemetry::trace::FutureExt as _;
 use snowmint_coord::{Store, Timer};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::FILE_DESCRIPTOR_SET;
@@ -78,7 +79,8 @@ impl Door {
     ) -> io::Result<Self> {
         let bytes_max = settings.body_bytes_max;
         let mint = Mint::new(service.clone());
-        let health = health::Health::new(service.clone(), Arc::clone(&timer), settings);
+        let offers = offered.is_some();
+        let health = health::Health::new(service.clone(), offers, Arc::clone(&timer), settings);
         let described = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -114,8 +116,16 @@ impl Door {
         let caller = self.service.caller_of(request.headers(), from);
         request.extensions_mut().insert(caller);
         let begun_us = self.service.begun_us();
-        let asked = self.service.live().logs_access().then(|| request.uri().path().to_owned());
-        let response = self.answered(request).await;
+        let live = self.service.live();
+        let asked = live.is_watched().then(|| request.uri().path().to_owned());
+        let span = live.traces().zip(asked.as_ref()).map(|(traces, asked)| {
+            let method = asked.trim_start_matches('/').to_owned();
+            traces.begin(Protocol::Grpc, method, Some(request.headers()))
+        });
+        let response = match &span {
+            None => self.answered(request).await,
+            Some(span) => Box::pin(self.answered(request)).with_context(span.clone()).await,
+        };
         let code = status::refusal(response.headers());
         if let Some(code) = code {
             self.service.refused(code);
@@ -124,8 +134,8 @@ impl Door {
         if let Some(asked) = asked {
             let (protocol, issued) = (Protocol::Grpc, response.extensions().get());
             let outcome = code.map_or("ok", Code::as_str);
-            let micros = self.service.begun_us().saturating_sub(begun_us);
-            Line { protocol, asked: &asked, issued, outcome, micros }.write();
+            let (micros, span) = (self.service.begun_us().saturating_sub(begun_us), span.as_ref());
+            Line { protocol, asked: &asked, issued, outcome, micros, span }.tell(live);
         }
         response
     }

@@ -6,10 +6,10 @@ use axum::extract::rejection::PathRejection;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
-use snowmint_coord::NewStripe;
+use snowmint_coord::{Listed, NewStripe};
 use snowmint_wire::http::{
     DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RestripeRequest, SourceBody, SourceRequest,
-    SourcesBody, WorkersBody,
+    SourcesBody, UnreadableBody, WorkersBody,
 };
 
 use super::Door;
@@ -74,9 +74,14 @@ pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
     responses((status = OK, description = "By name", body = SourcesBody)),
 )]
 pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
-    let definitions = door.service.definitions().await?;
-    let sources = definitions.iter().map(source_body).collect();
-    Ok(answer::json(&SourcesBody { sources }))
+    let Listed { sources, unreadable } = door.service.definitions().await?;
+    let sources = sources.iter().map(source_body).collect();
+    let why = |(name, error): (String, snowmint_coord::Error)| UnreadableBody {
+        name,
+        why: error.kind().to_string(),
+    };
+    let unreadable = unreadable.into_iter().map(why).collect();
+    Ok(answer::json(&SourcesBody { sources, unreadable }))
 }
 
 /// The definition of a source.

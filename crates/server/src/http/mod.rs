@@ -27,6 +27,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use opentelemetry::trace::FutureExt as _;
 use snowmint_coord::catalog::check_name;
 use snowmint_wire::error::Code;
 use tokio::net::{TcpListener, TcpStream};
@@ -88,14 +89,14 @@ impl Shared for Door {
 impl Door {
     /// What a request's line in the log shows; none when nobody wants lines.
     fn asked(&self, request: &Request<Incoming>) -> Option<String> {
-        let wanted = self.service.live().logs_access();
+        let wanted = self.service.live().is_watched();
         wanted.then(|| format!("{} {}", request.method(), without_key(request.uri().path())))
     }
 }
 
 /// The answer, with what the line in the log shows of it.
 fn issued(service: &Service, mut response: Response, source: &str, count: u64) -> Response {
-    if service.live().logs_access() {
+    if service.live().is_watched() {
         response.extensions_mut().insert(Issued { source: source.to_owned(), count });
     }
     response
@@ -130,7 +131,16 @@ impl Pages {
         let door = Arc::clone(&self.door);
         let begun_us = door.service.begun_us();
         let asked = door.asked(&request);
-        let response = match self.page(request, from).await {
+        let live = door.service.live();
+        let span = live.traces().zip(asked.as_ref()).map(|(traces, asked)| {
+            traces.begin(Protocol::Http, asked.clone(), Some(request.headers()))
+        });
+        let response = match &span {
+            None => self.page(request, from).await,
+            // Boxed: it is there a second time, for the few who want spans.
+            Some(span) => Box::pin(self.page(request, from)).with_context(span.clone()).await,
+        };
+        let response = match response {
             Ok(response) => response,
             Err(never) => match never {},
         };
@@ -147,8 +157,8 @@ impl Pages {
                 None => status.as_str(),
             };
             let (protocol, issued) = (Protocol::Http, response.extensions().get());
-            let micros = door.service.begun_us().saturating_sub(begun_us);
-            Line { protocol, asked: &asked, issued, outcome, micros }.write();
+            let (micros, span) = (door.service.begun_us().saturating_sub(begun_us), span.as_ref());
+            Line { protocol, asked: &asked, issued, outcome, micros, span }.tell(live);
         }
         Ok(response)
     }

@@ -1,4 +1,4 @@
-//! The line in the log for a command.
+//! What is told of a command.
 
 use snowmint_coord::catalog::check_name;
 use snowmint_wire::resp::Command;
@@ -6,6 +6,7 @@ use snowmint_wire::resp::Command;
 use crate::log_line::{Issued, Line};
 use crate::meter::Protocol;
 use crate::service::Service;
+use crate::trace::Span;
 
 /// The longest name of a command.
 const NAME_CHARS_MAX: usize = 32;
@@ -16,12 +17,14 @@ pub(super) struct Asked {
     name: String,
     issues: Option<Issued>,
     begun_us: u64,
+    pub(super) span: Option<Span>,
 }
 
 impl Asked {
-    /// None when nobody wants lines.
+    /// None when nobody wants to know.
     pub(super) fn of(command: &Command<'_>, service: &Service) -> Option<Self> {
-        if !service.live().logs_access() {
+        let live = service.live();
+        if !live.is_watched() {
             return None;
         }
         let arg = |index: usize| command.arg(index).and_then(|arg| std::str::from_utf8(arg).ok());
@@ -37,7 +40,8 @@ impl Asked {
         let source = source.filter(|name| check_name("source", name).is_ok());
         let issues =
             source.zip(count).map(|(source, count)| Issued { source: source.to_owned(), count });
-        Some(Self { name, issues, begun_us: service.begun_us() })
+        let span = live.traces().map(|traces| traces.begin(Protocol::Resp, name.clone(), None));
+        Some(Self { name, issues, begun_us: service.begun_us(), span })
     }
 
     /// It was answered by this.
@@ -52,7 +56,8 @@ impl Asked {
             issued: self.issues.as_ref().filter(|_| error.is_none()),
             outcome: error.as_deref().unwrap_or("ok"),
             micros: service.begun_us().saturating_sub(self.begun_us),
+            span: self.span.as_ref(),
         };
-        line.write();
+        line.tell(service.live());
     }
 }

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use opentelemetry::trace::FutureExt as _;
 use snowmint_wire::resp::{Next, Parser};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -146,7 +147,11 @@ impl Connection {
                     // Whoever waits for earlier replies need not wait for this one.
                     self.flush().await?;
                     self.session.ticket.allow_for_now();
-                    let hold = work.run(&mut self.session, &mut self.output).await;
+                    let run = work.run(&mut self.session, &mut self.output);
+                    let hold = match asked.as_ref().and_then(|asked| asked.span.clone()) {
+                        None => run.await,
+                        Some(span) => run.with_context(span).await,
+                    };
                     self.tell(asked, 0);
                     self.flush().await?;
                     drop(hold);

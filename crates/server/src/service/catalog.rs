@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{NewStripe, SlotInfo, SourceInfo};
+use snowmint_coord::{Listed, NewStripe, SlotInfo, SourceInfo};
 
 use super::merge::{merge, without_leftovers};
 use super::{Error, Service, check_source_name};
@@ -84,11 +84,12 @@ impl Service {
     ///
     /// # Errors
     /// Without a token, or when the store does not answer.
-    pub async fn definitions(&self) -> Result<Vec<SourceInfo>, Error> {
+    pub async fn definitions(&self) -> Result<Listed, Error> {
         self.caller.must_be_known()?;
-        let mut definitions = self.node.sources().await?;
-        definitions.retain(|definition| self.caller.may_see(&definition.name).is_ok());
-        Ok(definitions)
+        let mut listed = self.node.sources().await?;
+        listed.sources.retain(|source| self.caller.may_see(&source.name).is_ok());
+        listed.unreadable.retain(|(name, _)| self.caller.may_see(name).is_ok());
+        Ok(listed)
     }
 
     /// Every slot that was ever held.

@@ -220,8 +220,8 @@ mod tests {
                 }
             });
             let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
-            let peers = Peers::new(Arc::new(BootTimer), 60_000, None, None);
-            let relay = Relay::new(peers, Live::new(limits, false));
+            let peers = Peers::new(Arc::new(BootTimer), 60_000, None, None, None);
+            let relay = Relay::new(peers, Live::new(limits, false, None));
             let fetch = || relay.fetch("orders", address.clone(), 1);
             let both = async { tokio::join!(fetch(), fetch()) };
             let (one, other) = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();

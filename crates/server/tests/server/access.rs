@@ -233,7 +233,7 @@ async fn the_store_is_for_those_who_may_reserve() {
     ] {
         let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", server.http));
         let mut client = StoreClient::new(channel.unwrap().connect().await.unwrap());
-        let described = client.describe(named(store::DescribeRequest {}, token)).await;
+        let described = client.describe(named(store::DescribeRequest::default(), token)).await;
         assert_eq!(described.as_ref().err().map(Status::code), join, "{token}");
         let door = described.map(|answer| answer.into_inner().door).unwrap_or_default();
         macro_rules! told {

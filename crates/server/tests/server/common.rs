@@ -45,6 +45,7 @@ pub(crate) async fn server_for(node: Node, settings: Settings, access: Option<Ac
         resp: Some(resp),
         access,
         tls: None,
+        traces: None,
         shutdown: std::future::pending(),
     };
     let handle = start(settings, parts).unwrap();

@@ -294,6 +294,8 @@ async fn health_follows_readiness() {
         let status = health.check(asked(service)).await.unwrap().into_inner().status();
         assert_eq!(status, ServingStatus::Serving, "{service:?}");
     }
+    let store = health.check(asked("snowmint.store.v1.Store")).await.unwrap().into_inner();
+    assert_eq!(store.status(), ServingStatus::Serving, "it is offered, whoever mints");
     assert_eq!(health.check(asked("nobody")).await.unwrap_err().code(), Code::NotFound);
     let mut next = async || soon(watch.message()).await.unwrap().map(|told| told.status());
     while next().await.expect("it goes on") != ServingStatus::Serving {}

@@ -77,6 +77,19 @@ pub struct RestripeRequest {
 pub struct SourcesBody {
     /// Every source of the namespace, by name.
     pub sources: Vec<SourceBody>,
+    /// Those whose definition this server cannot read, such as what a newer version has defined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableBody>,
+}
+
+/// A source whose definition cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct UnreadableBody {
+    /// The name.
+    pub name: String,
+    /// What cannot be read.
+    pub why: String,
 }
 
 /// The query of `GET /v1/decode/{id}`: one of both.

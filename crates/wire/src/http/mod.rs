@@ -9,7 +9,7 @@ mod mint;
 
 pub use admin::{
     BitsBody, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, ReadyBody, RestripeRequest,
-    ShareBody, SourceBody, SourceRequest, SourcesBody, WorkerBody, WorkersBody,
+    ShareBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody, WorkerBody, WorkersBody,
 };
 pub use mint::{
     Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull};
-use snowmint_server::{Handle, Reach, Settings};
+use snowmint_server::{Handle, Reach, Settings, Traces};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
@@ -31,6 +31,7 @@ use crate::node::{self, Journal};
 use crate::output::Output;
 use crate::security::{Security, check_public, check_public_texts};
 use crate::store;
+use crate::traces::Exporting;
 
 /// Serve IDs over HTTP and RESP.
 ///
@@ -150,9 +151,12 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     let http = listen(config, &config.server.http, "server.http").await?;
     let resp = listen(config, &config.server.resp, "server.resp").await?;
     let reach = reach(config, &http, &resp).to_string();
-    let node = node::open(config, journal, reach).await?;
+    let exporting = Exporting::start(config)?;
+    let traces = exporting.traces();
+    let node = node::open_traced(config, journal, reach, traces.as_ref()).await?;
+    let guards = (security, traces);
     let served = match check_workers(config, &node).await {
-        Ok(()) => serve_on(config, &node, security, (http, resp), &mut signals, reloading).await,
+        Ok(()) => serve_on(config, &node, guards, (http, resp), &mut signals, reloading).await,
         refused => refused,
     };
     // The generators end for good before the store is told, and the store is closed last.
@@ -163,6 +167,7 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
         )),
     };
     let store = node.store().close().await.map_err(Failure::from);
+    exporting.stop().await;
     tracing::info!("stopped");
     served.and(closed).and(store)
 }
@@ -177,7 +182,7 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
     let sources = match node.sources().await {
         // They were checked when the store was there.
         Err(error) if node::is_away(&error) && !node.kept_sources().is_empty() => return Ok(()),
-        sources => sources?,
+        listed => listed?.sources,
     };
     for source in sources.iter().filter(|source| source.spec.is_enabled()) {
         let Err(error) = node.source(&source.name).await else { continue };
@@ -225,7 +230,7 @@ struct Reloading {
 async fn serve_on(
     config: &Config,
     node: &Node,
-    security: Security,
+    (security, traces): (Security, Option<Traces>),
     (http, resp): (TcpListener, TcpListener),
     signals: &mut Signals,
     reloading: Reloading,
@@ -245,6 +250,7 @@ async fn serve_on(
         resp: Some(resp),
         access: security.access(),
         tls: security.tls(),
+        traces,
         shutdown: std::future::pending(),
     };
     let handle = snowmint_server::start(settings, parts)

@@ -12,8 +12,11 @@ const DAY_MS: u64 = 86_400_000;
 pub(super) async fn open_sources(node: &Node) -> bool {
     let kept = node.kept_sources();
     let (names, all) = match node.sources().await {
-        Ok(sources) => {
-            let enabled = sources.into_iter().filter(|source| source.spec.is_enabled());
+        Ok(listed) => {
+            for (source, error) in &listed.unreadable {
+                tracing::warn!(%source, %error, "a newer version may have defined it: update this server");
+            }
+            let enabled = listed.sources.into_iter().filter(|source| source.spec.is_enabled());
             (enabled.map(|source| source.name).collect(), true)
         }
         Err(error) if is_away(&error) && !kept.is_empty() => (kept, false),

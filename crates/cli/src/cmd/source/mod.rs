@@ -6,10 +6,10 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use snowmint_coord::spec::{SourceSpec, keys};
-use snowmint_wire::http::{ShareBody, SourceBody, SourceRequest, SourcesBody};
+use snowmint_wire::http::{ShareBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody};
 
 use crate::client::{Client, DEFAULT_SERVER, segment};
-use crate::exit::Outcome;
+use crate::exit::{Outcome, complain};
 use crate::output::Output;
 
 /// List, show, define, alter and disable sources.
@@ -126,8 +126,11 @@ impl Source {
         let mut out = Output::new();
         match self.action {
             Action::List(target) => {
-                let SourcesBody { sources } = target.client()?.get("/v1/sources")?;
-                list(&sources, &target, &mut out)?;
+                let listed: SourcesBody = target.client()?.get("/v1/sources")?;
+                list(&listed.sources, &target, &mut out)?;
+                for UnreadableBody { name, why } in listed.unreadable {
+                    complain(format!("source {name} is not listed: {why}"));
+                }
             }
             Action::Show(named) => {
                 let body = named.target.client()?.get(&named.path())?;

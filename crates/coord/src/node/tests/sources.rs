@@ -54,7 +54,7 @@ async fn every_kind_of_source_mints_in_real_time() {
         source.decode(&texts[0], None).unwrap();
     }
     assert!(node.readiness().ready, "{:?}", node.readiness());
-    assert_eq!(node.sources().await.unwrap().len(), 5);
+    assert_eq!(node.sources().await.unwrap().sources.len(), 5);
     assert_eq!(node.workers().await.unwrap().len(), 1);
     node.close().await.unwrap();
     assert!(matches!(orders.try_mint().unwrap_err().kind(), ErrorKind::Closed { .. }));

@@ -17,7 +17,8 @@ use snowmint_wire::grpc::store::{
     GiveBackResponse, IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest, LetGoRequest,
     ListRequest, ListResponse, MembersRequest, MembersResponse, NewDefinition, NowRequest,
     NowResponse, ReleaseRequest, RenewRequest, ReserveRequest, ReserveResponse, RestripeRequest,
-    SetStateRequest, TakeRequest, TakeResponse, WorkersRequest, WorkersResponse, store_server,
+    SERVICE, SetStateRequest, TakeRequest, TakeResponse, VERSION_MIN, WorkersRequest,
+    WorkersResponse, is_understood, store_server,
 };
 use tonic::{Request, Response, Status};
 
@@ -100,6 +101,14 @@ fn definer(service: &Service, new: Option<&NewDefinition>) -> Allowed {
 impl store_server::Store for Relay {
     async fn describe(&self, request: Request<DescribeRequest>) -> Answer<DescribeResponse> {
         of_caller(&self.service, &request).may_join()?;
+        let DescribeRequest { version } = request.into_inner();
+        if !is_understood(version) {
+            let message = format!(
+                "the caller is older than this server: it speaks form {version} of {SERVICE}, which is \
+                 understood from {VERSION_MIN} on: update the program"
+            );
+            return Err(Error::new(Code::Unsupported, message).into());
+        }
         let (store, door) = (&self.store, self.door.to_string());
         told(store.identity().await, |identity| write::description(&**store, door, identity))
     }
@@ -221,7 +230,7 @@ impl store_server::Store for Relay {
     async fn set_state(&self, request: Request<SetStateRequest>) -> Answer<DefinitionResponse> {
         let (service, request) =
             self.asked_by(request, |service, set| service.may_define(&set.name))?;
-        let state = read::state(request.state())?;
+        let state = read::state(request.state)?;
         let before = service.before_change(&request.name).await;
         let set = self.store.set_state(&request.name, state).await;
         service.changed_beside("switched", &request.name, before).await;

@@ -7,6 +7,7 @@ use snowmint_coord::{
     Term, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
+use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store as said;
 
 use crate::service::Error;
@@ -23,6 +24,14 @@ pub(super) const fn mark(mark: u64) -> Mark {
 
 fn there<T>(name: &str, part: Option<T>) -> Read<T> {
     part.ok_or_else(|| Error::bad_request(format!("the message has no {name}")))
+}
+
+/// What a newer caller says.
+fn newer(what: &str, value: i32) -> Error {
+    let message = format!(
+        "this server is older than the caller: it knows no {what} {value}; update the server"
+    );
+    Error::new(Code::Unsupported, message)
 }
 
 pub(super) fn incarnation(text: &str) -> Read<Incarnation> {
@@ -46,13 +55,14 @@ pub(super) fn presence(presence: Option<said::Presence>) -> Read<Presence> {
 
 fn pool(pool: Option<said::Pool>) -> Read<Pool> {
     let pool = there("pool", pool)?;
-    let reuse = match pool.reuse() {
-        said::Reuse::Recycle => Reuse::Recycle,
-        said::Reuse::Never => Reuse::Never,
-        said::Reuse::Ordered => Reuse::Ordered,
-        said::Reuse::Unspecified => {
+    let reuse = match said::Reuse::try_from(pool.reuse) {
+        Ok(said::Reuse::Recycle) => Reuse::Recycle,
+        Ok(said::Reuse::Never) => Reuse::Never,
+        Ok(said::Reuse::Ordered) => Reuse::Ordered,
+        Ok(said::Reuse::Unspecified) => {
             return Err(Error::bad_request("a pool's rule for reuse is recycle, never or ordered"));
         }
+        Err(_) => return Err(newer("rule for reuse", pool.reuse)),
     };
     Ok(Pool { name: pool.name, slots: pool.slots, group: pool.group, reuse })
 }
@@ -170,14 +180,15 @@ pub(super) fn restripe(request: said::RestripeRequest) -> Read<Restripe> {
     Ok(Restripe { new: definition(new)?, if_version, mark: mark(first) })
 }
 
-pub(super) fn state(state: said::State) -> Read<SourceState> {
-    match state {
-        said::State::Enabled => Ok(SourceState::Enabled),
-        said::State::Disabled => Ok(SourceState::Disabled),
-        said::State::Deleted => Ok(SourceState::Deleted),
-        said::State::Unspecified => {
+pub(super) fn state(state: i32) -> Read<SourceState> {
+    match said::State::try_from(state) {
+        Ok(said::State::Enabled) => Ok(SourceState::Enabled),
+        Ok(said::State::Disabled) => Ok(SourceState::Disabled),
+        Ok(said::State::Deleted) => Ok(SourceState::Deleted),
+        Ok(said::State::Unspecified) => {
             Err(Error::bad_request("a source is enabled, disabled or deleted"))
         }
+        Err(_) => Err(newer("state", state)),
     }
 }
 

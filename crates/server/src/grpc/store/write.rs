@@ -104,6 +104,7 @@ pub(super) fn description(
         presence_by_session: can.presence == PresenceBy::Session,
         group_max: store.group_max(),
         cautions: store.cautions(),
+        version: said::VERSION,
     }
 }
 

@@ -1,0 +1,85 @@
+//! Where spans go.
+
+use serde::{Deserialize, Serialize};
+use ureq::http::Uri;
+
+use crate::exit::{Failure, Outcome};
+
+/// Where collectors take OTLP over gRPC unless told otherwise.
+const PORT: u16 = 4317;
+
+/// `[traces]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TracesSection {
+    pub(crate) endpoint: String,
+    pub(crate) one_in: u64,
+    pub(crate) ca: String,
+}
+
+impl Default for TracesSection {
+    fn default() -> Self {
+        Self { endpoint: String::new(), one_in: 1, ca: String::new() }
+    }
+}
+
+impl TracesSection {
+    /// Whether TLS is spoken with the collector, and its `HOST:PORT`; none: there are no spans.
+    pub(crate) fn collector(&self) -> Outcome<Option<(bool, String)>> {
+        if self.endpoint.is_empty() {
+            return Ok(None);
+        }
+        let odd = || {
+            let form = "write http://HOST:PORT or https://HOST:PORT, where OTLP over gRPC is taken";
+            Failure::usage(format!("traces.endpoint = {:?}: {form}", self.endpoint))
+        };
+        let uri: Uri = self.endpoint.parse().map_err(|_| odd())?;
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(odd()),
+        };
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(odd)?;
+        if uri.path() != "/" || uri.authority().is_some_and(|all| all.as_str().contains('@')) {
+            return Err(odd());
+        }
+        Ok(Some((tls, format!("{host}:{}", uri.port_u16().unwrap_or(PORT)))))
+    }
+
+    /// What a single value cannot show.
+    pub(super) fn check(&self) -> Outcome {
+        let collector = self.collector()?;
+        if self.one_in == 0 {
+            return Err(Failure::usage("traces.one_in = 0: it takes 1 at least, which is all"));
+        }
+        if !self.ca.is_empty() && !collector.is_some_and(|(tls, _)| tls) {
+            return Err(Failure::usage("traces.ca is for a traces.endpoint of https://"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collectors_are_named_by_their_address() {
+        let at = |endpoint: &str| {
+            TracesSection { endpoint: endpoint.into(), ..TracesSection::default() }.collector()
+        };
+        assert!(at("").unwrap().is_none());
+        for (endpoint, tls, address) in [
+            ("http://collector", false, "collector:4317"),
+            ("https://collector:443/", true, "collector:443"),
+            ("http://[::1]:4317", false, "[::1]:4317"),
+        ] {
+            assert_eq!(at(endpoint).unwrap().unwrap(), (tls, address.to_owned()), "{endpoint}");
+        }
+        for endpoint in
+            ["collector:4317", "grpc://a:1", "http://", "http://a/v1/traces", "http://u:p@a"]
+        {
+            assert!(at(endpoint).is_err(), "{endpoint}");
+        }
+    }
+}

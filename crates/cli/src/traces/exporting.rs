@@ -1,0 +1,142 @@
+//! Who sends spans, and what is said when nobody takes them.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::global::BoxedTracer;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{SpanExporter as Otlp, WithTonicConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, SpanData, SpanExporter,
+};
+use snowmint_client::Credentials;
+use snowmint_server::Traces;
+
+use crate::config::Config;
+use crate::exit::{Failure, Outcome};
+
+/// How many spans wait to be sent at most.
+const QUEUE_MAX: usize = 4_096;
+/// How many are sent at once at most.
+const BATCH_MAX: usize = 512;
+/// How long a span waits at most before it is sent.
+const DELAY: Duration = Duration::from_secs(1);
+/// How long a collector may take.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// How long the last spans may take at the end.
+const STOP_MAX: Duration = Duration::from_secs(2);
+
+/// Sends spans, if anybody is to have them.
+#[derive(Debug)]
+pub(crate) struct Exporting(Option<SdkTracerProvider>);
+
+impl Exporting {
+    /// Begins; within the runtime. Nobody needs to be at the other end.
+    pub(crate) fn start(config: &Config) -> Outcome<Self> {
+        let traces = &config.traces;
+        let Some((tls, address)) = traces.collector()? else { return Ok(Self(None)) };
+        let refused = |why: String| Failure::usage(format!("traces.endpoint: {why}"));
+        let credentials = match traces.ca.as_str() {
+            "" => Credentials::new(),
+            ca => Credentials::new().ca_file(ca),
+        };
+        let endpoint = credentials.endpoint(&address, tls).map_err(refused)?;
+        let channel = endpoint.timeout(ANSWER_MAX).connect_timeout(ANSWER_MAX).connect_lazy();
+        let exporter = Otlp::builder().with_tonic().with_channel(channel).build();
+        let exporter = exporter.map_err(|error| refused(error.to_string()))?;
+        let batches = BatchConfigBuilder::default()
+            .with_max_queue_size(QUEUE_MAX)
+            .with_max_export_batch_size(BATCH_MAX)
+            .with_scheduled_delay(DELAY)
+            .build();
+        let telling = Telling { exporter, endpoint: traces.endpoint.clone(), lost: Mutex::new(0) };
+        let processor = BatchSpanProcessor::builder(telling).with_batch_config(batches).build();
+        let provider = SdkTracerProvider::builder()
+            .with_span_processor(processor)
+            .with_sampler(Sampler::ParentBased(Box::new(sampler(traces.one_in))))
+            .with_resource(resource(config))
+            .build();
+        Ok(Self(Some(provider)))
+    }
+
+    /// Where spans go.
+    pub(crate) fn traces(&self) -> Option<Traces> {
+        let tracer = self.0.as_ref()?.tracer("snowmint");
+        Some(Traces::new(BoxedTracer::new(Box::new(tracer)), TraceContextPropagator::new()))
+    }
+
+    /// Sends what is left.
+    pub(crate) async fn stop(self) {
+        let Some(provider) = self.0 else { return };
+        // It waits for its thread. Whoever does not get the last spans was told so before.
+        let stop = move || provider.shutdown_with_timeout(STOP_MAX);
+        let _ = tokio::task::spawn_blocking(stop).await;
+    }
+}
+
+/// Of those who are asked by nobody's span, one in so many.
+#[allow(clippy::cast_precision_loss, reason = "a share need not be exact")]
+fn sampler(one_in: u64) -> Sampler {
+    if one_in <= 1 { Sampler::AlwaysOn } else { Sampler::TraceIdRatioBased(1.0 / one_in as f64) }
+}
+
+fn resource(config: &Config) -> Resource {
+    let owner = match config.server.owner.as_str() {
+        "" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        owner => owner.to_owned(),
+    };
+    Resource::builder()
+        .with_service_name("snowmint")
+        .with_attributes([
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("service.instance.id", owner),
+            KeyValue::new("service.namespace", config.store.namespace.clone()),
+        ])
+        .build()
+}
+
+/// Says once that spans are lost, and once that they are not any more.
+#[derive(Debug)]
+struct Telling {
+    exporter: Otlp,
+    endpoint: String,
+    /// Spans that were lost since the collector took the last ones.
+    lost: Mutex<usize>,
+}
+
+impl SpanExporter for Telling {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let spans = batch.len();
+        let sent = self.exporter.export(batch).await;
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let endpoint = &self.endpoint;
+        match &sent {
+            Err(error) => {
+                if *lost == 0 {
+                    tracing::warn!(endpoint, %error, "spans are lost until the collector takes them");
+                }
+                *lost = lost.saturating_add(spans);
+            }
+            Ok(()) if *lost > 0 => {
+                tracing::info!(endpoint, lost = *lost, "the collector takes spans again");
+                *lost = 0;
+            }
+            Ok(()) => {}
+        }
+        drop(lost);
+        sent
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}

@@ -1,0 +1,196 @@
+//! Spans, as a collector gets them: a real one in its protocol, which the real binary sends to.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use snowmint_wire::grpc::MintRequest;
+use snowmint_wire::grpc::mint_client::MintClient;
+use tokio::runtime::Runtime;
+use tonic::transport::Endpoint;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+use super::server::{Folder, PATIENCE, Server, client, curl, snowmint};
+
+/// What it got so far: spans, and what they say of who sent them.
+#[derive(Clone, Default)]
+struct Collector(Arc<Mutex<Vec<Got>>>);
+
+/// What is said of the sender, and a span.
+type Got = (Vec<KeyValue>, Span);
+
+#[tonic::async_trait]
+impl TraceService for Collector {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        let mut got = self.0.lock().unwrap();
+        for resource in request.into_inner().resource_spans {
+            let about = resource.resource.unwrap_or_default().attributes;
+            let spans = resource.scope_spans.into_iter().flat_map(|scope| scope.spans);
+            got.extend(spans.map(|span| (about.clone(), span)));
+        }
+        Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+impl Collector {
+    /// At this address; answers where it is.
+    fn start(&self, runtime: &Runtime, address: &str) -> String {
+        let _inside = runtime.enter();
+        let incoming = TcpIncoming::bind(address.parse().unwrap()).unwrap();
+        let at = incoming.local_addr().unwrap().to_string();
+        let service = TraceServiceServer::new(self.clone());
+        let server = tonic::transport::Server::builder().add_service(service);
+        runtime.spawn(server.serve_with_incoming(incoming));
+        at
+    }
+
+    /// The first span of this name and kind, once it is there.
+    #[track_caller]
+    fn span(&self, what: &str, is: impl Fn(&Span) -> bool) -> Got {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let got = self.0.lock().unwrap();
+            if let Some(found) = got.iter().find(|(_, span)| is(span)) {
+                return found.clone();
+            }
+            let names: Vec<_> = got.iter().map(|(_, span)| span.name.clone()).collect();
+            assert!(Instant::now() < until, "no span of {what} among {names:?}");
+            drop(got);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    #[track_caller]
+    fn named(&self, name: &str) -> Span {
+        self.span(name, |span| span.name == name).1
+    }
+}
+
+/// A text or a number of a span.
+fn said(about: &[KeyValue], key: &str) -> Option<String> {
+    let found = about.iter().find(|it| it.key == key)?;
+    match found.value.as_ref()?.value.as_ref()? {
+        Value::StringValue(text) => Some(text.clone()),
+        Value::IntValue(number) => Some(number.to_string()),
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn serve(folder: &Folder, collector: &str, more: &[(&str, &str)]) -> Server {
+    let endpoint = format!("http://{collector}");
+    let data = folder.join("data");
+    let environment = [&[("SNOWMINT_TRACES__ENDPOINT", endpoint.as_str())], more].concat();
+    let server = Server::start(&["--data-dir", data.to_str().unwrap()], &environment);
+    server.ready();
+    server
+}
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
+
+#[test]
+fn requests_and_calls_of_the_store_are_spans() {
+    let folder = Folder::new("traces");
+    let runtime = Runtime::new().unwrap();
+    let collector = Collector::default();
+    let at = collector.start(&runtime, "127.0.0.1:0");
+    let server = serve(&folder, &at, &[("SNOWMINT_SERVER__OWNER", "ada")]);
+    let parent = format!("00-{TRACE}-{CALLER}-01");
+
+    // HTTP, below the caller's own span.
+    let header = format!("traceparent: {parent}");
+    curl(&["-H", &header, &server.url("/v1/ids/default?count=3")]);
+    let (resource, span) = collector.span("HTTP", |span| span.name == "GET /v1/ids/default");
+    assert_eq!((hex(&span.trace_id).as_str(), hex(&span.parent_span_id).as_str()), (TRACE, CALLER));
+    let of = |span: &Span, key: &str| said(&span.attributes, key);
+    assert_eq!(of(&span, "snowmint.protocol").as_deref(), Some("http"));
+    assert_eq!(of(&span, "snowmint.source").as_deref(), Some("default"));
+    assert_eq!(of(&span, "snowmint.count").as_deref(), Some("3"));
+    assert_eq!(of(&span, "snowmint.outcome").as_deref(), Some("ok"));
+    assert!(span.end_time_unix_nano >= span.start_time_unix_nano);
+    assert_eq!(said(&resource, "service.name").as_deref(), Some("snowmint"));
+    assert_eq!(said(&resource, "service.instance.id").as_deref(), Some("ada"));
+
+    // A refusal, without a caller's span.
+    curl(&[&server.url("/v1/ids/nobody")]);
+    let refused = collector.named("GET /v1/ids/nobody");
+    assert_eq!(of(&refused, "snowmint.outcome").as_deref(), Some("unknown_source"));
+    assert_eq!(refused.status.unwrap().code, 2, "an error");
+    assert!(refused.parent_span_id.is_empty());
+
+    // gRPC and RESP.
+    let endpoint = Endpoint::from_shared(format!("http://{}", server.http)).unwrap();
+    runtime.block_on(async {
+        let mut mint = MintClient::new(endpoint.connect().await.unwrap());
+        let wish = MintRequest { source: "default".into(), count: Some(2), key: None };
+        let mut request = Request::new(wish);
+        request.metadata_mut().insert("traceparent", parent.parse().unwrap());
+        mint.mint(request).await.unwrap();
+    });
+    let span = collector.named("snowmint.v1.Mint/Mint");
+    assert_eq!((hex(&span.trace_id).as_str(), hex(&span.parent_span_id).as_str()), (TRACE, CALLER));
+    client("redis-cli", &["-p", server.resp_port(), "INCR", "default"]);
+    let span = collector.named("INCR");
+    assert_eq!(of(&span, "snowmint.protocol").as_deref(), Some("resp"));
+    assert_eq!(of(&span, "snowmint.count").as_deref(), Some("1"));
+
+    // The store, in the background and below a request.
+    collector.named("store claim");
+    let store = format!("snowmint://{}", server.http);
+    let minted = snowmint().args(["mint", "numbers", "--store", &store]).output().unwrap();
+    assert!(minted.status.success(), "{minted:?}");
+    let asked = collector.named("snowmint.store.v1.Store/Reserve");
+    let (_, done) = collector.span("what it led to", |span| {
+        span.name == "store reserve" && span.parent_span_id == asked.span_id
+    });
+    assert_eq!(done.trace_id, asked.trace_id);
+    assert_eq!(of(&done, "snowmint.source").as_deref(), Some("numbers"));
+
+    // The last ones are sent before it ends.
+    curl(&[&server.url("/v1/layouts")]);
+    assert_eq!(server.stop(), 0);
+    assert!(collector.0.lock().unwrap().iter().any(|(_, span)| span.name == "GET /v1/layouts"));
+}
+
+#[test]
+fn a_collector_that_is_away_is_told_once_and_holds_nobody_up() {
+    let folder = Folder::new("traces-away");
+    let runtime = Runtime::new().unwrap();
+    let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = serve(&folder, &away.to_string(), &[]);
+    let began = Instant::now();
+    let mut rounds = 0;
+    // Several times what it takes until spans are sent, and more of them than the queue holds.
+    while began.elapsed() < Duration::from_secs(4) {
+        let ids = client("redis-cli", &["-p", server.resp_port(), "-r", "2000", "INCR", "default"]);
+        assert_eq!(ids.lines().count(), 2_000);
+        rounds += 1;
+    }
+    let warnings = |server: &Server| server.said().matches("spans are lost").count();
+    assert_eq!(warnings(&server), 1, "{}", server.said());
+    let collector = Collector::default();
+    collector.start(&runtime, &away.to_string());
+    curl(&[&server.url("/v1/ids/default")]);
+    server.says("takes spans again");
+    curl(&[&server.url("/v1/layouts")]);
+    collector.named("GET /v1/layouts");
+    assert_eq!(warnings(&server), 1);
+    assert!(rounds > 0);
+    assert_eq!(server.stop(), 0);
+}

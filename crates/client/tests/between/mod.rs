@@ -1,0 +1,287 @@
+//! A server of another version: it speaks on a wire of its own, and passes on to a real server what it knows.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use prost::Message;
+use prost::bytes::{Buf as _, BufMut as _, Bytes};
+use snowmint_wire::grpc::store as said;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::Service;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::codegen::http::{self, Extensions};
+use tonic::server::{NamedService, UnaryService};
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response, Status};
+
+/// The newer one refuses to tell of this one, for a reason that is not known here.
+pub(crate) const REFUSED: &str = "refused";
+/// A source of the newer one, in a state that is not known here.
+pub(crate) const IN_ANOTHER_STATE: &str = "paused";
+
+/// Which version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    /// It lacks verbs and fields.
+    Older,
+    /// It has more fields, states, reasons and a higher version.
+    Newer,
+}
+
+/// The description, when nothing was said of versions.
+#[derive(Clone, PartialEq, Message)]
+struct OldDescription {
+    #[prost(message, optional, tag = "1")]
+    refusal: Option<said::Refusal>,
+    #[prost(string, tag = "2")]
+    door: String,
+    #[prost(string, tag = "3")]
+    namespace: String,
+    #[prost(message, optional, tag = "4")]
+    identity: Option<said::Identity>,
+    #[prost(bool, tag = "5")]
+    has_clock: bool,
+    #[prost(uint32, tag = "9")]
+    group_max: u32,
+}
+
+/// What the newer one adds to every message.
+#[derive(Clone, PartialEq, Message)]
+struct More {
+    #[prost(uint64, tag = "1000")]
+    number: u64,
+    #[prost(string, tag = "1001")]
+    text: String,
+    #[prost(message, optional, tag = "1002")]
+    inside: Option<said::Identity>,
+}
+
+fn more() -> Vec<u8> {
+    let inside = Some(said::Identity { id: "more".into(), writes: 1 });
+    More { number: u64::MAX, text: "more".into(), inside }.encode_to_vec()
+}
+
+impl Form {
+    /// Verbs that there were not.
+    fn lacks(self, path: &str) -> bool {
+        matches!(self, Self::Older) && (path.ends_with("/Avoid") || path.ends_with("/Restripe"))
+    }
+
+    fn asked(self, path: &str, message: Bytes) -> Bytes {
+        match self {
+            // It knew no field of this one.
+            Self::Older if path.ends_with("/Describe") => Bytes::new(),
+            _ => message,
+        }
+    }
+
+    fn answered(self, path: &str, asked: &Bytes, message: Bytes) -> Bytes {
+        let verb = path.rsplit('/').next().unwrap();
+        match (self, verb) {
+            (Self::Older, "Describe") => {
+                OldDescription::decode(message).unwrap().encode_to_vec().into()
+            }
+            (Self::Older, _) => message,
+            (Self::Newer, verb) => {
+                // Fields of the end win over those before, and lists grow: so messages are put together.
+                let and = |more: Vec<u8>| [&message[..], &more[..]].concat();
+                let with = match verb {
+                    "Describe" => and(said::DescribeResponse {
+                        version: said::VERSION + 1,
+                        ..said::DescribeResponse::default()
+                    }
+                    .encode_to_vec()),
+                    "List" => and(said::ListResponse {
+                        definitions: vec![in_another_state()],
+                        ..said::ListResponse::default()
+                    }
+                    .encode_to_vec()),
+                    "Get" => got(asked).unwrap_or_else(|| message.to_vec()),
+                    _ => message.to_vec(),
+                };
+                [with, more()].concat().into()
+            }
+        }
+    }
+}
+
+fn in_another_state() -> said::Definition {
+    let (name, spec) = (IN_ANOTHER_STATE.to_owned(), r#"{"kind":"segment"}"#.to_owned());
+    said::Definition { name, identity: spec.clone(), spec, state: 9, ..said::Definition::default() }
+}
+
+fn got(asked: &Bytes) -> Option<Vec<u8>> {
+    let said::GetRequest { name } = said::GetRequest::decode(asked.clone()).unwrap();
+    let answer = match name.as_str() {
+        REFUSED => said::DefinitionResponse {
+            refusal: Some(said::Refusal {
+                code: "too_blue".into(),
+                message: "that is too blue".into(),
+                ..said::Refusal::default()
+            }),
+            definition: None,
+        },
+        IN_ANOTHER_STATE => {
+            said::DefinitionResponse { refusal: None, definition: Some(in_another_state()) }
+        }
+        _ => return None,
+    };
+    Some(answer.encode_to_vec())
+}
+
+/// A running server of another version.
+pub(crate) struct Between {
+    address: String,
+    passed: Arc<AtomicUsize>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Between {
+    pub(crate) async fn start(form: Form, real: &str, at: &str) -> Self {
+        let real = Endpoint::from_shared(format!("http://{real}")).unwrap();
+        let real = real.connect().await.unwrap();
+        let passed = Arc::<AtomicUsize>::default();
+        let door = Door { form, real, passed: Arc::clone(&passed) };
+        let incoming = TcpIncoming::bind(at.parse().unwrap()).unwrap();
+        let address = incoming.local_addr().unwrap().to_string();
+        let (stop, stopped) = oneshot::channel();
+        let server = tonic::transport::Server::builder()
+            .add_service(Named::<true>(door.clone()))
+            .add_service(Named::<false>(door));
+        let task = tokio::spawn(async move {
+            let stopped = async { drop(stopped.await) };
+            server.serve_with_incoming_shutdown(incoming, stopped).await.unwrap();
+        });
+        Self { address, passed, stop, task }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    /// How many calls went through.
+    pub(crate) fn passed(&self) -> usize {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    /// Finishes what it does, and ends.
+    pub(crate) async fn stop(self) {
+        drop(self.stop);
+        self.task.await.unwrap();
+    }
+}
+
+#[derive(Clone)]
+struct Door {
+    form: Form,
+    real: Channel,
+    passed: Arc<AtomicUsize>,
+}
+
+/// One of the two services: that of the store, or what applications ask.
+#[derive(Clone)]
+struct Named<const STORE: bool>(Door);
+
+impl NamedService for Named<true> {
+    const NAME: &'static str = "snowmint.store.v1.Store";
+}
+
+impl NamedService for Named<false> {
+    const NAME: &'static str = "snowmint.v1.Mint";
+}
+
+type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl<const STORE: bool> Service<http::Request<tonic::body::Body>> for Named<STORE> {
+    type Response = http::Response<tonic::body::Body>;
+    type Error = Infallible;
+    type Future = Later<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
+        let (door, path) = (self.0.clone(), request.uri().path().to_owned());
+        Box::pin(async move {
+            if door.form.lacks(&path) {
+                return Ok(Status::unimplemented("").into_http());
+            }
+            let mut grpc = tonic::server::Grpc::new(Raw);
+            Ok(grpc.unary(Pass { door, path }, request).await)
+        })
+    }
+}
+
+/// Passes one call on.
+struct Pass {
+    door: Door,
+    path: String,
+}
+
+impl UnaryService<Bytes> for Pass {
+    type Response = Bytes;
+    type Future = Later<Result<Response<Bytes>, Status>>;
+
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        let (Door { form, real, passed }, path) = (self.door.clone(), self.path.clone());
+        Box::pin(async move {
+            let (metadata, _, message) = request.into_parts();
+            let message = form.asked(&path, message);
+            let asked = Request::from_parts(metadata, Extensions::default(), message.clone());
+            let mut grpc = tonic::client::Grpc::new(real);
+            grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
+            let answer = grpc.unary(asked, PathAndQuery::try_from(&path).unwrap(), Raw).await?;
+            passed.fetch_add(1, Ordering::Relaxed);
+            let (metadata, answer, more) = answer.into_parts();
+            let answer = form.answered(&path, &message, answer);
+            Ok(Response::from_parts(metadata, answer, more))
+        })
+    }
+}
+
+/// Messages as they are.
+#[derive(Clone, Copy)]
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(message);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
+}

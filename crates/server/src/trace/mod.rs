@@ -1,0 +1,127 @@
+//! Traces: a span for each request, below that of the caller who sent one along, and for each call of the
+//! store. Who collects them, and how many, is said by whoever starts the server.
+
+mod store;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use opentelemetry::global::BoxedTracer;
+use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
+use opentelemetry::trace::{SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer as _};
+use opentelemetry::{Context, KeyValue};
+use snowmint_coord::Store;
+
+use crate::log_line::Line;
+use crate::meter::Protocol;
+
+/// Where spans go, and how they are named to other processes. Clones are the same.
+#[derive(Clone)]
+pub struct Traces(Arc<Shared>);
+
+struct Shared {
+    tracer: BoxedTracer,
+    form: Box<dyn TextMapPropagator + Send + Sync>,
+}
+
+/// A request's span; what is done for the request is done in its context.
+pub(crate) type Span = Context;
+
+impl Traces {
+    /// Spans by this tracer, and the callers' own in this form of headers.
+    pub fn new(tracer: BoxedTracer, form: impl TextMapPropagator + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Shared { tracer, form: Box::new(form) }))
+    }
+
+    /// The same store, of whose calls there are spans.
+    #[must_use]
+    pub fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(store::Traced::new(store, self.clone()))
+    }
+
+    /// Begins the span of a request, below the caller's if its headers name one.
+    pub(crate) fn begin(
+        &self,
+        protocol: Protocol,
+        asked: String,
+        headers: Option<&HeaderMap>,
+    ) -> Span {
+        let nobody = Context::new();
+        let parent = match headers {
+            Some(headers) => self.0.form.extract_with_context(&nobody, &Sent(headers)),
+            None => nobody,
+        };
+        let protocol = KeyValue::new("snowmint.protocol", protocol.name());
+        self.span(asked.into(), SpanKind::Server, vec![protocol], &parent)
+    }
+
+    /// Begins the span of something that is done for whatever is going on.
+    fn part(&self, name: &'static str, about: Vec<KeyValue>) -> Span {
+        self.span(name.into(), SpanKind::Client, about, &Context::current())
+    }
+
+    fn span(
+        &self,
+        name: Cow<'static, str>,
+        kind: SpanKind,
+        about: Vec<KeyValue>,
+        parent: &Context,
+    ) -> Span {
+        let builder = SpanBuilder::from_name(name).with_kind(kind).with_attributes(about);
+        parent.with_span(self.0.tracer.build_with_context(builder, parent))
+    }
+
+    /// Names what is going on to another server.
+    pub(crate) fn send(&self, headers: &mut HeaderMap) {
+        self.0.form.inject_context(&Context::current(), &mut Sending(headers));
+    }
+}
+
+/// Ends a request's span by what its answer was.
+pub(crate) fn end(span: &Span, line: &Line<'_>) {
+    let span = span.span();
+    if span.is_recording() {
+        if let Some(issued) = line.issued {
+            span.set_attribute(KeyValue::new("snowmint.source", issued.source.clone()));
+            let count = i64::try_from(issued.count).unwrap_or(i64::MAX);
+            span.set_attribute(KeyValue::new("snowmint.count", count));
+        }
+        span.set_attribute(KeyValue::new("snowmint.outcome", line.outcome.to_owned()));
+        if line.outcome != "ok" {
+            span.set_status(Status::error(line.outcome.to_owned()));
+        }
+    }
+    span.end();
+}
+
+impl fmt::Debug for Traces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Traces")
+    }
+}
+
+/// What a caller sent.
+struct Sent<'a>(&'a HeaderMap);
+
+impl Extractor for Sent<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(HeaderName::as_str).collect()
+    }
+}
+
+/// What another server is sent.
+struct Sending<'a>(&'a mut HeaderMap);
+
+impl Injector for Sending<'_> {
+    fn set(&mut self, key: &str, value: String) {
+        if let (Ok(key), Ok(value)) = (HeaderName::try_from(key), HeaderValue::try_from(value)) {
+            self.0.insert(key, value);
+        }
+    }
+}

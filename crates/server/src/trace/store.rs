@@ -1,0 +1,187 @@
+//! A store of whose calls there are spans.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
+use snowmint_coord::{
+    Avoid, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Extend, Extended,
+    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
+    Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
+    StoreIdentity, Take, Taken,
+};
+use snowmint_core::UnixMillis;
+
+use super::Traces;
+
+/// A store, and where its spans go.
+#[derive(Debug)]
+pub(super) struct Traced {
+    store: Arc<dyn Store>,
+    traces: Traces,
+}
+
+impl Traced {
+    pub(super) fn new(store: Arc<dyn Store>, traces: Traces) -> Self {
+        Self { store, traces }
+    }
+
+    /// One call, in a span of its own.
+    async fn call<T>(
+        &self,
+        name: &'static str,
+        about: Vec<KeyValue>,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let span = self.traces.part(name, about);
+        let answer = call.with_context(span.clone()).await;
+        if let Err(error) = &answer {
+            // The code alone: what a back end says may name hosts and users.
+            span.span().set_status(Status::error(error.kind().code()));
+        }
+        span.span().end();
+        answer
+    }
+}
+
+fn about(key: &'static str, value: &str) -> Vec<KeyValue> {
+    vec![KeyValue::new(key, value.to_owned())]
+}
+
+fn source(name: &str) -> Vec<KeyValue> {
+    about("snowmint.source", name)
+}
+
+fn pool(name: &str) -> Vec<KeyValue> {
+    about("snowmint.pool", name)
+}
+
+fn pools(items: &[Extend]) -> Vec<KeyValue> {
+    items.first().map_or_else(Vec::new, |item| pool(&item.pool))
+}
+
+#[async_trait]
+impl Store for Traced {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    fn namespace(&self) -> &str {
+        self.store.namespace()
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.store.cautions()
+    }
+
+    fn group_max(&self) -> u32 {
+        self.store.group_max()
+    }
+
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        self.store.owners()
+    }
+
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        self.store.clock_witness()
+    }
+
+    async fn now(&self) -> Result<Option<UnixMillis>> {
+        self.call("store now", vec![], self.store.now()).await
+    }
+
+    async fn identity(&self) -> Result<StoreIdentity> {
+        self.call("store identity", vec![], self.store.identity()).await
+    }
+
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.call("store join", vec![], self.store.join(member, presence, now)).await
+    }
+
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.call("store renew", vec![], self.store.renew(member, presence, now)).await
+    }
+
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        self.call("store leave", vec![], self.store.leave(member, now)).await
+    }
+
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        self.call("store members", vec![], self.store.members(now)).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        let about = pool(&request.pool.name);
+        self.call("store claim", about, self.store.claim(request, now)).await
+    }
+
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        self.call("store extend", pools(items), self.store.extend(items, now)).await
+    }
+
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        self.call("store release", pool(&release.pool), self.store.release(release, now)).await
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        self.call("store take", pool(&take.pool.name), self.store.take(take, now)).await
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        self.call("store let_go", pool(&let_go.pool), self.store.let_go(let_go, now)).await
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        self.call("store avoid", pool(&avoid.pool.name), self.store.avoid(avoid, now)).await
+    }
+
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        self.call("store workers", vec![], self.store.workers(now)).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        self.call("store reserve", source(&reserve.source), self.store.reserve(reserve)).await
+    }
+
+    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        self.call("store give_back", source(&back.source), self.store.give_back(back)).await
+    }
+
+    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        self.call("store define", source(&new.name), self.store.define(new)).await
+    }
+
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        self.call("store alter", source(&new.name), self.store.alter(new, if_version)).await
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        let about = source(&restripe.new.name);
+        self.call("store restripe", about, self.store.restripe(restripe)).await
+    }
+
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.call("store set_state", source(name), self.store.set_state(name, state)).await
+    }
+
+    async fn get(&self, name: &str) -> Result<Definition> {
+        self.call("store get", source(name), self.store.get(name)).await
+    }
+
+    async fn list(&self) -> Result<Catalog> {
+        self.call("store list", vec![], self.store.list()).await
+    }
+
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        self.call("store fast_forward", vec![], self.store.fast_forward(forward)).await
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.call("store accept_lead", vec![], self.store.accept_lead(until)).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+}
