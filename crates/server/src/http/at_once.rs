@@ -16,13 +16,13 @@ use crate::service::{AtHand, Service};
 
 /// What a connection keeps from one request to the next.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Memory {
     source: Option<AtHand>,
     /// Where answers are put together.
     room: Vec<u8>,
 }
 
-impl Kept {
+impl Memory {
     /// The answer, if it can be had at once.
     pub(super) fn answer<B>(
         &mut self,

@@ -48,7 +48,7 @@ use crate::service::{CHANGED_PATH, Error, Service};
 use crate::tls::{Opening, Side};
 use answer::Refusal;
 use asked::Shared;
-use at_once::Kept;
+use at_once::Memory;
 use idempotency::Answers;
 use stream::Watched;
 
@@ -271,11 +271,11 @@ async fn converse(
     let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
     let request_ms = settings.request_time_max.ms();
     let on_request = Arc::clone(&ticket);
-    let kept = RefCell::new(Kept::default());
+    let memory = RefCell::new(Memory::default());
     let service = service_fn(move |request| {
         on_request.answered(1);
         on_request.allow_ms(request_ms);
-        match kept.borrow_mut().answer(&pages.door.service, &request) {
+        match memory.borrow_mut().answer(&pages.door.service, &request) {
             Some(response) => Either::Left(ready(Ok(response))),
             // Boxed: a connection has room for one, and copies it with each request.
             None => Either::Right(Box::pin(Arc::clone(&pages).answer(request, peer))),
