@@ -19,8 +19,11 @@ const CONNECTIONS: usize = 16;
 /// How often it is looked what is due.
 const PACE: Duration = Duration::from_micros(100);
 
+/// Starts a store.
+type Start = fn() -> Server;
+
 pub fn run(plan: &Plan, table: &mut Table) {
-    let stores: [(&str, fn() -> Server); 2] = [
+    let stores: [(&str, Start); 2] = [
         ("Redis", || Redis::start(&["--appendonly", "yes", "--appendfsync", "always"]).into()),
         ("PostgreSQL", || Postgres::start(&[]).into()),
     ];

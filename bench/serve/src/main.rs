@@ -20,8 +20,11 @@ mod three;
 use snowmint_bench_servers::Plan;
 use table::Table;
 
+/// Measures one thing, and prints its rows.
+type Measure = fn(&Plan, &mut Table);
+
 /// What is measured, by name.
-const ALL: [(&str, fn(&Plan, &mut Table)); 6] = [
+const ALL: [(&str, Measure); 6] = [
     ("http", http_rows::run),
     ("grpc", grpc::run),
     ("outstanding", outstanding::run),

@@ -12,4 +12,5 @@ pub mod error;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 pub mod http;
+mod lines;
 pub mod resp;

@@ -104,8 +104,10 @@ impl HttpBody for Held {
 }
 
 /// An ID must never come out of a cache, and neither must anything that goes with it.
+pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
 pub(super) async fn never_stored(mut response: Response) -> Response {
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     response
 }
 

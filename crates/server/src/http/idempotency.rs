@@ -22,7 +22,7 @@ use crate::config::HttpSettings;
 use crate::service::{Error, Service, shown};
 
 /// What callers send.
-const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Says that an answer was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest key in bytes.

@@ -20,6 +20,9 @@ use super::{Door, issued};
 use crate::access::Right;
 use crate::service::{Error, Service, shown};
 
+/// What the path of a request for IDs begins with; the name of the source follows.
+pub(super) const PATH: &str = "/v1/ids/";
+
 type Name = Result<Path<String>, PathRejection>;
 
 /// Mints IDs.
@@ -109,7 +112,7 @@ async fn mint_anew(
     let (source, minted) = match minted {
         Ok(minted) => minted,
         Err(error) => {
-            let path = format!("/v1/ids/{name}");
+            let path = format!("{PATH}{name}");
             let body = serde_json::to_vec(request).unwrap_or_default();
             let peers = service.peers();
             let passed = or_refuse(peers, error, Method::POST, &path, headers, body);

@@ -3,6 +3,7 @@
 mod admin;
 mod answer;
 mod asked;
+mod at_once;
 pub(crate) mod compat;
 mod counters;
 mod forward;
@@ -13,7 +14,9 @@ mod metrics;
 mod openapi;
 mod stream;
 
+use std::cell::RefCell;
 use std::convert::Infallible;
+use std::future::ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -22,6 +25,7 @@ use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, head, post};
+use futures_util::future::Either;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Version};
@@ -45,6 +49,7 @@ use crate::service::{CHANGED_PATH, Error, Service};
 use crate::tls::{Opening, Side};
 use answer::Refusal;
 use asked::Shared;
+use at_once::Memory;
 use idempotency::Answers;
 use stream::Watched;
 
@@ -108,8 +113,8 @@ fn without_key(path: &str) -> &str {
     source.and_then(|source| path.get(..COUNTERS.len() + source.len())).unwrap_or(path)
 }
 
-/// All paths.
-#[derive(Clone, Debug)]
+/// All paths. There is one: a request takes a reference to it, and copies nothing.
+#[derive(Debug)]
 struct Pages {
     door: Arc<Door>,
     grpc: grpc::Door,
@@ -118,7 +123,7 @@ struct Pages {
 
 impl Pages {
     async fn answer(
-        self,
+        self: Arc<Self>,
         request: Request<Incoming>,
         from: SocketAddr,
     ) -> Result<Response, Infallible> {
@@ -128,7 +133,7 @@ impl Pages {
         {
             return Ok(self.grpc.answer(request, from).await);
         }
-        let door = Arc::clone(&self.door);
+        let door = &self.door;
         let begun_us = door.service.begun_us();
         let asked = door.asked(&request);
         let live = door.service.live();
@@ -163,16 +168,15 @@ impl Pages {
         Ok(response)
     }
 
-    /// Nearly every request is a `GET` of IDs: it does not go through the router, which would take
-    /// longer than the minting.
+    /// A `GET` of IDs does not go through the router, which would take longer than the minting.
     async fn page(
-        self,
+        &self,
         mut request: Request<Incoming>,
         from: SocketAddr,
     ) -> Result<Response, Infallible> {
         let service = &self.door.service;
         if request.method() == Method::GET
-            && let Some(name) = request.uri().path().strip_prefix("/v1/ids/")
+            && let Some(name) = request.uri().path().strip_prefix(ids::PATH)
             && check_name("source", name).is_ok()
         {
             let (uri, headers) = (request.uri(), request.headers());
@@ -193,7 +197,7 @@ impl Pages {
         }
         let caller = service.caller_of(request.headers(), from);
         request.extensions_mut().insert(caller);
-        self.router.oneshot(request.map(Body::new)).await
+        self.router.clone().oneshot(request.map(Body::new)).await
     }
 }
 
@@ -213,7 +217,7 @@ pub(crate) async fn serve(
         body_bytes_max: settings.body_bytes_max,
         answers: Answers::new(&settings),
     });
-    let pages = Pages { router: router(Arc::clone(&door), compat), door, grpc };
+    let pages = Arc::new(Pages { router: router(Arc::clone(&door), compat), door, grpc });
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
     let closing = surroundings.closing.clone();
@@ -224,7 +228,7 @@ pub(crate) async fn serve(
             Arc::new(ticket),
             Arc::clone(&builder),
             Arc::clone(&settings),
-            pages.clone(),
+            Arc::clone(&pages),
             closing.clone(),
         )
     })
@@ -269,7 +273,7 @@ async fn converse(
     ticket: Arc<Ticket>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     settings: Arc<HttpSettings>,
-    pages: Pages,
+    pages: Arc<Pages>,
     mut closing: watch::Receiver<bool>,
 ) {
     ticket.allow_ms(settings.head_time_max.ms());
@@ -277,10 +281,15 @@ async fn converse(
     let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
     let request_ms = settings.request_time_max.ms();
     let on_request = Arc::clone(&ticket);
+    let memory = RefCell::new(Memory::default());
     let service = service_fn(move |request| {
         on_request.answered(1);
         on_request.allow_ms(request_ms);
-        pages.clone().answer(request, peer)
+        match memory.borrow_mut().answer(&pages.door.service, &request) {
+            Some(response) => Either::Left(ready(Ok(response))),
+            // Boxed: a connection has room for one, and copies it with each request.
+            None => Either::Right(Box::pin(Arc::clone(&pages).answer(request, peer))),
+        }
     });
     let stream = TokioIo::new(Watched::new(stream, ticket, settings.idle_max.ms()));
     let connection = builder.serve_connection(stream, service);

@@ -2,8 +2,8 @@
 //!
 //! hyper can do that itself (`pipeline_flush`), but then puts no bound to what it holds back, and
 //! holds it back while a part of another request has arrived. Here answers are collected up to
-//! [`BUFFER_BYTES`] and sent as soon as hyper asks for more to read, which it does when it has
-//! answered all that it has. Nothing is read while something cannot be sent.
+//! [`BUFFER_BYTES`] and sent when hyper flushes and has nothing more to answer, or flushes again without
+//! another answer. Nothing is read while something cannot be sent.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,6 +17,9 @@ use crate::stream::Stream;
 
 /// Answers are collected up to this.
 const BUFFER_BYTES: usize = 16 * 1024;
+/// The same over HTTP/2, where a stream fills frames of 16 KiB as fast as they are taken: fewer calls of the
+/// system.
+const HTTP2_BUFFER_BYTES: usize = 64 * 1024;
 /// What a connection keeps of it while it rests.
 const RESTING_BYTES: usize = 1024;
 /// The first word of HTTP/2, where hyper collects frames itself, and flushes when it means it.
@@ -31,6 +34,13 @@ pub(super) struct Watched {
     unsent: Vec<u8>,
     /// Whether what was sent may still lie in the encryption.
     unflushed: bool,
+    /// Whether the socket did not take what should have been sent.
+    stuck: bool,
+    /// Whether hyper has nothing more to answer than what it was given last: there was nothing to read since,
+    /// or it is one request, as far as can be seen. When this is wrong, answers are sent one by one.
+    is_last: bool,
+    /// Whether hyper flushed after the last answer, and was put off.
+    put_off: bool,
     /// What is known of the protocol.
     speaks: Speaks,
 }
@@ -43,6 +53,16 @@ enum Speaks {
     Http2,
 }
 
+impl Speaks {
+    /// How much is collected.
+    const fn buffer_bytes(self) -> usize {
+        match self {
+            Self::Unknown | Self::Http1 => BUFFER_BYTES,
+            Self::Http2 => HTTP2_BUFFER_BYTES,
+        }
+    }
+}
+
 impl Watched {
     pub(super) fn new(stream: Stream, ticket: Arc<Ticket>, idle_ms: u64) -> Self {
         Self {
@@ -51,6 +71,9 @@ impl Watched {
             idle_ms,
             unsent: Vec::new(),
             unflushed: false,
+            stuck: false,
+            is_last: false,
+            put_off: false,
             speaks: Speaks::Unknown,
         }
     }
@@ -66,11 +89,13 @@ impl Watched {
 
     /// Sends what was collected, all the way.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stuck = true;
         ready!(self.poll_send_all(context))?;
         if self.unflushed {
             ready!(Pin::new(&mut self.stream).poll_flush(context))?;
             self.unflushed = false;
         }
+        self.stuck = false;
         Poll::Ready(Ok(()))
     }
 
@@ -100,20 +125,32 @@ impl Watched {
     }
 }
 
+/// Whether these bytes are one request without a body, and nothing more.
+fn is_one(bytes: &[u8]) -> bool {
+    const END: &[u8] = b"\r\n\r\n";
+    let Some(before) = bytes.strip_suffix(b"\n") else { return false };
+    bytes.ends_with(END) && !before.windows(END.len()).any(|window| window == END)
+}
+
 impl AsyncRead for Watched {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        ready!(self.poll_drain(context))?;
+        if self.stuck || self.unsent.len() >= self.speaks.buffer_bytes() {
+            ready!(self.poll_drain(context))?;
+        }
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.is_last = read.is_pending();
+        ready!(read)?;
+        let read = buffer.filled().get(before..).unwrap_or_default();
+        self.is_last = is_one(read);
         if self.speaks == Speaks::Unknown {
             // A preface cut inside its first word is taken for HTTP/1; its answer is sent all the
             // same, at the next wake-up.
-            let first = buffer.filled().get(before..).unwrap_or_default();
-            self.speaks = if first.starts_with(HTTP2) { Speaks::Http2 } else { Speaks::Http1 };
+            self.speaks = if read.starts_with(HTTP2) { Speaks::Http2 } else { Speaks::Http1 };
         }
         Poll::Ready(Ok(()))
     }
@@ -125,15 +162,21 @@ impl AsyncWrite for Watched {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.unsent.is_empty() && bytes.len() >= BUFFER_BYTES {
+        let buffer_bytes = self.speaks.buffer_bytes();
+        if self.unsent.is_empty() && bytes.len() >= buffer_bytes {
             return self.poll_send(context, bytes);
         }
-        if self.unsent.len() >= BUFFER_BYTES {
+        if self.unsent.len() >= buffer_bytes {
             ready!(self.poll_drain(context))?;
         }
-        let room = BUFFER_BYTES.saturating_sub(self.unsent.len());
+        let room = buffer_bytes.saturating_sub(self.unsent.len());
         let taken = bytes.get(..room).unwrap_or(bytes);
+        if !self.unsent.is_empty() && self.unsent.spare_capacity_mut().len() < taken.len() {
+            // A second answer: there may be many.
+            self.unsent.reserve(room);
+        }
         self.unsent.extend_from_slice(taken);
+        self.put_off = false;
         Poll::Ready(Ok(taken.len()))
     }
 
@@ -159,16 +202,19 @@ impl AsyncWrite for Watched {
         Poll::Ready(Ok(taken))
     }
 
+    /// Whether hyper keeps the parts of answers apart. Those over HTTP/1 are small, and are collected here anyway.
     fn is_write_vectored(&self) -> bool {
-        true
+        self.speaks == Speaks::Http2
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // What has gone past the collection must not rest in the encryption.
-        if self.speaks == Speaks::Http2 || self.unsent.is_empty() {
+        let is_all = self.unsent.is_empty() || self.is_last || self.put_off;
+        if self.speaks == Speaks::Http2 || is_all {
             return self.poll_drain(context);
         }
-        // Sent by the next read. Woken, hyper comes to it even if it has nothing else to do.
+        // There are more requests. Woken, hyper flushes again even if it waits for the answer to one.
+        self.put_off = true;
         context.waker().wake_by_ref();
         Poll::Ready(Ok(()))
     }
@@ -176,5 +222,25 @@ impl AsyncWrite for Watched {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_drain(context))?;
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_one;
+
+    #[test]
+    fn one_request_is_told_from_several() {
+        assert!(is_one(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+        for other in [
+            &b""[..],
+            b"\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\n",
+            b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            b"GET / HTTP/1.1\r\n\r\nGET / HT",
+            b"POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}",
+        ] {
+            assert!(!is_one(other), "{}", other.escape_ascii());
+        }
     }
 }

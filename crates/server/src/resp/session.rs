@@ -8,9 +8,8 @@ use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::Door;
 use crate::access::{Access, Caller};
-use crate::meter::{self, Tally};
 use crate::roster::Ticket;
-use crate::service::{Error, Service, shown};
+use crate::service::{AtHand, Error, Service, shown};
 
 /// A connection's memory.
 #[derive(Debug)]
@@ -26,29 +25,6 @@ pub(super) struct Session {
     pub(super) protocol: Protocol,
     /// The source asked last: most clients ask one again and again.
     source: Option<AtHand>,
-}
-
-/// A source at hand, and how many of its IDs were not counted yet.
-#[derive(Debug)]
-struct AtHand {
-    name: String,
-    source: Source,
-    tally: Arc<Tally>,
-    uncounted: u64,
-}
-
-impl AtHand {
-    fn settle(&mut self) {
-        if self.uncounted > 0 {
-            self.tally.add(meter::Protocol::Resp, std::mem::take(&mut self.uncounted));
-        }
-    }
-}
-
-impl Drop for AtHand {
-    fn drop(&mut self) {
-        self.settle();
-    }
 }
 
 impl Session {
@@ -101,7 +77,7 @@ impl Session {
     #[inline]
     pub(super) fn source_at_hand(&self, name: &[u8]) -> Option<&Source> {
         match &self.source {
-            Some(at_hand) if at_hand.name.as_bytes() == name => Some(&at_hand.source),
+            Some(at_hand) if at_hand.name().as_bytes() == name => Some(at_hand.source()),
             _ => None,
         }
     }
@@ -109,7 +85,7 @@ impl Session {
     /// The counter source that an argument of `INCR` is about, if it is the one asked last; and the key.
     #[inline]
     pub(super) fn counter_at_hand<'a>(&self, arg: &'a [u8]) -> Option<(&Source, &'a [u8])> {
-        let AtHand { name: at_hand, source, .. } = self.source.as_ref()?;
+        let (at_hand, source) = self.source.as_ref().map(|it| (it.name(), it.source()))?;
         let default = &self.door.settings.default_counter_source;
         if !default.is_empty() {
             return (default == at_hand).then_some((source, arg));
@@ -124,8 +100,7 @@ impl Session {
             return;
         }
         if self.source_at_hand(name.as_bytes()).is_none() {
-            let (name, tally) = (name.to_owned(), self.service.tally(name));
-            self.source = Some(AtHand { name, source, tally, uncounted: 0 });
+            self.source = Some(self.service.keep(name, source));
         }
     }
 
@@ -133,7 +108,7 @@ impl Session {
     #[inline]
     pub(super) fn issued(&mut self) {
         if let Some(at_hand) = &mut self.source {
-            at_hand.uncounted = at_hand.uncounted.saturating_add(1);
+            at_hand.issued();
         }
     }
 

@@ -15,7 +15,7 @@ impl Service {
     }
 
     /// Who may do what; none where nobody is asked.
-    pub(crate) const fn access(&self) -> Option<&Access> {
+    pub(crate) fn access(&self) -> Option<&Access> {
         self.access.as_ref()
     }
 

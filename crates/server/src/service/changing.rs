@@ -40,7 +40,7 @@ impl Service {
         self.live.log_access(access);
     }
 
-    pub(crate) const fn live(&self) -> &Live {
+    pub(crate) fn live(&self) -> &Live {
         &self.live
     }
 }

@@ -36,6 +36,11 @@ impl Service {
         self.meter.answered(self.protocol, requests, took_us);
     }
 
+    /// A request is answered that waited for nothing: below what is measured.
+    pub(crate) fn answered_at_once(&self) {
+        self.meter.answered(self.protocol, 1, 0);
+    }
+
     /// A request was answered by an error.
     pub(crate) fn refused(&self, code: Code) {
         self.meter.refused(self.protocol, code);

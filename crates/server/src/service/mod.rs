@@ -1,6 +1,7 @@
 //! The use cases, as plain functions on domain types. The protocols only translate.
 
 mod asked;
+mod at_hand;
 mod catalog;
 mod changing;
 mod counters;
@@ -13,6 +14,7 @@ mod order;
 mod passed;
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Map, Value};
@@ -31,6 +33,7 @@ use crate::live::Live;
 use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
 
+pub(crate) use at_hand::AtHand;
 pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
 pub use error::{Elsewhere, Error, code_of};
@@ -44,9 +47,20 @@ const STREAM_IDS: u32 = 16_384;
 /// A source, and where to count what it issues.
 type Tallied = (Source, Arc<Tally>);
 
-/// Everything that can be asked for. Clones are the same service.
+/// Everything that can be asked for. Clones are the same service, and cost next to nothing: there is one
+/// for each call.
 #[derive(Clone, Debug)]
 pub struct Service {
+    shared: Arc<Shared>,
+    /// What those who ask here speak.
+    protocol: Protocol,
+    /// Who asks here.
+    caller: Caller,
+}
+
+/// What a [`Service`] is whoever asks.
+#[derive(Debug)]
+pub struct Shared {
     node: Node,
     live: Live,
     unsent: Arc<Semaphore>,
@@ -54,14 +68,19 @@ pub struct Service {
     relay: Relay,
     /// Sources that were asked for: opening one goes through the node's driver. Only what the catalog
     /// has gets in.
-    sources: Arc<RwLock<HashMap<String, Tallied>>>,
-    meter: Arc<Meter>,
-    /// What those who ask here speak.
-    protocol: Protocol,
+    sources: RwLock<HashMap<String, Tallied>>,
+    meter: Meter,
     /// Who may do what; none where nobody is asked.
     access: Option<Access>,
-    /// Who asks here.
-    caller: Caller,
+}
+
+impl Deref for Service {
+    type Target = Shared;
+
+    #[inline]
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 /// Exactly as many IDs as were asked for. Keep it until they are sent: a large one counts against
@@ -101,21 +120,20 @@ impl Service {
         let relay = Relay::new(peers, live.clone());
         let unsent = live.limit(|limits| permits(limits.unsent_max));
         let unsent = Arc::new(Semaphore::new(unsent));
-        Self {
+        let shared = Shared {
             node,
             live,
             unsent,
             closing,
             relay,
-            sources: Arc::default(),
-            meter: Arc::default(),
-            protocol: Protocol::Http,
+            sources: RwLock::default(),
+            meter: Meter::default(),
             access,
-            caller,
-        }
+        };
+        Self { shared: Arc::new(shared), protocol: Protocol::Http, caller }
     }
 
-    pub(crate) const fn peers(&self) -> &Peers {
+    pub(crate) fn peers(&self) -> &Peers {
         self.relay.peers()
     }
 
@@ -297,7 +315,7 @@ impl Service {
     }
 
     /// Becomes true when the server stops.
-    pub(crate) const fn closing(&self) -> &watch::Receiver<bool> {
+    pub(crate) fn closing(&self) -> &watch::Receiver<bool> {
         &self.closing
     }
 

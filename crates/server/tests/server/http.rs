@@ -2,6 +2,7 @@
 
 use snowmint_coord::MemoryStore;
 use snowmint_server::Settings;
+use tokio::io::AsyncReadExt as _;
 
 use super::common::{Answer, Client, node_on, server, server_of, soon};
 
@@ -297,12 +298,57 @@ async fn half_a_second_request_does_not_hold_the_first_answer_back() {
     let mut client = Client::to(server.http).await;
     client.send("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\nGET /v1/ids").await;
     client.expect("HTTP/1.1 200 OK\r\n").await;
+    // Nor for the body of the next.
+    let mut client = Client::to(server.http).await;
+    let post = "POST /v1/ids/numbers HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n";
+    client.send(format!("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\n{post}")).await;
+    client.expect("HTTP/1.1 200 OK\r\n").await;
     // Nor does an answer that had to wait for its request's body.
     let mut client = Client::to(server.http).await;
     client.send("POST /v1/ids/numbers HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{").await;
     assert_eq!(server.get("/livez").await.status, 200);
     client.send("}").await;
     client.expect("HTTP/1.1 200 OK\r\n").await;
+}
+
+/// A connection keeps the source that it asked for last, and yet follows what becomes of it.
+#[tokio::test]
+async fn a_source_that_is_asked_again_and_again_may_change() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    let mut body = async || {
+        client.send("GET /v1/ids/orders HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        let mut length = 0;
+        loop {
+            let line = client.line().await;
+            if let Some(bytes) = line.strip_prefix("content-length: ") {
+                length = bytes.parse().unwrap();
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        soon(client.0.read_exact(&mut body)).await.unwrap();
+        String::from_utf8(body).unwrap()
+    };
+    assert!(body().await.contains("unknown_source"));
+    let definition = "{\"name\":\"orders\",\"kind\":\"segment\"}";
+    assert_eq!(server.post("/v1/sources", definition).await.status, 200);
+    for id in 1..=4 {
+        assert_eq!(body().await, format!("{{\"ids\":[\"{id}\"]}}"));
+    }
+    let hex = server.send("PATCH", "/v1/sources/orders", "", "{\"text\":\"hex-padded\"}").await;
+    assert_eq!(hex.status, 200, "{hex:?}");
+    let written = server.get("/v1/ids/orders?format=decimal").await.body;
+    assert_eq!(written, "{\"ids\":[\"5\"]}");
+    let written = body().await;
+    assert!(written.contains("\"000") && written.contains("6\""), "{written}");
+    let off = server.send("PATCH", "/v1/sources/orders", "", "{\"enabled\":false}").await;
+    assert_eq!(off.status, 200, "{off:?}");
+    assert!(body().await.contains("disabled"));
+    assert_eq!(server.send("DELETE", "/v1/sources/orders", "", "").await.status, 204);
+    assert!(body().await.contains("unknown_source"));
 }
 
 /// A reader that is not there holds its IDs; when too many are held, others are told to come later.

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::lines::Lines;
+
 /// How many are wanted: a whole number of at least 1, in JSON or in digits. What is too many for a
 /// number is not a mistake in form, and is [`Count::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -105,30 +107,19 @@ pub struct IdsBody {
 /// Writes an [`IdsBody`] of decimal numbers, without making a string of each. Unquoted, they are
 /// JSON numbers, for callers that asked for them.
 pub fn write_ids(out: &mut Vec<u8>, ids: &[u64], quoted: bool) {
-    // 20 digits at most, two quotes and a comma.
-    out.reserve(ids.len().saturating_mul(23).saturating_add(16));
     out.extend_from_slice(b"{\"ids\":[");
-    let quote: &[u8] = if quoted { b"\"" } else { b"" };
-    let mut digits = itoa::Buffer::new();
-    for (index, &id) in ids.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(quote);
-        out.extend_from_slice(digits.format(id).as_bytes());
-        out.extend_from_slice(quote);
+    let lines = if quoted { Lines::new(b"\"", b"\",") } else { Lines::new(b"", b",") };
+    lines.append(ids, out);
+    if !ids.is_empty() {
+        // There is nothing behind the last one.
+        out.pop();
     }
     out.extend_from_slice(b"]}");
 }
 
 /// Writes decimal numbers, one a line.
 pub fn write_id_lines(out: &mut Vec<u8>, ids: &[u64]) {
-    out.reserve(ids.len().saturating_mul(21));
-    let mut digits = itoa::Buffer::new();
-    for &id in ids {
-        out.extend_from_slice(digits.format(id).as_bytes());
-        out.push(b'\n');
-    }
+    Lines::new(b"", b"\n").append(ids, out);
 }
 
 /// The answer of `GET /v1/counters/{source}/{key}`, and the body and the answer of `PUT`, after which

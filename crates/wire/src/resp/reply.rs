@@ -1,5 +1,7 @@
 //! Writes replies.
 
+use crate::lines::Lines;
+
 /// The version of RESP that a connection speaks in replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
@@ -69,6 +71,15 @@ impl<'a> Encoder<'a> {
             Ok(value) => self.integer(value),
             Err(_) => self.bulk(itoa::Buffer::new().format(id).as_bytes()),
         }
+    }
+
+    /// An array of IDs.
+    pub fn ids(&mut self, ids: &[u64]) {
+        self.array(ids.len());
+        if ids.iter().all(|&id| i64::try_from(id).is_ok()) {
+            return Lines::new(b":", b"\r\n").append(ids, self.out);
+        }
+        ids.iter().for_each(|&id| self.id(id));
     }
 
     /// A string of any bytes.
@@ -157,6 +168,13 @@ mod tests {
                 ":9223372036854775807\r\n",
             ),
             (|e| e.id(1 << 63), "$19\r\n9223372036854775808\r\n", "$19\r\n9223372036854775808\r\n"),
+            (|e| e.ids(&[]), "*0\r\n", "*0\r\n"),
+            (|e| e.ids(&[99, 100]), "*2\r\n:99\r\n:100\r\n", "*2\r\n:99\r\n:100\r\n"),
+            (
+                |e| e.ids(&[1, 1 << 63]),
+                "*2\r\n:1\r\n$19\r\n9223372036854775808\r\n",
+                "*2\r\n:1\r\n$19\r\n9223372036854775808\r\n",
+            ),
             (|e| e.bulk(b""), "$0\r\n\r\n", "$0\r\n\r\n"),
             (|e| e.bulk(b"a\r\nb"), "$4\r\na\r\nb\r\n", "$4\r\na\r\nb\r\n"),
             (|e| e.verbatim("hi"), "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n"),

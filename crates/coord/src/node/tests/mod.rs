@@ -20,7 +20,7 @@ use snowmint_core::{ManualClock, Observer, UnixMillis};
 use super::*;
 use crate::memory::MemoryStore;
 use crate::sources::{Decoded, Values};
-use crate::spec::Span;
+use crate::spec::{SourceSpec, Span};
 use crate::store::FastForward;
 use crate::timer::{ManualTimer, Timer};
 

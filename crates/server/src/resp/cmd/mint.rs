@@ -80,12 +80,8 @@ impl Mint {
 
 fn write(values: &Values, as_array: bool, reply: &mut Encoder<'_>) {
     match values {
-        Values::Numbers(ids) => {
-            if as_array {
-                reply.array(ids.len());
-            }
-            ids.iter().for_each(|&id| reply.id(id));
-        }
+        Values::Numbers(ids) if as_array => reply.ids(ids),
+        Values::Numbers(ids) => ids.iter().for_each(|&id| reply.id(id)),
         Values::Texts(ids) => {
             if as_array {
                 reply.array(ids.len());
