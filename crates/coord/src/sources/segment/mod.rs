@@ -177,17 +177,20 @@ impl SegmentSource {
     /// Fills the buffer, waiting for the store at most `within_ms`.
     pub(crate) async fn fill(self: &Arc<Self>, out: &mut [u64], within_ms: u64) -> Result<()> {
         let deadline = self.around.timer.elapsed().saturating_add(within_ms);
-        let mut made: usize = 0;
+        let mut batch = Batch { source: self, made: 0 };
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
             // Listens from here on, so that no answer is missed.
             news.as_mut().enable();
-            let rest = out.get_mut(made..).unwrap_or_default();
+            let rest = out.get_mut(batch.made..).unwrap_or_default();
             let dry = match self.try_fill(rest) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    batch.made = 0;
+                    return Ok(());
+                }
                 Err((more, error)) => {
-                    made = made.saturating_add(more);
+                    batch.made = batch.made.saturating_add(more);
                     error
                 }
             };
@@ -305,6 +308,20 @@ impl SegmentSource {
         let tally = refill.tally(left);
         let lasts_ms = refill.lasts_ms(left, self.around.timer.elapsed());
         NumberStats { stock: left, fetched: tally.fetched, lost: tally.lost, lasts_ms }
+    }
+}
+
+/// The numbers of a batch that is not whole yet: lost when it is refused, or nobody waits for it any more.
+struct Batch<'a> {
+    source: &'a SegmentSource,
+    made: usize,
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if self.made > 0 {
+            self.source.refill().drop_numbers(u64::try_from(self.made).unwrap_or(u64::MAX));
+        }
     }
 }
 
