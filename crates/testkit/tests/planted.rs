@@ -54,4 +54,6 @@ planted! {
     a_take_over_by_a_wall_clock_is_found: TakeOverByAWallClock,
     a_lease_by_a_clock_that_sleeps_is_found: ElapsedTimeWithoutSleep,
     a_slot_taken_at_the_floor_before_is_found: TakenAtTheFloorBefore,
+    a_lease_that_counts_from_the_answer_is_found: LeaseFromTheAnswer,
+    a_surplus_given_to_a_later_request_is_found: SurplusToALaterRequest,
 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use snowmint_coord::journal::{Disk, Journal};
+use snowmint_coord::relay::Relay;
 use snowmint_coord::{AfterCrash, Error, Node, NodeSettings, Parts, Result, Source};
 use snowmint_core::{ManualClock, UnixMillis};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::START_MS;
 use super::disk::{Files, SimDisk};
 use super::network::Weather;
+use super::passing::Way;
 use super::planted::Bug;
 use super::random::Chance;
 use super::time::{Gate, ProcessTimer, TrueTime};
@@ -37,6 +40,10 @@ pub(super) struct Machine {
     /// When freezing ends.
     pub(super) thaws: Arc<AtomicU64>,
     pub(super) life: u32,
+    /// As long as the process lives.
+    pub(super) alive: watch::Sender<()>,
+    /// How the process passes requests on.
+    pub(super) relay: Option<Relay<Way>>,
     bug: Option<Bug>,
     pub(super) process: Process,
     /// Why the last process did not start.
@@ -77,6 +84,8 @@ impl Machine {
             set_aside: false,
             thaws: Arc::default(),
             life: 0,
+            alive: watch::Sender::new(()),
+            relay: None,
             bug,
             process: Process::Stopped,
             refused: None,
@@ -100,14 +109,18 @@ impl Machine {
         Party { machine: index, life: if self.journalled { 0 } else { self.life } }
     }
 
+    /// Where it is reached. Some serve others, some only themselves.
+    pub(super) fn address(index: usize) -> String {
+        if index == 1 { String::new() } else { format!("machine-{index}:7701") }
+    }
+
     pub(super) fn settings(&self, index: usize) -> NodeSettings {
         NodeSettings {
             owner: self.owner.clone(),
             host: "sim".into(),
             data_dir: self.journalled.then(|| PathBuf::from(DATA_DIR)),
             after_crash: self.after_crash,
-            // Some serve others, some only themselves.
-            address: if index == 1 { String::new() } else { format!("machine-{index}:7701") },
+            address: Self::address(index),
             ..NodeSettings::default()
         }
     }

@@ -1,5 +1,6 @@
 //! Bugs that are planted to see whether the simulation finds them: a store that decides wrongly in
-//! exactly one way. (The journal's is in [`disk`](super::disk), where it belongs.)
+//! exactly one way. (Where else they belong: the journal's is in [`disk`](super::disk), that of a lease in
+//! [`network`](super::network), that of a batch in [`passing`](super::passing).)
 
 use snowmint_coord::{
     ClaimRequest, Extend, Extended, Lease, Mark, MemberInfo, MemoryStore, Release, Result, Silent,
@@ -36,11 +37,15 @@ pub enum Bug {
     ElapsedTimeWithoutSleep,
     /// What was taken begins below what its last holder may have answered.
     TakenAtTheFloorBefore,
+    /// A holder counts its lease from the answer to a renewal, not from before it sent the renewal.
+    LeaseFromTheAnswer,
+    /// What a question to another server brought beyond need is given to whoever comes later.
+    SurplusToALaterRequest,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::SkipTheTermCheck,
         Self::ExtendWithoutComparingFrom,
         Self::SameOwnerSharesALease,
@@ -54,6 +59,8 @@ impl Bug {
         Self::TakeOverByAWallClock,
         Self::ElapsedTimeWithoutSleep,
         Self::TakenAtTheFloorBefore,
+        Self::LeaseFromTheAnswer,
+        Self::SurplusToALaterRequest,
     ];
 }
 
