@@ -33,6 +33,7 @@ pub mod owners;
 pub mod pool;
 pub mod random;
 mod refusal;
+pub mod relay;
 pub mod segment;
 pub mod sources;
 pub mod spec;

@@ -2,6 +2,7 @@
 //! keep it on, a network that fails, a simulated world, and the checker of what was minted.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+pub mod children;
 pub mod contract;
 pub mod history;
 pub mod proxy;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use snowmint_coord::{BootTimer, Timer as _};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -23,6 +24,8 @@ pub enum Way {
 struct Weather {
     to_server_held: bool,
     to_client_held: bool,
+    /// So many more answers get through; then they are held.
+    answers_left: Option<u64>,
     delay_ms: u64,
     refuses: bool,
     /// How often all connections have been cut.
@@ -36,6 +39,21 @@ impl Weather {
             Way::ToClient => self.to_client_held,
         }
     }
+
+    /// A piece of an answer has come. Answers whether it and all that follow are held now.
+    const fn count_answer(&mut self) -> bool {
+        match self.answers_left {
+            Some(0) => {
+                (self.to_client_held, self.answers_left) = (true, None);
+                true
+            }
+            Some(left) => {
+                self.answers_left = Some(left - 1);
+                false
+            }
+            None => false,
+        }
+    }
 }
 
 /// A TCP proxy for one server; gone with its connections when dropped.
@@ -43,7 +61,7 @@ impl Weather {
 /// What is held is not lost: it arrives, late, when the network [heals](Self::heal).
 pub struct Proxy {
     address: SocketAddr,
-    weather: watch::Sender<Weather>,
+    weather: Arc<watch::Sender<Weather>>,
     // Dropped last: its tasks end with it.
     _runtime: Runtime,
 }
@@ -67,10 +85,12 @@ impl Proxy {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let (weather, seen) = watch::channel(Weather::default());
+        let weather = Arc::new(watch::Sender::new(Weather::default()));
+        let seen = Arc::downgrade(&weather);
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(connection(client, server_port, seen.clone()));
+                let Some(weather) = seen.upgrade() else { return };
+                tokio::spawn(connection(client, server_port, weather));
             }
         });
         Self { address, weather, _runtime: runtime }
@@ -101,6 +121,12 @@ impl Proxy {
         });
     }
 
+    /// So many more pieces of answers get through, on all connections together; then answers are held, until
+    /// it heals. What a server does is done, and whoever asked for it does not hear of it.
+    pub fn hold_answers_after(&self, pieces: u64) {
+        self.weather.send_modify(|weather| weather.answers_left = Some(pieces));
+    }
+
     /// Everything takes so many milliseconds longer, until it heals.
     pub fn delay(&self, ms: u64) {
         self.weather.send_modify(|weather| weather.delay_ms = ms);
@@ -114,7 +140,8 @@ impl Proxy {
     }
 }
 
-async fn connection(client: TcpStream, server_port: u16, mut weather: watch::Receiver<Weather>) {
+async fn connection(client: TcpStream, server_port: u16, sets: Arc<watch::Sender<Weather>>) {
+    let mut weather = sets.subscribe();
     let begun = *weather.borrow_and_update();
     if begun.refuses {
         return;
@@ -126,11 +153,10 @@ async fn connection(client: TcpStream, server_port: u16, mut weather: watch::Rec
     }
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let requests = pump(from_client, to_server, Way::ToServer, weather.clone());
-    let answers = pump(from_server, to_client, Way::ToClient, weather.clone());
+    let requests = pump(from_client, to_server, Way::ToServer, &sets);
+    let answers = pump(from_server, to_client, Way::ToClient, &sets);
     tokio::select! {
         _ = async { tokio::join!(requests, answers) } => {}
-        // An error says that the proxy is gone.
         _ = weather.wait_for(|now| now.cuts != begun.cuts) => {}
     }
 }
@@ -140,13 +166,17 @@ async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     way: Way,
-    mut weather: watch::Receiver<Weather>,
+    sets: &watch::Sender<Weather>,
 ) {
+    let mut weather = sets.subscribe();
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let delay_ms = weather.borrow().delay_ms;
         if delay_ms > 0 {
             BootTimer.sleep_ms(delay_ms).await;
+        }
+        if way == Way::ToClient {
+            sets.send_if_modified(Weather::count_answer);
         }
         if weather.wait_for(|now| !now.held(way)).await.is_err() {
             return;
@@ -259,6 +289,21 @@ mod tests {
         let mut client = Client::new(&proxy);
         client.send(7);
         assert_eq!(client.receive(PATIENCE), Some(8));
+    }
+
+    #[test]
+    fn so_many_answers_get_through_and_no_more() {
+        let proxy = Proxy::start(server());
+        let mut client = Client::new(&proxy);
+        proxy.hold_answers_after(2);
+        for byte in [1, 3] {
+            client.send(byte);
+            assert_eq!(client.receive(PATIENCE), Some(byte + 1));
+        }
+        client.send(5);
+        assert_eq!(client.receive(SOON), None);
+        proxy.heal();
+        assert_eq!(client.receive(PATIENCE), Some(6));
     }
 
     #[test]

@@ -56,4 +56,6 @@ planted! {
     a_slot_taken_at_the_floor_before_is_found: TakenAtTheFloorBefore,
     a_release_that_is_not_journalled_is_found: ReleaseUnwritten,
     a_tail_both_returned_and_journalled_is_found: TailReturnedAndJournalled,
+    a_lease_that_counts_from_the_answer_is_found: LeaseFromTheAnswer,
+    a_surplus_given_to_a_later_request_is_found: SurplusToALaterRequest,
 }

@@ -70,6 +70,8 @@ fn no_id_comes_twice_over_a_failing_network_and_everybody_recovers() {
             "ordered",
             "counted",
             "freeze while counting",
+            "answers come late, then none",
+            "passed on",
         ],
     );
 }

@@ -5,9 +5,11 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-/// The command under test, with nothing inherited that could change it.
+use snowmint_testkit::children;
+
+/// The command under test, with nothing inherited that could change it. It ends with these tests.
 pub(crate) fn snowmint(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_snowmint"));
+    let mut command = children::command(env!("CARGO_BIN_EXE_snowmint"));
     command.args(args).env_clear().stdin(Stdio::null());
     command
 }

@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use snowmint_testkit::children;
+
 use super::common::{Ran, snowmint};
 
 /// A running `snowmint serve`; killed when dropped.
@@ -26,7 +28,8 @@ pub(crate) fn serve(data_dir: &Path, more: &[&str]) -> Command {
 impl Server {
     #[track_caller]
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = children::spawn(command).unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();

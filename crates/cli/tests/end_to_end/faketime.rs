@@ -6,55 +6,20 @@
 //! paces held clocks and tells steps by, is left alone by `FAKETIME_DONT_FAKE_MONOTONIC`. That is what a
 //! step of a real clock is: wall time moves, elapsed time does not.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::server::{Folder, Server, snowmint};
+use snowmint_testkit::servers::FakeClock;
 
-/// Where Debian's package `libfaketime` has the library, which depends on the machine's kind.
-fn library() -> PathBuf {
-    let found = fs::read_dir("/usr/lib").unwrap().filter_map(|entry| {
-        let library = entry.ok()?.path().join("faketime/libfaketimeMT.so.1");
-        library.exists().then_some(library)
-    });
-    found.into_iter().next().expect("libfaketime is missing; ci/setup installs it (faketime)")
-}
+use super::server::{Folder, SNOWMINT, Server, cleaned};
 
-/// A clock that is off by what a file says.
-pub(crate) struct FakeClock(PathBuf);
-
-impl FakeClock {
-    pub(crate) fn new(folder: &Folder) -> Self {
-        let clock = Self(folder.join("clock"));
-        clock.set(0);
-        clock
-    }
-
-    /// The clock is off by `seconds` from now on. The file is replaced at once, so that nobody reads
-    /// half of it.
-    pub(crate) fn set(&self, seconds: i64) {
-        let next = self.0.with_extension("next");
-        fs::write(&next, format!("{seconds:+}\n")).unwrap();
-        fs::rename(&next, &self.0).unwrap();
-    }
-
-    /// `serve` by this clock.
-    pub(crate) fn serve(&self, data_dir: &Path, environment: &[(&str, &str)]) -> Server {
-        let mut command: Command = snowmint();
-        command
-            .env("LD_PRELOAD", library())
-            .env("FAKETIME_TIMESTAMP_FILE", &self.0)
-            .env("FAKETIME_NO_CACHE", "1")
-            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-            .env("NO_FAKE_STAT", "1")
-            .env_remove("FAKETIME")
-            .envs(environment.iter().copied());
-        Server::run(command, &["--data-dir", data_dir.to_str().unwrap()]).unwrap_or_else(|output| {
-            panic!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))
-        })
-    }
+/// `serve` by this clock.
+pub(crate) fn serve(clock: &FakeClock, data_dir: &Path, environment: &[(&str, &str)]) -> Server {
+    let mut command = cleaned(clock.command(SNOWMINT));
+    command.envs(environment.iter().copied());
+    Server::run(command, &["--data-dir", data_dir.to_str().unwrap()]).unwrap_or_else(|output| {
+        panic!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))
+    })
 }
 
 /// What one call for 100 IDs came to.
@@ -123,8 +88,8 @@ impl Seen {
 #[test]
 fn ids_increase_while_the_clock_steps() {
     let folder = Folder::new("faketime");
-    let (data_dir, clock) = (folder.join("data"), FakeClock::new(&folder));
-    let server = clock.serve(&data_dir, &[]);
+    let (data_dir, clock) = (folder.join("data"), FakeClock::new(folder.join("clock")));
+    let server = serve(&clock, &data_dir, &[]);
     server.ready();
     let mut seen = Seen::default();
     seen.mint(&server, "at the start");
@@ -161,7 +126,7 @@ fn ids_increase_while_the_clock_steps() {
     // And over a crash with the clock an hour back: other IDs, though smaller ones.
     server.kill();
     clock.set(-3_300);
-    let server = clock.serve(&data_dir, &[]);
+    let server = serve(&clock, &data_dir, &[]);
     server.ready();
     let mut after = Seen::default();
     after.mint(&server, "after the crash");
@@ -173,8 +138,8 @@ fn ids_increase_while_the_clock_steps() {
 #[test]
 fn a_jump_ahead_is_believed_as_far_as_configured() {
     let folder = Folder::new("faketime-jump");
-    let (data_dir, clock) = (folder.join("data"), FakeClock::new(&folder));
-    let server = clock.serve(&data_dir, &[]);
+    let (data_dir, clock) = (folder.join("data"), FakeClock::new(folder.join("clock")));
+    let server = serve(&clock, &data_dir, &[]);
     server.ready();
     let mut seen = Seen::default();
     seen.mint(&server, "at the start");
@@ -187,7 +152,7 @@ fn a_jump_ahead_is_believed_as_far_as_configured() {
     assert!(seen.ahead_seconds(&server).abs() < 30);
     server.kill();
 
-    let server = clock.serve(&data_dir, &[("SNOWMINT_CLOCK__JUMP_MAX", "2h")]);
+    let server = serve(&clock, &data_dir, &[("SNOWMINT_CLOCK__JUMP_MAX", "2h")]);
     server.ready();
     seen.mint_soon(&server, "after the restart");
     clock.set(3_600);

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use snowmint_testkit::servers::{Redis, Server as StoreServer};
+use snowmint_testkit::servers::{FakeClock, Redis, Server as StoreServer};
 
-use super::faketime::FakeClock;
+use super::faketime;
 use super::server::{Folder, PATIENCE, Resp, Server, client, curl};
 
 /// A page, as it was at one moment.
@@ -195,8 +195,8 @@ fn metrics_say_how_the_server_stands() {
 #[test]
 fn a_clock_step_is_counted_by_what_was_done_about_it() {
     let folder = Folder::new("metrics-clock");
-    let clock = FakeClock::new(&folder);
-    let server = clock.serve(&folder.join("data"), &[]);
+    let clock = FakeClock::new(folder.join("clock"));
+    let server = faketime::serve(&clock, &folder.join("data"), &[]);
     server.ready();
     let held = "snowmint_clock_steps_total{direction=\"back\",policy=\"hold\",outcome=\"held\"}";
     let before = until(&server, "steps are counted", |page| page.find(held).is_some());

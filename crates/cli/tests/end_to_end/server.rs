@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use snowmint_testkit::children;
 
 /// Generous: these machines are noisy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,9 +21,12 @@ pub(crate) fn snowmint() -> Command {
     clean(SNOWMINT)
 }
 
-/// A command that inherits none of Snowmint's variables.
+/// A command that inherits none of Snowmint's variables, and ends with these tests.
 pub(crate) fn clean(program: &str) -> Command {
-    let mut command = Command::new(program);
+    cleaned(children::command(program))
+}
+
+pub(crate) fn cleaned(mut command: Command) -> Command {
     // What the person who runs the tests has set must not matter.
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SNOWMINT_")) {
         command.env_remove(name);
@@ -112,7 +116,8 @@ impl Server {
         }
         command.args(arguments);
         command.stdin(Stdio::null());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = children::spawn(command).unwrap();
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         stdout.read_line(&mut line).unwrap();

@@ -20,7 +20,7 @@ use super::holder::{Holder, NUMBERS, ORDERS, PATIENCE, Told};
 type Row = (&'static str, Option<fn() -> Server>);
 
 /// The one table of stores.
-const STORES: [Row; 6] = [
+pub(crate) const STORES: [Row; 6] = [
     ("SQLite", None),
     ("PostgreSQL", Some(|| Postgres::start(&[]).into())),
     ("MariaDB", Some(|| Mysql::start(&[]).into())),
@@ -48,6 +48,18 @@ pub(crate) enum On {
 pub(crate) fn rounds(few: u64) -> u64 {
     let times = std::env::var("SNOWMINT_FAULTS_ROUNDS").ok();
     few * times.map_or(1, |times| times.parse().expect("SNOWMINT_FAULTS_ROUNDS is a number"))
+}
+
+/// Whether a store takes part: all do in a long run, and in a check those that `SNOWMINT_FAULTS_STORES` names,
+/// by parts of their names with commas between.
+pub(crate) fn is_asked_for(store: &str) -> bool {
+    let stores = std::env::var("SNOWMINT_FAULTS_STORES").unwrap_or_default();
+    stores.is_empty() || stores.split(',').any(|part| store.contains(part))
+}
+
+/// Whether all of a fault's kinds are tried, however long that takes.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("SNOWMINT_FAULTS_LONG").is_some()
 }
 
 /// A number below `end`, that nobody foresees.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use snowmint_coord::{BootTimer, Error, Node, NodeSettings, Parts, Store, Timer as _, Values};
+use snowmint_testkit::children;
 use snowmint_testkit::history::Right;
 use snowmint_testkit::watched::{Watched, Witness};
 
@@ -184,14 +185,14 @@ pub(crate) struct Holder {
 
 impl Holder {
     pub(crate) fn start(told: &Told, voice: Voice, checker: &Arc<Mutex<Checker>>) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut command = children::command(std::env::current_exe().unwrap());
+        command
             .args(["holder::holder", "--exact", "--nocapture", "--test-threads=1"])
             .env(TOLD, serde_json::to_string(told).unwrap())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::piped());
+        let mut child = children::spawn(command).unwrap();
         let (seen, log): (Arc<Mutex<Seen>>, Arc<Mutex<String>>) = Default::default();
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (its_seen, checker) = (Arc::clone(&seen), Arc::clone(checker));

@@ -12,11 +12,20 @@
 #![allow(clippy::print_stdout, reason = "rows of a table")]
 
 mod checker;
+mod clients;
+mod cluster;
 mod ground;
 mod holder;
+#[path = "../end_to_end/server.rs"]
+#[allow(dead_code, reason = "another test uses the rest")]
+mod server;
+mod shared;
 
 mod data;
 mod network;
+mod order;
 mod processes;
 mod restarts;
+mod segments;
 mod servers;
+mod slow;

@@ -1,6 +1,6 @@
 //! What happens to processes that hold worker numbers.
 
-use super::ground::{Ground, On, STEADY_TTL_MS, TTL_MS, below, on_each, rounds, sleep_ms};
+use super::ground::{Ground, On, STEADY_TTL_MS, TTL_MS, below, is_long, on_each, rounds, sleep_ms};
 use super::holder::Holder;
 
 #[test]
@@ -12,7 +12,7 @@ fn killed(ground: &mut Ground) -> u64 {
     let mut machines: Vec<_> = (0..3).map(|index| ground.machine(index)).collect();
     let mut holders: Vec<_> =
         machines.iter_mut().map(|machine| Some(ground.start(machine))).collect();
-    let rounds = rounds(20);
+    let rounds = rounds(if is_long() { 100 } else { 20 });
     for round in 0..rounds {
         let index = usize::try_from(round % 3).unwrap();
         let holder = holders[index].take().unwrap();

@@ -1,14 +1,9 @@
-//! Sources of global order: whoever does not mint himself asks the one who does, in batches.
-//!
-//! What waits while a question is on its way is asked for together by the next. A request gets its IDs from
-//! a question that was sent after it had come: so they are greater than all that was answered before.
+//! Sources of global order: whoever does not mint himself asks the one who does, in the batches of
+//! [`relay::Relay`].
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
+use snowmint_coord::relay::{self, Asks};
 use snowmint_coord::{Source, Values};
 use snowmint_wire::error::Code;
-use tokio::sync::oneshot;
 
 use super::passed::{Failure, Other};
 use super::{Error, Minted, Service};
@@ -22,26 +17,16 @@ const ASK_AGAIN_MS: u64 = 20;
 /// Asks those who mint. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Relay {
+    asking: Asking,
+    batches: relay::Relay<Asking>,
+}
+
+/// How they are asked.
+#[derive(Clone, Debug)]
+struct Asking {
     peers: Peers,
     /// Of these: the most IDs of one question, and how long a whole answer may take.
     live: Live,
-    /// One for each source.
-    queues: Arc<Mutex<HashMap<String, Queue>>>,
-}
-
-/// Who waits for IDs of one source.
-#[derive(Debug, Default)]
-struct Queue {
-    /// A question is on its way.
-    busy: bool,
-    waiting: Vec<Waiting>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    address: String,
-    count: u32,
-    reply: oneshot::Sender<Result<Vec<u64>, Error>>,
 }
 
 impl Service {
@@ -57,7 +42,7 @@ impl Service {
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
         self.admit(Right::Mint, name, count).await?;
-        let timer = self.relay.peers.timer();
+        let timer = self.relay.peers().timer();
         let deadline =
             timer.elapsed().saturating_add(self.live.limit(|limits| limits.wait_max.ms()));
         loop {
@@ -93,86 +78,34 @@ impl Service {
 
 impl Relay {
     pub(super) fn new(peers: Peers, live: Live) -> Self {
-        Self { peers, live, queues: Arc::default() }
+        let asking = Asking { peers, live };
+        Self { batches: relay::Relay::new(asking.clone()), asking }
     }
 
     pub(super) const fn peers(&self) -> &Peers {
-        &self.peers
+        &self.asking.peers
     }
 
     /// How long the whole answer of another server may take: those who came meanwhile wait for it.
     pub(super) fn within_ms(&self) -> u64 {
-        // Whoever is asked may wait for as long as we may; the rest is for the way there and back.
-        self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2)
-    }
-
-    fn queues(&self) -> MutexGuard<'_, HashMap<String, Queue>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asking.within_ms()
     }
 
     /// `count` IDs of a source from the server at this address.
     async fn fetch(&self, source: &str, address: String, count: u32) -> Result<Vec<u64>, Error> {
-        let (reply, answer) = oneshot::channel();
-        let is_first = {
-            let mut queues = self.queues();
-            let queue = queues.entry(source.to_owned()).or_default();
-            queue.waiting.push(Waiting { address, count, reply });
-            !std::mem::replace(&mut queue.busy, true)
-        };
-        if is_first {
-            tokio::spawn(self.clone().serve(source.to_owned()));
-        }
-        answer.await.unwrap_or_else(|_| Err(not_reached("the server stops")))
+        self.batches.fetch(source, address, count).await
     }
+}
 
-    /// Asks until nobody waits.
-    async fn serve(self, source: String) {
-        while let Some(batch) = self.next_batch(&source) {
-            // Whoever stopped waiting needs no IDs.
-            let batch: Vec<_> =
-                batch.into_iter().filter(|waiting| !waiting.reply.is_closed()).collect();
-            let Some(address) = batch.last().map(|waiting| waiting.address.clone()) else {
-                continue;
-            };
-            let count = batch.iter().map(|waiting| u64::from(waiting.count)).sum();
-            match self.ask(&source, &address, count).await {
-                Ok(ids) => {
-                    let mut ids = ids.into_iter();
-                    for Waiting { count, reply, .. } in batch {
-                        let count = usize::try_from(count).unwrap_or(usize::MAX);
-                        let _ = reply.send(Ok(ids.by_ref().take(count).collect()));
-                    }
-                }
-                Err(error) => {
-                    for Waiting { reply, .. } in batch {
-                        let _ = reply.send(Err(error.clone()));
-                    }
-                }
-            }
-        }
+impl Asking {
+    fn within_ms(&self) -> u64 {
+        // Whoever is asked may wait for as long as we may; the rest is for the way there and back.
+        self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2)
     }
+}
 
-    /// Those who wait, in order: as many as one question has room for. None when nobody does; then
-    /// whoever comes next is the first.
-    fn next_batch(&self, source: &str) -> Option<Vec<Waiting>> {
-        let mut queues = self.queues();
-        let queue = queues.get_mut(source)?;
-        let mut room = self.live.limit(|limits| limits.batch_max);
-        let fits = |waiting: &&Waiting| match room.checked_sub(waiting.count) {
-            Some(left) => {
-                room = left;
-                true
-            }
-            None => false,
-        };
-        let count = queue.waiting.iter().take_while(fits).count();
-        if queue.waiting.is_empty() {
-            queues.remove(source);
-            return None;
-        }
-        // One that is too large for every question is answered so by whoever is asked.
-        Some(queue.waiting.drain(..count.max(1)).collect())
-    }
+impl Asks for Asking {
+    type Error = Error;
 
     async fn ask(&self, source: &str, address: &str, count: u64) -> Result<Vec<u64>, Error> {
         let other = Other { peers: &self.peers, address, within_ms: self.within_ms() };
@@ -184,6 +117,14 @@ impl Relay {
             }
         })
     }
+
+    fn batch_max(&self) -> u32 {
+        self.live.limit(|limits| limits.batch_max)
+    }
+
+    fn ends(&self) -> Error {
+        not_reached("the server stops")
+    }
 }
 
 fn not_reached(why: &str) -> Error {
@@ -193,8 +134,10 @@ fn not_reached(why: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Limits;
+    use std::sync::Arc;
     use std::time::Duration;
+
+    use crate::config::Limits;
 
     use snowmint_coord::BootTimer;
     use snowmint_coord::spec::Span;

@@ -200,6 +200,21 @@ impl Ledger {
         Ok(())
     }
 
+    /// The first of `[from, to)` that was promised to nobody.
+    pub fn gap(&self, right: &Right, from: u64, to: u64) -> Option<u64> {
+        let mut windows =
+            self.rights.get(right).map_or_else(Vec::new, |known| known.windows.clone());
+        windows.sort_unstable();
+        let reached =
+            windows.iter().fold(
+                from,
+                |reached, (begin, end, _)| {
+                    if *begin <= reached { reached.max(*end) } else { reached }
+                },
+            );
+        (reached < to).then_some(reached)
+    }
+
     /// Every right that there is, with the end of what was minted from it and the highest mark that it
     /// ever had.
     pub fn ends(&self) -> impl Iterator<Item = (&Right, u64, u64)> {
@@ -240,6 +255,20 @@ mod tests {
         assert!(ledger.disjoint().is_err());
         ledger.given_up(&right(), 19, A);
         ledger.disjoint().unwrap();
+    }
+
+    #[test]
+    fn what_was_promised_to_nobody_is_found() {
+        let mut ledger = Ledger::default();
+        assert_eq!(ledger.gap(&right(), 10, 10), None);
+        assert_eq!(ledger.gap(&right(), 10, 11), Some(10));
+        ledger.granted(&right(), 20, 30, B).unwrap();
+        assert_eq!(ledger.gap(&right(), 10, 30), Some(10));
+        ledger.granted(&right(), 10, 20, A).unwrap();
+        assert_eq!(ledger.gap(&right(), 10, 30), None);
+        assert_eq!(ledger.gap(&right(), 10, 31), Some(30));
+        ledger.granted(&right(), 31, 40, A).unwrap();
+        assert_eq!(ledger.gap(&right(), 10, 40), Some(30));
     }
 
     #[test]

@@ -2,11 +2,15 @@
 //! simulated, and of everything that is done to real processes and servers.
 
 mod ledger;
+mod numbers;
+mod order;
 
 use std::collections::HashMap;
 use std::fmt;
 
 pub use ledger::{Ledger, Party, Right};
+pub use numbers::Numbers;
+pub use order::Order;
 
 /// A promise that was broken. Says how, and where it can, how to replay the run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::process::Command;
 use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
 use super::{Folder, free_port, succeeds};
+use crate::children;
 
 /// An etcd of one server; gone when dropped.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl Etcd {
         let peers = format!("http://127.0.0.1:{}", free_port());
         let command = move |folder: &Folder, port| {
             let clients = format!("{scheme}://127.0.0.1:{port}");
-            let mut command = Command::new("etcd");
+            let mut command = children::command("etcd");
             command.args(&settings);
             command.args(["--name", "one", "--data-dir"]).arg(folder.join("data"));
             command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);

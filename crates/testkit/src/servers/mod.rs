@@ -4,6 +4,7 @@
 //! A server that is missing fails whoever asks for it. `ci/setup` installs them.
 
 mod certificate;
+mod clock;
 mod etcd;
 mod mysql;
 mod postgres;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use snowmint_coord::random;
 
 pub use certificate::Stranger;
+pub use clock::FakeClock;
 pub use etcd::Etcd;
 pub use mysql::Mysql;
 pub use postgres::Postgres;

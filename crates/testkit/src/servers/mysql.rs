@@ -5,7 +5,8 @@ use std::process::Command;
 
 use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
-use super::{Folder, done, is_root, succeeds};
+use super::{FakeClock, Folder, done, is_root, succeeds};
+use crate::children;
 
 /// A MariaDB server with a database `ids`; gone when dropped.
 #[derive(Debug)]
@@ -18,7 +19,16 @@ impl Mysql {
     /// When there is none on this machine, or it does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        Self::start_in(Folder::new(user()), settings)
+        Self::start_in(Folder::new(user()), settings, None)
+    }
+
+    /// Starts one that goes by this clock.
+    ///
+    /// # Panics
+    /// When there is none on this machine, or it does not start.
+    #[must_use]
+    pub fn start_by(clock: &FakeClock) -> Self {
+        Self::start_in(Folder::new(user()), &[], Some(clock.clone()))
     }
 
     /// Starts one that speaks TLS.
@@ -31,7 +41,7 @@ impl Mysql {
         let Certificate { certificate, key } = Certificate::make(&folder, user());
         let certificate = format!("ssl-cert={}", certificate.display());
         let key = format!("ssl-key={}", key.display());
-        Self::start_in(folder, &[&certificate, &key])
+        Self::start_in(folder, &[&certificate, &key], None)
     }
 
     /// The URL of its database, with TLS of an authority.
@@ -46,7 +56,7 @@ impl Mysql {
         self.0.path(certificate::AUTHORITY)
     }
 
-    fn start_in(folder: Folder, settings: &[&str]) -> Self {
+    fn start_in(folder: Folder, settings: &[&str], clock: Option<FakeClock>) -> Self {
         let user = user();
         let mut install = Command::new("mariadb-install-db");
         install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
@@ -57,9 +67,12 @@ impl Mysql {
         done(&mut install);
         let settings: Vec<_> = settings.iter().map(|setting| format!("--{setting}")).collect();
         let command = move |folder: &Folder, port| {
-            let mut command = Command::new("mariadbd");
+            // By its own `--user` it would lose the wish to end with us.
+            let mut command = match &clock {
+                Some(clock) => clock.command_as(user, "mariadbd"),
+                None => children::command_as(user, "mariadbd"),
+            };
             command.arg("--no-defaults").arg(option("datadir", folder, "data"));
-            command.args(user.map(|user| format!("--user={user}")));
             command.arg(option("socket", folder, "socket")).arg(format!("--port={port}"));
             command.args(["--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"]);
             command.arg("--max-connections=400").arg(option("tmpdir", folder, ""));

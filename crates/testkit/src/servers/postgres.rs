@@ -5,7 +5,8 @@ use std::process::Command;
 
 use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
-use super::{Folder, done, is_root, succeeds};
+use super::{FakeClock, Folder, done, is_root, succeeds};
+use crate::children;
 
 /// A PostgreSQL server; gone when dropped.
 #[derive(Debug)]
@@ -18,7 +19,16 @@ impl Postgres {
     /// When there is none on this machine, or it does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        Self::start_in(Folder::new(user()), settings)
+        Self::start_in(Folder::new(user()), settings, None)
+    }
+
+    /// Starts one that goes by this clock.
+    ///
+    /// # Panics
+    /// When there is none on this machine, or it does not start.
+    #[must_use]
+    pub fn start_by(clock: &FakeClock) -> Self {
+        Self::start_in(Folder::new(user()), &[], Some(clock.clone()))
     }
 
     /// Starts one that speaks TLS.
@@ -31,7 +41,7 @@ impl Postgres {
         let Certificate { certificate, key } = Certificate::make(&folder, user());
         let certificate = format!("ssl_cert_file={}", certificate.display());
         let key = format!("ssl_key_file={}", key.display());
-        Self::start_in(folder, &["ssl=on", &certificate, &key])
+        Self::start_in(folder, &["ssl=on", &certificate, &key], None)
     }
 
     /// The URL of its database, with TLS of an authority.
@@ -46,7 +56,7 @@ impl Postgres {
         self.0.path(certificate::AUTHORITY)
     }
 
-    fn start_in(folder: Folder, settings: &[&str]) -> Self {
+    fn start_in(folder: Folder, settings: &[&str], clock: Option<FakeClock>) -> Self {
         let user = user();
         done(as_user(user, "initdb").arg("-D").arg(folder.join("data")).args([
             "-U",
@@ -59,7 +69,10 @@ impl Postgres {
         ]));
         let settings: Vec<_> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let command = move |folder: &Folder, port: u16| {
-            let mut command = as_user(user, "postgres");
+            let mut command = match &clock {
+                Some(clock) => clock.command_as(user, program("postgres")),
+                None => children::command_as(user, program("postgres")),
+            };
             command.arg("-D").arg(folder.join("data")).arg("-k").arg(folder.join(""));
             command.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-c", "max_connections=400"]);
             for setting in &settings {

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use super::server::{Recipe, Server};
 use super::{Folder, RedisClock, done, free_port, pause, succeeds};
+use crate::children;
 
 /// A Redis server that keeps what it acknowledges, unless told otherwise; gone when dropped.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ impl Redis {
         let folder = Folder::new(None);
         std::fs::create_dir(folder.join("data")).unwrap();
         let command = move |folder: &Folder, port: u16| {
-            let mut command = Command::new("redis-server");
+            let mut command = children::command("redis-server");
             command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
             command.arg("--dir").arg(folder.join("data"));
             command.args(["--appendonly", "yes", "--appendfsync", "always"]).args(&settings);

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use snowmint_coord::{BootTimer, Timer as _};
 
 use super::{Folder, done, free_port, pause};
+use crate::children;
 
 /// How long a server may take to answer: these machines are noisy.
 const READY_WITHIN_MS: u64 = 60_000;
@@ -27,7 +28,7 @@ pub(super) struct Recipe {
     pub(super) url: (&'static str, &'static str),
     /// The signal that ends it in peace.
     pub(super) ends_with: &'static str,
-    /// How it is started.
+    /// How it is started: by one of [`children`]'s commands.
     pub(super) command: Box<Start>,
     /// Whether it answers.
     pub(super) answers: fn(u16) -> bool,
@@ -98,9 +99,9 @@ impl Server {
         let begun = BootTimer.elapsed();
         let log = self.folder.join("log");
         loop {
-            let child = self.child.get_or_insert_with(|| {
-                spawn(&mut (self.recipe.command)(&self.folder, self.port), &log)
-            });
+            let child = self
+                .child
+                .get_or_insert_with(|| spawn((self.recipe.command)(&self.folder, self.port), &log));
             if (self.recipe.answers)(self.port) {
                 return;
             }
@@ -189,11 +190,13 @@ impl Drop for Server {
     }
 }
 
-fn spawn(command: &mut Command, log: &Path) -> Child {
+fn spawn(mut command: Command, log: &Path) -> Child {
     let log = File::options().create(true).append(true).open(log).unwrap();
     let errors = log.try_clone().unwrap();
-    let child = command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn();
-    child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"))
+    command.stdin(Stdio::null()).stdout(log).stderr(errors);
+    let shown = format!("{command:?}");
+    let child = children::spawn(command);
+    child.unwrap_or_else(|error| panic!("{shown} cannot be started: {error}"))
 }
 
 /// Sends a signal. Processes that are gone are left out.

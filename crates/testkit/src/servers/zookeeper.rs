@@ -2,11 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::Duration;
 
 use super::Folder;
 use super::server::{Recipe, Server};
+use crate::children;
 
 /// A ZooKeeper of one server; gone when dropped.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Zookeeper {
                 folder.join("data").display()
             );
             std::fs::write(&settings, text).unwrap();
-            let mut command = Command::new("java");
+            let mut command = children::command("java");
             command.args(["-Xmx192m", "-XX:+UseSerialGC", "-cp"]);
             command.arg("/etc/zookeeper/conf:/usr/share/java/zookeeper.jar");
             command.arg("org.apache.zookeeper.server.ZooKeeperServerMain").arg(&settings);

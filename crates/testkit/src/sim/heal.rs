@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use snowmint_coord::{AfterCrash, Values};
+use snowmint_coord::{AfterCrash, Error, Values};
 use snowmint_core::UnixMillis;
 
 use super::machine::Process;
@@ -98,7 +98,8 @@ impl World {
             let (opening, name) = (node.clone(), source.name);
             let batch = tokio::spawn(async move {
                 let source = opening.source(name).await?;
-                source.mint(10, None, 10_000).await
+                let minted = source.mint(10, None, 10_000).await?;
+                Ok((minted, source.stats().numbers))
             });
             while !batch.is_finished() {
                 self.pass(20).await;
@@ -107,9 +108,13 @@ impl World {
             let by = Mint { node: index, life: machine.life, at_ms: self.time.now_ms() };
             let party = machine.party(index);
             match batch.await.unwrap() {
-                Ok(Values::Numbers(ids)) => self.minted(which, &ids, by, party).await?,
-                Ok(other) => self.truth.fail(format!("not numbers: {other:?}")),
+                Ok((Values::Numbers(ids), numbers)) => {
+                    self.minted(which, &ids, by, party).await?;
+                    numbers.map_or(Ok(()), |said| self.accounts(index, said))?;
+                }
+                Ok((other, _)) => self.truth.fail(format!("not numbers: {other:?}")),
                 Err(error) => {
+                    let error: Error = error;
                     let what = format!("machine {index}, source {name}, does not mint: {error}");
                     return Err(Violation(what));
                 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use snowmint_coord::journal::{Disk, Journal};
+use snowmint_coord::relay::Relay;
 use snowmint_coord::{AfterCrash, Error, Node, NodeSettings, Parts, Result, Source};
 use snowmint_core::{ManualClock, UnixMillis};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::START_MS;
 use super::disk::{Files, SimDisk};
 use super::network::Weather;
+use super::passing::Way;
 use super::planted::Bug;
 use super::random::Chance;
 use super::time::{Gate, ProcessTimer, TrueTime};
@@ -39,6 +42,10 @@ pub(super) struct Machine {
     pub(super) life: u32,
     /// Whether a process may start, and mint, while the store is away.
     pub(super) starts_without_store: bool,
+    /// As long as the process lives.
+    pub(super) alive: watch::Sender<()>,
+    /// How the process passes requests on.
+    pub(super) relay: Option<Relay<Way>>,
     bug: Option<Bug>,
     pub(super) process: Process,
     /// Why the last process did not start.
@@ -80,6 +87,8 @@ impl Machine {
             thaws: Arc::default(),
             life: 0,
             starts_without_store: index != 1,
+            alive: watch::Sender::new(()),
+            relay: None,
             bug,
             process: Process::Stopped,
             refused: None,
@@ -103,6 +112,11 @@ impl Machine {
         Party { machine: index, life: if self.journalled { 0 } else { self.life } }
     }
 
+    /// Where it is reached. Some serve others, some only themselves.
+    pub(super) fn address(index: usize) -> String {
+        if index == 1 { String::new() } else { format!("machine-{index}:7701") }
+    }
+
     pub(super) fn settings(&self, index: usize) -> NodeSettings {
         NodeSettings {
             owner: self.owner.clone(),
@@ -112,8 +126,7 @@ impl Machine {
             start_without_store: self.starts_without_store,
             // Half of them let their journals rest, much sooner than anybody would.
             rest_after_ms: index.is_multiple_of(2).then_some(1_000),
-            // Some serve others, some only themselves.
-            address: if index == 1 { String::new() } else { format!("machine-{index}:7701") },
+            address: Self::address(index),
             ..NodeSettings::default()
         }
     }

@@ -25,12 +25,14 @@
 //! journal that is put back, within three seconds of being written, with its times kept. The order over all
 //! processes is not checked where the store is put back.
 
+mod dense;
 mod disk;
 mod door;
 mod heal;
 mod machine;
 mod network;
 mod ordeal;
+mod passing;
 mod planted;
 mod random;
 mod rising;

@@ -13,6 +13,7 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 
+use super::planted::Bug;
 use super::random::Chance;
 use super::time::{Gate, TrueTime};
 
@@ -25,6 +26,16 @@ pub(super) struct Weather {
     pub(super) away: AtomicBool,
     /// Claims get there, and their answers get lost.
     pub(super) claims_unanswered: AtomicBool,
+    /// Everything gets there at once, and its answer comes so much later.
+    pub(super) answers_late_ms: AtomicU64,
+}
+
+impl Weather {
+    /// Whether a message to another machine gets lost.
+    pub(super) fn is_bad(&self, chance: &Chance) -> bool {
+        self.away.load(Ordering::SeqCst)
+            || chance.percent(self.trouble_percent.load(Ordering::SeqCst))
+    }
 }
 
 /// The store's own end of the network, the same for everybody.
@@ -63,6 +74,8 @@ pub(super) struct Faulty {
     chance: Chance,
     time: TrueTime,
     gate: Gate,
+    /// A planted bug: a renewal counts from when its answer came. Whether one came that is to be counted.
+    counts_from_answer: Option<AtomicBool>,
 }
 
 enum Fate {
@@ -82,7 +95,13 @@ impl Faulty {
         time: TrueTime,
         gate: Gate,
     ) -> Self {
-        Self { inner, weather, line, chance, time, gate }
+        Self { inner, weather, line, chance, time, gate, counts_from_answer: None }
+    }
+
+    /// The same, with this bug, if it is one of a process's own.
+    pub(super) fn with(mut self, bug: Option<Bug>) -> Self {
+        self.counts_from_answer = (bug == Some(Bug::LeaseFromTheAnswer)).then(AtomicBool::default);
+        self
     }
 
     /// How much later a message arrives: sometimes later than its sender lives.
@@ -97,6 +116,10 @@ impl Faulty {
     fn fate(&self) -> Fate {
         if self.weather.away.load(Ordering::SeqCst) || !self.line.up.load(Ordering::SeqCst) {
             return Fate::QuestionLost;
+        }
+        let back_ms = self.weather.answers_late_ms.load(Ordering::SeqCst);
+        if back_ms > 0 {
+            return Fate::Late { there_ms: 0, back_ms };
         }
         if !self.chance.percent(self.weather.trouble_percent.load(Ordering::SeqCst)) {
             return Fate::Fine;
@@ -194,7 +217,17 @@ impl Store for Faulty {
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        through!(self, "renew", |store| store.renew(member, presence, now))
+        let Some(counts_now) = &self.counts_from_answer else {
+            return through!(self, "renew", |store| store.renew(member, presence, now));
+        };
+        // The process counts from before it sends. So that it counts from the answer, it is told nothing
+        // of the answer until it sends again, as it does at once.
+        if counts_now.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        through!(self, "renew", |store| store.renew(member, presence, now))?;
+        counts_now.store(true, Ordering::SeqCst);
+        away("renew")
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {

@@ -1,6 +1,7 @@
 //! What happens seldom, and to data that was thought safe: stores and directories that are copied or
 //! put back, and marks that are pushed ahead.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use snowmint_coord::{
@@ -24,11 +25,12 @@ const TOLD_APART_MS: u64 = 4_000;
 impl World {
     pub(super) async fn ordeal(&mut self, index: usize) -> Checked {
         match self.profile {
-            Profile::Network | Profile::Clocks => {
-                if self.chance.percent(30) {
-                    self.change_hands().await?;
-                }
-            }
+            Profile::Network | Profile::Clocks => match self.chance.below(20) {
+                0..=5 => self.change_hands().await?,
+                // Much happens in it.
+                6 if self.profile == Profile::Network => self.answer_late(index).await?,
+                _ => {}
+            },
             Profile::Poisoned => {
                 if self.chance.percent(10) {
                     self.poison().await;
@@ -78,6 +80,43 @@ impl World {
         }
         self.count("a slot changes hands, unanswered");
         Ok(())
+    }
+
+    /// Whoever answers hears the store seconds late, and then not at all, while its renewals arrived at once.
+    /// Meanwhile everybody is asked for the same.
+    async fn answer_late(&mut self, index: usize) -> Checked {
+        self.all_serve().await;
+        let asked = self.asked();
+        self.all_rise(asked, 2_000).await?;
+        let index = self.answering(asked).await?.unwrap_or(index);
+        let weather = Arc::clone(&self.machines[index].weather);
+        weather.answers_late_ms.store(self.chance.between(3_000, 4_500), Ordering::SeqCst);
+        self.all_rise(asked, 5_000).await?;
+        weather.away.store(true, Ordering::SeqCst);
+        self.all_rise(asked, 15_000).await?;
+        weather.answers_late_ms.store(0, Ordering::SeqCst);
+        weather.away.store(false, Ordering::SeqCst);
+        self.count("answers come late, then none");
+        Ok(())
+    }
+
+    /// For once, everybody runs and has all sources.
+    async fn all_serve(&mut self) {
+        self.line.up.store(true, Ordering::SeqCst);
+        for index in 0..self.machines.len() {
+            let machine = &self.machines[index];
+            machine.weather.trouble_percent.store(0, Ordering::SeqCst);
+            machine.weather.away.store(false, Ordering::SeqCst);
+            machine.gate.open();
+            self.start(index);
+        }
+        self.pass(2_000).await;
+        for index in 0..self.machines.len() {
+            self.look(index).await;
+            for _ in 0..self.sources.len() {
+                self.open_again(index).await;
+            }
+        }
     }
 
     /// The store comes back in an older state. An operator moves it past all that may have been

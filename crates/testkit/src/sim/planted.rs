@@ -1,5 +1,6 @@
 //! Bugs that are planted to see whether the simulation finds them: a store that decides wrongly in
-//! exactly one way. (The journal's is in [`disk`](super::disk), where it belongs.)
+//! exactly one way. (Where else they belong: the journal's is in [`disk`](super::disk), that of a lease in
+//! [`network`](super::network), that of a batch in [`passing`](super::passing).)
 
 use snowmint_coord::{
     ClaimRequest, Definition, Extend, Extended, GiveBack, Lease, Mark, MemberInfo, MemoryStore,
@@ -44,11 +45,15 @@ pub enum Bug {
     ReleaseUnwritten,
     /// What a node had in stock when it ended goes back to the store, and into its journal.
     TailReturnedAndJournalled,
+    /// A holder counts its lease from the answer to a renewal, not from before it sent the renewal.
+    LeaseFromTheAnswer,
+    /// What a question to another server brought beyond need is given to whoever comes later.
+    SurplusToALaterRequest,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::SkipTheTermCheck,
         Self::ExtendWithoutComparingFrom,
         Self::SameOwnerSharesALease,
@@ -64,6 +69,8 @@ impl Bug {
         Self::TakenAtTheFloorBefore,
         Self::ReleaseUnwritten,
         Self::TailReturnedAndJournalled,
+        Self::LeaseFromTheAnswer,
+        Self::SurplusToALaterRequest,
     ];
 }
 

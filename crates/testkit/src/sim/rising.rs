@@ -1,8 +1,6 @@
 //! What must rise over all processes: IDs of a source of global order, and the numbers of a counter's keys.
 //! Whatever was answered before a request began is smaller than its answer.
 
-use std::collections::BTreeMap;
-
 use snowmint_coord::{Node, Result, Source, SourceSpec, Values};
 
 use super::machine::Process;
@@ -17,7 +15,7 @@ const KEYS: u64 = 3;
 const COUNT_MAX: u64 = 20;
 
 /// What may be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Asked {
     /// IDs of the source of global order.
     Order,
@@ -63,30 +61,6 @@ pub(super) fn sources() -> [(&'static str, SourceSpec); 2] {
     ]
 }
 
-/// Everything that was answered.
-#[derive(Debug, Default)]
-pub(super) struct Rising {
-    highest: BTreeMap<Asked, u64>,
-}
-
-impl Rising {
-    fn highest(&self, asked: Asked) -> u64 {
-        self.highest.get(&asked).copied().unwrap_or(0)
-    }
-
-    /// An answer to a request that began when `before` was the highest answer.
-    fn answered(&mut self, asked: Asked, before: u64, answer: (u64, u64), by: &str) -> Checked {
-        let (lowest, highest) = answer;
-        if lowest <= before {
-            let what = format!("{asked:?}: {by} answers {lowest} after {before} was answered");
-            return Err(Violation(what));
-        }
-        let known = self.highest.entry(asked).or_insert(0);
-        *known = (*known).max(highest);
-        Ok(())
-    }
-}
-
 impl World {
     /// A store that is put back, and moved on by an operator, gives no promise of order to whoever is
     /// cut off from it meanwhile.
@@ -94,14 +68,14 @@ impl World {
         self.profile != Profile::Restores
     }
 
-    fn asked(&self) -> Asked {
+    pub(super) fn asked(&self) -> Asked {
         match self.chance.below(2 + KEYS) {
             0..=1 => Asked::Order,
             key => Asked::Key(key - 2),
         }
     }
 
-    fn rising_source(&self, index: usize, asked: Asked) -> Option<Source> {
+    pub(super) fn rising_source(&self, index: usize, asked: Asked) -> Option<Source> {
         let (_, sources) = self.machines[index].awake()?;
         sources.iter().flatten().find(|source| source.name() == asked.name()).cloned()
     }
@@ -110,7 +84,7 @@ impl World {
     pub(super) async fn rise(&mut self, index: usize) -> Checked {
         let (asked, count) = (self.asked(), self.chance.between(1, COUNT_MAX));
         let Some(source) = self.rising_source(index, asked) else { return Ok(()) };
-        let before = self.rising.highest(asked);
+        let before = self.rising.floor(&asked);
         match asked.answer(&source, count, 0).await {
             Ok(answer) => self.rose(index, asked, before, answer),
             Err(_) => Ok(()),
@@ -121,7 +95,7 @@ impl World {
     pub(super) async fn rise_waiting(&mut self, index: usize) -> Checked {
         let (asked, count) = (self.asked(), self.chance.between(1, COUNT_MAX));
         let Some(source) = self.rising_source(index, asked) else { return Ok(()) };
-        let before = self.rising.highest(asked);
+        let before = self.rising.floor(&asked);
         let answer = tokio::spawn(async move { asked.answer(&source, count, 2_000).await });
         if self.chance.percent(20) {
             self.pass(1).await;
@@ -140,31 +114,71 @@ impl World {
         }
     }
 
-    /// Time passes, and whoever is awake is asked for the same again and again.
+    /// Who answers for this now.
+    pub(super) async fn answering(
+        &mut self,
+        asked: Asked,
+    ) -> std::result::Result<Option<usize>, Violation> {
+        for index in 0..self.machines.len() {
+            let Some(source) = self.rising_source(index, asked) else { continue };
+            let before = self.rising.floor(&asked);
+            if let Ok(answer) = asked.answer(&source, 1, 0).await {
+                self.rose(index, asked, before, answer)?;
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Time passes, and whoever is awake is asked for the same again and again, but one of them.
     async fn others_rise(&mut self, index: usize, asked: Asked, ms: u64) -> Checked {
+        self.rise_for(asked, ms, 2_000, |other| other != index).await
+    }
+
+    /// The same, and often; everybody is asked.
+    pub(super) async fn all_rise(&mut self, asked: Asked, ms: u64) -> Checked {
+        self.rise_for(asked, ms, 600, |_| true).await
+    }
+
+    async fn rise_for(
+        &mut self,
+        asked: Asked,
+        ms: u64,
+        step_max_ms: u64,
+        is_asked: impl Fn(usize) -> bool,
+    ) -> Checked {
         let end_ms = self.time.now_ms() + ms;
         while self.time.now_ms() < end_ms {
-            let step_ms = self.chance.between(50, 2_000).min(end_ms - self.time.now_ms());
+            let step_ms = self.chance.between(50, step_max_ms).min(end_ms - self.time.now_ms());
             self.pass(step_ms).await;
-            for other in (0..self.machines.len()).filter(|other| *other != index) {
+            for other in (0..self.machines.len()).filter(|other| is_asked(*other)) {
                 let Some(source) = self.rising_source(other, asked) else { continue };
-                let before = self.rising.highest(asked);
-                if let Ok(answer) = asked.answer(&source, 1, 0).await {
-                    self.rose(other, asked, before, answer)?;
+                let before = self.rising.floor(&asked);
+                match asked.answer(&source, 1, 0).await {
+                    Ok(answer) => self.rose(other, asked, before, answer)?,
+                    Err(_) if asked == Asked::Order => self.pass_on(other),
+                    Err(_) => {}
                 }
             }
+            self.see_passed().await?;
         }
         Ok(())
     }
 
-    fn rose(&mut self, index: usize, asked: Asked, before: u64, answer: (u64, u64)) -> Checked {
+    pub(super) fn rose(
+        &mut self,
+        index: usize,
+        asked: Asked,
+        before: u64,
+        answer: (u64, u64),
+    ) -> Checked {
         self.count(match asked {
             Asked::Order => "ordered",
             Asked::Key(_) => "counted",
         });
         let life = self.machines[index].life;
         let by = format!("machine {index} in life {life} at {} ms", self.time.now_ms());
-        self.rising.answered(asked, before, answer, &by)
+        self.rising.answered(&asked, before, answer, &by)
     }
 
     /// Somebody answers for everything before the end.
@@ -193,7 +207,7 @@ impl World {
                 refusals.push(format!("machine {index} does not run"));
                 continue;
             };
-            let before = self.rising.highest(asked);
+            let before = self.rising.floor(&asked);
             let answer = tokio::spawn(open_and_ask(node.clone(), asked));
             while !answer.is_finished() {
                 self.pass(20).await;

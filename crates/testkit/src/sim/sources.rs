@@ -5,6 +5,7 @@ use snowmint_coord::spec::Plan;
 use snowmint_core::Layout;
 use snowmint_core::layout::Field;
 
+use super::dense::STEP_MIN;
 use crate::history::Right;
 
 /// A source of the run.
@@ -18,6 +19,9 @@ pub(super) struct SimSource {
     pub(super) leads: bool,
     layout: Option<Layout>,
 }
+
+/// The segment source.
+pub(super) const NUMBERS: &str = "numbers";
 
 pub(super) const EPOCH: &str = "1970-01-01T00:00:00Z";
 
@@ -81,7 +85,12 @@ impl SimSource {
             ),
             source("ring", format!(r#"{{"layout":"{plain}","on_rollback":"ring"}}"#), false, false),
             source("values", format!(r#"{{"layout":"{values}"}}"#), false, false),
-            source("numbers", r#"{"kind":"segment","step":{"min":5}}"#.into(), false, true),
+            source(
+                NUMBERS,
+                format!(r#"{{"kind":"segment","step":{{"min":{STEP_MIN}}}}}"#),
+                false,
+                true,
+            ),
         ];
         if room == Room::Tight {
             all.retain(|source| !["borrow", "values"].contains(&source.name));

@@ -42,7 +42,7 @@ impl Truth {
     }
 
     /// Where the store has the mark now; none when it knows nothing of it.
-    async fn mark(&self, right: &Right) -> Option<u64> {
+    pub(super) async fn mark(&self, right: &Right) -> Option<u64> {
         match right {
             Right::Slot(pool, slot) => {
                 let slots = self.store.workers(UnixMillis::ZERO).await.unwrap();
@@ -109,6 +109,11 @@ impl Truth {
     /// The first number below the mark that the party has and has not minted.
     pub(super) fn unused(&self, right: &Right, mark: u64, party: Party) -> Option<u64> {
         self.state().ledger.unused(right, mark, party)
+    }
+
+    /// The first of these numbers that was promised to nobody.
+    pub(super) fn gap(&self, right: &Right, from: u64, to: u64) -> Option<u64> {
+        self.state().ledger.gap(right, from, to)
     }
 
     /// The highest mark that any slot ever had, and the highest of each source's numbers.

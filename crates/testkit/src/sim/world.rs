@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use snowmint_coord::{MemoryBackup, MemoryClock, MemoryStore, Node, NodeSettings, Store, Values};
 use snowmint_core::UnixMillis;
+use tokio::sync::watch;
 
+use super::dense::BATCH_MAX;
 use super::door::Door;
 use super::machine::{Machine, Process};
 use super::network::{Faulty, Line};
+use super::passing::{Passed, Reached, Way};
 use super::planted::Bug;
 use super::random::Chance;
-use super::rising::{self, Rising};
-use super::sources::{Room, SimSource};
+use super::rising::{self, Asked};
+use super::sources::{NUMBERS, Room, SimSource};
 use super::time::TrueTime;
 use super::truth::Truth;
 use super::{Outcome, Profile, START_MS};
-use crate::history::{Checked, History, Mint, Party, Violation};
+use crate::history::{Checked, History, Mint, Order, Party, Violation};
 
 pub(super) struct World {
     pub(super) profile: Profile,
@@ -33,7 +36,12 @@ pub(super) struct World {
     pub(super) room: Room,
     pub(super) sources: Vec<SimSource>,
     history: History,
-    pub(super) rising: Rising,
+    pub(super) rising: Order<Asked>,
+    /// Who can be asked by others, and what was asked for.
+    pub(super) reached: Reached,
+    pub(super) passed: Vec<Passed>,
+    /// How many numbers each machine answered in each of its lives.
+    pub(super) used: BTreeMap<(usize, u32), u64>,
     happened: BTreeMap<&'static str, u64>,
 }
 
@@ -75,7 +83,10 @@ impl World {
             room,
             sources: SimSource::all(room),
             history: History::default(),
-            rising: Rising::default(),
+            rising: Order::default(),
+            reached: Reached::default(),
+            passed: Vec::new(),
+            used: BTreeMap::new(),
             happened: BTreeMap::new(),
             chance,
         }
@@ -92,6 +103,7 @@ impl World {
             self.poison().await;
         }
         self.heal().await?;
+        self.is_dense().await?;
         self.truth.violation().map_or(Ok(()), Err)?;
         Ok(Outcome {
             minted: self.history.len(),
@@ -139,9 +151,11 @@ impl World {
     }
 
     async fn happen(&mut self) -> Checked {
+        self.see_passed().await?;
         let index = usize::try_from(self.chance.below(self.machines.len() as u64)).unwrap();
         match self.chance.below(100) {
-            0..=14 if self.checks_order() => self.rise(index).await?,
+            0..=9 if self.checks_order() => self.rise(index).await?,
+            10..=14 if self.checks_order() => self.pass_on(index),
             0..=34 => self.mint(index).await?,
             35..=59 => {
                 let ms = self.chance.between(1, 50);
@@ -228,6 +242,14 @@ impl World {
             machine.disk.set_aside();
         }
         machine.life += 1;
+        machine.relay = Some(Way::new(
+            &self.reached,
+            &machine.weather,
+            &machine.gate,
+            &self.chance,
+            &self.time,
+            self.bug,
+        ));
         let inner = Door {
             store: Arc::new(self.store.handle("default").unwrap()),
             truth: self.truth.clone(),
@@ -241,7 +263,8 @@ impl World {
             self.chance.clone(),
             self.time.clone(),
             machine.gate.clone(),
-        );
+        )
+        .with(self.bug);
         let (settings, parts) = (machine.settings(index), machine.parts(&self.time));
         let mut names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
         names.extend(rising::sources().map(|(name, _)| name));
@@ -259,6 +282,8 @@ impl World {
     /// The process is gone from one moment to the next.
     pub(super) async fn kill(&mut self, index: usize) {
         let machine = &mut self.machines[index];
+        machine.alive = watch::Sender::new(());
+        self.reached.forget(&Machine::address(index));
         match std::mem::replace(&mut machine.process, Process::Stopped) {
             Process::Stopped => return,
             Process::Starting(starting) => starting.abort(),
@@ -281,6 +306,7 @@ impl World {
             self.pass(500).await;
         }
         self.machines[index].disk.forgets(false);
+        self.reached.forget(&Machine::address(index));
         self.machines[index].process = Process::Stopped;
         settle().await;
         self.count("close");
@@ -302,6 +328,9 @@ impl World {
         by: Mint,
         party: Party,
     ) -> Checked {
+        if self.sources[which].name == NUMBERS {
+            self.used(by.node, ids.len());
+        }
         let source = &self.sources[which];
         let mut taken: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
         for id in ids {
@@ -331,7 +360,7 @@ impl World {
     /// A batch, waiting for it while the world goes on. Sometimes its process is frozen meanwhile.
     async fn mint_waiting(&mut self, index: usize) -> Checked {
         let which = usize::try_from(self.chance.below(self.sources.len() as u64)).unwrap();
-        let count = u32::try_from(self.chance.between(1, 60)).unwrap();
+        let count = u32::try_from(self.chance.between(1, BATCH_MAX)).unwrap();
         let Some((_, sources)) = self.machines[index].awake() else { return Ok(()) };
         let Some(source) = sources[which].clone() else { return Ok(()) };
         let batch = tokio::spawn(async move { source.mint(count, None, 2_000).await });
@@ -357,7 +386,7 @@ impl World {
     }
 
     /// Asks again for the sources that could not be opened.
-    async fn open_again(&mut self, index: usize) {
+    pub(super) async fn open_again(&mut self, index: usize) {
         let Some((node, sources)) = self.machines[index].awake() else { return };
         let missing = sources.iter().position(Option::is_none);
         let Some(which) = missing else { return };

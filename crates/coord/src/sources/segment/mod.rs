@@ -202,17 +202,20 @@ impl SegmentSource {
             return asked::fill(&**self, patience, out, within_ms).await;
         }
         let deadline = self.around.timer.elapsed().saturating_add(within_ms);
-        let mut made: usize = 0;
+        let mut batch = Batch { source: self, made: 0 };
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
             // Listens from here on, so that no answer is missed.
             news.as_mut().enable();
-            let rest = out.get_mut(made..).unwrap_or_default();
+            let rest = out.get_mut(batch.made..).unwrap_or_default();
             let dry = match self.try_fill(rest) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    batch.made = 0;
+                    return Ok(());
+                }
                 Err((more, error)) => {
-                    made = made.saturating_add(more);
+                    batch.made = batch.made.saturating_add(more);
                     error
                 }
             };
@@ -373,6 +376,20 @@ impl Asks for SegmentSource {
 
     fn id_of(&self, number: u64) -> Option<u64> {
         self.stripe.id_of_any(number)
+    }
+}
+
+/// The numbers of a batch that is not whole yet: lost when it is refused, or nobody waits for it any more.
+struct Batch<'a> {
+    source: &'a SegmentSource,
+    made: usize,
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if self.made > 0 {
+            self.source.refill().drop_numbers(u64::try_from(self.made).unwrap_or(u64::MAX));
+        }
     }
 }
 

@@ -1,0 +1,358 @@
+//! Counters and global order: three servers, whose processes, connections and store's clock are harmed every
+//! few seconds, while clients ask all of them. Whatever was answered for a key before a request began lies
+//! below its answer ([`Order`]).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use snowmint_coord::sources::hash_slot;
+use snowmint_testkit::history::{Order, Violation};
+use snowmint_testkit::servers::{FakeClock, Mysql, Postgres, Server as Store};
+
+use super::clients::{Answer, Http, Resp};
+use super::cluster::{Cluster, Reach, Reached};
+use super::ground::{below, is_long, sleep_ms};
+use super::server::{Folder, PATIENCE};
+
+/// How long a server has the right to answer after the store has heard of it last.
+const LEASE_MS: u64 = 2_000;
+const SERVERS: usize = 3;
+/// So many requests are on their way at once, on one connection.
+const PIPELINE: usize = 64;
+/// So many clients count: those who wait for a section hold nobody else up.
+const COUNTING: usize = 16;
+/// One of so many requests is for one of a few keys that everybody asks for.
+const HOT_EVERY: u64 = 8;
+const HOT_KEYS: u64 = 20;
+
+/// How long a run lasts, in seconds, and how many keys are asked for.
+fn extent() -> (u64, u64) {
+    let (seconds, keys) = if is_long() { (300, 1_000_000) } else { (25, 10_000) };
+    let number = |name: &str, usual| {
+        let given = std::env::var(name).ok();
+        given.map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    };
+    (number("SNOWMINT_FAULTS_SECONDS", seconds), number("SNOWMINT_FAULTS_KEYS", keys))
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Asked {
+    /// IDs of the source of global order.
+    Orders,
+    /// Numbers of this key.
+    Key(u64),
+}
+
+/// What all clients of a run share.
+struct Run {
+    reached: Reached,
+    order: Mutex<Order<Asked>>,
+    violation: Mutex<Option<Violation>>,
+    keys: u64,
+    refused: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Run {
+    fn new(reached: Reached, keys: u64) -> Self {
+        Self {
+            reached,
+            order: Mutex::default(),
+            violation: Mutex::default(),
+            keys,
+            refused: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    fn order(&self) -> MutexGuard<'_, Order<Asked>> {
+        self.order.lock().unwrap()
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// One of the servers that run.
+    fn any(&self) -> Option<Reach> {
+        let reached = self.reached.read().unwrap();
+        let index = below(reached.len().max(1) as u64);
+        reached.get(usize::try_from(index).unwrap()).cloned()
+    }
+
+    fn key(&self) -> u64 {
+        if below(HOT_EVERY) == 0 { below(HOT_KEYS) } else { below(self.keys) }
+    }
+
+    fn answered(&self, asked: Asked, floor: u64, answer: (u64, u64), by: &str) {
+        let checked = self.order().answered(&asked, floor, answer, by);
+        if let Err(violation) = checked {
+            self.violation.lock().unwrap().get_or_insert(violation);
+            self.over.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// One request. Whether it was answered.
+    fn ask(&self, asked: Asked, by: &str, ask: impl FnOnce() -> Option<Answer>) -> bool {
+        let floor = self.order().floor(&asked);
+        if let Some(Answer::Numbers(lowest, highest)) = ask() {
+            self.answered(asked, floor, (lowest, highest), by);
+            return true;
+        }
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        sleep_ms(10);
+        false
+    }
+
+    /// The same, by HTTP.
+    fn ask_by(&self, http: &Http, asked: Asked, reach: &Reach, count: u64) -> bool {
+        let path = match asked {
+            Asked::Orders => format!("orders?count={count}"),
+            Asked::Key(key) => format!("messages?key={key}&count={count}"),
+        };
+        let url = format!("http://{}/v1/ids/{path}", reach.http);
+        self.ask(asked, &reach.http, || http.numbers(&url))
+    }
+
+    /// Asks for IDs in order, of any server, by any protocol.
+    fn orders(&self) {
+        let http = Http::new();
+        while !self.is_over() {
+            let Some(reach) = self.any() else { continue };
+            let count = 1 + below(20);
+            if below(2) == 0 {
+                self.ask_by(&http, Asked::Orders, &reach, count);
+                continue;
+            }
+            let count = count.to_string();
+            self.ask(Asked::Orders, &reach.resp, || {
+                let mut resp = Resp::connect(&reach.resp).ok()?;
+                resp.ask(&[vec!["MINT", "orders", &count]]).ok()?.pop()
+            });
+        }
+    }
+
+    /// Asks for numbers of keys by HTTP, which is passed on to whoever answers for them.
+    fn passed_on(&self) {
+        let http = Http::new();
+        while !self.is_over() {
+            let Some(reach) = self.any() else { continue };
+            self.ask_by(&http, Asked::Key(self.key()), &reach, 1 + below(5));
+        }
+    }
+
+    /// Asks for numbers of keys as a cluster client of Redis does, many at once.
+    fn counts(&self) {
+        let mut follows = Follows::default();
+        while !self.is_over() {
+            let Some(reach) = self.any() else { continue };
+            follows.pipeline(self, &reach.resp);
+        }
+    }
+
+    /// Whether each server answers for the order and for some keys.
+    fn all_answer(&self) -> bool {
+        let (http, reached) = (Http::new(), self.reached.read().unwrap().clone());
+        let answers = |asked| reached.iter().all(|reach| self.ask_by(&http, asked, reach, 1));
+        reached.len() == SERVERS
+            && answers(Asked::Orders)
+            && (0..10).all(|key| answers(Asked::Key(key)))
+    }
+}
+
+/// Ends the clients, whatever becomes of the run.
+struct Ends<'a>(&'a Run);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A client that remembers who answers for which hash slot.
+#[derive(Default)]
+struct Follows {
+    owners: HashMap<u16, String>,
+    connections: HashMap<String, Resp>,
+}
+
+impl Follows {
+    /// Keys that this server answers for, as far as is known.
+    fn keys(&self, run: &Run, address: &str) -> Vec<(u64, String)> {
+        let mut keys = Vec::with_capacity(PIPELINE);
+        for _ in 0..4 * PIPELINE {
+            let key = run.key();
+            let name = format!("messages:{key}");
+            let owner = self.owners.get(&hash_slot(name.as_bytes()));
+            if owner.is_none_or(|owner| owner == address) {
+                keys.push((key, name));
+            }
+            if keys.len() == PIPELINE {
+                break;
+            }
+        }
+        keys
+    }
+
+    fn pipeline(&mut self, run: &Run, address: &str) {
+        let keys = self.keys(run, address);
+        let commands: Vec<_> = keys.iter().map(|(_, name)| vec!["INCR", name.as_str()]).collect();
+        let floors: Vec<_> = {
+            let order = run.order();
+            keys.iter().map(|(key, _)| order.floor(&Asked::Key(*key))).collect()
+        };
+        let Ok(answers) = self.ask(address, &commands) else {
+            self.connections.remove(address);
+            self.owners.retain(|_, owner| owner != address);
+            return sleep_ms(10);
+        };
+        let mut refused = 0;
+        for (((key, name), floor), answer) in keys.iter().zip(floors).zip(answers) {
+            let slot = hash_slot(name.as_bytes());
+            match answer {
+                Answer::Numbers(lowest, highest) => {
+                    run.answered(Asked::Key(*key), floor, (lowest, highest), address);
+                }
+                Answer::Moved(owner) => drop(self.owners.insert(slot, owner)),
+                Answer::Refused { .. } => {
+                    refused += 1;
+                    self.owners.remove(&slot);
+                }
+            }
+        }
+        if refused > 0 {
+            run.refused.fetch_add(refused, Ordering::Relaxed);
+            sleep_ms(10);
+        }
+    }
+
+    fn ask(&mut self, address: &str, commands: &[Vec<&str>]) -> std::io::Result<Vec<Answer>> {
+        if !self.connections.contains_key(address) {
+            self.connections.insert(address.to_owned(), Resp::connect(address)?);
+        }
+        self.connections.get_mut(address).unwrap().ask(commands)
+    }
+}
+
+/// What is done to the servers and to their store's clock, and how often each was done.
+#[derive(Default)]
+struct Harm {
+    done: BTreeMap<&'static str, u64>,
+}
+
+impl Harm {
+    fn next(&mut self, turn: u64, cluster: &mut Cluster, clock: &FakeClock) {
+        let number = usize::try_from(below(SERVERS as u64)).unwrap();
+        // Shorter than a lease, and longer.
+        let ms = LEASE_MS / 4 + below(2 * LEASE_MS);
+        // In turns, so that a short run has all of them.
+        let what = match turn % 5 {
+            0 => {
+                cluster.kill(number);
+                sleep_ms(ms / 2);
+                "killed"
+            }
+            1 => {
+                cluster.pause(number, ms);
+                "paused"
+            }
+            2 => {
+                cluster.cut_off(number, ms);
+                "cut off"
+            }
+            3 => {
+                clock.set(step_s());
+                if below(2) == 0 {
+                    cluster.kill(number);
+                }
+                sleep_ms(ms / 2);
+                clock.set(step_s() * i64::try_from(below(2)).unwrap());
+                "clock stepped"
+            }
+            _ => {
+                cluster.stop(number);
+                "stopped"
+            }
+        };
+        *self.done.entry(what).or_default() += 1;
+    }
+}
+
+/// By how much the store's clock is off: from a second to a week, ahead or back.
+fn step_s() -> i64 {
+    let bound = [10, 600, 86_400, 7 * 86_400][usize::try_from(below(4)).unwrap()];
+    let seconds = i64::try_from(1 + below(bound)).unwrap();
+    if below(2) == 0 { seconds } else { -seconds }
+}
+
+/// All that happens on one store.
+fn in_order(name: &str, start: fn(&FakeClock) -> Store) {
+    let (seconds, keys) = extent();
+    let folder = Folder::new(&format!("order-{name}"));
+    let clock = FakeClock::new(folder.join("clock"));
+    let store = start(&clock);
+    let config = format!(
+        "[sources]\nbuiltin = false\n[sources.orders]\norder = \"global\"\n\
+         [sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"{LEASE_MS}ms\"\n"
+    );
+    let mut cluster = Cluster::new(&folder, &store, SERVERS, &config);
+    cluster.start_all();
+    let run = Run::new(cluster.reached(), keys);
+    let mut harm = Harm::default();
+    std::thread::scope(|scope| {
+        let _ends = Ends(&run);
+        let counts = [Run::counts as fn(&Run); COUNTING];
+        for work in counts.into_iter().chain([Run::orders, Run::orders, Run::passed_on]) {
+            let run = &run;
+            scope.spawn(move || work(run));
+        }
+        let until = Instant::now() + Duration::from_secs(seconds);
+        sleep_ms(LEASE_MS);
+        for turn in 0.. {
+            if Instant::now() >= until || run.is_over() {
+                break;
+            }
+            harm.next(turn, &mut cluster, &clock);
+            cluster.start();
+            sleep_ms(below(LEASE_MS));
+        }
+        clock.set(0);
+        cluster.start_all();
+        // Everybody answers again, in the processes that there are.
+        let calm = Instant::now() + PATIENCE;
+        while !run.is_over() && !run.all_answer() {
+            assert!(Instant::now() < calm, "{name}: not all answer again");
+        }
+    });
+    if let Some(violation) = run.violation.lock().unwrap().as_ref() {
+        panic!("{name}: {violation}; done: {:?}", harm.done);
+    }
+    let order = run.order();
+    let (answers, overlapped) = (order.answers(), order.overlapped());
+    println!(
+        "| owners killed, paused, cut off and stopped, the store's clock stepped: {} keys and a global \
+         order | {name} | {} | {answers} | 0 |",
+        order.keys() - 1,
+        harm.done.values().sum::<u64>()
+    );
+    let refused = run.refused.load(Ordering::Relaxed);
+    println!("{name}: {seconds} s, {overlapped} overlapped, {refused} refused, {:?}", harm.done);
+    assert!(
+        answers > 1_000 && overlapped > 100,
+        "{name}: {answers} answers, {overlapped} overlapped"
+    );
+    assert!(harm.done.len() == 5, "{name}: too short for all of it: {:?}", harm.done);
+}
+
+#[test]
+fn answers_rise_while_owners_are_harmed_on_postgresql() {
+    in_order("PostgreSQL", |clock| Postgres::start_by(clock).into());
+}
+
+#[test]
+fn answers_rise_while_owners_are_harmed_on_mariadb() {
+    in_order("MariaDB", |clock| Mysql::start_by(clock).into());
+}

@@ -1,0 +1,158 @@
+//! Segments: many real servers on one source, and servers that are killed while they draw.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::clients::{Answer, Http};
+use super::ground::{STORES, below, is_asked_for, is_long, rounds, sleep_ms};
+use super::server::{Folder, PATIENCE, Server};
+use super::shared::Drawn;
+
+const SERVERS: usize = 20;
+/// Small, so that they are always at the store, and at odds there.
+const STEP: u64 = 50;
+const AT_ONCE: u64 = 10;
+/// Where a row's lock has a queue, the idlest server answers at least this part of what all do on average.
+/// Elsewhere whoever comes at the right moment goes first (SQLite's lock is polled, Redis, etcd and
+/// ZooKeeper are written by compare-and-set): there, nobody waits longer than this, and that is all.
+const FAIR_PART: u64 = 8;
+const FAIR: [&str; 2] = ["PostgreSQL", "MariaDB"];
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+fn config(folder: &Folder, store: &str, step: &str) -> String {
+    let path = folder.join("config.toml");
+    let text = format!(
+        "[store]\nurl = \"{store}\"\n[sources]\nbuiltin = false\n[limits]\nwait_max = \"30s\"\n\
+         [sources.numbers]\nkind = \"segment\"\nstep = {{ {step} }}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn start(folder: &Folder, config: &str, number: usize) -> Server {
+    let data = folder.join(&format!("server-{number}"));
+    Server::start(&["--config", config, "--data-dir", data.to_str().unwrap()], &[])
+}
+
+/// One after the other: twenty processes on each.
+#[test]
+fn twenty_processes_share_a_source() {
+    for (name, start_store) in STORES {
+        if is_asked_for(name) {
+            let folder = Folder::new(&format!("twenty-{name}"));
+            let store = start_store.map(|start| start());
+            let sqlite = format!("sqlite:{}", folder.join("ids.db").display());
+            twenty(name, &folder, &store.as_ref().map_or(sqlite, |store| store.url()));
+        }
+    }
+}
+
+fn twenty(name: &str, folder: &Folder, store: &str) {
+    let config = config(folder, store, &format!("rule = \"fixed\", size = {STEP}"));
+    let servers: Vec<_> = std::thread::scope(|scope| {
+        // The first makes the tables; all the others come at once.
+        let first = start(folder, &config, 0);
+        let config = &config;
+        let starting: Vec<_> =
+            (1..SERVERS).map(|number| scope.spawn(move || start(folder, config, number))).collect();
+        let others = starting.into_iter().map(|starting| starting.join().unwrap());
+        std::iter::once(first).chain(others).collect()
+    });
+    servers.iter().for_each(Server::ready);
+    let drawn = Drawn::new("numbers", store);
+    let (over, seconds) = (AtomicBool::new(false), rounds(if is_long() { 20 } else { 4 }));
+    let drew: Vec<(u64, Duration)> = std::thread::scope(|scope| {
+        let draws = |server| {
+            let (drawn, over) = (&drawn, &over);
+            scope.spawn(move || {
+                let (http, mut count, mut longest) = (Http::within(PATIENCE), 0, Duration::ZERO);
+                while !over.load(Ordering::Relaxed) {
+                    let begun = Instant::now();
+                    // Not a refusal, ever: they wait for one another.
+                    match drawn.draw(&http, server, AT_ONCE) {
+                        Some(Answer::Numbers(..)) => count += AT_ONCE,
+                        other => panic!("{name}: {other:?}; it says {}", server.said()),
+                    }
+                    longest = longest.max(begun.elapsed());
+                }
+                (count, longest)
+            })
+        };
+        let drawing: Vec<_> = servers.iter().map(draws).collect();
+        std::thread::sleep(Duration::from_secs(seconds));
+        over.store(true, Ordering::Relaxed);
+        drawing.into_iter().map(|draws| draws.join().unwrap()).collect()
+    });
+    let http = Http::within(PATIENCE);
+    drawn.comes_to_account(&http, &servers);
+    let counts = || drew.iter().map(|(count, _)| *count);
+    let (least, most) = (counts().min().unwrap(), counts().max().unwrap());
+    let longest = drew.iter().map(|(_, longest)| *longest).max().unwrap();
+    let fair = counts().sum::<u64>() / drew.len() as u64 / FAIR_PART;
+    assert!(least >= fair || !FAIR.contains(&name), "{name}: not fair: {drew:?}");
+    assert!(longest < WAIT_MAX, "{name}: {drew:?}");
+    let missing = drawn.missing();
+    std::thread::scope(|scope| {
+        for server in servers {
+            scope.spawn(move || assert_eq!(server.stop(), 0, "{name}"));
+        }
+    });
+    // What was given back is missing no more, and nothing else has changed.
+    assert!(drawn.missing() <= missing, "{name}");
+    println!("| 20 processes draw from one source | {name} | {seconds} s | {} | 0 |", drawn.used());
+    println!("{name}: {least} to {most} each, none waited {longest:?}; {missing} in stock or lost");
+}
+
+const MIN: u64 = 100;
+
+/// A server of its own on each store is killed again and again, while it draws.
+#[test]
+fn numbers_are_dense_but_for_the_budget_when_servers_are_killed() {
+    std::thread::scope(|scope| {
+        for (name, start_store) in STORES {
+            if is_asked_for(name) {
+                scope.spawn(move || {
+                    let folder = Folder::new(&format!("killed-{name}"));
+                    let store = start_store.map(|start| start());
+                    let sqlite = format!("sqlite:{}", folder.join("ids.db").display());
+                    killed(name, &folder, &store.as_ref().map_or(sqlite, |store| store.url()));
+                });
+            }
+        }
+    });
+}
+
+fn killed(name: &str, folder: &Folder, store: &str) {
+    let config = config(folder, store, &format!("min = {MIN}"));
+    let drawn = Drawn::new("numbers", store);
+    let rounds = rounds(if is_long() { 100 } else { 5 });
+    for round in 0..=rounds {
+        let server = start(folder, &config, 0);
+        server.ready();
+        let until = Instant::now() + Duration::from_millis(50 + below(400));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let http = Http::within(PATIENCE);
+                    // Until it is killed in the middle of an answer.
+                    while let Some(Answer::Numbers(..)) = drawn.draw(&http, &server, AT_ONCE) {}
+                });
+            }
+            sleep_ms(
+                u64::try_from(until.saturating_duration_since(Instant::now()).as_millis()).unwrap(),
+            );
+            server.signal("-KILL");
+        });
+        drop(server);
+        // A process may lose half of what it took, and two small fetches in any case; what it answered to
+        // somebody who did not hear it any more comes on top.
+        let lives = round + 1;
+        let lost_max = drawn.used() + lives * 2 * (MIN + AT_ONCE);
+        drawn.wasted_at_most(lost_max).unwrap_or_else(|violation| panic!("{name}: {violation}"));
+    }
+    let (used, missing) = (drawn.used(), drawn.missing());
+    println!(
+        "| server killed (`kill -9`) while it draws numbers | {name} | {rounds} | {used} | 0 |"
+    );
+    println!("{name}: {missing} lost, beside {used} used");
+}

@@ -1,0 +1,119 @@
+//! A segment source that real servers draw from, and whether all its numbers are accounted for.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use snowmint_coord::{Error, Store};
+use snowmint_testkit::history::{Checked, Numbers};
+use tokio::runtime::Runtime;
+
+use super::clients::{Answer, Http};
+use super::ground::sleep_ms;
+use super::server::{PATIENCE, Server};
+
+/// One source on a store, and what was answered from it. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Drawn {
+    name: &'static str,
+    store: String,
+    runtime: Arc<Runtime>,
+    numbers: Arc<Mutex<Numbers>>,
+}
+
+/// What a server says of its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) stock: u64,
+    pub(crate) lost: u64,
+}
+
+impl Drawn {
+    pub(crate) fn new(name: &'static str, store: &str) -> Self {
+        let runtime = Arc::new(Runtime::new().unwrap());
+        Self { name, store: store.to_owned(), runtime, numbers: Arc::default() }
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.numbers.lock().unwrap().used()
+    }
+
+    /// Asks a server for so many numbers in a row of the stock, and takes the answer down.
+    ///
+    /// # Panics
+    /// When a number comes twice.
+    pub(crate) fn draw(&self, http: &Http, server: &Server, count: u64) -> Option<Answer> {
+        let url = server.url(&format!("/v1/ids/{}?count={count}", self.name));
+        let (status, body) = http.get(&url)?;
+        if status != 200 {
+            let error = &body["error"];
+            return Some(Answer::Refused {
+                code: format!("{status} {}", error["code"].as_str().unwrap_or_default()),
+                retry_ms: error["retry_after_ms"].as_u64(),
+            });
+        }
+        let ids = body["ids"].as_array().unwrap();
+        let ids: Vec<u64> = ids.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect();
+        assert_eq!(ids.len() as u64, count, "{}", self.name);
+        let mut numbers = self.numbers.lock().unwrap();
+        for run in ids.chunk_by(|one, next| one + 1 == *next) {
+            let answered = numbers.answered(run[0], run[run.len() - 1] + 1);
+            answered.unwrap_or_else(|violation| panic!("{}: {violation}", self.name));
+        }
+        Some(Answer::Numbers(ids[0], ids[ids.len() - 1]))
+    }
+
+    /// What a server says of its numbers of this source.
+    pub(crate) fn kept(&self, http: &Http, server: &Server) -> Kept {
+        let page = http.page(&server.url("/metrics")).unwrap_or_default();
+        let value = |name: &str| {
+            let sample = format!("{name}{{source=\"{}\"}} ", self.name);
+            let found =
+                page.lines().find_map(|line| line.strip_prefix(&sample)?.parse::<f64>().ok());
+            found.map_or(0, |value| value as u64)
+        };
+        Kept { stock: value("snowmint_segment_stock"), lost: value("snowmint_segment_lost_total") }
+    }
+
+    /// The store's own mark, past all proxies.
+    pub(crate) fn mark(&self) -> u64 {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let asked: Result<u64, Error> = self.runtime.block_on(async {
+                let store: Arc<dyn Store> = snowmint_stores::open(&self.store, "default").await?;
+                let found = store.get(self.name).await;
+                let _ = store.close().await;
+                Ok(found?.segment.mark.get())
+            });
+            match asked {
+                Ok(mark) => return mark,
+                Err(error) => assert!(Instant::now() < until, "{error:?}"),
+            }
+            sleep_ms(50);
+        }
+    }
+
+    /// Waits until all numbers are accounted for: answered, in stock, or among those that the servers say
+    /// are lost. What was on its way comes to rest first.
+    pub(crate) fn comes_to_account(&self, http: &Http, servers: &[Server]) {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let kept = servers.iter().map(|server| self.kept(http, server));
+            let sum: u64 = kept.map(|kept| kept.stock + kept.lost).sum();
+            match self.numbers.lock().unwrap().accounted(self.mark(), sum) {
+                Ok(()) => return,
+                Err(violation) => assert!(Instant::now() < until, "{}: {violation}", self.name),
+            }
+            sleep_ms(100);
+        }
+    }
+
+    /// Whether no more are missing than may be.
+    pub(crate) fn wasted_at_most(&self, lost_max: u64) -> Checked {
+        self.numbers.lock().unwrap().wasted_at_most(self.mark(), lost_max)
+    }
+
+    /// How many below the mark nobody was answered.
+    pub(crate) fn missing(&self) -> u64 {
+        self.numbers.lock().unwrap().missing(self.mark()).unwrap()
+    }
+}

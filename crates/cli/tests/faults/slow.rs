@@ -1,0 +1,199 @@
+//! Segments behind a slow store, one that is away, and one whose answers get lost.
+
+use std::time::{Duration, Instant};
+
+use snowmint_testkit::proxy::Proxy;
+
+use super::clients::{Answer, Http};
+use super::ground::{STORES, is_asked_for, is_long, sleep_ms};
+use super::server::{Folder, PATIENCE, Server};
+use super::shared::Drawn;
+
+/// How many numbers each source takes from the store at once.
+const STEPS: [(&str, u64); 3] = [("ten", 10), ("thousand", 1_000), ("many", 100_000)];
+/// The most numbers of one request.
+const AT_ONCE: u64 = 1_000;
+
+/// A server behind a proxy to its store.
+struct Slow {
+    name: &'static str,
+    server: Server,
+    store: snowmint_testkit::servers::Server,
+    proxy: Proxy,
+    http: Http,
+    drawn: Vec<(u64, Drawn)>,
+    _folder: Folder,
+}
+
+impl Slow {
+    fn start(name: &'static str, store: snowmint_testkit::servers::Server) -> Self {
+        let folder = Folder::new(&format!("slow-{name}"));
+        let proxy = Proxy::start(store.port());
+        let mut text = "[sources]\nbuiltin = false\n".to_owned();
+        for (source, step) in STEPS {
+            text.push_str(&format!(
+                "[sources.{source}]\nkind = \"segment\"\n\
+                 step = {{ rule = \"fixed\", size = {step} }}\n"
+            ));
+        }
+        let (config, data) = (folder.join("config.toml"), folder.join("data"));
+        std::fs::write(&config, text).unwrap();
+        let url = store.url_by(proxy.port());
+        let arguments = ["--config", config.to_str().unwrap(), "--store", &url];
+        let server =
+            Server::start(&[&arguments[..], &["--data-dir", data.to_str().unwrap()]].concat(), &[]);
+        server.ready();
+        let drawn = STEPS.map(|(source, step)| (step, Drawn::new(source, &store.url())));
+        let http = Http::within(PATIENCE);
+        Self { name, server, store, proxy, http, drawn: drawn.into(), _folder: folder }
+    }
+
+    /// Asks; a refusal must say that it is one for now, and when to ask again.
+    fn draw(&self, drawn: &Drawn, count: u64) -> bool {
+        match drawn.draw(&self.http, &self.server, count) {
+            Some(Answer::Numbers(..)) => true,
+            Some(Answer::Refused { code, retry_ms }) => {
+                let known = ["503 unavailable", "503 window_spent"].contains(&code.as_str());
+                assert!(known && retry_ms.is_some(), "{}: {code}, {retry_ms:?}", self.name);
+                false
+            }
+            other => panic!("{}: {other:?}", self.name),
+        }
+    }
+
+    /// Draws for so long. Answers how many refusals there were.
+    fn load(&self, ms: u64) -> u64 {
+        let until = Instant::now() + Duration::from_millis(ms);
+        let mut refusals = 0;
+        while Instant::now() < until {
+            for (step, drawn) in &self.drawn {
+                refusals += u64::from(!self.draw(drawn, (step / 2).min(AT_ONCE)));
+            }
+        }
+        refusals
+    }
+
+    /// Waits until each source has given so many more, in the process that there is.
+    fn goes_on(&self) {
+        for (step, drawn) in &self.drawn {
+            let until = Instant::now() + PATIENCE;
+            while !self.draw(drawn, (step / 2).min(AT_ONCE)) {
+                assert!(Instant::now() < until, "{}: it does not go on", self.name);
+                sleep_ms(50);
+            }
+        }
+    }
+
+    /// What a source has in stock when nothing is on its way.
+    fn rests(&self, drawn: &Drawn) -> u64 {
+        let stock = || drawn.kept(&self.http, &self.server).stock;
+        let mut before = stock();
+        loop {
+            sleep_ms(300);
+            let now = stock();
+            if now == before && now > 0 {
+                return now;
+            }
+            before = now;
+        }
+    }
+
+    /// The store is away for so long: what is in stock is answered to the last number, then it is refused
+    /// with a hint, then it goes on.
+    fn outage(&self, seconds: u64) {
+        self.goes_on();
+        let stocks: Vec<_> = self.drawn.iter().map(|(_, drawn)| self.rests(drawn)).collect();
+        self.proxy.refuse();
+        let begun = Instant::now();
+        for ((step, drawn), stock) in self.drawn.iter().zip(stocks) {
+            let mut left = stock;
+            while left > 0 {
+                let count = left.min(AT_ONCE);
+                let answered = self.draw(drawn, count);
+                assert!(
+                    answered,
+                    "{}, step {step}: refused with {left} of {stock} left",
+                    self.name
+                );
+                left -= count;
+            }
+            assert!(!self.draw(drawn, 1), "{}, step {step}: more than there is", self.name);
+        }
+        let rest = Duration::from_secs(seconds).saturating_sub(begun.elapsed());
+        sleep_ms(u64::try_from(rest.as_millis()).unwrap());
+        self.proxy.heal();
+        self.goes_on();
+    }
+
+    /// The store's answers are held from some moment on and then lost, at each moment of a reserve.
+    /// Answers how many reserves were done without the server hearing of it.
+    fn lost_answers(&self) -> u64 {
+        let (step, drawn) = &self.drawn[0];
+        let mut unheard = 0;
+        for pieces in 0..12 {
+            self.goes_on();
+            let mut left = self.rests(drawn);
+            let mark = drawn.mark();
+            self.proxy.hold_answers_after(pieces);
+            // Now it asks for more.
+            while left > 0 {
+                left -= u64::from(self.draw(drawn, 1));
+            }
+            let heard = self.draw(drawn, 1);
+            unheard += u64::from(!heard && drawn.mark() > mark);
+            self.proxy.cut();
+            self.proxy.heal();
+        }
+        self.goes_on();
+        let kept = drawn.kept(&self.http, &self.server);
+        let checked = drawn.wasted_at_most(kept.stock + kept.lost);
+        checked.unwrap_or_else(|violation| panic!("{}: {violation}", self.name));
+        assert!(drawn.missing() >= unheard * step, "{}: given out again?", self.name);
+        unheard
+    }
+
+    fn used(&self) -> u64 {
+        self.drawn.iter().map(|(_, drawn)| drawn.used()).sum()
+    }
+}
+
+#[test]
+fn a_slow_or_absent_store_costs_no_number_twice() {
+    std::thread::scope(|scope| {
+        for (name, start) in STORES {
+            let Some(start) = start.filter(|_| is_asked_for(name)) else { continue };
+            scope.spawn(move || slow(&Slow::start(name, start())));
+        }
+    });
+}
+
+fn slow(slow: &Slow) {
+    let name = slow.name;
+    assert!(slow.store.port() > 0);
+    let delays: &[u64] = if is_long() { &[0, 1, 50, 500, 5_000] } else { &[1, 50] };
+    for delay_ms in delays {
+        slow.proxy.delay(*delay_ms);
+        let before = slow.used();
+        let refusals = slow.load(2_000 + 4 * delay_ms);
+        slow.proxy.heal();
+        slow.goes_on();
+        let drawn = slow.used() - before;
+        println!(
+            "| store slower by {delay_ms} ms each way, steps of 10, 1,000 and 100,000 | {name} | {refusals} refusals | {drawn} | 0 |"
+        );
+    }
+    let outages: &[u64] = if is_long() { &[1, 10, 60] } else { &[1] };
+    for seconds in outages {
+        let before = slow.used();
+        slow.outage(*seconds);
+        let drawn = slow.used() - before;
+        println!(
+            "| store away for {seconds} s, steps of 10, 1,000 and 100,000 | {name} | 1 | {drawn} | 0 |"
+        );
+    }
+    let before = slow.used();
+    let unheard = slow.lost_answers();
+    assert!(unheard > 0, "{name}: no reserve was done unheard");
+    let drawn = slow.used() - before;
+    println!("| a reserve done, its answer lost | {name} | {unheard} | {drawn} | 0 |");
+}

@@ -1,0 +1,249 @@
+//! Passing requests for IDs of a global order on to whoever mints them, in batches.
+//!
+//! What waits while a question is on its way is asked for together by the next. A request gets its IDs from
+//! a question that was sent after it had come: so they are greater than all that was answered before. What
+//! a question brings for somebody who waits no more is thrown away: whoever came later must not get it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// How others are asked.
+pub trait Asks: Send + Sync + 'static {
+    /// Why there are no IDs.
+    type Error: Clone + Send + fmt::Debug + 'static;
+
+    /// Exactly `count` IDs of a source from whoever is at this address, each greater than the one before,
+    /// and none of which was minted before the question was sent.
+    fn ask(
+        &self,
+        source: &str,
+        address: &str,
+        count: u64,
+    ) -> impl Future<Output = Result<Vec<u64>, Self::Error>> + Send;
+
+    /// The most IDs of one question.
+    fn batch_max(&self) -> u32;
+
+    /// What those are told who wait when this process ends.
+    fn ends(&self) -> Self::Error;
+}
+
+/// Passes requests on. Clones share the batches.
+pub struct Relay<A: Asks> {
+    asks: Arc<A>,
+    /// One for each source.
+    queues: Arc<Mutex<HashMap<String, Queue<A::Error>>>>,
+}
+
+/// Who waits for IDs of one source.
+struct Queue<E> {
+    /// A question is on its way.
+    busy: bool,
+    waiting: Vec<Waiting<E>>,
+}
+
+struct Waiting<E> {
+    address: String,
+    count: u32,
+    reply: oneshot::Sender<Result<Vec<u64>, E>>,
+}
+
+impl<A: Asks> Relay<A> {
+    /// Passes on by these means.
+    pub fn new(asks: A) -> Self {
+        Self { asks: Arc::new(asks), queues: Arc::default() }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, HashMap<String, Queue<A::Error>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `count` IDs of a source from whoever is at this address.
+    ///
+    /// # Errors
+    /// What the question came to that was sent for this request and others.
+    pub async fn fetch(
+        &self,
+        source: &str,
+        address: String,
+        count: u32,
+    ) -> Result<Vec<u64>, A::Error> {
+        let (reply, answer) = oneshot::channel();
+        let is_first = {
+            let mut queues = self.queues();
+            let none = || Queue { busy: false, waiting: Vec::new() };
+            let queue = queues.entry(source.to_owned()).or_insert_with(none);
+            queue.waiting.push(Waiting { address, count, reply });
+            !std::mem::replace(&mut queue.busy, true)
+        };
+        if is_first {
+            tokio::spawn(self.clone().serve(source.to_owned()));
+        }
+        answer.await.unwrap_or_else(|_| Err(self.asks.ends()))
+    }
+
+    /// Asks until nobody waits.
+    async fn serve(self, source: String) {
+        while let Some(batch) = self.next_batch(&source) {
+            // Whoever stopped waiting needs no IDs.
+            let batch: Vec<_> =
+                batch.into_iter().filter(|waiting| !waiting.reply.is_closed()).collect();
+            let Some(address) = batch.last().map(|waiting| waiting.address.clone()) else {
+                continue;
+            };
+            let count = batch.iter().map(|waiting| u64::from(waiting.count)).sum();
+            match self.asks.ask(&source, &address, count).await {
+                Ok(ids) => {
+                    let mut ids = ids.into_iter();
+                    for Waiting { count, reply, .. } in batch {
+                        let count = usize::try_from(count).unwrap_or(usize::MAX);
+                        let _ = reply.send(Ok(ids.by_ref().take(count).collect()));
+                    }
+                }
+                Err(error) => {
+                    for Waiting { reply, .. } in batch {
+                        let _ = reply.send(Err(error.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Those who wait, in order: as many as one question has room for. None when nobody does; then
+    /// whoever comes next is the first.
+    fn next_batch(&self, source: &str) -> Option<Vec<Waiting<A::Error>>> {
+        let mut queues = self.queues();
+        let queue = queues.get_mut(source)?;
+        let mut room = self.asks.batch_max();
+        let fits = |waiting: &&Waiting<A::Error>| match room.checked_sub(waiting.count) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => false,
+        };
+        let count = queue.waiting.iter().take_while(fits).count();
+        if queue.waiting.is_empty() {
+            queues.remove(source);
+            return None;
+        }
+        // One that is too large for every question is answered so by whoever is asked.
+        Some(queue.waiting.drain(..count.max(1)).collect())
+    }
+}
+
+impl<A: Asks> Clone for Relay<A> {
+    fn clone(&self) -> Self {
+        Self { asks: Arc::clone(&self.asks), queues: Arc::clone(&self.queues) }
+    }
+}
+
+impl<A: Asks> fmt::Debug for Relay<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// Counts, and answers when it is let.
+    struct Counts {
+        lets: Arc<Semaphore>,
+        next: Arc<Mutex<u64>>,
+        asked: Arc<Mutex<Vec<(String, u64)>>>,
+    }
+
+    impl Asks for Counts {
+        type Error = String;
+
+        async fn ask(&self, _: &str, address: &str, count: u64) -> Result<Vec<u64>, String> {
+            self.asked.lock().unwrap().push((address.into(), count));
+            let first = {
+                let mut next = self.next.lock().unwrap();
+                *next += count;
+                *next - count
+            };
+            self.lets.acquire().await.unwrap().forget();
+            if address == "nobody" {
+                Err("refused".into())
+            } else {
+                Ok((first..first + count).collect())
+            }
+        }
+
+        fn batch_max(&self) -> u32 {
+            10
+        }
+
+        fn ends(&self) -> String {
+            "the end".into()
+        }
+    }
+
+    async fn settle() {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_comes_late_gets_nothing_of_a_question_that_was_sent_before() {
+        let (lets, next, asked) =
+            (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(1)), Arc::<Mutex<Vec<_>>>::default());
+        let counts =
+            Counts { lets: Arc::clone(&lets), next: Arc::clone(&next), asked: Arc::clone(&asked) };
+        let relay = Relay::new(counts);
+        let fetch = |address: &str, count| {
+            let (relay, address) = (relay.clone(), address.to_owned());
+            tokio::spawn(async move { relay.fetch("orders", address, count).await })
+        };
+        let first = fetch("a", 1);
+        settle().await;
+        // These wait while the first question is on its way.
+        let gives_up = fetch("a", 3);
+        let second = fetch("b", 2);
+        settle().await;
+        assert_eq!(*asked.lock().unwrap(), [("a".into(), 1)]);
+        lets.add_permits(1);
+        assert_eq!(first.await.unwrap(), Ok(vec![1]));
+        settle().await;
+        assert_eq!(asked.lock().unwrap()[1], ("b".into(), 5), "whoever was told last is asked");
+        // Now that the question is on its way, one of the two goes, and another comes: what the question
+        // brings for who is gone is nobody's.
+        gives_up.abort();
+        let late = fetch("b", 3);
+        settle().await;
+        // Somebody asks the owner himself meanwhile.
+        let answered = std::mem::replace(&mut *next.lock().unwrap(), 100);
+        lets.add_permits(2);
+        assert_eq!(second.await.unwrap(), Ok(vec![5, 6]));
+        let late = late.await.unwrap().unwrap();
+        assert!(late.iter().all(|id| *id >= 100 && *id > answered), "{late:?} after {answered}");
+        assert_eq!(asked.lock().unwrap().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_batch_has_room_for_so_many_and_shares_a_refusal() {
+        let (lets, asked) = (Arc::new(Semaphore::new(1_000)), Arc::<Mutex<Vec<_>>>::default());
+        let counts =
+            Counts { lets: Arc::clone(&lets), next: Arc::default(), asked: Arc::clone(&asked) };
+        let relay = Relay::new(counts);
+        let fetch = |count| relay.fetch("orders", "a".into(), count);
+        let answers = tokio::join!(fetch(1), fetch(6), fetch(4), fetch(11));
+        assert_eq!(answers.1.unwrap().len(), 6);
+        assert_eq!(answers.3.unwrap().len(), 11, "who is asked may have more room");
+        let counts: Vec<_> = asked.lock().unwrap().iter().map(|(_, count)| *count).collect();
+        assert!([vec![1, 10, 11], vec![7, 4, 11]].contains(&counts), "{counts:?}");
+        let nobody = || relay.fetch("orders", "nobody".into(), 1);
+        let refused = tokio::join!(nobody(), nobody());
+        assert_eq!(refused, (Err("refused".into()), Err("refused".into())));
+    }
+}

@@ -1,0 +1,99 @@
+//! Child processes that end with whoever started them, also when that is killed: a run of tests that dies
+//! leaves no servers behind.
+//!
+//! The kernel sends the signal (`PR_SET_PDEATHSIG`) when the *thread* ends that started the child, so all
+//! children are started by one thread that lasts as long as the process. `setpriv` asks for it: between
+//! fork and exec only unsafe code could.
+
+use std::ffi::OsStr;
+use std::io;
+use std::process::{Child, Command};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+type Order = (Command, Sender<io::Result<Child>>);
+
+/// A command that ends with this process, if [`spawn`] starts it.
+#[must_use]
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    command_as(None, program)
+}
+
+/// The same, as another user of this machine.
+pub(crate) fn command_as(user: Option<&str>, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    if let Some(user) = user {
+        command.args(["--reuid", user, "--regid", user, "--init-groups"]);
+    }
+    // A change of user would take the wish away, so it comes with it.
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
+}
+
+/// Starts it.
+///
+/// # Errors
+/// The system's, for instance because there is no `setpriv`.
+#[allow(clippy::missing_panics_doc, reason = "the thread lasts as long as the process")]
+pub fn spawn(command: Command) -> io::Result<Child> {
+    static STARTS: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
+    let starts = STARTS.get_or_init(|| {
+        let (orders, ordered) = channel::<Order>();
+        std::thread::spawn(move || {
+            for (mut command, started) in ordered {
+                let _ = started.send(command.spawn());
+            }
+        });
+        Mutex::new(orders)
+    });
+    let (started, child) = channel();
+    starts.lock().unwrap_or_else(PoisonError::into_inner).send((command, started)).unwrap();
+    child.recv().unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use snowmint_coord::{BootTimer, Timer as _};
+
+    use super::*;
+
+    /// In `/proc/PID/status` nothing is said of it: a child that starts a child, and is killed.
+    #[test]
+    fn a_child_of_a_killed_process_is_gone() {
+        // What `command` would do in a process of its own: a shell is killed, and what it started by
+        // `setpriv` ends too.
+        let mut shell = command("sh");
+        shell.args(["-c", "setpriv --pdeathsig KILL -- sleep 1000 & echo $!; wait"]);
+        shell.stdout(Stdio::piped());
+        let mut shell = spawn(shell).unwrap();
+        let mut line = String::new();
+        let mut said = io::BufReader::new(shell.stdout.take().unwrap());
+        io::BufRead::read_line(&mut said, &mut line).unwrap();
+        let status = format!("/proc/{}/stat", line.trim());
+        // It may not have come to ask for the signal yet.
+        let sleeps = || std::fs::read_to_string(&status).is_ok_and(|stat| stat.contains("(sleep)"));
+        while !sleeps() {
+            std::thread::yield_now();
+        }
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        let begun = BootTimer.elapsed();
+        let gone = || std::fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z "));
+        while !gone() {
+            assert!(BootTimer.elapsed().since(begun) < 60_000, "it is still there");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_child_outlives_the_thread_that_asked_for_it() {
+        let mut sleep = command("sleep");
+        sleep.arg("1000");
+        let mut child = std::thread::spawn(|| spawn(sleep).unwrap()).join().unwrap();
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

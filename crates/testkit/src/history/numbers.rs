@@ -1,0 +1,136 @@
+//! The numbers of a segment source: that none comes twice, and that none is missing without a reason.
+
+use std::collections::BTreeMap;
+
+use super::{Checked, Violation};
+
+/// The first number of every source.
+const FIRST: u64 = 1;
+
+/// All numbers that were answered, as ranges: dense sources of any size take little room.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// Disjoint, from the first to the one behind the last; neighbours are one.
+    ranges: BTreeMap<u64, u64>,
+    used: u64,
+}
+
+impl Numbers {
+    /// `[first, end)` was answered.
+    ///
+    /// # Errors
+    /// Some of it was answered before.
+    pub fn answered(&mut self, first: u64, end: u64) -> Checked {
+        if first >= end {
+            return Ok(());
+        }
+        let before = self.ranges.range(..end).next_back().map(|(first, end)| (*first, *end));
+        if let Some((begin, stop)) = before.filter(|(_, stop)| *stop > first) {
+            let twice = (first.max(begin), end.min(stop) - 1);
+            return Err(Violation(format!("{} to {} were answered twice", twice.0, twice.1)));
+        }
+        let begin = match before.filter(|(_, stop)| *stop == first) {
+            Some((begin, _)) => begin,
+            None => first,
+        };
+        let stop = self.ranges.remove(&end).unwrap_or(end);
+        self.ranges.insert(begin, stop);
+        self.used += end - first;
+        Ok(())
+    }
+
+    /// How many were answered.
+    #[must_use]
+    pub const fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The one behind the highest that was answered.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.ranges.last_key_value().map_or(FIRST, |(_, end)| *end)
+    }
+
+    /// How many numbers below the store's mark nobody was answered.
+    ///
+    /// # Errors
+    /// One at or above the mark was answered.
+    pub fn missing(&self, mark: u64) -> Result<u64, Violation> {
+        let outside = |number| format!("{number} was answered, outside {FIRST} to below {mark}");
+        let first = self.ranges.first_key_value().map_or(FIRST, |(first, _)| *first);
+        for number in [first, self.end() - 1] {
+            if self.used > 0 && !(FIRST..mark).contains(&number) {
+                return Err(Violation(outside(number)));
+            }
+        }
+        Ok(mark - FIRST - self.used)
+    }
+
+    /// Whether all numbers below the store's mark are accounted for: answered, or among those that the
+    /// servers say are `lost`.
+    ///
+    /// # Errors
+    /// More are missing, or fewer.
+    pub fn accounted(&self, mark: u64, lost: u64) -> Checked {
+        let missing = self.missing(mark)?;
+        if missing == lost {
+            return Ok(());
+        }
+        Err(Violation(format!(
+            "of the numbers below {mark}, {missing} were never answered, and {lost} are said to be lost"
+        )))
+    }
+
+    /// Whether no more are missing below the store's mark than may be.
+    ///
+    /// # Errors
+    /// More are.
+    pub fn wasted_at_most(&self, mark: u64, lost_max: u64) -> Checked {
+        let missing = self.missing(mark)?;
+        if missing <= lost_max {
+            return Ok(());
+        }
+        Err(Violation(format!(
+            "of the numbers below {mark}, {missing} were never answered; {lost_max} may be lost"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_comes_twice_is_found() {
+        let mut numbers = Numbers::default();
+        numbers.answered(10, 20).unwrap();
+        numbers.answered(30, 40).unwrap();
+        for (first, end) in [(10, 11), (19, 21), (5, 11), (5, 50), (12, 13), (39, 40), (30, 31)] {
+            assert!(numbers.answered(first, end).is_err(), "{first} to {end}");
+        }
+        numbers.answered(20, 30).unwrap();
+        assert_eq!((numbers.ranges.len(), numbers.used(), numbers.end()), (1, 30, 40));
+        numbers.answered(9, 10).unwrap();
+        numbers.answered(41, 42).unwrap();
+        assert!(numbers.answered(9, 10).is_err());
+        assert_eq!(numbers.ranges.len(), 2);
+    }
+
+    #[test]
+    fn numbers_that_are_missing_without_a_reason_are_found() {
+        let mut numbers = Numbers::default();
+        numbers.accounted(1, 0).unwrap();
+        numbers.answered(1, 50).unwrap();
+        numbers.answered(60, 71).unwrap();
+        numbers.accounted(71, 10).unwrap();
+        numbers.accounted(81, 20).unwrap();
+        assert!(numbers.accounted(71, 9).is_err(), "a gap");
+        assert!(numbers.accounted(71, 11).is_err(), "more is said to be lost than is");
+        assert!(numbers.accounted(70, 9).is_err(), "above the mark");
+        numbers.wasted_at_most(71, 10).unwrap();
+        assert!(numbers.wasted_at_most(71, 9).is_err());
+        let mut zero = Numbers::default();
+        zero.answered(0, 2).unwrap();
+        assert!(zero.accounted(2, 0).is_err(), "below the first");
+    }
+}

@@ -1,0 +1,231 @@
+//! Requests for IDs of a global order that are passed on, in the batches of a real server
+//! ([`Relay`]): over a network that fails, to machines that stand still, for requests that nobody waits
+//! for any more.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use snowmint_coord::relay::{Asks, Relay};
+use snowmint_coord::{Error, ErrorKind, Result, Source, Values};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::machine::{Machine, Process};
+use super::network::Weather;
+use super::planted::Bug;
+use super::random::Chance;
+use super::rising::Asked;
+use super::time::{Gate, TrueTime};
+use super::world::World;
+use crate::history::Checked;
+
+/// The most IDs of one question, so that some batches are cut.
+const BATCH_MAX: u32 = 50;
+/// So long whoever is asked may take, and so long its answer is waited for.
+const MINT_WITHIN_MS: u64 = 2_000;
+const ANSWER_WITHIN_MS: u64 = 4_000;
+
+/// A process that can be asked.
+#[derive(Clone, Debug)]
+struct Other {
+    source: Source,
+    gate: Gate,
+    /// Ends when the process is killed: what it minted then is answered to nobody.
+    alive: watch::Receiver<()>,
+}
+
+/// Who can be asked, by their addresses. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reached(Arc<Mutex<BTreeMap<String, Other>>>);
+
+impl Reached {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Other>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// That process is gone.
+    pub(super) fn forget(&self, address: &str) {
+        self.all().remove(address);
+    }
+}
+
+/// One machine's way to the others.
+#[derive(Debug)]
+pub(super) struct Way {
+    reached: Reached,
+    weather: Arc<Weather>,
+    chance: Chance,
+    time: TrueTime,
+    /// Of the machine that asks.
+    gate: Gate,
+    /// A planted bug: what was asked for beyond need is kept for whoever comes later.
+    surplus: Option<Mutex<Vec<u64>>>,
+}
+
+impl Way {
+    pub(super) fn new(
+        reached: &Reached,
+        weather: &Arc<Weather>,
+        gate: &Gate,
+        chance: &Chance,
+        time: &TrueTime,
+        bug: Option<Bug>,
+    ) -> Relay<Self> {
+        Relay::new(Self {
+            reached: reached.clone(),
+            weather: Arc::clone(weather),
+            chance: chance.clone(),
+            time: time.clone(),
+            gate: gate.clone(),
+            surplus: (bug == Some(Bug::SurplusToALaterRequest)).then(Mutex::default),
+        })
+    }
+
+    /// What another machine mints, if the question gets there, and the answer back.
+    async fn minted(&self, address: &str, count: u64) -> Result<Vec<u64>> {
+        let trouble = || self.weather.is_bad(&self.chance);
+        if trouble() {
+            return Err(not_reached(address));
+        }
+        self.time.sleep_ms(self.chance.between(1, 200)).await;
+        let other = self.reached.all().get(address).cloned();
+        let Other { source, gate, mut alive } = other.ok_or_else(|| not_reached(address))?;
+        let count = u32::try_from(count).unwrap();
+        let mints = async move {
+            // A machine that stands still has it in a buffer.
+            gate.pass().await;
+            let minted = source.mint(count, None, MINT_WITHIN_MS).await;
+            gate.pass().await;
+            minted
+        };
+        let minted = tokio::select! {
+            biased;
+            // An error says that it was killed.
+            _ = alive.changed() => return Err(not_reached(address)),
+            minted = mints => minted,
+        };
+        self.time.sleep_ms(self.chance.between(1, 200)).await;
+        if trouble() {
+            return Err(not_reached(address));
+        }
+        match minted? {
+            Values::Numbers(ids) => Ok(ids),
+            other => panic!("not numbers: {other:?}"),
+        }
+    }
+
+    async fn in_time(&self, address: &str, count: u64) -> Result<Vec<u64>> {
+        tokio::select! {
+            biased;
+            ids = self.minted(address, count) => ids,
+            () = self.time.sleep_ms(ANSWER_WITHIN_MS) => Err(not_reached(address)),
+        }
+    }
+}
+
+impl Asks for Way {
+    type Error = Arc<Error>;
+
+    async fn ask(
+        &self,
+        _source: &str,
+        address: &str,
+        count: u64,
+    ) -> std::result::Result<Vec<u64>, Arc<Error>> {
+        let wanted = usize::try_from(count).unwrap();
+        let kept = |surplus: &Mutex<Vec<u64>>| {
+            let mut surplus = surplus.lock().unwrap_or_else(PoisonError::into_inner);
+            (surplus.len() >= wanted).then(|| surplus.drain(..wanted).collect())
+        };
+        if let Some(ids) = self.surplus.as_ref().and_then(kept) {
+            return Ok(ids);
+        }
+        self.gate.pass().await;
+        let more = if self.surplus.is_some() { 2 } else { 1 };
+        let ids = self.in_time(address, count * more).await;
+        self.gate.pass().await;
+        let mut ids = ids.map_err(Arc::new)?;
+        if let Some(surplus) = &self.surplus {
+            *surplus.lock().unwrap_or_else(PoisonError::into_inner) = ids.split_off(wanted);
+        }
+        Ok(ids)
+    }
+
+    fn batch_max(&self) -> u32 {
+        BATCH_MAX
+    }
+
+    fn ends(&self) -> Arc<Error> {
+        Arc::new(not_reached("ourselves"))
+    }
+}
+
+fn not_reached(address: &str) -> Error {
+    Error::new("mint", ErrorKind::Unavailable { what: format!("the machine at {address}") })
+}
+
+/// A request that was passed on.
+#[derive(Debug)]
+pub(super) struct Passed {
+    index: usize,
+    life: u32,
+    /// What its answer must be above.
+    floor: u64,
+    answer: JoinHandle<std::result::Result<Vec<u64>, Arc<Error>>>,
+}
+
+impl World {
+    /// Several requests come to a machine that may not mint itself, and are passed on. Some are given up
+    /// at once.
+    pub(super) fn pass_on(&mut self, index: usize) {
+        self.tell_reached();
+        let Some(source) = self.rising_source(index, Asked::Order) else { return };
+        let Err(error) = source.try_mint() else { return };
+        let ErrorKind::Elsewhere { address, .. } = error.kind() else { return };
+        for _ in 0..self.chance.between(1, 4) {
+            let Some(relay) = self.machines[index].relay.clone() else { return };
+            let address = address.clone();
+            let count = u32::try_from(self.chance.between(1, 20)).unwrap();
+            let floor = self.rising.floor(&Asked::Order);
+            let answer = tokio::spawn(async move { relay.fetch("ordered", address, count).await });
+            let life = self.machines[index].life;
+            self.passed.push(Passed { index, life, floor, answer });
+        }
+        if self.chance.percent(30)
+            && let Some(given_up) = self.passed.pop()
+        {
+            given_up.answer.abort();
+        }
+    }
+
+    /// Looks at what has been answered of what was passed on.
+    pub(super) async fn see_passed(&mut self) -> Checked {
+        let (done, passed) =
+            std::mem::take(&mut self.passed).into_iter().partition(|one| one.answer.is_finished());
+        self.passed = passed;
+        let done: Vec<Passed> = done;
+        for one in done {
+            // Who was killed meanwhile has answered nobody.
+            let lives = self.machines[one.index].life == one.life
+                && matches!(self.machines[one.index].process, Process::Running(..));
+            let Ok(Ok(ids)) = one.answer.await else { continue };
+            if lives {
+                self.count("passed on");
+                let answer = (ids[0], ids[ids.len() - 1]);
+                self.rose(one.index, Asked::Order, one.floor, answer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_reached(&self) {
+        let all = self.machines.iter().enumerate().filter_map(|(index, machine)| {
+            let Process::Running(_, sources) = &machine.process else { return None };
+            let source = sources.iter().flatten().find(|source| source.name() == "ordered")?;
+            let (source, gate) = (source.clone(), machine.gate.clone());
+            let other = Other { source, gate, alive: machine.alive.subscribe() };
+            Some((Machine::address(index), other))
+        });
+        *self.reached.all() = all.collect();
+    }
+}
