@@ -30,7 +30,7 @@ pub enum Frozen<'a> {
     /// All its processes are stopped.
     Server(&'a Server),
     /// Somebody else is writing, and does not end.
-    File(SqliteConnection),
+    File(Box<SqliteConnection>),
 }
 
 impl Running {
@@ -45,7 +45,7 @@ impl Running {
                 let options = SqliteConnectOptions::new().filename(&self.url["sqlite:".len()..]);
                 let mut connection = options.connect().await.expect("the file");
                 connection.execute("BEGIN IMMEDIATE").await.expect("the lock of all writers");
-                Frozen::File(connection)
+                Frozen::File(Box::new(connection))
             }
         }
     }
@@ -56,8 +56,8 @@ impl Frozen<'_> {
         match self {
             Self::Server(server) => server.freeze(false),
             Self::File(mut connection) => {
-                connection.execute("ROLLBACK").await.expect("the lock is given back");
-                connection.close().await.expect("a connection closes");
+                (&mut *connection).execute("ROLLBACK").await.expect("the lock is given back");
+                (*connection).close().await.expect("a connection closes");
             }
         }
     }
@@ -65,7 +65,7 @@ impl Frozen<'_> {
 
 impl Place {
     pub fn all() -> Vec<Self> {
-        let server = |name, start| Self { name, start, first_ms_max: 250.0 };
+        let server = |name, start: fn() -> Running| Self { name, start, first_ms_max: 250.0 };
         vec![
             Self { name: "sqlite", start: sqlite, first_ms_max: 50.0 },
             server("postgres", || on(Postgres::start(&[]).into(), |url| url.to_owned())),

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use snowmint::SourceSpec;
-use snowmint_coord::NodeSettings;
+use snowmint::{NodeSettings, SourceSpec};
 
 use crate::place::Running;
 
