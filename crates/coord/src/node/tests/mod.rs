@@ -1,6 +1,5 @@
 //! The node over the memory store.
 
-mod beside;
 mod clocks;
 mod counters;
 mod kills;
