@@ -10,7 +10,7 @@ use super::asked::{self, nothing_at_hand};
 use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
 use super::queue::Queue;
-use super::segment::Refill;
+use super::segment::{Refill, SegmentBack};
 use super::{
     Afar, ByStore, CounterSource, Form, Minter, Ordered, Patience, Row, SegmentSource,
     Surroundings, WINDOW_WAIT_MS,
@@ -18,7 +18,7 @@ use super::{
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::spec::{Kind, Minted, Order, Plan, SegmentPlan, SerialPlan, SnowflakePlan, SourceSpec};
+use crate::spec::{Kind, Minted, Order, Plan, SerialPlan, SnowflakePlan, SourceSpec};
 
 /// What a source's definition says now.
 #[derive(Debug)]
@@ -39,41 +39,6 @@ pub(crate) enum Back {
     Uuid(Box<UuidSource>),
     Ulid(UlidSource),
     Afar(Afar),
-}
-
-/// What numbers come from now: another one after each restripe, and after a change to a step of 1 or back.
-#[derive(Debug)]
-pub(crate) struct SegmentBack(ArcSwap<SegmentSource>);
-
-impl SegmentBack {
-    pub(crate) fn now(&self) -> Arc<SegmentSource> {
-        self.0.load_full()
-    }
-
-    /// Asks the source there is, and the one after it if it was replaced meanwhile.
-    #[inline]
-    fn ask<T, E>(&self, ask: impl Fn(&Arc<SegmentSource>) -> Result<T, E>) -> Result<T, E> {
-        let asked = self.0.load();
-        let answer = ask(&asked);
-        if answer.is_err() && self.replaced(&asked) { ask(&self.0.load()) } else { answer }
-    }
-
-    fn replaced(&self, asked: &Arc<SegmentSource>) -> bool {
-        !Arc::ptr_eq(asked, &self.0.load())
-    }
-
-    /// The definition was changed.
-    fn alter(&self, plan: &SegmentPlan, version: u64, enabled: bool) {
-        let now = self.0.load();
-        if now.serves(plan) {
-            return now.alter(plan.clone(), version, enabled);
-        }
-        let next = now.successor(plan.clone(), version, enabled);
-        // In this order: who finds the old one closed finds the new one.
-        self.0.store(next);
-        // Nothing goes back: the store has set the mark behind it.
-        now.close();
-    }
 }
 
 #[derive(Debug, Default)]
@@ -169,7 +134,7 @@ impl SourceInner {
                 let refill = Refill::new(seen_end);
                 let source =
                     SegmentSource::new(name, plan.clone(), version, refill, enabled, around);
-                Back::Segment(SegmentBack(ArcSwap::new(source)))
+                Back::Segment(SegmentBack::new(source))
             }
             (None, Plan::Counter(plan)) => {
                 Back::Counter(Arc::new(CounterSource::new(name, *plan, Arc::clone(&around))))

@@ -5,6 +5,7 @@
 //! asked for while the stock still lasts. Numbers of a fetch whose answer is lost are never used: a gap,
 //! not a duplicate.
 
+mod back;
 mod lane;
 mod pace;
 mod period;
@@ -26,6 +27,7 @@ use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
 use crate::segment::{GiveBack, NUMBER_MAX, Segment};
 use crate::spec::{SegmentPlan, Stripe};
+pub(crate) use back::SegmentBack;
 pub use lane::{NumberLane, Numbers};
 pub(crate) use refill::Refill;
 pub(super) use refill::check_forward;
