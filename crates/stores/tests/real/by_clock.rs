@@ -2,8 +2,8 @@
 
 use redis::aio::MultiplexedConnection;
 use snowmint_coord::{
-    Bounds, Definition, ErrorKind, NewDefinition, Node, NodeSettings, Parts, Reserve, Result,
-    Segment, SourceSpec, Store, Ticks, Values,
+    BootTimer, Bounds, Definition, ErrorKind, NewDefinition, Node, NodeSettings, Parts, Reserve,
+    Result, Segment, SourceSpec, Store, Ticks, Timer as _, Values,
 };
 use snowmint_core::{Layout, SystemClock, UnixMillis};
 use snowmint_testkit::servers::{Redis, RedisClock, Server};
@@ -34,7 +34,7 @@ async fn take_soon(store: &dyn Store, source: &Definition, length: u64) -> Segme
             Ok(segment) => return segment,
             Err(error) => match error.kind() {
                 ErrorKind::TickFull { .. } | ErrorKind::Unavailable { .. } => {
-                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                    BootTimer.sleep_ms(20).await;
                 }
                 kind => panic!("{kind}"),
             },

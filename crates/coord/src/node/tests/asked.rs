@@ -90,6 +90,7 @@ async fn the_store_mints_under_its_own_number() {
     let source = nodes[0].source("orders").await.unwrap();
     assert_eq!(source.try_mint().unwrap_err().kind().code(), "unsupported");
     assert!(source.row(2, 10).await.is_err());
+    settle().await;
     assert!(nodes[0].readiness().ready, "{:?}", nodes[0].readiness());
 }
 
