@@ -67,9 +67,9 @@ impl Drawn {
         let page = http.page(&server.url("/metrics")).unwrap_or_default();
         let value = |name: &str| {
             let sample = format!("{name}{{source=\"{}\"}} ", self.name);
-            let found =
-                page.lines().find_map(|line| line.strip_prefix(&sample)?.parse::<f64>().ok());
-            found.map_or(0, |value| value as u64)
+            // Whole numbers, with or without a decimal point.
+            let whole = |line: &str| line.strip_prefix(&sample)?.split('.').next()?.parse().ok();
+            page.lines().find_map(whole).unwrap_or(0)
         };
         Kept { stock: value("snowmint_segment_stock"), lost: value("snowmint_segment_lost_total") }
     }
