@@ -2,7 +2,6 @@
 
 mod alone;
 mod asked;
-mod beside;
 mod clocks;
 mod counters;
 mod kills;
