@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::kills::in_time;
 use super::*;
 use crate::journal::{
     DataDir, Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work, inspect,
@@ -283,8 +284,9 @@ async fn no_number_comes_twice_wherever_the_power_fails() {
             // In lives 1 and 3 the power fails.
             disk.writes_left =
                 Arc::new(AtomicU64::new(if life % 2 == 1 { writes } else { u64::MAX }));
-            let Ok(node) = try_open(&world, &dir, &disk).await else { continue };
-            if let Ok(here) = node.source("bills").await {
+            let opened = in_time(&world, try_open(&world, &dir, &disk)).await;
+            let Ok(node) = opened else { continue };
+            if let Ok(here) = in_time(&world, node.source("bills")).await {
                 used_tails += u64::from(counted(&here).0 > 0);
                 for count in [1, 30] {
                     if let Ok(ids) = tokio::select! {
@@ -297,7 +299,8 @@ async fn no_number_comes_twice_wherever_the_power_fails() {
                 }
             }
             add(drawn(&there, 60).await);
-            let _ = node.close().await;
+            // A journal that cannot be written is said, and numbers on their way are waited for.
+            let _ = in_time(&world, node.close()).await;
             drop(node);
             settle().await;
         }

@@ -334,7 +334,7 @@ impl SegmentSource {
                 let stale = matches!(error.kind(), ErrorKind::Conflict { .. });
                 refill.failures = refill.failures.saturating_add(1);
                 let wait_ms = if stale { STALE_MS } else { backoff_ms(refill.failures) };
-                let later = error.retry() != Retry::Never;
+                let later = stale || error.retry() != Retry::Never;
                 refill.again_at = Some(self.around.timer.elapsed().saturating_add(wait_ms));
                 let retry = Retry::AfterMs(wait_ms);
                 refill.error = Some(if later { error.with_retry(retry) } else { error });
