@@ -22,7 +22,10 @@ pub struct Running {
 
 enum Kept {
     Server(Server),
-    Folder(Folder),
+    /// Removed when it is dropped.
+    Folder {
+        _folder: Folder,
+    },
 }
 
 /// A store that stands still until this is thawed.
@@ -41,7 +44,7 @@ impl Running {
                 server.freeze(true);
                 Frozen::Server(server)
             }
-            Kept::Folder(_) => {
+            Kept::Folder { .. } => {
                 let options = SqliteConnectOptions::new().filename(&self.url["sqlite:".len()..]);
                 let mut connection = options.connect().await.expect("the file");
                 connection.execute("BEGIN IMMEDIATE").await.expect("the lock of all writers");
@@ -98,5 +101,5 @@ fn sqlite() -> Running {
     std::fs::create_dir_all(&folder).expect("a folder for the file");
     let file = |name: &str| folder.join(name).display().to_string();
     let (url, bare) = (format!("sqlite:{}", file("ids.db")), file("bare.db"));
-    Running { url, bare, kept: Kept::Folder(Folder(folder)) }
+    Running { url, bare, kept: Kept::Folder { _folder: Folder(folder) } }
 }

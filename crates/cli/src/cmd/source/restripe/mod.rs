@@ -55,13 +55,13 @@ pub(crate) struct Restripe {
     #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER, conflicts_with = "stripe")]
     server: String,
     /// A stripe, and who gets it: a running server of an installation, or a store of a source that has
-    /// several (its URL, or its name in [stores]). Once for each.
+    /// several (its URL, or its name in `stores`). Once for each.
     #[arg(long, value_name = "J=URL", value_parser = stripe)]
     stripe: Vec<(u64, String)>,
     /// Who has a stripe and gets none any more: it ends where the new stripes begin. Once for each.
     #[arg(long, value_name = "URL", requires = "stripe")]
     leaves: Vec<String>,
-    /// The configuration file whose [stores] are named.
+    /// The configuration file whose `stores` are named.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The namespace of stores.
