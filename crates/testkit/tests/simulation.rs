@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
 use std::collections::BTreeMap;
+use std::thread;
 
 use snowmint_testkit::sim::{Profile, SEED_VARIABLE, run};
 
@@ -31,8 +32,13 @@ fn seeds() -> std::ops::Range<u64> {
 /// Runs all seeds, and sees to it that everything that can happen did.
 fn all_seeds(profile: Profile, must_happen: &[&str]) {
     let (mut minted, mut happened) = (0, BTreeMap::new());
-    for seed in seeds() {
-        let outcome = run(seed, profile, STEPS);
+    let outcomes = [0, 1].map(|half| {
+        let seeds: Vec<u64> = seeds().filter(|seed| seed % 2 == half).collect();
+        thread::spawn(move || {
+            seeds.into_iter().map(|seed| run(seed, profile, STEPS)).collect::<Vec<_>>()
+        })
+    });
+    for outcome in outcomes.into_iter().flat_map(|half| half.join().unwrap()) {
         minted += outcome.minted;
         for (what, times) in outcome.happened {
             *happened.entry(what).or_insert(0) += times;
