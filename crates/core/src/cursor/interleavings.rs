@@ -13,6 +13,22 @@ fn take(cursor: &SegmentCursor, times: usize) -> Vec<u64> {
     taken
 }
 
+/// A cursor with these segments, and another thread that does this with it.
+fn beside(
+    segments: &[(u64, u64)],
+    what: impl FnOnce(&SegmentCursor) -> Vec<u64> + Send + 'static,
+) -> (Arc<SegmentCursor>, thread::JoinHandle<Vec<u64>>) {
+    let cursor = Arc::new(SegmentCursor::new());
+    for (first, end) in segments {
+        cursor.push(*first, *end).unwrap();
+    }
+    let other = thread::spawn({
+        let cursor = Arc::clone(&cursor);
+        move || what(&cursor)
+    });
+    (cursor, other)
+}
+
 fn assert_distinct(mut taken: Vec<u64>) {
     let count = taken.len();
     taken.sort_unstable();
@@ -23,13 +39,7 @@ fn assert_distinct(mut taken: Vec<u64>) {
 #[test]
 fn a_switch_over_a_gap_repeats_none_and_leaves_the_gap_alone() {
     loom::model(|| {
-        let cursor = Arc::new(SegmentCursor::new());
-        cursor.push(1, 2).unwrap();
-        cursor.push(5, 7).unwrap();
-        let other = thread::spawn({
-            let cursor = Arc::clone(&cursor);
-            move || take(&cursor, 2)
-        });
+        let (cursor, other) = beside(&[(1, 2), (5, 7)], |cursor| take(cursor, 2));
         let mut taken = take(&cursor, 2);
         taken.extend(other.join().unwrap());
         assert!(taken.iter().all(|number| [1, 5, 6].contains(number)), "{taken:?}");
@@ -40,12 +50,7 @@ fn a_switch_over_a_gap_repeats_none_and_leaves_the_gap_alone() {
 #[test]
 fn a_push_while_others_ask_in_vain_repeats_none() {
     loom::model(|| {
-        let cursor = Arc::new(SegmentCursor::new());
-        cursor.push(1, 2).unwrap();
-        let other = thread::spawn({
-            let cursor = Arc::clone(&cursor);
-            move || take(&cursor, 2)
-        });
+        let (cursor, other) = beside(&[(1, 2)], |cursor| take(cursor, 2));
         // At the place where a number drawn in vain may stand.
         cursor.push(3, 4).unwrap();
         let mut taken = take(&cursor, 2);
@@ -58,13 +63,7 @@ fn a_push_while_others_ask_in_vain_repeats_none() {
 #[test]
 fn what_closing_says_is_left_was_taken_by_nobody() {
     loom::model(|| {
-        let cursor = Arc::new(SegmentCursor::new());
-        cursor.push(1, 3).unwrap();
-        cursor.push(3, 5).unwrap();
-        let other = thread::spawn({
-            let cursor = Arc::clone(&cursor);
-            move || take(&cursor, 3)
-        });
+        let (cursor, other) = beside(&[(1, 3), (3, 5)], |cursor| take(cursor, 3));
         let unused = cursor.close();
         let taken = other.join().unwrap();
         assert!(taken.iter().all(|number| *number < unused), "{taken:?}, {unused}");
@@ -75,13 +74,7 @@ fn what_closing_says_is_left_was_taken_by_nobody() {
 #[test]
 fn only_who_sleeps_through_a_switch_loses_what_it_drew() {
     loom::model(|| {
-        let cursor = Arc::new(SegmentCursor::new());
-        cursor.push(1, 3).unwrap();
-        cursor.push(3, 5).unwrap();
-        let other = thread::spawn({
-            let cursor = Arc::clone(&cursor);
-            move || take(&cursor, 2)
-        });
+        let (cursor, other) = beside(&[(1, 3), (3, 5)], |cursor| take(cursor, 2));
         let mut taken = take(&cursor, 2);
         taken.extend(other.join().unwrap());
         // One thread can have drawn a number before it knew the segment, and woken when that was used up.
@@ -97,13 +90,7 @@ fn runs_over_a_switch_leave_no_number() {
         runs.flat_map(|run| run.first..run.end).collect()
     }
     loom::model(|| {
-        let cursor = Arc::new(SegmentCursor::new());
-        cursor.push(1, 4).unwrap();
-        cursor.push(4, 7).unwrap();
-        let other = thread::spawn({
-            let cursor = Arc::clone(&cursor);
-            move || runs(&cursor, 2, 2)
-        });
+        let (cursor, other) = beside(&[(1, 4), (4, 7)], |cursor| runs(cursor, 2, 2));
         let mut taken = runs(&cursor, 2, 2);
         taken.extend(other.join().unwrap());
         taken.sort_unstable();
@@ -114,12 +101,7 @@ fn runs_over_a_switch_leave_no_number() {
 #[test]
 fn what_strays_is_counted() {
     loom::model(|| {
-        let cursor = Arc::new(SegmentCursor::new());
-        cursor.push(1, 2).unwrap();
-        let other = thread::spawn({
-            let cursor = Arc::clone(&cursor);
-            move || take(&cursor, 2)
-        });
+        let (cursor, other) = beside(&[(1, 2)], |cursor| take(cursor, 2));
         let mut taken = take(&cursor, 1);
         taken.extend(other.join().unwrap());
         cursor.push(2, 8).unwrap();
