@@ -1,12 +1,11 @@
 //! What a node counts about itself is what has happened.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use super::clocks::TimeServer;
+use super::disk::Failing;
 use super::*;
-use crate::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work};
 use crate::stats::NodeStats;
 use crate::timer::BootTimer;
 
@@ -86,77 +85,6 @@ async fn a_right_that_is_lost_is_counted() {
     node.close().await.unwrap();
 }
 
-/// A disk that fills up.
-#[derive(Clone, Debug, Default)]
-struct Full(Arc<AtomicBool>);
-
-#[derive(Debug)]
-struct Inside<T: ?Sized>(Full, Box<T>);
-
-#[async_trait::async_trait]
-impl Disk for Full {
-    fn machine(&self) -> String {
-        LocalDisk.machine()
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn Directory>> {
-        Ok(Box::new(Inside(self.clone(), LocalDisk.lock(path)?)))
-    }
-
-    async fn run(&self, work: Work) {
-        work();
-    }
-}
-
-impl Inside<dyn Directory> {
-    fn file(&self, file: Box<dyn JournalFile>) -> Box<dyn JournalFile> {
-        Box::new(Inside(self.0.clone(), file))
-    }
-}
-
-impl Directory for Inside<dyn Directory> {
-    fn path(&self) -> &Path {
-        self.1.path()
-    }
-
-    fn open(&self, name: &str) -> io::Result<Option<Box<dyn JournalFile>>> {
-        Ok(self.1.open(name)?.map(|file| self.file(file)))
-    }
-
-    fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>> {
-        Ok(self.file(self.1.create(name)?))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.1.rename(from, to)
-    }
-
-    fn now(&self) -> io::Result<FileTime> {
-        self.1.now()
-    }
-}
-
-impl JournalFile for Inside<dyn JournalFile> {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.1.read_at(bytes, offset)
-    }
-
-    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        if self.0.0.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.1.write_all_at(bytes, offset)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.1.sync_data()
-    }
-
-    fn status(&self) -> io::Result<FileStatus> {
-        self.1.status()
-    }
-}
-
 /// A folder that is gone in the end.
 struct Scratch(PathBuf);
 
@@ -171,7 +99,7 @@ async fn a_journal_that_cannot_be_written_is_counted() {
     let world = World::new();
     let number = random::number().unwrap();
     let dir = Scratch(std::env::temp_dir().join(format!("snowmint-stats-{number:x}")));
-    let disk = Full::default();
+    let disk = Failing::never();
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
     let parts = Parts { disk: Arc::new(disk.clone()), ..world.parts() };
     let node = Node::open(world.handle(), settings, parts).await.unwrap();
@@ -179,7 +107,7 @@ async fn a_journal_that_cannot_be_written_is_counted() {
     node.source("orders").await.unwrap();
     world.pass(1_000).await;
     assert_eq!(node.stats().journal_errors, 0);
-    disk.0.store(true, Ordering::Relaxed);
+    disk.writes_left.store(0, Ordering::SeqCst);
     for _ in 0..100 {
         world.pass(100).await;
         BootTimer.sleep_ms(1).await;
@@ -189,7 +117,7 @@ async fn a_journal_that_cannot_be_written_is_counted() {
     }
     assert!(node.stats().journal_errors > 1);
     assert!(!node.readiness().ready);
-    disk.0.store(false, Ordering::Relaxed);
+    disk.writes_left.store(u64::MAX, Ordering::SeqCst);
     for _ in 0..100 {
         world.pass(100).await;
         if node.readiness().ready {

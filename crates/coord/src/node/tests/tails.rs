@@ -1,14 +1,12 @@
 //! What is in stock when a node stops: it goes back, or is kept, and never both.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 
+use super::disk::Failing;
 use super::kills::in_time;
 use super::*;
-use crate::journal::{
-    DataDir, Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work, inspect,
-};
+use crate::journal::{DataDir, inspect};
 use crate::sources::NumberStats;
 
 /// A directory that is gone in the end.
@@ -30,102 +28,6 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A disk whose machine loses power in the middle of a write: of the one that this many come before.
-#[derive(Clone, Debug)]
-struct Failing {
-    writes_left: Arc<AtomicU64>,
-    boot: &'static str,
-}
-
-#[derive(Debug)]
-struct Inside<T: ?Sized>(Failing, Box<T>);
-
-impl Failing {
-    fn after(writes: u64) -> Self {
-        Self { writes_left: Arc::new(AtomicU64::new(writes)), boot: "first" }
-    }
-
-    fn never() -> Self {
-        Self::after(u64::MAX)
-    }
-}
-
-#[async_trait::async_trait]
-impl Disk for Failing {
-    fn machine(&self) -> String {
-        "machine".into()
-    }
-
-    fn boot(&self) -> String {
-        self.boot.into()
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn Directory>> {
-        Ok(Box::new(Inside(self.clone(), LocalDisk.lock(path)?)))
-    }
-
-    async fn run(&self, work: Work) {
-        work();
-    }
-}
-
-impl Inside<dyn Directory> {
-    fn file(&self, file: Box<dyn JournalFile>) -> Box<dyn JournalFile> {
-        Box::new(Inside(self.0.clone(), file))
-    }
-}
-
-impl Directory for Inside<dyn Directory> {
-    fn path(&self) -> &Path {
-        self.1.path()
-    }
-
-    fn open(&self, name: &str) -> io::Result<Option<Box<dyn JournalFile>>> {
-        Ok(self.1.open(name)?.map(|file| self.file(file)))
-    }
-
-    fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>> {
-        Ok(self.file(self.1.create(name)?))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.1.rename(from, to)
-    }
-
-    fn now(&self) -> io::Result<FileTime> {
-        self.1.now()
-    }
-}
-
-impl JournalFile for Inside<dyn JournalFile> {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.1.read_at(bytes, offset)
-    }
-
-    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let left = &self.0.writes_left;
-        match left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
-            Ok(1..) => self.1.write_all_at(bytes, offset),
-            // The last one gets half way.
-            Ok(0) | Err(_) => {
-                if left.swap(0, Ordering::SeqCst) == 0 && !bytes.is_empty() {
-                    let half = &bytes[..bytes.len() / 2];
-                    drop(self.1.write_all_at(half, offset));
-                }
-                Err(io::ErrorKind::StorageFull.into())
-            }
-        }
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.1.sync_data()
-    }
-
-    fn status(&self) -> io::Result<FileStatus> {
-        self.1.status()
     }
 }
 
