@@ -81,7 +81,9 @@ where
     let surroundings =
         Surroundings { timer, closing: closing_seen, live: live.clone(), tls: tls.clone() };
     let within_ms = settings.http.request_time_max.ms();
-    let peers = Peers::new(Arc::clone(&surroundings.timer), within_ms, access.clone(), tls, traces);
+    let timer = Arc::clone(&surroundings.timer);
+    let missed_ms = node.missed_ms();
+    let peers = Peers::new(timer, within_ms, access.clone(), tls, traces, missed_ms);
     let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
     let calls = service.speaking(Protocol::Grpc);
     let grpc = grpc::Door::new(calls, offered, &settings.http, Arc::clone(&surroundings.timer))?;

@@ -13,14 +13,20 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use snowmint_coord::Timer;
+use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 
 use crate::access::Access;
+use crate::service::Error;
 use crate::tls::{Tls, no_tls};
 use crate::trace::Traces;
 
 /// Says that a request was passed on: whoever gets it answers it or refuses.
 pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
+
+/// How often those who ask again when they are told to do so until another has taken over: once less than
+/// the clients of gRPC, which stop after five attempts whatever they are told.
+const ASKED_AGAIN: u64 = 3;
 
 /// Asks other servers. Clones share its connections.
 #[derive(Clone, Debug)]
@@ -34,6 +40,8 @@ pub(crate) struct Peers {
     /// Has what shows that we are a server.
     access: Option<Access>,
     traces: Option<Traces>,
+    /// How long one that died is missed until another has taken over.
+    missed_ms: u64,
 }
 
 /// A client, and of which certificates it is.
@@ -67,9 +75,10 @@ impl Peers {
         access: Option<Access>,
         tls: Option<Tls>,
         traces: Option<Traces>,
+        missed_ms: u64,
     ) -> Self {
         let client = Arc::new(ArcSwap::from_pointee(Asking::new(tls.as_ref())));
-        Self { client, tls, timer, within_ms, access, traces }
+        Self { client, tls, timer, within_ms, access, traces, missed_ms }
     }
 
     /// What to ask with.
@@ -85,6 +94,12 @@ impl Peers {
 
     pub(crate) fn timer(&self) -> &dyn Timer {
         self.timer.as_ref()
+    }
+
+    /// What a caller is told whose request was for another that could not be asked.
+    pub(crate) fn not_reached(&self, message: impl Into<String>) -> Error {
+        let error = Error::new(Code::Unavailable, message);
+        error.retry_in_ms(self.missed_ms.div_ceil(ASKED_AGAIN))
     }
 
     /// What shows another server that we are one.

@@ -323,6 +323,13 @@ impl Node {
         sections.shares()
     }
 
+    /// How long a process that answers for sections of counters, or for an order, is missed at most when
+    /// it dies: then another has taken over, if the store answers at once and settings are the same.
+    #[must_use]
+    pub fn missed_ms(&self) -> u64 {
+        self.core().settings.missed_ms()
+    }
+
     /// The store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {

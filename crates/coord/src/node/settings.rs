@@ -12,6 +12,7 @@ use crate::capability::ClockOf;
 use crate::error::Result;
 use crate::journal::{Disk, LocalDisk};
 use crate::machine::Pace;
+use crate::ordered::silence_ms;
 use crate::origin::Origins;
 use crate::pool::Reuse;
 use crate::sources::{Keyrings, Make, NodeClock, NodeObserver};
@@ -41,6 +42,17 @@ impl NodeSettings {
     pub(super) const fn limits_marks(&self) -> bool {
         let limits = matches!(self.after_crash, AfterCrash::AnotherSlot | AfterCrash::Lead { .. });
         limits && self.worker.is_none()
+    }
+
+    /// How often a member looks at who answers for sections of counters.
+    pub(super) const fn list_every_ms(&self) -> u64 {
+        self.presence_ttl_ms / 3
+    }
+
+    /// How long a member that died is missed at most, while the store answers at once: until its silence
+    /// is long enough, and is looked at.
+    pub(super) const fn missed_ms(&self) -> u64 {
+        silence_ms(self.presence_ttl_ms).saturating_add(self.list_every_ms())
     }
 
     /// How far ahead of the clock of whoever asks a mark may lie that nodes of these settings have

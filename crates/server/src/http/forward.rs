@@ -3,7 +3,6 @@
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
-use snowmint_wire::error::Code;
 
 use crate::peers::{PASSED_ON, Peers};
 use crate::service::Error;
@@ -24,7 +23,7 @@ pub(super) async fn or_refuse(
     };
     peers.ask(address, method, path, headers.get(ACCEPT), body).await.map_err(|why| {
         tracing::warn!(%address, why, "a request could not be passed on");
-        Error::new(Code::Unavailable, format!("{refusal}; it could not be reached"))
+        peers.not_reached(format!("{refusal}; it could not be reached"))
     })
 }
 

@@ -102,6 +102,10 @@ impl Asking {
         // Whoever is asked may wait for as long as we may; the rest is for the way there and back.
         self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2)
     }
+
+    fn not_reached(&self, why: &str) -> Error {
+        self.peers.not_reached(format!("the server that orders this source did not answer: {why}"))
+    }
 }
 
 impl Asks for Asking {
@@ -113,7 +117,7 @@ impl Asks for Asking {
             Failure::Refused(error) => error,
             Failure::NoAnswer(why) => {
                 tracing::warn!(%source, %address, why, "whoever orders a source could not be asked");
-                not_reached(&why)
+                self.not_reached(&why)
             }
         })
     }
@@ -123,13 +127,8 @@ impl Asks for Asking {
     }
 
     fn ends(&self) -> Error {
-        not_reached("the server stops")
+        self.not_reached("the server stops")
     }
-}
-
-fn not_reached(why: &str) -> Error {
-    let message = format!("the server that orders this source did not answer: {why}");
-    Error::new(Code::Unavailable, message)
 }
 
 #[cfg(test)]
@@ -163,13 +162,14 @@ mod tests {
                 }
             });
             let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
-            let peers = Peers::new(Arc::new(BootTimer), 60_000, None, None, None);
+            let peers = Peers::new(Arc::new(BootTimer), 60_000, None, None, None, 3_000);
             let relay = Relay::new(peers, Live::new(limits, false, None));
             let fetch = || relay.fetch("orders", address.clone(), 1);
             let both = async { tokio::join!(fetch(), fetch()) };
             let (one, other) = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
             for refused in [one.unwrap_err(), other.unwrap_err()] {
                 assert_eq!(refused.code(), Code::Unavailable, "{said:?}: {refused}");
+                assert_eq!(refused.retry_after_ms(), Some(1_000), "{said:?}: {refused}");
             }
             stalls.abort();
         }

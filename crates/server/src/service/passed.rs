@@ -6,7 +6,6 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use snowmint_coord::Values;
-use snowmint_wire::error::Code;
 use snowmint_wire::http::{Count, CounterBody, ErrorBody, MintRequest};
 
 use super::{Error, Minted, Service};
@@ -60,7 +59,7 @@ impl Service {
         };
         let hold = self.hold(u32::try_from(count).unwrap_or(u32::MAX))?;
         let ids = other.ids(name, count, Some(key)).await;
-        let ids = ids.map_err(|failure| failure.after(&refusal, other.address))?;
+        let ids = ids.map_err(|failure| failure.after(&refusal, &other))?;
         Ok(Minted { values: Values::Numbers(ids), hold })
     }
 
@@ -77,7 +76,7 @@ impl Service {
             return Err(refusal);
         };
         let bound = other.bound(name, key).await;
-        bound.map_err(|failure| failure.after(&refusal, other.address))
+        bound.map_err(|failure| failure.after(&refusal, &other))
     }
 
     /// Whom a refusal names, if he speaks HTTP.
@@ -89,12 +88,12 @@ impl Service {
 
 impl Failure {
     /// What the caller is told whose request was refused here before.
-    fn after(self, refusal: &Error, address: &str) -> Error {
+    fn after(self, refusal: &Error, other: &Other<'_>) -> Error {
         match self {
             Self::Refused(error) => error,
             Self::NoAnswer(why) => {
-                tracing::warn!(%address, why, "a request could not be passed on");
-                Error::new(Code::Unavailable, format!("{refusal}; it could not be reached"))
+                tracing::warn!(address = %other.address, why, "a request could not be passed on");
+                other.peers.not_reached(format!("{refusal}; it could not be reached"))
             }
         }
     }

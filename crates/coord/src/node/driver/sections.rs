@@ -29,7 +29,7 @@ impl Driver {
             owner: member.owner.clone(),
             before: self.before,
             address: member.address.clone(),
-            list_every_ms: self.settings().presence_ttl_ms / 3,
+            list_every_ms: self.settings().list_every_ms(),
             skew_max_ms: self.settings().clock_skew_max_ms,
         })
     }
