@@ -177,6 +177,15 @@ pub struct Extend {
     pub ahead_max_ms: Option<u64>,
 }
 
+impl Extend {
+    /// From when on the mark is not too far ahead, by the clock that the store goes by.
+    #[must_use]
+    pub fn allowed_from(&self) -> UnixMillis {
+        let at = |limit_ms| self.to.unix_millis().get().saturating_sub(limit_ms);
+        UnixMillis::new(self.ahead_max_ms.map_or(0, at))
+    }
+}
+
 /// A moved mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extended {
@@ -336,15 +345,14 @@ pub fn decide_extend(
             found: row.mark,
         });
     }
-    if let Some(limit_ms) = item.ahead_max_ms {
-        let ahead_ms = item.to.unix_millis().since(now);
-        if ahead_ms > limit_ms {
-            return Err(ErrorKind::ClockAhead {
-                ahead_ms,
-                limit_ms,
-                compared_with: "the store's time".into(),
-            });
-        }
+    if let Some(limit_ms) = item.ahead_max_ms
+        && now < item.allowed_from()
+    {
+        return Err(ErrorKind::ClockAhead {
+            ahead_ms: item.to.unix_millis().since(now),
+            limit_ms,
+            compared_with: "the store's time".into(),
+        });
     }
     Ok(ExtendStep::Move)
 }

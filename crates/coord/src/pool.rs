@@ -1,6 +1,7 @@
 //! Pools of slots, and the one rule by which a claim chooses among them.
 
 mod check;
+mod holders;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,6 +12,7 @@ use crate::error::{ErrorKind, Holder, PoolFull};
 use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, Wish};
 use crate::member::{Incarnation, MemberInfo, Presence, not_joined};
 pub use check::{check_claim, check_group};
+pub use holders::asks_for_holders;
 
 /// The slots of one worker width and reuse rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -49,10 +49,11 @@ impl NodeSettings {
         self.presence_ttl_ms / 3
     }
 
-    /// How long a member that died is missed at most, while the store answers at once: until its silence
-    /// is long enough, and is looked at.
+    /// How long a member that died is missed at most, while the store answers at once: its last renewal
+    /// is seen at a look after it, and its silence at one after that was long enough.
     pub(super) const fn missed_ms(&self) -> u64 {
-        silence_ms(self.presence_ttl_ms).saturating_add(self.list_every_ms())
+        let looks_ms = self.list_every_ms().saturating_mul(2);
+        silence_ms(self.presence_ttl_ms).saturating_add(looks_ms)
     }
 
     /// How far ahead of the clock of whoever asks a mark may lie that nodes of these settings have

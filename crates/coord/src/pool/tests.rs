@@ -334,6 +334,16 @@ proptest! {
             Wish::Exactly(number) => vec![number],
             _ => (0..16 / u64::from(group)).collect(),
         };
+        // Where no holder is asked for, none has a say.
+        for pass in [0, 2] {
+            if !asks_for_holders(&request, &rows, Ground::default(), pass) {
+                let ground = Ground::default();
+                let alone = choose(&request, &rows, &[member(ME, true)], ground, 0, NOW, pass);
+                let mut all = members.clone();
+                all.push(member(ME, true));
+                prop_assert_eq!(alone, choose(&request, &rows, &all, ground, 0, NOW, pass));
+            }
+        }
         let usable_count = wanted.iter().filter(|number| usable(**number)).count();
         match choose_with(&request, &rows, &members) {
             Ok(taken) => {

@@ -1,10 +1,10 @@
 //! Nearly every request is a `GET` of one ID that can be had right now. It is answered where it arrives: without
 //! a future, a look at the clock, or looking anything up. Whatever is not so goes the long way.
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, Method, Request};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http_body_util::Full;
 use snowmint_coord::spec::Kind;
 use snowmint_core::text::Format;
 use snowmint_wire::http::{write_id_lines, write_ids};
@@ -28,7 +28,7 @@ impl Memory {
         &mut self,
         service: &Service,
         request: &Request<B>,
-    ) -> Option<Response> {
+    ) -> Option<Response<Full<Bytes>>> {
         let (uri, headers) = (request.uri(), request.headers());
         let name = uri.path().strip_prefix(PATH)?;
         // A wish, somebody who must be asked who he is, a line in the log, a repeated request.
@@ -64,14 +64,14 @@ impl Memory {
         None
     }
 
-    fn written(&mut self, id: u64, headers: &HeaderMap) -> Response {
+    fn written(&mut self, id: u64, headers: &HeaderMap) -> Response<Full<Bytes>> {
         let form = Form::wanted(headers);
         self.room.clear();
         match form {
             Form::Json => write_ids(&mut self.room, &[id], true),
             Form::Text => write_id_lines(&mut self.room, &[id]),
         }
-        let mut response = Response::new(Body::from(Bytes::copy_from_slice(&self.room)));
+        let mut response = Response::new(Full::new(Bytes::copy_from_slice(&self.room)));
         let kind = HeaderValue::from_static(form.content_type());
         response.headers_mut().insert(CONTENT_TYPE, kind);
         response.headers_mut().insert(CACHE_CONTROL, NO_STORE);

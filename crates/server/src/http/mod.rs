@@ -21,11 +21,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, head, post};
+use futures_util::TryFutureExt as _;
 use futures_util::future::Either;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Version};
@@ -57,8 +59,6 @@ use stream::Watched;
 const COUNTERS: &str = "/v1/counters/";
 /// Below this hyper refuses to work.
 const HEAD_BYTES_MIN: usize = 8 * 1024;
-/// The most header lines of a request.
-const HEADERS_MAX: usize = 64;
 /// The most requests at once on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
 /// The most that a request over HTTP/2 may send before it is read, and all of a connection together.
@@ -112,6 +112,9 @@ fn without_key(path: &str) -> &str {
     let source = path.strip_prefix(COUNTERS).and_then(|rest| rest.split('/').next());
     source.and_then(|source| path.get(..COUNTERS.len() + source.len())).unwrap_or(path)
 }
+
+/// What is sent: an answer that is there as a whole, or any.
+type Sent = http_body_util::Either<Full<Bytes>, Body>;
 
 /// All paths. There is one: a request takes a reference to it, and copies nothing.
 #[derive(Debug)]
@@ -238,7 +241,8 @@ pub(crate) async fn serve(
 fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
     let head_bytes_max = settings.head_bytes_max.max(HEAD_BYTES_MIN);
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().max_headers(HEADERS_MAX).max_buf_size(head_bytes_max);
+    // At most 100 header lines: with a number of ours hyper would take memory for them at each request.
+    builder.http1().max_buf_size(head_bytes_max);
     builder
         .http2()
         .max_concurrent_streams(STREAMS_MAX)
@@ -286,9 +290,12 @@ async fn converse(
         on_request.answered(1);
         on_request.allow_ms(request_ms);
         match memory.borrow_mut().answer(&pages.door.service, &request) {
-            Some(response) => Either::Left(ready(Ok(response))),
+            Some(response) => Either::Left(ready(Ok(response.map(Sent::Left)))),
             // Boxed: a connection has room for one, and copies it with each request.
-            None => Either::Right(Box::pin(Arc::clone(&pages).answer(request, peer))),
+            None => {
+                let answer = Arc::clone(&pages).answer(request, peer);
+                Either::Right(Box::pin(answer.map_ok(|response| response.map(Sent::Right))))
+            }
         }
     });
     let stream = TokioIo::new(Watched::new(stream, ticket, settings.idle_max.ms()));

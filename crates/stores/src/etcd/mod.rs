@@ -143,6 +143,11 @@ impl Etcd {
     }
 }
 
+/// Which cluster it is.
+fn cluster(id: u64) -> String {
+    format!("cluster {id:x}")
+}
+
 fn number(revision: i64) -> Answer<u64> {
     u64::try_from(revision).map_err(|_| Failure::Damaged(format!("the revision {revision}")))
 }
@@ -191,7 +196,7 @@ impl Keys for Etcd {
         }
         let [store, namespace] = <[Option<Entry>; 2]>::try_from(found)
             .map_err(|_| Failure::Damaged("a reply of another length".into()))?;
-        let server = Some(format!("cluster {cluster:x}"));
+        let server = Some(self::cluster(cluster));
         Ok(Head { writes, clock: None, server, store, namespace })
     }
 
@@ -225,8 +230,18 @@ impl Keys for Etcd {
             compare: batch.expected.iter().map(compare).collect(),
             success: batch.changes.iter().map(change).collect(),
         };
-        let (answer, writes, _) = self.transact(&request).await?;
-        Ok(if answer.succeeded { Outcome::Done(writes) } else { Outcome::Lost })
+        let (answer, writes, cluster) = self.transact(&request).await?;
+        let found = self::cluster(cluster);
+        match &batch.server {
+            // Marks are moved by it, and nothing is granted.
+            Some(expected) if *expected != found => Err(Failure::Refused(ErrorKind::OtherStore {
+                witness: format!("what {} keeps", self.label),
+                expected: format!("server {expected}"),
+                found: format!("server {found}"),
+            })),
+            _ if answer.succeeded => Ok(Outcome::Done(writes)),
+            _ => Ok(Outcome::Lost),
+        }
     }
 
     fn explain(&self, op: &'static str, error: Status) -> Error {

@@ -68,7 +68,7 @@ pub(crate) struct Taken {
 
 /// The store's own record as it was read last, and found right.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownStore {
     store: Entry,
     record: StoreRecord,
 }
@@ -83,7 +83,7 @@ impl<K: Keys> Keyed<K> {
         if !K::COUNTS {
             return Ok(None);
         }
-        let Some(known) = self.known().await? else { return Ok(None) };
+        let Some(known) = self.known_store().await? else { return Ok(None) };
         let question = Question {
             store: &known.store,
             server: known.record.server.as_deref(),
@@ -100,13 +100,13 @@ impl<K: Keys> Keyed<K> {
                 Looked::Differs => break,
             }
         }
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(None)
     }
 
     /// None when there is something to be said that the verb over rows says.
-    async fn known(&self) -> Result<Option<Arc<Known>>, Failure<K::Error>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    async fn known_store(&self) -> Result<Option<Arc<KnownStore>>, Failure<K::Error>> {
+        let known = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if known.is_some() {
             return Ok(known);
         }
@@ -119,8 +119,8 @@ impl<K: Keys> Keyed<K> {
         if record.check_form(&label).and_then(|()| check_server(&label, &record, &head)).is_err() {
             return Ok(None);
         }
-        let known = Arc::new(Known { store, record });
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        let known = Arc::new(KnownStore { store, record });
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
         Ok(Some(known))
     }
 }

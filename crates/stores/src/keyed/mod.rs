@@ -15,6 +15,7 @@
 //! | `source/NAME` | a definition; everything below its `mark` is handed out |
 
 mod counting;
+mod known;
 pub(crate) mod name;
 mod record;
 mod rows;
@@ -25,12 +26,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use snowmint_coord::{Capabilities, Error, ErrorKind, Reserve, Result, Segment, random};
+use snowmint_coord::{Capabilities, Error, ErrorKind, Extend, Reserve, Result, Segment, random};
 use snowmint_core::UnixMillis;
 
-use crate::verbs::{Access, Backend, Failure, NamespaceRow};
-use counting::Known;
+use crate::verbs::{Access, Backend, Extends, Failure, NamespaceRow, Seen, Verb as _};
+use counting::KnownStore;
 pub(crate) use counting::{Counted, Looked, Question, Taken};
+use known::Known;
 use record::{Record as _, StoreRecord};
 use step::Step;
 
@@ -65,6 +67,10 @@ pub(crate) struct Batch {
     pub(crate) expected: BTreeMap<String, u64>,
     /// Keys with their new value, none to delete. All are among the expected.
     pub(crate) changes: BTreeMap<String, Option<String>>,
+    /// The server's clock shows at least this, where it has one.
+    pub(crate) not_before: UnixMillis,
+    /// Which server it must be, as far as that was not seen in the step itself.
+    pub(crate) server: Option<String>,
 }
 
 /// What became of a batch.
@@ -72,7 +78,7 @@ pub(crate) struct Batch {
 pub(crate) enum Outcome {
     /// It was carried out, durably as far as the store can; the server's count of changes after it.
     Done(u64),
-    /// An expected key had another version; nothing was done.
+    /// An expected key had another version, or it was too early; nothing was done.
     Lost,
 }
 
@@ -87,6 +93,17 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     const BATCH_MAX: usize;
     /// Whether it can count numbers in one step of its own.
     const COUNTS: bool = false;
+
+    /// The version of a key that had version `before` (0: none) when a batch changed it, after which the
+    /// server had counted `writes` changes.
+    fn version_after(_before: u64, writes: u64) -> u64 {
+        writes
+    }
+    /// Whether a batch may rest on what a handle knows from an earlier one: no, where the server must be
+    /// seen in each step.
+    fn knows(&self) -> bool {
+        true
+    }
 
     fn capabilities(&self) -> Capabilities;
     fn namespace(&self) -> &str;
@@ -118,14 +135,16 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Keyed<K> {
     keys: Arc<K>,
-    known: Mutex<Option<Arc<Known>>>,
+    store: Mutex<Option<Arc<KnownStore>>>,
+    known: Arc<Known>,
 }
 
 impl<K: Keys> Keyed<K> {
     /// Opens the namespace, and gives it its identity if it has none, and may be made.
     pub(crate) async fn open(keys: K, make: bool) -> Result<Self> {
         const OPEN: &str = "open store";
-        let opened = Self { keys: Arc::new(keys), known: Mutex::new(None) };
+        let known = Arc::new(Known::default());
+        let opened = Self { keys: Arc::new(keys), store: Mutex::new(None), known };
         match opened.identify(make).await {
             Ok(()) => Ok(opened),
             Err(failure) => Err(opened.said(OPEN, failure)),
@@ -148,6 +167,7 @@ impl<K: Keys> Keyed<K> {
         let batch = Batch {
             expected: new.iter().map(|(key, _)| ((*key).to_owned(), 0)).collect(),
             changes: new.map(|(key, value)| (key.to_owned(), Some(value))).into(),
+            ..Batch::default()
         };
         // Lost: another opener was faster, whose identity is as good.
         self.keys.send(&batch).await.map(|_| ())
@@ -175,7 +195,32 @@ impl<K: Keys> Backend for Keyed<K> {
     }
 
     async fn begin(&self, access: Access) -> Result<Step<K>, Failure<K::Error>> {
-        Step::begin(Arc::clone(&self.keys), access).await
+        Step::begin(Arc::clone(&self.keys), Arc::clone(&self.known), access).await
+    }
+
+    async fn extend(
+        &self,
+        item: &Extend,
+        now: UnixMillis,
+        seen: Seen,
+    ) -> Result<Option<u64>, Failure<K::Error>> {
+        let known = self.known.with(&name::slot(&item.pool, item.slot));
+        let (Some(known), true) = (known, self.keys.knows()) else { return Ok(None) };
+        let (keys, keeper) = (Arc::clone(&self.keys), Arc::clone(&self.known));
+        let step = Step::on_known(keys, keeper, known, item.allowed_from(), seen);
+        let extended = match step {
+            Ok(step) => extend_alone(step, item, now).await,
+            Err(failure) => Err(failure),
+        };
+        // What was known does not stand.
+        let extended = match extended {
+            Err(Failure::Lost) => Ok(None),
+            extended => extended,
+        };
+        if !matches!(extended, Ok(Some(_))) {
+            self.known.forget();
+        }
+        extended
     }
 
     async fn reserve(
@@ -197,6 +242,17 @@ impl<K: Keys> Backend for Keyed<K> {
     async fn close(&self) -> Result<()> {
         self.keys.close().await
     }
+}
+
+/// The count of writes after an extend; none where what was known does not stand, or does not allow it.
+async fn extend_alone<K: Keys>(
+    mut step: Step<K>,
+    item: &Extend,
+    now: UnixMillis,
+) -> Result<Option<u64>, Failure<K::Error>> {
+    let extends = Extends { items: std::slice::from_ref(item), now };
+    let Ok((_, true)) = extends.run(&mut step).await else { return Ok(None) };
+    Ok(Some(step.commit().await?.writes))
 }
 
 impl<E> From<record::Unreadable> for Failure<E> {

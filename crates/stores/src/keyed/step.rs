@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use snowmint_coord::{ErrorKind, StoreIdentity};
+use snowmint_core::UnixMillis;
 
+use super::known::{self, Known};
 use super::record::{Record, StoreRecord};
 use super::{Batch, Entry, Head, Keys, Outcome, emptied, name};
-use crate::verbs::{Access, Failure, NamespaceRow};
+use crate::verbs::{Access, Failure, NamespaceRow, Seen};
 
 type Done<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 
@@ -27,11 +29,41 @@ pub(crate) struct Step<K> {
     /// How many requests have read something.
     reads: u32,
     batch: Batch,
+    /// Keeps what stands afterwards.
+    known: Arc<Known>,
+    /// Rests on what was known, and reads nothing: the store had counted so many writes at least.
+    on_known: Option<u64>,
 }
 
 impl<K: Keys> Step<K> {
-    pub(super) async fn begin(keys: Arc<K>, access: Access) -> Done<K, Self> {
+    pub(super) async fn begin(keys: Arc<K>, known: Arc<Known>, access: Access) -> Done<K, Self> {
         let head = keys.head().await?;
+        Self::with_head(keys, known, head, access)
+    }
+
+    /// A step that rests on rows as they were when this handle wrote them, `seen` since then. It is carried
+    /// out only if they stand, and the server's clock shows `not_before`.
+    pub(super) fn on_known(
+        keys: Arc<K>,
+        known: Arc<Known>,
+        rows: known::Rows,
+        not_before: UnixMillis,
+        seen: Seen,
+    ) -> Done<K, Self> {
+        // Of a clock of its own the server sees to it that it shows as much.
+        let head = Head { clock: rows.head.clock.and(Some(not_before)), ..rows.head };
+        let mut step = Self::with_head(keys, known, head, Access::Write)?;
+        if step.namespace.catalog_version != seen.catalog_version {
+            return Err(Failure::Lost);
+        }
+        step.read = rows.entries;
+        step.on_known = Some(seen.writes);
+        step.batch.not_before = not_before;
+        step.batch.server.clone_from(&step.head.server);
+        Ok(step)
+    }
+
+    fn with_head(keys: Arc<K>, known: Arc<Known>, head: Head, access: Access) -> Done<K, Self> {
         let Some(entry) = &head.store else {
             return Err(Failure::Refused(emptied(&keys.label())));
         };
@@ -62,6 +94,8 @@ impl<K: Keys> Step<K> {
             folders: HashSet::new(),
             reads: 1,
             batch,
+            known,
+            on_known: None,
         })
     }
 
@@ -89,7 +123,7 @@ impl<K: Keys> Step<K> {
         if self.missing.contains(key) || self.folders.contains(name::split(key).0) {
             return Ok(0);
         }
-        self.reads += 1;
+        self.read_more()?;
         let Some(entry) = self.keys.get(key, self.head.writes).await? else {
             self.missing.insert(key.to_owned());
             return Ok(0);
@@ -99,10 +133,15 @@ impl<K: Keys> Step<K> {
         Ok(version)
     }
 
+    fn read_more(&mut self) -> Done<K, ()> {
+        self.reads += 1;
+        if self.on_known.is_some() { Err(Failure::Lost) } else { Ok(()) }
+    }
+
     /// All rows in a folder, as they were before this step. The step rests only on those of them
     /// that it writes.
     pub(super) async fn list<R: Record>(&mut self, folder: &str) -> Done<K, Vec<R>> {
-        self.reads += 1;
+        self.read_more()?;
         let entries = self.keys.list(folder, self.head.writes).await?;
         self.folders.insert(folder.to_owned());
         let mut rows = Vec::with_capacity(entries.len());
@@ -169,13 +208,16 @@ impl<K: Keys> Step<K> {
     }
 
     pub(super) async fn commit(self) -> Done<K, StoreIdentity> {
-        match self.keys.send(&self.batch).await? {
-            Outcome::Done(writes) => Ok(StoreIdentity {
-                id: self.store.id,
-                writes: writes.saturating_add(self.store.writes_more),
-            }),
-            Outcome::Lost => Err(Failure::Lost),
+        let Outcome::Done(counted) = self.keys.send(&self.batch).await? else {
+            return Err(Failure::Lost);
+        };
+        let found = counted.saturating_add(self.store.writes_more);
+        if let Some(seen) = self.on_known.filter(|seen| found <= *seen) {
+            let witness = format!("the number of changes in {}", self.keys.label());
+            return Err(Failure::Refused(ErrorKind::StoreWentBack { witness, seen, found }));
         }
+        self.known.keep(&self.head, self.batch, |before| K::version_after(before, counted));
+        Ok(StoreIdentity { id: self.store.id, writes: found })
     }
 
     /// Ends a step that changes nothing. What several requests have read counts only if it all

@@ -35,6 +35,7 @@
 //! **A lost reply.** Whether a commit whose answer was lost has happened is not known; the verbs say
 //! how each may be repeated. Lost connections are made anew by the next verb.
 
+mod extend;
 mod schema;
 mod session;
 
@@ -44,7 +45,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
+use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, Extend, PresenceBy, Result, Store};
+use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
@@ -52,7 +54,7 @@ use crate::Settings;
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, label};
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Tx, network};
-use crate::verbs::{Access, Backend, Failure, Kept};
+use crate::verbs::{Access, Backend, Failure, Kept, Seen};
 pub(crate) use session::MySqlSession;
 
 /// What MySQL can do.
@@ -63,10 +65,9 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
-/// The clock is read when the row is, not when the statement began to wait for it; sessions are in
-/// UTC, so that no hour comes twice.
-const READ: &str =
-    "SELECT id, writes, CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(3)) * 1000) AS SIGNED), server";
+/// Its clock, in Unix milliseconds: read when the row is, not when the statement began to wait for it.
+/// Sessions are in UTC, so that no hour comes twice.
+const NOW_MS: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(3)) * 1000) AS SIGNED)";
 
 /// Which server it is. Each product runs its own of these comments and skips the other's; before
 /// them stands what both understand:
@@ -159,10 +160,23 @@ impl Backend for MySql {
             Access::Read => "",
             Access::Write | Access::Forward => "FOR UPDATE",
         };
-        let query = format!("{READ}, {SERVER} FROM snowmint_store {lock}");
+        let query =
+            format!("SELECT id, writes, {NOW_MS}, server, {SERVER} FROM snowmint_store {lock}");
         let server = Some((self.failover, self.label.as_str()));
         let opening = Opening { query: &query, access, clock: true, server };
         Tx::begin(session, &self.namespace, opening).await
+    }
+
+    async fn extend(
+        &self,
+        item: &Extend,
+        _now: UnixMillis,
+        seen: Seen,
+    ) -> Result<Option<u64>, Failure<sqlx::Error>> {
+        if self.pool.is_closed() {
+            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
+        }
+        extend::extend(&self.pool, &self.namespace, item, seen).await
     }
 
     fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {

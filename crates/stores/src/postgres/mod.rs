@@ -38,6 +38,7 @@
 //! **A lost reply.** Whether a commit whose answer was lost has happened is not known; the verbs say
 //! how each may be repeated. Lost connections are made anew by the next verb.
 
+mod extend;
 mod schema;
 mod session;
 
@@ -47,7 +48,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
+use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, Extend, PresenceBy, Result, Store};
+use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
@@ -55,7 +57,7 @@ use crate::Settings;
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS, label};
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
-use crate::verbs::{Access, Backend, Failure, Kept};
+use crate::verbs::{Access, Backend, Failure, Kept, Seen};
 pub(crate) use session::PostgresSession;
 
 /// What PostgreSQL can do.
@@ -66,8 +68,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
-const READ: &str = "SELECT id, writes,
-    CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT), server";
+/// Its clock, in Unix milliseconds.
+const NOW_MS: &str = "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
 
 /// The system and its timeline, which a name of a log file begins with; nothing on a replica. What
 /// `pg_control_checkpoint` says of the timeline is older, right after a promotion.
@@ -169,10 +171,23 @@ impl Backend for Postgres {
             Access::Read => "",
             Access::Write | Access::Forward => "FOR UPDATE",
         };
-        let query = format!("{READ}, {server} FROM snowmint_store {lock}");
+        let query =
+            format!("SELECT id, writes, {NOW_MS}, server, {server} FROM snowmint_store {lock}");
         let server = Some((self.failover, self.label.as_str()));
         let opening = Opening { query: &query, access, clock: true, server };
         Tx::begin(session, &self.namespace, opening).await
+    }
+
+    async fn extend(
+        &self,
+        item: &Extend,
+        _now: UnixMillis,
+        seen: Seen,
+    ) -> Result<Option<u64>, Failure<sqlx::Error>> {
+        if self.pool.is_closed() {
+            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
+        }
+        extend::extend(&self.pool, &self.namespace, self.mute.is_some(), item, seen).await
     }
 
     fn cautions(&self) -> Vec<String> {

@@ -173,6 +173,10 @@ impl Keys for Redis {
     const BATCH_MAX: usize = 2000;
     const COUNTS: bool = true;
 
+    fn knows(&self) -> bool {
+        !self.by_run
+    }
+
     fn capabilities(&self) -> Capabilities {
         CAPABILITIES
     }
@@ -235,7 +239,7 @@ impl Keys for Redis {
             }) + 1
         };
         let mut arguments = self.send.prepare_invoke();
-        arguments.arg(batch.expected.len());
+        arguments.arg(batch.not_before.get()).arg(batch.expected.len());
         for (key, version) in &batch.expected {
             arguments.arg(number_of(key)).arg(name::split(key).1).arg(version);
         }

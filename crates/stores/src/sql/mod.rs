@@ -14,6 +14,7 @@
 //! The rows that hold marks count their `changes`, and the store's row counts them all
 //! (`row_changes`): rows of different age do not add up.
 
+pub(crate) mod extending;
 pub(crate) mod making;
 mod members;
 #[cfg(any(feature = "postgres", feature = "mysql"))]

@@ -5,16 +5,21 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::{BootTimer, Capabilities, Error, ErrorKind, Home, Result, Timer, random};
+use snowmint_coord::{
+    BootTimer, Capabilities, Error, ErrorKind, Extend, Home, Incarnation, Presence, Result, Timer,
+    random,
+};
+use snowmint_core::UnixMillis;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Row};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use super::at_once::{EXTEND, RENEW};
 use super::failure::{explain, is_busy};
 use super::schema;
 use super::session::{Answer, SqliteSession, went_back};
-use crate::sql::{Opening, Tx};
-use crate::verbs::{Access, Backend, Failure};
+use crate::sql::{Opening, Tx, Value, extending};
+use crate::verbs::{Access, Backend, Failure, Seen};
 
 /// How long one statement waits for the writers of other processes.
 pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;
@@ -103,6 +108,20 @@ impl File {
         Ok(Self { namespace: namespace.into(), path, pages_max, state })
     }
 
+    /// A whole transaction that answers the count of writes, or nothing where it changed nothing.
+    async fn at_once(
+        &self,
+        transaction: &str,
+        values: Vec<Value>,
+    ) -> Result<Option<u64>, Failure<sqlx::Error>> {
+        let state = self.connected().await?;
+        if matches!(&*state, State::Open(Live { stale_rows: Some(_), .. })) {
+            return Ok(None);
+        }
+        let rows = SqliteSession::new(state).at_once(transaction, values).await?;
+        rows.into_iter().next().map(extending::writes).transpose()
+    }
+
     /// The connection, opened again if it was lost.
     async fn connected(&self) -> Result<OwnedMutexGuard<State>, Failure<sqlx::Error>> {
         let mut state = Arc::clone(&self.state).lock_owned().await;
@@ -164,6 +183,38 @@ impl Backend for File {
         }
         let opening = Opening { query, access, clock: false, server: None };
         Tx::begin(SqliteSession::new(state), &self.namespace, opening).await
+    }
+
+    async fn extend(
+        &self,
+        item: &Extend,
+        now: UnixMillis,
+        seen: Seen,
+    ) -> Result<Option<u64>, Failure<sqlx::Error>> {
+        // The caller's clock counts.
+        if now < item.allowed_from() {
+            return Ok(None);
+        }
+        self.at_once(EXTEND, extending::values(&self.namespace, item, seen)?.into()).await
+    }
+
+    async fn renew(
+        &self,
+        member: Incarnation,
+        presence: Presence,
+        now: UnixMillis,
+        seen: Seen,
+    ) -> Result<Option<u64>, Failure<sqlx::Error>> {
+        let values = vec![
+            Value::text(&self.namespace),
+            Value::text(member.to_string()),
+            Value::capped(presence.sample.get()),
+            Value::capped(presence.renewals),
+            Value::capped(presence.ttl_ms),
+            Value::capped(now.get()),
+            Value::exact("writes", seen.writes)?,
+        ];
+        self.at_once(RENEW, values).await
     }
 
     fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {

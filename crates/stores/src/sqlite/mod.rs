@@ -21,6 +21,7 @@
 //! back beside a `-wal` file that is not its own has old rows under a new store row, and the counts
 //! differ. All of these are refused until an operator moves the store forward, each namespace of it.
 
+mod at_once;
 mod failure;
 mod file;
 mod schema;

@@ -44,6 +44,18 @@ impl SqliteSession {
         Box::pin(async move { Ok(query.execute(self.connection()?).await?.rows_affected()) })
     }
 
+    /// Statements that are a whole transaction, in one message to the connection's thread: the rows that
+    /// any of them answers.
+    pub(super) async fn at_once(
+        mut self,
+        statements: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Vec<Value>>, sqlx::Error> {
+        let rows = self.fetch(statements.to_owned(), values).await?;
+        self.ended = true;
+        Ok(rows)
+    }
+
     async fn end(mut self, statement: &'static str) -> Result<(), sqlx::Error> {
         self.execute(sqlx::query(statement)).await?;
         self.ended = true;

@@ -16,14 +16,17 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use snowmint_coord::member::MemberRow;
+use snowmint_coord::member::{MemberRow, check_presence};
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    BootTimer, Capabilities, Definition, Error, ErrorKind, Incarnation, Pool, Reserve, Result,
-    Segment, SlotRow, StoreIdentity, Timer as _, random,
+    BootTimer, Capabilities, Definition, Error, ErrorKind, Extend, Extended, Incarnation, Mark,
+    Pool, Presence, Reserve, Result, Segment, SlotRow, StoreIdentity, Timer as _, random,
 };
 use snowmint_core::UnixMillis;
 use tokio::sync::Mutex;
+
+#[cfg(feature = "keyed")]
+pub(crate) use slots::Extends;
 
 /// Why a verb did not do what it was asked. `E` is the back end's own error.
 #[derive(Debug)]
@@ -68,6 +71,15 @@ impl<E> From<ErrorKind> for Failure<E> {
 pub(crate) type Step<R, T> = Result<(T, bool), Failure<<R as Rows>::Error>>;
 /// What reading or writing rows answers.
 pub(crate) type Answer<R, T> = Result<T, Failure<<R as Rows>::Error>>;
+
+/// What a handle has seen of its store so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The highest count of writes.
+    pub(crate) writes: u64,
+    /// The version of the namespace's catalog that an extend found last.
+    pub(crate) catalog_version: u64,
+}
 
 /// What a step is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +204,26 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Option<Segment>, Failure<<Self::Rows as Rows>::Error>> {
         Ok(None)
     }
+    /// The verb `extend` for one slot in a step of the back end's own, where it has one: the count of writes
+    /// after it. None where rows must be looked at, which say what is wrong, or of a newer catalog.
+    async fn extend(
+        &self,
+        _item: &Extend,
+        _now: UnixMillis,
+        _seen: Seen,
+    ) -> Result<Option<u64>, Failure<<Self::Rows as Rows>::Error>> {
+        Ok(None)
+    }
+    /// The verb `renew`, likewise.
+    async fn renew(
+        &self,
+        _member: Incarnation,
+        _presence: Presence,
+        _now: UnixMillis,
+        _seen: Seen,
+    ) -> Result<Option<u64>, Failure<<Self::Rows as Rows>::Error>> {
+        Ok(None)
+    }
     /// Has those who count in steps of the back end's own stand back for a moment. For nothing but speed.
     async fn make_way(&self) {}
     /// Says the back end's own error in the words of the domain.
@@ -222,6 +254,8 @@ pub(crate) struct Kept<B> {
     backend: B,
     /// The highest number of writes that this handle has seen.
     writes_seen: AtomicU64,
+    /// The version of the catalog that an extend found last.
+    catalog_seen: AtomicU64,
     /// One claim at a time.
     claims: Mutex<()>,
     /// How often a step is tried that other steps overtake; at least once.
@@ -230,8 +264,8 @@ pub(crate) struct Kept<B> {
 
 impl<B: Backend> Kept<B> {
     pub(crate) const fn new(backend: B) -> Self {
-        let (writes_seen, claims) = (AtomicU64::new(0), Mutex::const_new(()));
-        Self { backend, writes_seen, claims, tries: 1 }
+        let (writes_seen, catalog_seen) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { backend, writes_seen, catalog_seen, claims: Mutex::const_new(()), tries: 1 }
     }
 
     /// The same, which tries a step so often.
@@ -256,6 +290,48 @@ impl<B: Backend> Kept<B> {
             self.writes_seen.fetch_max(segment.writes, Ordering::SeqCst);
         }
         Ok(taken)
+    }
+
+    /// Moves one mark in the back end's own step, if it has one that can.
+    async fn extend_at_once(&self, item: &Extend, now: UnixMillis) -> Result<Option<Extended>> {
+        // What no slot has, and no move that is allowed: the rows say so.
+        if item.slot > Mark::MAX.get() || item.to <= item.from || item.to > Mark::MAX {
+            return Ok(None);
+        }
+        let seen = self.seen();
+        let written = self.written("extend", self.backend.extend(item, now, seen).await)?;
+        let catalog_version = seen.catalog_version;
+        Ok(written.map(|writes| Extended { mark: item.to, catalog_version, writes }))
+    }
+
+    /// Renews in the back end's own step, if it has one that can. Answers whether it did.
+    async fn renew_at_once(
+        &self,
+        member: Incarnation,
+        presence: Presence,
+        now: UnixMillis,
+    ) -> Result<bool> {
+        if check_presence(presence).is_err() {
+            return Ok(false);
+        }
+        let renewed = self.backend.renew(member, presence, now, self.seen()).await;
+        Ok(self.written("renew", renewed)?.is_some())
+    }
+
+    fn seen(&self) -> Seen {
+        Seen {
+            writes: self.writes_seen.load(Ordering::SeqCst),
+            catalog_version: self.catalog_seen.load(Ordering::SeqCst),
+        }
+    }
+
+    /// The count of writes after a step of the back end's own, if there was one.
+    fn written(&self, op: &'static str, step: Answer<B::Rows, Option<u64>>) -> Result<Option<u64>> {
+        let written = step.map_err(|failure| {
+            failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
+        })?;
+        self.writes_seen.fetch_max(written.unwrap_or(0), Ordering::SeqCst);
+        Ok(written)
     }
 
     /// One atomic step, and the store's `writes` after it.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release, never_claimed, slot_info};
-use snowmint_coord::pool::{Choice, check_claim, choose, leases};
+use snowmint_coord::pool::{Choice, asks_for_holders, check_claim, choose, leases};
 use snowmint_coord::{
     ClaimRequest, Error, ErrorKind, Extend, Incarnation, Lease, Mark, MemberInfo, Release, Result,
     SlotInfo, SlotRow, random,
@@ -53,10 +53,16 @@ impl Verb for Claim<'_> {
             None => 0,
         };
         let before = rows.slots(&pool.name).await?;
-        let members = infos(rows, now).await?;
         let ground = rows.namespace().await?.ground;
         let (request, left) = self.fitting(R::WRITES_MAX);
-        match choose(&request, &before, &members, ground, next, now, self.pass()?)? {
+        let pass = self.pass()?;
+        let members = if asks_for_holders(&request, &before, ground, pass) {
+            infos(rows, now).await?
+        } else {
+            let claimer = rows.member(request.member).await?;
+            claimer.iter().map(|row| row.info(now)).collect()
+        };
+        match choose(&request, &before, &members, ground, next, now, pass)? {
             Choice::Repeat(taken) => {
                 Ok((Claimed { leases: leases(&pool.name, &taken), left: 0 }, false))
             }
@@ -106,9 +112,9 @@ impl<'a> Claim<'a> {
     }
 }
 
-pub(super) struct Extends<'a> {
-    pub(super) items: &'a [Extend],
-    pub(super) now: UnixMillis,
+pub(crate) struct Extends<'a> {
+    pub(crate) items: &'a [Extend],
+    pub(crate) now: UnixMillis,
 }
 
 #[async_trait]

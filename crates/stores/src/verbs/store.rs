@@ -1,5 +1,7 @@
 //! The store trait, verb by verb.
 
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use snowmint_coord::pool::check_group;
 use snowmint_coord::{
@@ -92,6 +94,9 @@ impl<B: Backend> Store for Kept<B> {
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        if self.renew_at_once(member, presence, now).await? {
+            return Ok(());
+        }
         self.answer(Renew { member, presence, now }).await
     }
 
@@ -124,9 +129,15 @@ impl<B: Backend> Store for Kept<B> {
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        if let [item] = items
+            && let Some(extended) = self.extend_at_once(item, now).await?
+        {
+            return Ok(vec![Ok(extended)]);
+        }
         let mut extended = Vec::with_capacity(items.len());
         for items in items.chunks(<B::Rows as Rows>::WRITES_MAX) {
             let ((marks, catalog_version), writes) = self.run(Extends { items, now }).await?;
+            self.catalog_seen.store(catalog_version, Ordering::SeqCst);
             let answer = |mark| Extended { mark, catalog_version, writes };
             extended.extend(marks.into_iter().map(|mark| mark.map(answer)));
         }

@@ -259,6 +259,10 @@ impl Keys for Zookeeper {
     const SNAPSHOT: bool = false;
     const BATCH_MAX: usize = 1000;
 
+    fn version_after(before: u64, _writes: u64) -> u64 {
+        before.saturating_add(1)
+    }
+
     fn capabilities(&self) -> Capabilities {
         CAPABILITIES
     }

@@ -155,6 +155,10 @@ async fn an_extend_tells_the_catalogs_version(case: Case) {
     let after = case.extend(&lease, Mark::new(10), Mark::new(20)).await.unwrap();
     assert!(after.catalog_version > before.catalog_version);
     assert_eq!(after.catalog_version, defined.version);
+    // Also of what another has changed, who knows nothing of this extend.
+    let defined = case.another().await.define("bills").await;
+    let after = case.extend(&lease, Mark::new(20), Mark::new(30)).await.unwrap();
+    assert_eq!(after.catalog_version, defined.version);
 }
 
 async fn the_highest_mark_is_63_bits(case: Case) {

@@ -1,0 +1,32 @@
+//! Whether a claim has to know how the holders of a pool's numbers stand. There are as many members as
+//! processes, and when all of them start at once each would read all.
+
+use std::collections::HashSet;
+
+use crate::lease::{ClaimRequest, Mark, SlotRow, Wish};
+
+use super::{Ground, Reuse};
+
+/// Whether more members than the claimer have a say in what [`choose`](super::choose) answers: not while
+/// there are enough numbers that nobody ever had, and none that the claimer wishes for.
+#[must_use]
+pub fn asks_for_holders(
+    request: &ClaimRequest,
+    rows: &[SlotRow],
+    ground: Ground,
+    pass: usize,
+) -> bool {
+    let owned = |row: &SlotRow| !request.owner.is_empty() && row.owner == request.owner;
+    let wishes = match request.wish {
+        Wish::Any => false,
+        Wish::LastOfOwner => rows.iter().any(owned),
+        Wish::Exactly(_) => true,
+    };
+    let group = u64::from(request.pool.group.max(1));
+    let used: HashSet<u64> = rows.iter().map(|row| row.slot / group).collect();
+    let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+    let unused = request.pool.groups().saturating_sub(count(used.len()));
+    let wanted = u64::from(request.count).saturating_add(count(pass));
+    let is_usable = ground.mark <= request.mark_at_most && ground.mark < Mark::MAX;
+    wishes || request.pool.reuse == Reuse::Never || unused < wanted || !is_usable
+}
