@@ -24,5 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Redis's driver takes it from here. All others are given theirs.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     exit::code(cmd::Snowmint::parse().run())
 }

@@ -127,7 +127,7 @@ impl Beside {
 /// Whether this is the URL of a store, and not the address of a server.
 pub(crate) fn is_url(text: &str) -> bool {
     let scheme = text.split_once(':').map(|(scheme, _)| scheme);
-    let also = ["postgresql", "mariadb", "rediss"];
+    let also = ["postgresql", "mariadb"];
     scheme.is_some_and(|scheme| snowmint_stores::schemes().chain(also).any(|known| known == scheme))
 }
 

@@ -133,3 +133,46 @@ fn a_clock_that_is_off_is_told_by_the_time_server() {
         snowmint(&["doctor"]).env("SNOWMINT_CLOCK__NTP", "http://x").output().unwrap().into();
     assert_eq!(refused.code, 2, "{}", refused.err);
 }
+
+/// The journal as `serve` would find it, and the store with it.
+#[test]
+fn a_journal_that_a_server_would_refuse_is_told_with_the_way_out() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, elsewhere) = (place.path().join("home"), place.path().join("elsewhere"));
+    let doctor = |dir: &std::path::Path| run(&["doctor", "--data-dir", dir.to_str().unwrap()]);
+    let said = |ran: &Ran| {
+        let line = ran.out.lines().find(|line| line.contains(" journal "));
+        line.unwrap_or_else(|| panic!("{}", ran.out)).to_owned()
+    };
+    let server = Server::start(serve(&home, &[]));
+    assert_eq!(server.mint(&[]).code, 0);
+    let in_use = doctor(&home);
+    assert!(said(&in_use).starts_with("good") && said(&in_use).contains("A running server"));
+    drop(server);
+    let left = doctor(&home);
+    assert_eq!(left.code, 0, "{}", left.out);
+    assert!(said(&left).contains("as it was left"), "{}", left.out);
+
+    let copied =
+        std::process::Command::new("cp").arg("-a").arg(&home).arg(&elsewhere).status().unwrap();
+    assert!(copied.success());
+    let copy = doctor(&elsewhere);
+    assert_eq!(copy.code, 1, "{}", copy.out);
+    for part in ["WRONG", "it was written in", "fast-forward"] {
+        assert!(said(&copy).contains(part), "{part}: {}", copy.out);
+    }
+
+    let store = |file: &str| home.join(file);
+    for file in ["snowmint.db", "snowmint.db-wal", "snowmint.db-shm"] {
+        let _ = std::fs::remove_file(store(file));
+    }
+    let gone = doctor(&home);
+    assert_eq!(gone.code, 1, "{}", gone.out);
+    assert!(said(&gone).contains("there is none"), "{}", gone.out);
+    // Somebody makes another in its place.
+    let other = format!("sqlite:{}", store("snowmint.db").display());
+    assert_eq!(run(&["mint", "numbers", "--store", &other]).code, 0);
+    let changed = doctor(&home);
+    assert_eq!(changed.code, 1, "{}", changed.out);
+    assert!(said(&changed).contains("belongs to"), "{}", changed.out);
+}

@@ -10,6 +10,7 @@ use snowmint_core::UnixMillis;
 use crate::error::ErrorKind;
 use crate::member::{Incarnation, MemberInfo};
 use crate::pool::Pool;
+use crate::sources::counts;
 
 /// The exclusive bound of what has been promised so far: Unix milliseconds for worker slots, a
 /// number for segments.
@@ -393,10 +394,12 @@ pub fn given_up(row: &SlotRow, mark: Mark, now: UnixMillis) -> SlotRow {
 }
 
 /// The row after an operator moved the namespace forward: no lower mark than `mark`, and a term
-/// that no lease of a lost state can have.
+/// that no lease of a lost state can have. Marks of workers are times, which say by themselves how far a lost
+/// state can have come; those of counters are numbers, and go on by more than it can have counted.
 #[must_use]
-pub fn forwarded(row: &SlotRow, mark: Mark) -> SlotRow {
+pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark) -> SlotRow {
     let mark = row.mark.max(mark);
+    let mark = if counts(pool, row.slot) { mark.max(leapt(row.mark)) } else { mark };
     SlotRow {
         term: row.term.leap(),
         floor: mark,
@@ -405,6 +408,12 @@ pub fn forwarded(row: &SlotRow, mark: Mark) -> SlotRow {
         given_up_at: row.given_up_at.max(row.held_since),
         ..row.clone()
     }
+}
+
+/// Further than counters can have gone in a state that was lost: 2^40. Never the end of all numbers.
+fn leapt(mark: Mark) -> Mark {
+    let last = Mark::new(Mark::MAX.get() - 1);
+    Mark::new(mark.get().saturating_add(1 << 40)).min(last).max(mark)
 }
 
 fn check_term(row: &SlotRow, pool: &str, held: Term) -> Result<(), ErrorKind> {

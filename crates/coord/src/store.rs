@@ -29,6 +29,28 @@ pub struct StoreIdentity {
     pub writes: u64,
 }
 
+impl StoreIdentity {
+    /// Whether this is the store that `who` remembers by this identity, and no older state of it than the
+    /// one that had so many writes. An empty identity is nobody's.
+    ///
+    /// # Errors
+    /// `OtherStore`, `StoreWentBack`.
+    pub fn check_remembered(&self, who: &str, id: &str, writes: u64) -> Result<(), ErrorKind> {
+        if !id.is_empty() && id != self.id {
+            let (expected, found) = (id.to_owned(), self.id.clone());
+            return Err(ErrorKind::OtherStore { witness: who.to_owned(), expected, found });
+        }
+        if self.writes < writes {
+            return Err(ErrorKind::StoreWentBack {
+                witness: format!("the number of writes that {who} has seen"),
+                seen: writes,
+                found: self.writes,
+            });
+        }
+        Ok(())
+    }
+}
+
 /// What an operator moves forward, never back, after a store was restored or replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FastForward {

@@ -9,7 +9,7 @@
 //! | `sqlite:PATH` | `sqlite` (default) | one file, shared by the processes of one machine |
 //! | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | `postgres` | a PostgreSQL server, from version 12 |
 //! | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | `mysql` | a MySQL server from version 8, or MariaDB from 10.5 |
-//! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | `redis` | a Redis server from version 6.2, or a cluster |
+//! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | `redis` | a Redis server from version 6.2, or a cluster; `rediss://` with TLS |
 //! | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX` | `etcd` | an etcd cluster from version 3.4 |
 //! | `zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH` | `zookeeper` | a ZooKeeper ensemble from version 3.6 |
 //! | `memory:` | always | for tests, and for IDs that need not outlive the process |
@@ -48,6 +48,8 @@ pub mod redis;
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+mod tls;
 #[cfg(any(feature = "sql", feature = "keyed"))]
 mod verbs;
 #[cfg(feature = "zookeeper")]
@@ -59,7 +61,9 @@ const SCHEMES: &[(&str, Option<&str>)] = &[
     ("postgres", Some("postgres")),
     ("mysql", Some("mysql")),
     ("redis", Some("redis")),
+    ("rediss", Some("redis")),
     ("redis-cluster", Some("redis")),
+    ("rediss-cluster", Some("redis")),
     ("etcd", Some("etcd")),
     ("etcds", Some("etcd")),
     ("zookeeper", Some("zookeeper")),
@@ -119,9 +123,11 @@ pub async fn open_with(url: &str, namespace: &str, settings: Settings) -> Result
         #[cfg(not(feature = "mysql"))]
         "mysql" | "mariadb" => Err(not_built_in("mysql")),
         #[cfg(feature = "redis")]
-        "redis" | "rediss" | "redis-cluster" => redis::open(url, namespace, settings).await,
+        "redis" | "rediss" | "redis-cluster" | "rediss-cluster" => {
+            redis::open(url, namespace, settings).await
+        }
         #[cfg(not(feature = "redis"))]
-        "redis" | "rediss" | "redis-cluster" => Err(not_built_in("redis")),
+        "redis" | "rediss" | "redis-cluster" | "rediss-cluster" => Err(not_built_in("redis")),
         #[cfg(feature = "etcd")]
         "etcd" | "etcds" => etcd::open(url, namespace, settings).await,
         #[cfg(not(feature = "etcd"))]

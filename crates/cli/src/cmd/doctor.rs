@@ -1,11 +1,14 @@
 //! `snowmint doctor`: is everything as it must be, in sentences.
 
+mod journal;
+
 use std::net::ToSocketAddrs as _;
 use std::path::Path;
 
 use clap::Args;
 use rtime_clock::adjtime::{Timex, adjtimex};
 use serde::Serialize;
+use snowmint_coord::journal::Past;
 use snowmint_coord::spec::{Plan, SourceSpec};
 use snowmint_coord::{ClockWitness as _, Forecast, forecast};
 use snowmint_core::UnixMillis;
@@ -18,6 +21,7 @@ use crate::output::Output;
 use crate::security::{Security, check_public_texts};
 use crate::store;
 use crate::when::{self, Zone};
+use journal::{Journal, Store};
 
 /// Check clock, store, data directory, ports and layouts, and say in sentences what is found.
 ///
@@ -73,7 +77,14 @@ impl Doctor {
         findings.extend(layouts(&config, now));
         let runtime = store::runtime()?;
         findings.extend(runtime.block_on(time_server(&config)));
-        findings.extend(runtime.block_on(the_store(&config, now)));
+        let past = match journal::look(&config.server.data_dir, &config.store.namespace) {
+            Journal::Usable(past) => Some(past),
+            Journal::Said(finding) => {
+                findings.extend(finding);
+                None
+            }
+        };
+        findings.extend(runtime.block_on(the_store(&config, now, past.as_deref())));
         let mut out = Output::new();
         for finding in &findings {
             if self.json {
@@ -243,25 +254,35 @@ fn layouts(config: &Config, now: UnixMillis) -> Vec<Finding> {
     .collect()
 }
 
-/// The store, its clock against ours, and what it holds.
-async fn the_store(config: &Config, now: UnixMillis) -> Vec<Finding> {
+/// The store, its clock against ours, what it holds, and what the journal knows of it.
+async fn the_store(config: &Config, now: UnixMillis, past: Option<&Past>) -> Vec<Finding> {
     let shown = snowmint_stores::shown(&config.store_url());
-    match look_into(&shown, config, now).await {
+    match look_into(&shown, config, now, past).await {
         Ok(findings) => findings,
-        Err(Failure::Said { message, .. }) => {
-            vec![wrong("store", format!("{shown} cannot be used: {message}."))]
+        Err(failure) => {
+            let message = match failure {
+                Failure::Said { message, .. } => message,
+                Failure::ClosedPipe | Failure::SaidNo => "it cannot be said why".to_owned(),
+            };
+            let unusable = wrong("store", format!("{shown} cannot be used: {message}."));
+            let known = past.map(|past| journal::against(past, &Store::Silent));
+            [unusable].into_iter().chain(known).collect()
         }
-        Err(_) => Vec::new(),
     }
 }
 
-async fn look_into(shown: &str, config: &Config, now: UnixMillis) -> Outcome<Vec<Finding>> {
+async fn look_into(
+    shown: &str,
+    config: &Config,
+    now: UnixMillis,
+    past: Option<&Past>,
+) -> Outcome<Vec<Finding>> {
     let namespace = &config.store.namespace;
     let Some(store) = store::existing(config).await? else {
-        return Ok(vec![good(
-            "store",
-            format!("There is none at {shown} yet; the first start makes it."),
-        )]);
+        let none =
+            good("store", format!("There is none at {shown} yet; the first start makes it."));
+        let known = past.map(|past| journal::against(past, &Store::None));
+        return Ok([none].into_iter().chain(known).collect());
     };
     let identity = store.identity().await?;
     let catalog = store.list().await?;
@@ -278,6 +299,7 @@ async fn look_into(shown: &str, config: &Config, now: UnixMillis) -> Outcome<Vec
             workers.len()
         ),
     )];
+    findings.extend(past.map(|past| journal::against(past, &Store::Is(&identity))));
     findings.extend(store.cautions().into_iter().map(|caution| warning("store", caution + ".")));
     if let Some(store_now) = store.now().await? {
         findings.push(apart("the store", when::now(), store_now, config.clock.skew_max.ms()));

@@ -35,7 +35,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "url",
-                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, redis-cluster://…, etcd://…, etcds://…, zookeeper://…, memory: (which forgets everything and needs --ephemeral), or that of servers: snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://. Empty: sqlite:DIR/snowmint.db in server.data_dir.",
+                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, rediss://…, redis-cluster://…, rediss-cluster://…, etcd://…, etcds://…, zookeeper://…, memory: (which forgets everything and needs --ephemeral), or that of servers: snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://. Empty: sqlite:DIR/snowmint.db in server.data_dir.",
             ),
             ("namespace", "What separates two users of one store."),
             (
@@ -105,7 +105,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "skew_max",
-                "The largest distance of this machine's clock from the store's that is no reason to refuse. Where the store has no clock (sqlite, etcd, zookeeper, memory): from the middle one of the live members' clocks, by 30s more, once two others are live; else from clock.ntp. From 100ms to 1d.",
+                "The largest distance of this machine's clock from the store's that is no reason to refuse. Where the store has no clock (sqlite, etcd, zookeeper, memory): from the middle one of the live members' clocks, by counters.lease more, once two others are live; else from clock.ntp. From 100ms to 1d.",
             ),
             (
                 "jump_max",

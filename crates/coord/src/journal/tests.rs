@@ -293,8 +293,26 @@ fn stamps_tell_the_journals_own_writes_from_others() {
     assert_eq!(verdict(1_003, 1_003), "as left");
     assert_eq!(verdict(1_000, 1_004), "touched", "its owner was changed, or it was well hidden");
     assert_eq!(verdict(1_004, 1_004), "rewritten");
-    assert_eq!(verdict(996, 1_000), "rewritten");
+    assert_eq!(verdict(997, 997), "as left");
+    // The power went before the file system had kept the stamps of the last writes.
+    assert_eq!(verdict(996, 996), "touched");
+    assert_eq!(verdict(940, 940), "touched");
+    assert_eq!(verdict(939, 939), "rewritten");
     assert_eq!(verdict(i64::MIN, i64::MAX), "rewritten");
+}
+
+/// Marks are on the disk with the moment of their writing, and the file's stamps are those of half a minute
+/// before.
+#[test]
+fn a_loss_of_power_that_took_the_last_stamps_is_no_older_state() {
+    let scratch = Scratch::with("power", &[record(1_000), record(2_000)]);
+    let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
+    let before = file.metadata().unwrap().modified().unwrap() - Duration::from_secs(30);
+    file.set_modified(before).unwrap();
+    let (_, past) = Journal::open(scratch.lock()).unwrap();
+    let past = past.unwrap();
+    assert_eq!(past.record, record(2_000), "it is a witness as before");
+    assert!(!past.marks_are_sure, "and no more");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use snowmint_core::UnixMillis;
 
 use super::Now;
+use crate::error::ErrorKind;
 
 /// Holds a wall clock against elapsed time, for stores that have no clock of their own to do so.
 ///
@@ -46,6 +47,26 @@ impl ClockGuard {
     pub fn believe(&mut self, seen: Now) {
         self.anchor = Some(seen);
     }
+}
+
+/// Whether our clock is near enough to another.
+///
+/// # Errors
+/// `ClockAhead`, `ClockBehind`.
+pub(crate) fn compare_clocks(
+    ours: UnixMillis,
+    theirs: UnixMillis,
+    limit_ms: u64,
+    compared_with: String,
+) -> Result<(), ErrorKind> {
+    let (ahead_ms, behind_ms) = (ours.since(theirs), theirs.since(ours));
+    if ahead_ms > limit_ms {
+        return Err(ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with });
+    }
+    if behind_ms > limit_ms {
+        return Err(ErrorKind::ClockBehind { behind_ms, limit_ms, compared_with });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod window;
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 pub use guard::ClockGuard;
+pub(crate) use guard::compare_clocks;
 pub use lease::{Granted, LeaseAction, LeaseEvent, LeaseMachine};
 pub use presence::{PresenceAction, PresenceMachine};
 pub(crate) use sections::{Actor, SectionChange, SectionsAction, SectionsMachine};

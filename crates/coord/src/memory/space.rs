@@ -281,8 +281,10 @@ impl Space {
                 return Err(ErrorKind::NotFound { what: format!("source {name:?}") });
             }
         }
-        for row in self.pools.values_mut().flat_map(|pool| pool.rows.values_mut()) {
-            *row = forwarded(row, forward.marks_at_least);
+        for (name, pool) in &mut self.pools {
+            for row in pool.rows.values_mut() {
+                *row = forwarded(name, row, forward.marks_at_least);
+            }
         }
         self.ground = self.ground.forwarded(forward.marks_at_least);
         for (name, mark) in &forward.segments {

@@ -7,7 +7,7 @@ use super::settings::{AfterCrash, NodeSettings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::JournalLease;
 use crate::lease::{ClaimRequest, Lease, Mark, Release, Wish};
-use crate::machine::{Granted, PresenceMachine};
+use crate::machine::{Granted, PresenceMachine, compare_clocks};
 use crate::member::{Incarnation, Member};
 use crate::pool::Pool;
 use crate::random;
@@ -65,20 +65,9 @@ pub(super) async fn enter(
 
 /// Whether this is the store that is remembered, and no older state of it.
 pub(super) fn compare(witness: &Witness, identity: &StoreIdentity) -> Result<()> {
-    if !witness.store.is_empty() && witness.store != identity.id {
-        let (expected, found) = (witness.store.clone(), identity.id.clone());
-        let kind = ErrorKind::OtherStore { witness: witness.who.clone(), expected, found };
-        return Err(Error::new("join", kind));
-    }
-    if identity.writes < witness.writes {
-        let kind = ErrorKind::StoreWentBack {
-            witness: format!("the number of writes that {} has seen", witness.who),
-            seen: witness.writes,
-            found: identity.writes,
-        };
-        return Err(Error::new("join", kind));
-    }
-    Ok(())
+    identity
+        .check_remembered(&witness.who, &witness.store, witness.writes)
+        .map_err(|kind| Error::new("join", kind))
 }
 
 /// A journal that knows another store, or a newer state of this one, is a reason not to start. Answers
@@ -155,15 +144,9 @@ pub(super) async fn check_clock(
     let signed = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
     around.watch.compared(Some(signed(ahead_ms) - signed(behind_ms)));
     let limit_ms = limit_ms.saturating_add(slack_ms);
-    if ahead_ms > limit_ms {
-        let kind = ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with };
-        return Err(Error::new("compare clocks", kind));
-    }
-    if behind_ms > limit_ms {
-        let kind = ErrorKind::ClockBehind { behind_ms, limit_ms, compared_with };
-        return Err(Error::new("compare clocks", kind));
-    }
-    Ok(Compared::Agrees)
+    compare_clocks(wall, other, limit_ms, compared_with)
+        .map(|()| Compared::Agrees)
+        .map_err(|kind| Error::new("compare clocks", kind))
 }
 
 /// What a claim wants, and what it knows.

@@ -389,7 +389,10 @@ impl Keeper {
     /// Writes the record as it is, and waits for the disk: that is still there, and what came of it.
     async fn write(&mut self, disk: &dyn Disk) -> Result<Result<()>> {
         let Some(kept) = self.kept.as_mut() else { return Ok(Ok(())) };
-        let Some(journal) = kept.journal.take() else { return Ok(Ok(())) };
+        let Some(journal) = kept.journal.take() else {
+            let what = "a write of the journal that never ended, so what it holds is not known";
+            return Err(Error::internal("write journal", what));
+        };
         let (record, marks) = (kept.record.clone(), Vec::new());
         let write = Write { number: kept.begun, journal, record, marks, told: Vec::new() };
         let written = disk::on(disk, "write journal", move || write.run()).await?;

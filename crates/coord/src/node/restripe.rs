@@ -123,7 +123,8 @@ impl Node {
         let reached = stripe.next(mark).ok_or_else(spent)?;
         // What lies above the end that the source was told was handed out to nobody.
         let handed_out = stripe.until().map_or(reached, |until| until.min(reached));
-        let wanted_first = wanted.first.unwrap_or(handed_out);
+        // Whoever names no number may not have asked how far the source was when it was told to end.
+        let wanted_first = wanted.first.unwrap_or(reached);
         // Whoever cuts over has seen to it that nothing from `first` on is somebody else's.
         let lowest = if cuts_over { wanted_first.max(handed_out) } else { wanted_first };
         if lowest < handed_out {

@@ -30,7 +30,7 @@ use snowmint_core::text::{Format, Text};
 pub(crate) use afar::Afar;
 pub(crate) use back::{Back, SegmentBack, SnowflakeBack};
 pub(crate) use by_store::ByStore;
-pub(crate) use counter::{CounterSource, SECTIONS_POOL, sections_pool};
+pub(crate) use counter::{CounterSource, SECTIONS_POOL, counts, sections_pool};
 pub use counter::{KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
 pub use form::Keyrings;
 pub(crate) use form::{Form, check_value, compare_check};

@@ -11,6 +11,7 @@ use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
+use crate::machine::compare_clocks;
 use crate::origin::Origins;
 use crate::segment::{Reserve, Segment};
 use crate::stats::{CountingObserver, Watch};
@@ -39,6 +40,10 @@ pub(crate) struct Surroundings {
     pub(crate) origins: Origins,
     /// The process that opened the node.
     pub(crate) home: Home,
+    /// How far our clock may be from the store's.
+    clock_skew_max_ms: u64,
+    /// What the node has against our clock.
+    clock_error: Mutex<Option<Error>>,
     stale: AtomicBool,
     /// Somebody found a window spent since the driver last looked.
     spent: AtomicBool,
@@ -89,6 +94,8 @@ impl Surroundings {
             counter_bytes_max: usize::MAX,
             origins: Origins::new(),
             home,
+            clock_skew_max_ms: u64::MAX,
+            clock_error: Mutex::default(),
             stale: AtomicBool::new(false),
             spent: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
@@ -101,6 +108,11 @@ impl Surroundings {
     /// The same, where the keys of a counter source take so many bytes at most.
     pub(crate) fn counting_in(self, counter_bytes_max: usize) -> Self {
         Self { counter_bytes_max, ..self }
+    }
+
+    /// The same, whose clock may be so far from the store's.
+    pub(crate) fn within_skew(self, clock_skew_max_ms: u64) -> Self {
+        Self { clock_skew_max_ms, ..self }
     }
 
     /// The same, whose sources can draw from these.
@@ -136,6 +148,23 @@ impl Surroundings {
                 Err(Error::new(op, ErrorKind::Unavailable { what }))
             }
         }
+    }
+
+    /// The node has this against our clock, or nothing any more.
+    pub(crate) fn tell_clock_error(&self, error: Option<Error>) {
+        *self.clock_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
+    }
+
+    /// Whether our clock may decide what everybody else must follow from then on.
+    pub(super) async fn check_clock(&self) -> Result<()> {
+        let error = self.clock_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let Some(theirs) = self.call("now", self.store.now()).await? else { return Ok(()) };
+        let ours = self.clock.unix_ms();
+        compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock".into())
+            .map_err(|kind| Error::new("compare clocks", kind))
     }
 
     /// A call of ours that ends within a caller's bound.

@@ -1,7 +1,5 @@
 //! Calls of etcd's API over gRPC.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -14,6 +12,7 @@ use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
 use crate::place::Place;
+use crate::tls::Files;
 
 use super::message::{
     AuthenticateRequest, AuthenticateResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
@@ -129,29 +128,14 @@ impl Client {
 }
 
 fn tls(place: &Place) -> Result<ClientTlsConfig, ErrorKind> {
-    let mut files = BTreeMap::new();
-    for (name, file) in &place.parameters {
-        if !["ca", "cert", "key"].contains(&name.as_str()) {
-            let what = format!("etcds: knows the parameters ca, cert and key, not {name}");
-            return Err(ErrorKind::Invalid { what });
-        }
-        files.insert(name.as_str(), read(Path::new(file))?);
-    }
-    let tls = match files.get("ca") {
+    let parameters = place.parameters.iter().map(|(name, file)| (name.as_str(), file.as_str()));
+    let Files { ca, identity } = Files::read(&place.scheme, parameters)?;
+    let tls = match ca {
         Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca)),
         None => ClientTlsConfig::new().with_native_roots(),
     };
-    match (files.get("cert"), files.get("key")) {
-        (Some(certificate), Some(key)) => Ok(tls.identity(Identity::from_pem(certificate, key))),
-        (None, None) => Ok(tls),
-        _ => Err(ErrorKind::Invalid {
-            what: "of cert and key of etcds:, each needs the other".into(),
-        }),
-    }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, ErrorKind> {
-    std::fs::read(path).map_err(|error| ErrorKind::Invalid {
-        what: format!("the file {} of etcd's URL cannot be read: {error}", path.display()),
+    Ok(match identity {
+        Some((certificate, key)) => tls.identity(Identity::from_pem(certificate, key)),
+        None => tls,
     })
 }

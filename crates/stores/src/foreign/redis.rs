@@ -8,7 +8,7 @@ use redis::{Script, Value, cmd, from_redis_value};
 use snowmint_coord::{Error, ErrorKind, Result};
 
 use super::numbers::HIGHEST_MAX;
-use crate::redis::{Link, explain};
+use crate::redis::{Address, Link, explain};
 
 /// What a moved counter begins with; its last number follows.
 const MOVED: &str = "moved:snowmint:";
@@ -59,14 +59,15 @@ impl Counters {
     /// `Invalid` for any other URL; `Unavailable`.
     pub async fn open(url: &str) -> Result<Self> {
         let label = format!("Redis at {}", crate::shown(url));
-        if !url.starts_with("redis://") {
+        if !["redis://", "rediss://"].iter().any(|scheme| url.starts_with(scheme)) {
             let what = format!(
                 "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE; of a cluster, each \
                  primary"
             );
             return Err(Error::invalid(OP, what));
         }
-        let link = Link::open(url).await.map_err(|error| explain(OP, &label, error))?;
+        let address = Address::read(url, &label).map_err(|kind| Error::new(OP, kind))?;
+        let link = Link::open(address).await.map_err(|error| explain(OP, &label, error))?;
         Ok(Self { link, label })
     }
 

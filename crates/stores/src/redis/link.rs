@@ -6,7 +6,12 @@ use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
-use redis::{Client, Cmd, Pipeline, RedisFuture, RedisResult, Value, from_redis_value};
+use redis::{
+    Client, Cmd, ErrorKind as Kind, Pipeline, RedisError, RedisFuture, RedisResult,
+    TlsCertificates, Value, from_redis_value,
+};
+
+use super::address::{Address, Servers};
 
 /// How long a server may take to take a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -17,9 +22,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: usize = 3;
 const RETRY_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// The scheme of a cluster's URL, whose servers are parted by commas.
-const CLUSTER: &str = "redis-cluster://";
-
 /// A connection that is made anew when it breaks. Clones share it.
 #[derive(Clone)]
 pub(crate) enum Link {
@@ -28,27 +30,39 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    pub(crate) async fn open(url: &str) -> RedisResult<Self> {
-        let Some(servers) = url.strip_prefix(CLUSTER) else {
-            let config = ConnectionManagerConfig::new()
-                .set_connection_timeout(Some(CONNECT_TIMEOUT))
-                .set_response_timeout(Some(ANSWER_TIMEOUT))
-                .set_number_of_retries(RETRIES)
-                .set_max_delay(RETRY_WAIT_MAX);
-            let client = Client::open(url)?;
-            return Ok(Self::One(client.get_connection_manager_with_config(config).await?));
+    pub(crate) async fn open(address: Address) -> RedisResult<Self> {
+        let certificates = address.certificates;
+        match address.servers {
+            Servers::One(url) => Self::open_one(url, certificates).await,
+            Servers::Cluster(urls) => Self::open_cluster(urls, certificates).await,
+        }
+    }
+
+    async fn open_one(url: String, certificates: Option<TlsCertificates>) -> RedisResult<Self> {
+        let client = match certificates {
+            Some(certificates) => Client::build_with_tls(url, certificates).map_err(unusable)?,
+            None => Client::open(url)?,
         };
-        let (user, servers) = match servers.rsplit_once('@') {
-            Some((user, servers)) => (format!("{user}@"), servers),
-            None => (String::new(), servers),
+        let config = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(ANSWER_TIMEOUT))
+            .set_number_of_retries(RETRIES)
+            .set_max_delay(RETRY_WAIT_MAX);
+        Ok(Self::One(client.get_connection_manager_with_config(config).await?))
+    }
+
+    async fn open_cluster(
+        urls: Vec<String>,
+        certificates: Option<TlsCertificates>,
+    ) -> RedisResult<Self> {
+        let builder = ClusterClient::builder(urls)
+            .connection_timeout(CONNECT_TIMEOUT)
+            .response_timeout(ANSWER_TIMEOUT)
+            .retries(u32::try_from(RETRIES).unwrap_or(u32::MAX));
+        let client = match certificates {
+            Some(certificates) => builder.certs(certificates).build().map_err(unusable)?,
+            None => builder.build()?,
         };
-        let client = ClusterClient::builder(
-            servers.split(',').map(|server| format!("redis://{user}{server}")),
-        )
-        .connection_timeout(CONNECT_TIMEOUT)
-        .response_timeout(ANSWER_TIMEOUT)
-        .retries(u32::try_from(RETRIES).unwrap_or(u32::MAX))
-        .build()?;
         Ok(Self::Cluster(client.get_async_connection().await?))
     }
 
@@ -67,6 +81,16 @@ impl Link {
             }
         }
     }
+}
+
+/// What is wrong with certificates is known before anybody is asked, and the driver calls it a broken
+/// connection.
+fn unusable(error: RedisError) -> RedisError {
+    if error.kind() == Kind::Io {
+        let what = "the certificates that the URL names cannot be used";
+        return RedisError::from((Kind::InvalidClientConfig, what, error.to_string()));
+    }
+    error
 }
 
 impl ConnectionLike for Link {

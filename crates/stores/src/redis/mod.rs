@@ -27,12 +27,17 @@
 //! `CLUSTER|SLOTS` and `CLUSTER|KEYSLOT` in a cluster.
 //!
 //! **URL.** `redis://USER:PASSWORD@HOST:PORT/DATABASE`, and
-//! `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` for a cluster. TLS is not spoken in this version:
-//! the driver's would set a provider of cryptography for the whole process.
+//! `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` for a cluster.
+//!
+//! **TLS.** `rediss://` and `rediss-cluster://`, always verified, by the system's authorities or those of
+//! `?ca=FILE`; `cert=FILE` and `key=FILE` show who we are. The driver uses the cryptography that the program
+//! has set for the whole process (`rustls::crypto::CryptoProvider::install_default`); where it has set
+//! none, such a URL is refused.
 //!
 //! **A lost reply.** Whether a script whose answer was lost has run is not known; the verbs say how
 //! each may be repeated. Lost connections are made anew, with growing waits.
 
+mod address;
 mod count;
 mod link;
 mod persistence;
@@ -49,6 +54,7 @@ use snowmint_core::UnixMillis;
 use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
 use crate::verbs::{Failure, Kept};
+pub(crate) use address::Address;
 pub(crate) use link::Link;
 
 /// What Redis can do.
@@ -88,30 +94,15 @@ impl std::fmt::Debug for Redis {
 ///
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `Unsupported` when the server
-/// is set to lose or evict what it acknowledged; `Unavailable` when it does not answer.
+/// is set to lose or evict what it acknowledged, or for TLS in a program without cryptography;
+/// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = format!("Redis at {}", crate::shown(url));
-    if url.starts_with("rediss:") {
-        // The driver's TLS takes its cryptography from a provider that it sets for the whole process,
-        // and panics where a program has two to choose from.
-        let what = format!(
-            "{label}: TLS to Redis is not in this version; use a tunnel on this machine, or a store that \
-             speaks TLS (postgres, mysql, etcds)"
-        );
-        return Err(Error::new(OPEN, ErrorKind::Unsupported { what }));
-    }
-    let (url, by_run) = match url.split_once('?') {
-        None => (url, false),
-        Some((url, persistence::PARAMETER)) => (url, true),
-        Some(_) => {
-            let what =
-                format!("{label}: the one parameter of the URL is {}", persistence::PARAMETER);
-            return Err(Error::invalid(OPEN, what));
-        }
-    };
-    let mut link = Link::open(url).await.map_err(|error| explain(OPEN, &label, error))?;
+    let address = Address::read(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
+    let by_run = address.by_run;
+    let mut link = Link::open(address).await.map_err(|error| explain(OPEN, &label, error))?;
     let root = format!("snowmint:{{{namespace}}}");
     if !by_run {
         let checked = persistence::check(&mut link, &root, &label).await;
@@ -289,7 +280,10 @@ pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error
             ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
         }
         (Kind::InvalidClientConfig, _) => ErrorKind::Invalid {
-            what: format!("{label}: no URL of the form redis://USER@HOST:PORT/DATABASE"),
+            what: format!(
+                "{label} cannot be reached as the URL says, which is redis://USER@HOST:PORT/DATABASE, \
+                 or with TLS rediss://USER@HOST:PORT/DATABASE?ca=FILE"
+            ),
         },
         (Kind::Parse | Kind::UnexpectedReturnType, _) => ErrorKind::Corrupt { what },
         (Kind::Io | Kind::ClusterConnectionNotFound, _)
@@ -326,10 +320,14 @@ mod tests {
             assert_eq!(refused.kind().code(), "invalid", "{url}");
             assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
         }
-        for url in ["rediss://root:secret@host:6380/0", "rediss://host?persistence=any"] {
+        for url in ["rediss://root:secret@host:6380/0", "rediss-cluster://root:secret@host:6380"] {
             let refused = open(url, "default", Settings::default()).await.unwrap_err();
-            assert_eq!(refused.kind().code(), "unsupported", "{url}");
-            assert!(refused.to_string().contains("tunnel"), "{refused}");
+            assert_eq!(
+                refused.kind().code(),
+                "unsupported",
+                "{url}: nobody has set any cryptography"
+            );
+            assert!(refused.to_string().contains("install_default()"), "{refused}");
             assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
         }
     }

@@ -48,8 +48,9 @@ impl Verb for Forward<'_> {
         let slots = Self::slots_after(rows, &walk).await?;
         let moved = slots.get(..room.min(slots.len())).unwrap_or_default();
         let mark = self.forward.marks_at_least;
-        put_slots(rows, moved.iter().map(|(pool, row)| (pool.as_str(), forwarded(row, mark))))
-            .await?;
+        let forwarded = |(pool, row): &(String, SlotRow)| forwarded(pool, row, mark);
+        let moved_on = moved.iter().map(|slot| (slot.0.as_str(), forwarded(slot)));
+        put_slots(rows, moved_on).await?;
         if let Some((pool, row)) = moved.last() {
             walk.slot = Some((pool.clone(), row.slot));
         }

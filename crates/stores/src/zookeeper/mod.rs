@@ -69,6 +69,9 @@ const WRITES: &str = "writes";
 const SESSIONS: &str = "session";
 /// The folders that there always are.
 const FOLDERS: [&str; 5] = ["member", "pool", "slot", "source", SESSIONS];
+/// ZooKeeper counts the writes of a node in 31 bits, which a source whose numbers are taken one at a time uses
+/// up in weeks: a node that comes near is made anew, by the same step, and counts from the start.
+const VERSION_MAX: i32 = 1 << 30;
 /// How many nodes are read at once: an answer has at most a mebibyte.
 const READ_MAX: usize = 500;
 
@@ -80,6 +83,8 @@ struct Zookeeper {
     base: String,
     label: String,
     closed: AtomicBool,
+    /// A node with this version is not written, but made anew.
+    version_max: i32,
     /// Folders that were seen or made.
     folders: Mutex<HashSet<String>>,
 }
@@ -117,6 +122,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         base: path(&format!("{}/snowmint", place.path), namespace),
         label,
         closed: AtomicBool::new(false),
+        version_max: VERSION_MAX,
         folders: Mutex::default(),
     };
     if settings.make {
@@ -332,8 +338,12 @@ impl Keys for Zookeeper {
                 (None, 0) => {}
                 (None, expected) => writer.add_check_version(&path, version(expected))?,
                 (Some(Some(value)), 0) => writer.add_create(&path, value.as_bytes(), &options)?,
-                (Some(Some(value)), expected) => {
+                (Some(Some(value)), expected) if version(expected) < self.version_max => {
                     writer.add_set_data(&path, value.as_bytes(), Some(version(expected)))?;
+                }
+                (Some(Some(value)), expected) => {
+                    writer.add_delete(&path, Some(version(expected)))?;
+                    writer.add_create(&path, value.as_bytes(), &options)?;
                 }
                 (Some(None), expected) => writer.add_delete(&path, Some(version(expected)))?,
             }
@@ -407,5 +417,44 @@ mod tests {
     #[test]
     fn the_docs_show_the_capabilities() {
         assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+
+    /// A node that was written as often as it may be goes on under a version from the start, and whoever read
+    /// it before is told that others were faster.
+    #[tokio::test]
+    async fn versions_do_not_run_out() {
+        let server = snowmint_testkit::servers::Zookeeper::start();
+        let place = Place::parse(&server.url(), PORT, "it", FORM).unwrap();
+        let keys = Zookeeper {
+            link: Link::new(&place),
+            namespace: "default".into(),
+            base: "/snowmint/default".into(),
+            label: "it".into(),
+            closed: AtomicBool::new(false),
+            version_max: 3,
+            folders: Mutex::default(),
+        };
+        keys.prepare().await.unwrap();
+        let key = "source/orders".to_owned();
+        let write = async |expected: u64, value: &str| {
+            let expected = [(key.clone(), expected)].into();
+            let changes = [(key.clone(), Some(value.to_owned()))].into();
+            keys.send(&Batch { expected, changes }).await.unwrap()
+        };
+        let (mut version, mut anew) = (0, 0);
+        for number in 0..20 {
+            let value = number.to_string();
+            let Outcome::Done(_) = write(version, &value).await else { panic!("{number}") };
+            let entry = keys.get(&key, 0).await.unwrap().unwrap();
+            assert_eq!(entry.value, value);
+            if version > 0 {
+                assert_eq!(write(version, "late").await, Outcome::Lost, "{number}");
+            }
+            anew += u64::from(entry.version < version);
+            version = entry.version;
+            assert!(version <= 4, "{version}");
+        }
+        assert_eq!(anew, 4);
+        keys.close().await.unwrap();
     }
 }

@@ -1,8 +1,10 @@
 //! The Redis store keeps the contract, on a real server and on a real cluster.
 
+use std::path::Path;
+
 use snowmint_coord::{BootTimer, FastForward, Timer};
 use snowmint_testkit::contract;
-use snowmint_testkit::servers::{Redis, RedisCluster};
+use snowmint_testkit::servers::{Redis, RedisCluster, Stranger};
 
 use crate::opening::{self, Reached};
 
@@ -126,4 +128,57 @@ async fn a_restart_of_a_server_that_keeps_everything_is_not_noticed() {
         after = store.identity().await;
     }
     assert_eq!(after.unwrap(), before);
+}
+
+/// What the program does that uses this library: the driver takes the cryptography of the whole process.
+fn choose_cryptography() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+#[tokio::test]
+async fn a_server_is_known_by_its_certificate() {
+    choose_cryptography();
+    let (server, stranger) = (Redis::start_with_tls(), Stranger::new());
+    let verified = async |authority: &Path, more: &str| {
+        let url = format!("{}?ca={}{more}", server.url(), authority.display());
+        snowmint_stores::open(&url, "default").await
+    };
+    let store = verified(&server.authority(), "").await.unwrap();
+    assert!(store.identity().await.is_ok());
+
+    let refused = verified(&stranger.authority(), "").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+    assert!(format!("{refused:?}").to_lowercase().contains("certificate"), "{refused:?}");
+    let refused = verified(Path::new("/nonexistent.pem"), "").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
+    // It is signed by nobody whom this machine knows.
+    let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+    let plain = server.url().replace("rediss:", "redis:");
+    let refused = snowmint_stores::open(&plain, "default").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+
+    server.demand_certificates();
+    assert!(verified(&server.authority(), "").await.is_err(), "who shows none is refused");
+    let (certificate, key) = server.certificate();
+    let shown = format!("&cert={}&key={}", certificate.display(), key.display());
+    let store = verified(&server.authority(), &shown).await.unwrap();
+    assert!(store.identity().await.is_ok());
+    let senseless = format!("&cert={}&key={}", key.display(), certificate.display());
+    let refused = verified(&server.authority(), &senseless).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
+}
+
+#[tokio::test]
+async fn servers_of_a_cluster_are_known_by_their_certificate() {
+    choose_cryptography();
+    let (cluster, stranger) = (RedisCluster::start_with_tls(), Stranger::new());
+    let verified = async |authority: &Path| {
+        let url = format!("{}?ca={}&persistence=any", cluster.url(), authority.display());
+        snowmint_stores::open(&url, "default").await
+    };
+    let store = verified(&cluster.authority()).await.unwrap();
+    assert!(store.identity().await.is_ok());
+    let refused = verified(&stranger.authority()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
 }

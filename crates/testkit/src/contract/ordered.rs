@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::case::{Case, TASKS, TTL_LONG_MS, TTL_SHORT_MS, code, extend, later, pool};
 use super::cases;
 use snowmint_coord::{
-    LetGo, Mark, Member, Pool, Result, Reuse, Silent, Take, Taken, Term, Wish, random,
+    FastForward, LetGo, Mark, Member, Pool, Result, Reuse, Silent, Take, Taken, Term, Wish, random,
 };
 
 cases![
@@ -19,6 +19,7 @@ cases![
     a_take_that_makes_no_sense_is_refused,
     sixteen_takers_of_the_same_slots_share_none,
     a_thousand_slots_are_taken_at_once,
+    fast_forward_moves_counters_beyond_what_a_lost_state_can_have_answered,
 ];
 
 fn sections(slots: u64) -> Pool {
@@ -230,4 +231,19 @@ async fn a_thousand_slots_are_taken_at_once(case: Case) {
     let b = case.another().await.member("b").await;
     let next = take(&case, &wanting(&b, [0, 999])).await.unwrap();
     assert!(next.leases.iter().all(|lease| lease.mark == Mark::new(10)));
+}
+
+/// Numbers of counters may be far above any time: those that were brought from elsewhere. A state that is put
+/// back says only that there were more.
+async fn fast_forward_moves_counters_beyond_what_a_lost_state_can_have_answered(case: Case) {
+    const FAR: u64 = 5_000_000_000_000_000;
+    let (a, b) = (case.member("a").await, case.another().await.member("b").await);
+    let taken = take(&case, &Take { length: FAR, ..wanting(&a, [3]) }).await.unwrap();
+    assert_eq!(taken.leases[0].mark, Mark::new(FAR));
+    let forward = FastForward { marks_at_least: Mark::new(1000), ..FastForward::default() };
+    case.store.fast_forward(&forward).await.unwrap();
+    let anew = take(&case, &wanting(&b, [3, 4])).await.unwrap();
+    let floors: Vec<u64> = anew.leases.iter().map(|lease| lease.floor.get()).collect();
+    assert!(floors[0] > FAR + 1_000_000_000_000, "{floors:?}");
+    assert_eq!(floors[1], 1000, "that nobody had");
 }

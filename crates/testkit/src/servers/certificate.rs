@@ -12,18 +12,23 @@ const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 
 /// The files of one certificate. They go with the folder that they are in.
+#[derive(Clone)]
 pub(super) struct Certificate {
     pub(super) certificate: PathBuf,
     pub(super) key: PathBuf,
 }
 
 impl Certificate {
+    /// The files of one that is made, in its folder.
+    pub(super) fn of(file: impl Fn(&str) -> PathBuf) -> Self {
+        Self { certificate: file(CERTIFICATE), key: file(KEY) }
+    }
+
     /// Makes one in a folder; its key can be read by `user` alone.
     pub(super) fn make(folder: &Folder, user: Option<&str>) -> Self {
         let file = |name: &str| folder.join(name);
         let (authority, authority_key) = (file(AUTHORITY), file("ca.key"));
-        let (made, request) =
-            (Self { certificate: file(CERTIFICATE), key: file(KEY) }, file("request"));
+        let (made, request) = (Self::of(file), file("request"));
         let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
         let mut founded = Command::new("openssl");
         founded.args(["req", "-x509", "-days", "2", "-subj", "/CN=a throwaway authority"]);

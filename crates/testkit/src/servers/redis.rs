@@ -1,8 +1,10 @@
 //! Throwaway Redis: one server, or a cluster.
 
+use std::path::PathBuf;
 use std::process::Command;
 
-use super::server::{Recipe, Server};
+use super::certificate::{self, Certificate};
+use super::server::{Recipe, Server, Start};
 use super::{Folder, RedisClock, done, free_port, pause, succeeds};
 use crate::children;
 
@@ -17,7 +19,7 @@ impl Redis {
     /// When there is none on this machine, or it does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        Self::start_with(settings, None)
+        Self::start_in(Folder::new(None), settings, None)
     }
 
     /// Starts one that goes by a clock of its own.
@@ -26,31 +28,81 @@ impl Redis {
     /// As [`start`](Self::start).
     #[must_use]
     pub fn start_by(clock: &RedisClock, settings: &[&str]) -> Self {
-        Self::start_with(settings, Some(clock.clone()))
+        Self::start_in(Folder::new(None), settings, Some(clock.clone()))
     }
 
-    fn start_with(settings: &[&str], clock: Option<RedisClock>) -> Self {
-        let settings: Vec<_> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    /// Starts one that speaks TLS and nothing else.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_with_tls() -> Self {
         let folder = Folder::new(None);
-        std::fs::create_dir(folder.join("data")).unwrap();
+        let certificate = Certificate::make(&folder, None);
+        Self::start_as(folder, &certificate, &[])
+    }
+
+    fn start_in(folder: Folder, settings: &[&str], clock: Option<RedisClock>) -> Self {
+        let settings = owned(settings);
         let command = move |folder: &Folder, port: u16| {
-            let mut command = children::command("redis-server");
-            command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
-            command.arg("--dir").arg(folder.join("data"));
-            command.args(["--appendonly", "yes", "--appendfsync", "always"]).args(&settings);
+            let mut command = durable(folder);
+            command.args(["--port", &port.to_string()]).args(&settings);
             if let Some(clock) = &clock {
                 clock.show_to(&mut command);
             }
             command
         };
-        let recipe = Recipe {
-            name: "Redis",
-            url: ("redis://127.0.0.1:", "/0"),
-            ends_with: "TERM",
-            command: Box::new(command),
-            answers: |port| succeeds(client(port).arg("PING")),
+        let answers = |port| succeeds(client(port).arg("PING"));
+        Self::run(folder, ("redis://127.0.0.1:", "/0"), Box::new(command), answers)
+    }
+
+    /// Starts one that shows this certificate, and trusts those of its authority.
+    fn start_as(folder: Folder, certificate: &Certificate, settings: &[&str]) -> Self {
+        let settings = owned(settings);
+        let Certificate { certificate, key } = certificate.clone();
+        let authority = certificate.with_file_name(certificate::AUTHORITY);
+        let command = move |folder: &Folder, port: u16| {
+            let mut command = durable(folder);
+            command.args(["--port", "0", "--tls-port", &port.to_string()]);
+            command.arg("--tls-cert-file").arg(&certificate).arg("--tls-key-file").arg(&key);
+            command.arg("--tls-ca-cert-file").arg(&authority);
+            command.args(["--tls-auth-clients", "no"]).args(&settings);
+            command
         };
+        let answers = |port| succeeds(secure_client(port).arg("PING"));
+        Self::run(folder, ("rediss://127.0.0.1:", "/0"), Box::new(command), answers)
+    }
+
+    fn run(
+        folder: Folder,
+        url: (&'static str, &'static str),
+        command: Box<Start>,
+        answers: fn(u16) -> bool,
+    ) -> Self {
+        std::fs::create_dir(folder.join("data")).unwrap();
+        let recipe = Recipe { name: "Redis", url, ends_with: "TERM", command, answers };
         Self(Server::new(recipe, folder))
+    }
+
+    /// The authority that has signed its certificate, if it has one.
+    #[must_use]
+    pub fn authority(&self) -> PathBuf {
+        self.0.path(certificate::AUTHORITY)
+    }
+
+    /// A certificate of that authority, and its key.
+    #[must_use]
+    pub fn certificate(&self) -> (PathBuf, PathBuf) {
+        let Certificate { certificate, key } = Certificate::of(|name| self.0.path(name));
+        (certificate, key)
+    }
+
+    /// From now on it takes nobody who shows no certificate of its authority.
+    ///
+    /// # Panics
+    /// When it does not speak TLS.
+    pub fn demand_certificates(&self) {
+        done(secure_client(self.0.port()).args(["CONFIG", "SET", "tls-auth-clients", "yes"]));
     }
 
     /// Ends it in peace, and starts it on the same files.
@@ -79,6 +131,9 @@ impl From<Redis> for Server {
 #[derive(Debug)]
 pub struct RedisCluster {
     servers: Vec<Redis>,
+    scheme: &'static str,
+    /// With the certificate that they share, if they do.
+    folder: Folder,
 }
 
 impl RedisCluster {
@@ -88,15 +143,36 @@ impl RedisCluster {
     /// When there is no Redis on this machine, or it does not form a cluster.
     #[must_use]
     pub fn start() -> Self {
+        let server = |bus: &str| Redis::start(&["--cluster-enabled", "yes", "--cluster-port", bus]);
+        Self::of(server, "redis-cluster", client, Folder::new(None))
+    }
+
+    /// Starts one that speaks TLS and nothing else.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_with_tls() -> Self {
+        let folder = Folder::new(None);
+        let certificate = Certificate::make(&folder, None);
+        let server = |bus: &str| {
+            let settings =
+                ["--cluster-enabled", "yes", "--cluster-port", bus, "--tls-cluster", "yes"];
+            Redis::start_as(Folder::new(None), &certificate, &settings)
+        };
+        Self::of(server, "rediss-cluster", secure_client, folder)
+    }
+
+    fn of(
+        server: impl Fn(&str) -> Redis,
+        scheme: &'static str,
+        client: fn(u16) -> Command,
+        folder: Folder,
+    ) -> Self {
         // The port of the servers' own bus is this one plus ten thousand, unless said.
-        let servers: Vec<Redis> = (0..3)
-            .map(|_| {
-                let bus = free_port().to_string();
-                Redis::start(&["--cluster-enabled", "yes", "--cluster-port", &bus])
-            })
-            .collect();
+        let servers: Vec<Redis> = (0..3).map(|_| server(&free_port().to_string())).collect();
         let places = servers.iter().map(|server| format!("127.0.0.1:{}", server.0.port()));
-        let mut create = Command::new("redis-cli");
+        let mut create = client(servers[0].0.port());
         create.args(["--cluster", "create"]).args(places).arg("--cluster-yes");
         done(&mut create);
         // Each of them says so for itself, some time after it was told.
@@ -113,7 +189,7 @@ impl RedisCluster {
                 "no cluster came to be"
             );
         }
-        Self { servers }
+        Self { servers, scheme, folder }
     }
 
     /// The URL of all its servers.
@@ -121,12 +197,37 @@ impl RedisCluster {
     pub fn url(&self) -> String {
         let places: Vec<String> =
             self.servers.iter().map(|server| format!("127.0.0.1:{}", server.0.port())).collect();
-        format!("redis-cluster://{}", places.join(","))
+        format!("{}://{}", self.scheme, places.join(","))
     }
+
+    /// The authority that has signed their certificate, if they have one.
+    #[must_use]
+    pub fn authority(&self) -> PathBuf {
+        self.folder.join(certificate::AUTHORITY)
+    }
+}
+
+fn owned(settings: &[&str]) -> Vec<String> {
+    settings.iter().map(|setting| (*setting).to_owned()).collect()
+}
+
+/// One that keeps what it acknowledges.
+fn durable(folder: &Folder) -> Command {
+    let mut command = children::command("redis-server");
+    command.args(["--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder.join("data"));
+    command.args(["--appendonly", "yes", "--appendfsync", "always"]);
+    command
 }
 
 fn client(port: u16) -> Command {
     let mut client = Command::new("redis-cli");
     client.args(["-e", "-h", "127.0.0.1", "-p", &port.to_string()]);
+    client
+}
+
+/// Whether the server is who it says, is what is tried.
+fn secure_client(port: u16) -> Command {
+    let mut client = client(port);
+    client.args(["--tls", "--insecure"]);
     client
 }

@@ -18,7 +18,7 @@ const READY_WITHIN_MS: u64 = 60_000;
 const DATA: &str = "data";
 
 /// How a server is started on a folder and a port.
-type Start = dyn Fn(&Folder, u16) -> Command + Send + Sync;
+pub(super) type Start = dyn Fn(&Folder, u16) -> Command + Send + Sync;
 
 /// How one kind of server is run.
 pub(super) struct Recipe {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::disk::Forgetful;
 use super::kills::{Scratch, in_time, mint_some};
 use super::*;
 use crate::error::ErrorKind;
@@ -175,4 +176,29 @@ async fn a_store_that_went_back_meanwhile_ends_it() {
     BootTimer.sleep_ms(50).await;
     let node = away.start(false).await;
     in_time(&away.world, node.source("orders")).await.unwrap_err();
+}
+
+/// The journal went with a write that never ended. It may say that the window is ours to its end, so the
+/// store is not told otherwise.
+#[tokio::test]
+async fn a_journal_that_is_lost_gives_nothing_up() {
+    let mut away = Away::new();
+    let disk = Forgetful::default();
+    let settings = NodeSettings {
+        data_dir: Some(away.dir.0.clone()),
+        start_without_store: true,
+        ..NodeSettings::default()
+    };
+    let parts = Parts { disk: Arc::new(disk.clone()), ..away.world.parts() };
+    let node = Node::open(away.store(), settings, parts).await.unwrap();
+    node.define("orders", &spec("{}")).await.unwrap();
+    let source = in_time(&away.world, node.source("orders")).await.unwrap();
+    away.mint(&source).await;
+    let store = away.world.handle();
+    let mark = async || store.workers(START).await.unwrap()[0].mark;
+    let before = mark().await;
+    disk.forgets.store(true, Ordering::SeqCst);
+    away.world.pass(2_000).await;
+    assert!(in_time(&away.world, node.close()).await.is_err(), "it was not written");
+    assert_eq!(mark().await, before);
 }

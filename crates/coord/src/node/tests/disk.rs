@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::Result;
 use crate::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work};
@@ -13,6 +13,29 @@ use crate::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDi
 pub(super) struct Failing {
     pub(super) writes_left: Arc<AtomicU64>,
     pub(super) boot: &'static str,
+}
+
+/// A disk that forgets work, when it is told to: what was to be done is not, and nobody hears of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Forgetful {
+    pub(super) forgets: Arc<AtomicBool>,
+}
+
+#[async_trait::async_trait]
+impl Disk for Forgetful {
+    fn machine(&self) -> String {
+        "machine".into()
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Directory>> {
+        LocalDisk.lock(path)
+    }
+
+    async fn run(&self, work: Work) {
+        if !self.forgets.load(Ordering::SeqCst) {
+            work();
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -228,6 +228,23 @@ async fn a_source_that_is_told_to_end_goes_up_to_there_and_on_when_it_may() {
     assert_eq!(node.definition("bills").await.unwrap().spec.until, None);
 }
 
+/// Told to end below what it has handed out, as by somebody who did not look: the next stripe, unless a number
+/// is named, does not begin at that end.
+#[tokio::test]
+async fn a_stripe_never_begins_below_what_was_handed_out_whatever_its_source_was_told() {
+    let world = World::new();
+    let node = world.open().await;
+    let step = r#""step":{"rule":"fixed","size":10}"#;
+    node.define("bills", &spec(&format!(r#"{{"kind":"segment",{step}}}"#))).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    let before = drawn(&world, &source, 25).await;
+    let told = spec(&format!(r#"{{"kind":"segment","until":5,{step}}}"#));
+    node.alter("bills", &told, None).await.unwrap();
+    node.restripe("bills", stripe(1, 1)).await.unwrap();
+    let after = drawn(&world, &source, 10).await;
+    assert!(after[0] > before[24], "{after:?} after {before:?}");
+}
+
 #[tokio::test]
 async fn rows_of_a_segment_source_follow_one_another() {
     let world = World::new();

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use snowmint_core::{ManualClock, UnixMillis};
 
 use super::*;
+use crate::memory::MemoryClock;
 use crate::sources::{Decoded, Values};
 
 const DAY_MS: u64 = 86_400_000;
@@ -112,6 +113,7 @@ async fn what_was_in_stock_yesterday_is_not_minted_today() {
     let source = node.source("bills").await.unwrap();
     assert_eq!(serials(&world, &source, 2).await.unwrap(), ["202606000001", "202606000002"]);
     clock.advance_ms(30 * DAY_MS - 1);
+    world.timer.advance_ms(30 * DAY_MS - 1);
     assert_eq!(serials(&world, &source, 1).await.unwrap(), ["202606000003"]);
     clock.advance_ms(1);
     assert_eq!(serials(&world, &source, 1).await.unwrap(), ["202607000001"]);
@@ -124,4 +126,39 @@ async fn what_was_in_stock_yesterday_is_not_minted_today() {
     let (node, _) = node_at(&world, clock.unix_ms()).await;
     let source = node.source("bills").await.unwrap();
     assert_eq!(serials(&world, &source, 1).await.unwrap(), ["202607000002"]);
+}
+
+/// A node whose clock is a day ahead, on a store that has one of its own: it is not let in, and must not have
+/// everybody else write tomorrow's date either.
+#[tokio::test]
+async fn a_clock_that_is_wrong_begins_no_day() {
+    let world = World::new();
+    let theirs = MemoryClock::new(START);
+    let store = MemoryStore::with_clock("default", theirs.clone()).unwrap();
+    let node_at = async |ahead_ms: u64| {
+        let clock = Arc::new(ManualClock::new(START.saturating_add(ahead_ms)));
+        let parts = Parts { clock: Arc::clone(&clock) as _, ..world.parts() };
+        let store = Arc::new(store.handle("default").unwrap());
+        (Node::open(store, NodeSettings::default(), parts).await.unwrap(), clock)
+    };
+    let (right, _) = node_at(0).await;
+    let daily = r#"{"kind":"segment","serial":{"date":"yyyyMMdd","width":4}}"#;
+    right.define("bills", &spec(daily)).await.unwrap();
+    let right_bills = right.source("bills").await.unwrap();
+    let (wrong, clock) = node_at(DAY_MS).await;
+    let wrong_bills = wrong.source("bills").await.unwrap();
+    let refused = serials(&world, &wrong_bills, 1).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::ClockAhead { .. }), "{refused}");
+    assert_eq!(serials(&world, &right_bills, 1).await.unwrap(), ["202606010001"]);
+    // Set right, it is welcome.
+    clock.step_back_ms(DAY_MS);
+    let mut now = Vec::new();
+    for _ in 0..60 {
+        now = serials(&world, &wrong_bills, 1).await.unwrap_or_default();
+        if !now.is_empty() {
+            break;
+        }
+        world.pass(500).await;
+    }
+    assert!(now[0].starts_with("20260601"), "{now:?}");
 }

@@ -44,6 +44,11 @@ pub(crate) fn sections_pool() -> Pool {
     Pool { name: SECTIONS_POOL.into(), slots, group: 1, reuse: Reuse::Ordered }
 }
 
+/// Whether the mark of a slot is a number of counters.
+pub(crate) fn counts(pool: &str, slot: u64) -> bool {
+    pool == SECTIONS_POOL && slot < u64::from(SECTIONS)
+}
+
 /// A source of counters.
 pub(crate) struct CounterSource {
     name: String,

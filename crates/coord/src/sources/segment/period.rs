@@ -2,7 +2,8 @@
 //!
 //! This node's clock says which period it is; the newest that was seen anywhere says which it cannot be
 //! any more. So a clock that goes back stays in the newest period, and a stock of yesterday's numbers is
-//! thrown away when today begins.
+//! thrown away when today begins. And nobody begins a period whose clock is known to be wrong: all others would
+//! have to follow.
 
 use super::SegmentSource;
 use crate::error::{Error, ErrorKind, Result};
@@ -12,23 +13,28 @@ use crate::spec::{Period, SerialPlan};
 impl SegmentSource {
     /// The lowest number that may be minted now.
     pub(super) fn lowest(&self) -> Result<u64> {
-        Ok(self.period()?.map_or(0, |period| period.first))
+        Ok(self.period()?.map_or(0, |(period, _)| period.first))
     }
 
     /// The numbers that may be reserved now, of a source of serials.
-    pub(super) fn within(&self) -> Result<Option<Bounds>> {
-        let bounds = |Period { first, end }| Bounds::Range(Within { first, end });
-        Ok(self.period()?.map(bounds))
+    pub(super) async fn within(&self) -> Result<Option<Bounds>> {
+        let Some((Period { first, end }, is_new)) = self.period()? else { return Ok(None) };
+        if is_new {
+            self.around.check_clock().await?;
+        }
+        Ok(Some(Bounds::Range(Within { first, end })))
     }
 
-    fn period(&self) -> Result<Option<Period>> {
+    /// The period that numbers are minted in now, and whether nobody was seen to mint in it yet.
+    fn period(&self) -> Result<Option<(Period, bool)>> {
         let plan = self.plan.load();
         let Some(serial) = &plan.serial else { return Ok(None) };
         let now = serial.at(self.around.clock.unix_ms()).map_err(|why| {
             Error::invalid("mint", format!("source {}, by this clock: {why}", self.name))
         })?;
         let newest = serial.of(self.refill().newest_number);
-        Ok(Some(if newest.first > now.first { newest } else { now }))
+        let is_new = now.first > newest.first;
+        Ok(Some((if is_new { now } else { newest }, is_new)))
     }
 
     /// Whether the store said that its numbers have come to a later period; that is remembered.

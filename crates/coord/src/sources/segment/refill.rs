@@ -237,11 +237,11 @@ impl SegmentSource {
         if let Some(origin) = &self.plan.load().origin {
             return self.reserve_drawn(length, origin).await;
         }
-        let within = self.within()?;
+        let within = self.within().await?;
         match self.reserve_within(length, within).await {
             // Somebody else's clock has come to a newer period: nobody goes back from there.
             Err(error) if self.has_newer_period(&error) => {
-                let newer = self.within()?;
+                let newer = self.within().await?;
                 let answer = self.reserve_within(length, newer).await;
                 answer.map_err(|error| self.spent_period(error, newer))
             }

@@ -1,0 +1,95 @@
+//! The journal of the data directory: whether `serve` would take it, and the store with it.
+
+use std::path::Path;
+
+use snowmint_coord::journal::{self, DataDir, Past};
+use snowmint_coord::{ErrorKind, StoreIdentity};
+
+use super::{Finding, good, warning, wrong};
+
+const ABOUT: &str = "journal";
+
+/// What there is to say of it before the store was met.
+pub(super) enum Journal {
+    /// There is none, or all is said.
+    Said(Option<Finding>),
+    /// It can be used, if the store is the one that it knows.
+    Usable(Box<Past>),
+}
+
+/// Looks at the journal of a data directory, for a namespace.
+pub(super) fn look(dir: &Path, namespace: &str) -> Journal {
+    // Where there is none, no lock is made either.
+    if !journal::is_in(dir).unwrap_or(false) {
+        return Journal::Said(None);
+    }
+    let past = match DataDir::lock(dir).and_then(journal::examine) {
+        Ok(Some(past)) => past,
+        Ok(None) => return Journal::Said(None),
+        Err(error) => return Journal::Said(Some(unusable(dir, error.kind()))),
+    };
+    let written_for = &past.record.namespace;
+    if written_for.is_empty() || written_for == namespace {
+        return Journal::Usable(Box::new(past));
+    }
+    Journal::Said(Some(wrong(
+        ABOUT,
+        format!(
+            "That of {} was written for namespace {written_for}, and this is {namespace}: use a data \
+             directory for each.",
+            dir.display()
+        ),
+    )))
+}
+
+fn unusable(dir: &Path, kind: &ErrorKind) -> Finding {
+    match kind {
+        ErrorKind::Locked { .. } => {
+            let shown = dir.display();
+            good(ABOUT, format!("A running server uses {shown}, so its journal is not looked at."))
+        }
+        kind => wrong(ABOUT, format!("It cannot be used: {kind}.")),
+    }
+}
+
+/// What the store said.
+pub(super) enum Store<'a> {
+    /// Nothing.
+    Silent,
+    /// It is not made yet.
+    None,
+    Is(&'a StoreIdentity),
+}
+
+/// Whether a journal and the store belong together.
+pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
+    let record = &past.record;
+    let identity = match store {
+        Store::Is(identity) => identity,
+        Store::Silent => {
+            let sentence =
+                "It can be used. Whether the store is the one that it knows is not known.";
+            return warning(ABOUT, sentence);
+        }
+        Store::None if record.store.is_empty() => return good(ABOUT, "It can be used."),
+        Store::None => {
+            let sentence = format!(
+                "It knows store {}, and there is none: a server would make another, and refuse it. Is \
+                 store.url right? If the store is lost, see snowmint worker fast-forward.",
+                record.store
+            );
+            return wrong(ABOUT, sentence);
+        }
+    };
+    match identity.check_remembered("the journal", &record.store, record.writes) {
+        Err(kind) => wrong(ABOUT, format!("A server would refuse to start: {kind}.")),
+        Ok(()) if past.marks_are_sure => {
+            good(ABOUT, "It is as it was left, and the store is the one that it knows.")
+        }
+        Ok(()) => warning(
+            ABOUT,
+            "The store is the one that it knows. But somebody has touched the file since, or its machine \
+             lost power: the next start takes another worker number, or waits for the store's mark.",
+        ),
+    }
+}

@@ -1,0 +1,85 @@
+//! What a URL says: which servers, and how to speak to them.
+
+use redis::{ClientTlsConfig, TlsCertificates};
+use rustls::crypto::CryptoProvider;
+use snowmint_coord::ErrorKind;
+
+use super::persistence;
+use crate::tls::Files;
+
+/// Where Redis is. Its `Debug` would show a password: there is none.
+pub(crate) struct Address {
+    pub(super) servers: Servers,
+    /// With TLS: whom to trust, and who we are.
+    pub(super) certificates: Option<TlsCertificates>,
+    /// Whether each run of the server is another store.
+    pub(super) by_run: bool,
+}
+
+/// One server, or some of a cluster, each by a URL that the driver knows.
+pub(super) enum Servers {
+    One(String),
+    Cluster(Vec<String>),
+}
+
+impl Address {
+    /// Reads `SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?NAME=VALUE&…`, in a cluster with more servers
+    /// behind commas. What stands before the question mark is looked at by the driver.
+    ///
+    /// # Errors
+    /// `Invalid`, without what may be a password; `Unsupported` when this process has no cryptography to
+    /// speak TLS with.
+    pub(crate) fn read(url: &str, label: &str) -> Result<Self, ErrorKind> {
+        let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
+        let (scheme, place) = place.split_once("://").unwrap_or((place, ""));
+        let secure = scheme.starts_with("rediss");
+        let (mut by_run, mut files) = (false, Vec::new());
+        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+            match parameter.split_once('=') {
+                _ if parameter == persistence::PARAMETER => by_run = true,
+                Some((name, file)) if secure && name != "persistence" => files.push((name, file)),
+                _ => {
+                    let what = format!(
+                        "{label}: the parameters of the URL are {}, and with rediss: ca, cert and key",
+                        persistence::PARAMETER
+                    );
+                    return Err(ErrorKind::Invalid { what });
+                }
+            }
+        }
+        let certificates = if secure { Some(certificates(scheme, &files, label)?) } else { None };
+        let one = if secure { "rediss" } else { "redis" };
+        let servers = if scheme.ends_with("-cluster") {
+            let (user, servers) = match place.rsplit_once('@') {
+                Some((user, servers)) => (format!("{user}@"), servers),
+                None => (String::new(), place),
+            };
+            let servers = servers.split(',').map(|server| format!("{one}://{user}{server}"));
+            Servers::Cluster(servers.collect())
+        } else {
+            Servers::One(format!("{one}://{place}"))
+        };
+        Ok(Self { servers, certificates, by_run })
+    }
+}
+
+fn certificates(
+    scheme: &str,
+    files: &[(&str, &str)],
+    label: &str,
+) -> Result<TlsCertificates, ErrorKind> {
+    let Files { ca, identity } = Files::read(scheme, files.iter().copied())?;
+    // The driver takes the provider of the whole process. Where there is none it would set one, or panic if
+    // it had two to choose from: that is the program's to say.
+    if CryptoProvider::get_default().is_none() {
+        let what = format!(
+            "{label}: TLS to Redis needs rustls's provider of cryptography for the whole process, which a \
+             library must not choose: call \
+             rustls::crypto::ring::default_provider().install_default() when the program starts"
+        );
+        return Err(ErrorKind::Unsupported { what });
+    }
+    let client_tls =
+        identity.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
+    Ok(TlsCertificates { client_tls, root_cert: ca })
+}

@@ -1,0 +1,80 @@
+//! The files that a URL names for TLS.
+
+use std::path::Path;
+
+use snowmint_coord::ErrorKind;
+
+/// What is in them, as PEM. Its `Debug` would show a key: there is none.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// Whom to trust. Without, the system's authorities.
+    pub(crate) ca: Option<Vec<u8>>,
+    /// The own certificate, and its key.
+    pub(crate) identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Files {
+    /// Reads those that the parameters `ca`, `cert` and `key` name.
+    ///
+    /// # Errors
+    /// `Invalid` for any other parameter, a file that cannot be read, and a certificate without its key.
+    pub(crate) fn read<'a>(
+        scheme: &str,
+        parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, ErrorKind> {
+        let invalid = |what: String| ErrorKind::Invalid { what };
+        let (mut ca, mut certificate, mut key) = (None, None, None);
+        for (name, file) in parameters {
+            let place = match name {
+                "ca" => &mut ca,
+                "cert" => &mut certificate,
+                "key" => &mut key,
+                _ => {
+                    let what =
+                        format!("{scheme}: knows the parameters ca, cert and key, not {name}");
+                    return Err(invalid(what));
+                }
+            };
+            let path = Path::new(file);
+            *place = Some(std::fs::read(path).map_err(|error| {
+                invalid(format!(
+                    "the file {} of the URL {scheme}: cannot be read: {error}",
+                    path.display()
+                ))
+            })?);
+        }
+        let identity = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(invalid(format!("of cert and key of {scheme}:, each needs the other")));
+            }
+        };
+        Ok(Self { ca, identity })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_set_of_files_is_refused() {
+        let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let read = |parameters: &[(&'static str, &'static str)]| {
+            Files::read("etcds", parameters.iter().copied())
+        };
+        assert!(read(&[]).is_ok_and(|files| files.ca.is_none() && files.identity.is_none()));
+        let files = read(&[("key", here), ("cert", here)]);
+        assert!(files.is_ok_and(|files| files.ca.is_none() && files.identity.is_some()));
+        for (parameters, part) in [
+            (&[("cert", here)][..], "each needs the other"),
+            (&[("key", here)], "each needs the other"),
+            (&[("ca", "/nonexistent.pem")], "/nonexistent.pem"),
+            (&[("insecure", "1")], "not insecure"),
+        ] {
+            let Err(refused) = read(parameters) else { panic!("{parameters:?} are taken") };
+            assert!(refused.to_string().contains(part), "{refused}");
+        }
+    }
+}
