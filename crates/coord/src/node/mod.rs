@@ -289,6 +289,18 @@ impl Node {
         *self.core().member.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What people call this node: a label, and a wish for a slot; never an identity. May be empty.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.core().settings.owner
+    }
+
+    /// The name of the host that it runs on, as it was told. May be empty.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.core().settings.host
+    }
+
     /// The sources that were opened here and not deleted since, by name.
     #[must_use]
     pub fn running(&self) -> Vec<Source> {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use snowmint_wire::error::Code;
+use snowmint_wire::http::TokenBody;
 
 use super::Access;
 use super::right::Right;
@@ -104,6 +105,19 @@ impl Caller {
             Who::Known(known) => Some(known.token.name()),
             Who::Anyone | Who::Nobody { .. } | Who::Peer | Who::OfDoor(_) => None,
         }
+    }
+
+    /// What is told of his token to whoever has it; none for those who need none.
+    ///
+    /// # Errors
+    /// `Unauthenticated` without a token.
+    pub(crate) fn told(&self) -> Result<Option<TokenBody>, Error> {
+        let told = |token: Arc<Token>| TokenBody {
+            name: token.name().to_owned(),
+            grants: token.settings().grants.clone(),
+            rates: token.settings().rates.clone(),
+        };
+        Ok(self.token()?.map(told))
     }
 
     /// The token; none for those who may everything.

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use snowmint_coord::{Listed, NewStripe};
 use snowmint_wire::http::{
-    DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RestripeRequest, SourceBody, SourceRequest,
-    SourcesBody, UnreadableBody, WorkersBody,
+    DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RestripeRequest, ServerBody, SourceBody,
+    SourceRequest, SourcesBody, UnreadableBody, WorkersBody,
 };
 
 use super::Door;
@@ -161,6 +161,17 @@ pub(super) async fn restripe(
 pub(super) async fn delete(door: Asked<Door>, name: Part) -> Result<Response, Refusal> {
     door.service.delete(&answer::part(name)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The server that answers, and who asks.
+#[utoipa::path(
+    get,
+    path = "/v1/server",
+    tag = "health",
+    responses((status = OK, description = "What it is, and what the caller's token is for", body = ServerBody)),
+)]
+pub(super) async fn server(door: Asked<Door>) -> Result<Response, Refusal> {
+    Ok(answer::json(&door.service.about()?))
 }
 
 /// Another server tells of a change.

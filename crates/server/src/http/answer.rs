@@ -103,11 +103,12 @@ impl HttpBody for Held {
     }
 }
 
-/// An ID must never come out of a cache, and neither must anything that goes with it.
+/// An ID must never come out of a cache, and neither must anything that goes with it. Files that never
+/// hold one say for themselves how they are kept.
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 pub(super) async fn never_stored(mut response: Response) -> Response {
-    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    response.headers_mut().entry(CACHE_CONTROL).or_insert(NO_STORE);
     response
 }
 

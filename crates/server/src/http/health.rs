@@ -7,33 +7,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use snowmint_core::Rfc3339;
-use snowmint_wire::grpc::SERVICE;
 use snowmint_wire::http::ReadyBody;
 
 use super::Door;
 use super::answer;
-
-/// What there is, for somebody who just looks.
-pub(super) async fn index() -> Response {
-    answer::json(&json!({
-        "name": "snowmint",
-        "version": env!("CARGO_PKG_VERSION"),
-        "paths": [
-            "/v1/ids/{source}",
-            "/v1/segments/{source}",
-            "/v1/decode/{id}",
-            "/v1/sources",
-            "/v1/workers",
-            "/v1/layouts",
-            "/livez",
-            "/readyz",
-            "/metrics",
-            "/openapi.json",
-            "/docs",
-        ],
-        "grpc": SERVICE,
-    }))
-}
 
 /// The process answers: that is all this says.
 #[utoipa::path(

@@ -5,6 +5,7 @@ mod answer;
 mod asked;
 mod at_once;
 pub(crate) mod compat;
+mod console;
 mod counters;
 mod forward;
 mod health;
@@ -24,7 +25,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, head, post};
+use axum::routing::{head, post};
 use futures_util::TryFutureExt as _;
 use futures_util::future::Either;
 use http_body_util::Full;
@@ -257,10 +258,10 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
 fn router(door: Arc<Door>, compat: Router) -> Router {
     let (described, about) = openapi::described().split_for_parts();
     described
-        .route("/", get(health::index))
         .route("/v1/ids/{source}", head(ids::head))
         .route(CHANGED_PATH, post(admin::changed))
         .merge(openapi::pages(&about))
+        .merge(console::pages())
         .layer(CompressionLayer::new())
         .merge(compat.with_state(()))
         .fallback(answer::no_such_path)

@@ -56,6 +56,7 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(admin::source, admin::alter, admin::delete))
         .routes(routes!(admin::restripe))
         .routes(routes!(admin::workers))
+        .routes(routes!(admin::server))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::page))

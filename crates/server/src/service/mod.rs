@@ -1,5 +1,6 @@
 //! The use cases, as plain functions on domain types. The protocols only translate.
 
+mod about;
 mod asked;
 mod at_hand;
 mod catalog;

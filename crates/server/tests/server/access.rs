@@ -85,7 +85,9 @@ async fn http_asks_for_a_token_and_its_rights() {
         ("GET", "/livez", "", [200; 5]),
         ("GET", "/readyz", "", [200; 5]),
         ("GET", "/", "", [200; 5]),
+        ("GET", "/console/main.js", "", [200; 5]),
         ("GET", "/v1/layouts", "", [200; 5]),
+        ("GET", "/v1/server", "", [401, 401, 200, 200, 200]),
         ("GET", "/nowhere", "", [404; 5]),
         ("GET", "/metrics", "", [401, 401, 200, 200, 200]),
         ("GET", "/v1/ids/default", "", [401, 401, 200, 403, 200]),
@@ -119,6 +121,13 @@ async fn http_asks_for_a_token_and_its_rights() {
         }
     }
     assert_eq!(server.as_whom(PEER, "POST", "/v1/peers/catalog", "").await, 204);
+    let about = server.send("GET", "/v1/server", &bearer(MINTER), "").await;
+    let token = serde_json::json!(
+        { "name": "minter", "grants": ["mint default", "mint,reserve num*"], "rates": [] }
+    );
+    assert_eq!(about.json()["token"], token);
+    let hash = TokenHash::of(MINTER.as_bytes()).to_string();
+    assert!(!about.body.contains(&hash["sha256:".len()..]), "{about:?}");
     let of_minter = server.send("GET", "/v1/sources", &bearer(MINTER), "").await.json();
     let names: Vec<_> =
         of_minter["sources"].as_array().unwrap().iter().map(|s| &s["name"]).collect();

@@ -59,6 +59,62 @@ async fn the_page_needs_no_outside_address() {
     assert_eq!(server.get("/docs/..%2Fsecret").await.code(), "not_found");
 }
 
+/// The console: every file with its type, and with what keeps others out of it. What is in the files is tested
+/// beside the code.
+#[tokio::test]
+async fn the_console_is_at_the_root() {
+    let server = server().await;
+    let page = server.get("/").await;
+    let mut files = vec![("/".to_owned(), "text/html; charset=utf-8")];
+    for part in page.body.split('"').filter(|part| part.starts_with("console/")) {
+        let content_type = match part.rsplit('.').next().unwrap() {
+            "css" => "text/css; charset=utf-8",
+            "js" => "text/javascript; charset=utf-8",
+            "svg" => "image/svg+xml",
+            other => panic!("{part} is {other}"),
+        };
+        files.push((format!("/{part}"), content_type));
+    }
+    assert!(files.len() >= 4, "{files:?}");
+    let mut tags = std::collections::BTreeSet::new();
+    for (path, content_type) in &files {
+        let file = server.get(path).await;
+        assert_eq!(
+            (file.status, file.header("content-type")),
+            (200, Some(*content_type)),
+            "{path}"
+        );
+        assert_eq!(file.header("cache-control"), Some("no-cache"), "{path}");
+        assert_eq!(file.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(file.header("referrer-policy"), Some("no-referrer"), "{path}");
+        let policy = file.header("content-security-policy").unwrap();
+        for part in ["default-src 'none'", "script-src 'self'", "style-src 'self'"] {
+            assert!(policy.split("; ").any(|word| word == part), "{path}: {policy}");
+        }
+        assert!(
+            !policy.contains("unsafe") && policy.contains("frame-ancestors 'none'"),
+            "{policy}"
+        );
+        let tag = file.header("etag").unwrap().to_owned();
+        let again = |tag: &str| format!("if-none-match: {}\r\n", tag.replacen("w/", "W/", 1));
+        let unchanged = server.send("GET", path, &again(&tag), "").await;
+        assert_eq!((unchanged.status, unchanged.body.as_str()), (304, ""), "{path}");
+        assert_eq!(unchanged.header("etag"), Some(tag.as_str()), "{path}");
+        let other = server.send("GET", path, &again("W/\"0\""), "").await;
+        assert_eq!((other.status, other.body.len()), (200, file.body.len()), "{path}");
+        tags.insert(tag);
+    }
+    assert_eq!(tags.len(), files.iter().collect::<std::collections::BTreeSet<_>>().len());
+    for path in
+        ["/console/nothing.js", "/console/", "/console/..%2FCargo.toml", "/console/package.json"]
+    {
+        assert_eq!(server.get(path).await.code(), "not_found", "{path}");
+    }
+    assert_eq!(server.post("/", "{}").await.code(), "method_not_allowed");
+    let pressed = server.send("GET", "/console/style.css", "accept-encoding: gzip\r\n", "").await;
+    assert_eq!(pressed.header("content-encoding"), Some("gzip"), "{}", pressed.head);
+}
+
 /// Long texts are pressed for those who take it; IDs are not, for it would take longer than the way.
 #[tokio::test]
 async fn long_texts_are_pressed_on_request() {

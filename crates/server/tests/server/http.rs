@@ -1,6 +1,8 @@
 //! HTTP, over real sockets.
 
-use snowmint_coord::MemoryStore;
+use std::sync::Arc;
+
+use snowmint_coord::{MemoryStore, Node, NodeSettings};
 use snowmint_server::Settings;
 use tokio::io::AsyncReadExt as _;
 
@@ -157,8 +159,33 @@ async fn health_says_what_it_knows() {
     assert_eq!(server.get("/livez").await.status, 200);
     let ready = server.get("/readyz").await;
     assert_eq!((ready.status, &ready.json()["ready"]), (200, &true.into()));
-    assert_eq!(server.get("/").await.json()["name"], "snowmint");
     assert_eq!(server.get("/v1/workers").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_server_says_what_it_is() {
+    let store = MemoryStore::new("test").unwrap();
+    let settings =
+        NodeSettings { owner: "ids-7".into(), host: "a-host".into(), ..NodeSettings::default() };
+    let parts = snowmint_coord::Parts::system();
+    let node = Node::open(Arc::new(store), settings, parts).await.unwrap();
+    let server = server_of(node.clone(), Settings::default()).await;
+    soon(async {
+        while node.incarnation().is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let about = server.get("/v1/server").await.json();
+    assert_eq!(about["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!((&about["namespace"], &about["owner"]), (&"test".into(), &"ids-7".into()));
+    assert_eq!(about["member"], node.incarnation().unwrap().to_string());
+    let store = &about["store"];
+    assert_eq!((&store["clock"], &store["presence"]), (&"caller".into(), &"record".into()));
+    assert_eq!(store["durable_on_reply"], false, "memory is not");
+    assert_eq!(about["asks_for_tokens"], false);
+    assert_eq!(about["host"], "a-host");
+    assert!(about.get("token").is_none(), "{about}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 mod admin;
 pub mod compat;
 mod mint;
+mod server;
 
 pub use admin::{
     BitsBody, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, ReadyBody, RestripeRequest,
@@ -15,6 +16,7 @@ pub use mint::{
     Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines,
     write_ids,
 };
+pub use server::{ServerBody, StoreBody, TokenBody};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,39 @@
+// Asks before something is changed, and says what it means.
+
+import { byId, el } from "./dom.js";
+
+const dialog = byId("confirm");
+const typed = byId("confirm-typed");
+const yes = byId("confirm-yes");
+
+let wanted = "";
+
+typed.addEventListener("input", () => {
+  yes.disabled = typed.value !== wanted;
+});
+yes.addEventListener("click", () => dialog.close("yes"));
+byId("confirm-no").addEventListener("click", () => dialog.close("no"));
+
+/**
+ * Whether a person wants it. `means` are sentences, `lines` what is sent; with `name`, what is not to be undone is
+ * confirmed by typing that name.
+ */
+export function confirm({ title, means, lines = [], action, name = "" }) {
+  byId("confirm-title").textContent = title;
+  byId("confirm-means").replaceChildren(...means.map((sentence) => el("p", {}, sentence)));
+  const shown = byId("confirm-lines");
+  shown.hidden = lines.length === 0;
+  shown.textContent = lines.join("\n");
+  wanted = name;
+  typed.value = "";
+  byId("confirm-name").textContent = name;
+  byId("confirm-typing").hidden = name === "";
+  yes.textContent = action;
+  yes.disabled = name !== "";
+  dialog.returnValue = "";
+  dialog.showModal();
+  (name ? typed : byId("confirm-no")).focus();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}

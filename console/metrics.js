@@ -1,0 +1,39 @@
+// What the console reads of /metrics (OpenMetrics text). Nothing here knows the page.
+
+const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/;
+const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
+
+/** The samples of a page. */
+export function samplesOf(page) {
+  const samples = [];
+  for (const line of page.split("\n")) {
+    const found = line.startsWith("#") ? null : SAMPLE.exec(line);
+    if (!found) continue;
+    const labels = {};
+    for (const [, name, value] of (found[2] ?? "").matchAll(LABEL)) {
+      labels[name] = value.replace(/\\(.)/g, (_, sign) => (sign === "n" ? "\n" : sign));
+    }
+    samples.push({ name: found[1], labels, value: Number(found[3]) });
+  }
+  return samples;
+}
+
+/** The one sample of a name without labels; undefined where there is none. */
+export function single(samples, name) {
+  return samples.find((sample) => sample.name === name)?.value;
+}
+
+/** The samples of a name, summed by one label. */
+export function sums(samples, name, label) {
+  const sums = new Map();
+  for (const { labels, value } of samples.filter((sample) => sample.name === name)) {
+    sums.set(labels[label], (sums.get(labels[label]) ?? 0) + value);
+  }
+  return sums;
+}
+
+/** How fast a count rises; undefined where it was not counted before, or was begun anew. */
+export function risesBy(before, after, elapsedMs) {
+  if (before === undefined || after < before || elapsedMs <= 0) return undefined;
+  return ((after - before) * 1_000) / elapsedMs;
+}

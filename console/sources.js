@@ -1,0 +1,88 @@
+// Sources: what there are, and what each can do.
+
+import * as api from "./api.js";
+import { fieldsOf } from "./bits.js";
+import { attempt, byId, day, el, fill, table } from "./dom.js";
+import * as drawing from "./drawing.js";
+import * as panel from "./source.js";
+import { grouped, readable, span } from "./values.js";
+
+export const everyMs = 20_000;
+
+/** What layouts can do, by their text: that never changes. */
+const layouts = new Map();
+
+/** Shows all of them, and the one of this name more closely. */
+export async function load(name) {
+  await attempt(byId("sources-notice"), async () => {
+    const { sources, unreadable = [] } = await api.sources();
+    const texts = new Set(sources.map(({ layout }) => layout).filter(Boolean));
+    await Promise.all([...texts].map(learn));
+    fill(byId("sources-table"), listed(sources, name), unreadable.map(unread));
+  });
+  await panel.load(name);
+}
+
+async function learn(text) {
+  if (layouts.has(text)) return;
+  layouts.set(text, await api.layout(text));
+}
+
+function listed(sources, open) {
+  const of = ({ layout }) => layouts.get(layout);
+  const columns = [
+    {
+      title: "Name",
+      cell: ({ name }) =>
+        el("a", { href: `#sources/${name}`, id: `open-${name}`, "aria-current": name === open && "true" }, name),
+    },
+    { title: "Kind", cell: ({ kind }) => kind },
+    { title: "State", cell: ({ enabled }) => (enabled === false ? el("strong", {}, "off") : "on") },
+    { title: "What it is", cell: (source) => shape(source, of(source)) },
+    { title: "Lasts until", cell: (source) => of(source) && day(of(source).end) },
+    { title: "IDs/s a worker", numeric: true, cell: (source) => of(source) && grouped(of(source).ids_per_second) },
+    { title: "Next number", numeric: true, cell: ({ next }) => (next === undefined ? "" : grouped(next)) },
+  ];
+  return table({
+    caption: "Sources of this namespace",
+    columns,
+    rows: sources,
+    empty: "There are none, or none that this token has a right over.",
+    marks: ({ name }) => name === open && "open",
+  });
+}
+
+/** What a source is, in short: its bits, its numbers, its version. */
+function shape(source, can) {
+  const { kind, layout, step, offset, increment, serial, uuid, stores, mint } = source;
+  if (kind === "snowflake") {
+    const clock = `${span(can.unit_ms)} since ${readable(can.epoch)}`;
+    const words = mint === "store" ? `${clock}, minted by the store` : clock;
+    return [drawing.scale(fieldsOf(layout)), el("small", {}, words)];
+  }
+  if (kind === "uuid") return `version ${uuid?.version}`;
+  if (kind === "counter") return "a number for each key";
+  if (kind !== "segment") return "";
+  const stripe = increment > 1 && `stripe ${offset} of ${increment}`;
+  const parts = [serial && "serials", stripe, stores && `of stores ${stores}`, step && stepOf(step)];
+  return parts.filter(Boolean).join(", ");
+}
+
+/** How many numbers are taken from the store at once. */
+function stepOf({ rule, min, max, size }) {
+  if (rule === "leaf") return `steps of ${grouped(size)} to ${grouped(max)} (leaf)`;
+  // The adaptive rule is the default, and not written out.
+  return rule === "fixed" ? `steps of ${grouped(size)}` : `steps of ${grouped(min)} to ${grouped(max)}`;
+}
+
+function unread({ name, why }) {
+  return el("p", { class: "notice" }, `Source ${name} cannot be read here: ${why}`);
+}
+
+/** Puts the names of all sources into a choice, and keeps what was chosen. Answers the sources by name. */
+export async function choices(select, wanted = select.value) {
+  const { sources } = await api.sources();
+  fill(select, sources.map(({ name, kind }) => el("option", { value: name }, `${name} (${kind})`)));
+  if (sources.some(({ name }) => name === wanted)) select.value = wanted;
+  return new Map(sources.map((source) => [source.name, source]));
+}

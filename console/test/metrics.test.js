@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { risesBy, samplesOf, single, sums } from "../metrics.js";
+
+const PAGE = `# HELP snowmint_ids IDs issued, by the server that minted them.
+# TYPE snowmint_ids counter
+snowmint_ids_total{source="default",protocol="http"} 12
+snowmint_ids_total{source="default",protocol="resp"} 30
+snowmint_ids_total{source="a\\"b\\\\c\\nd",protocol="http"} 1
+# TYPE snowmint_ready gauge
+snowmint_ready 1.0
+snowmint_window_runway_seconds{source="default"} 29.5
+# EOF
+`;
+
+test("samples, with their labels", () => {
+  const samples = samplesOf(PAGE);
+  assert.equal(samples.length, 5);
+  assert.deepEqual([...sums(samples, "snowmint_ids_total", "source")], [["default", 42], ['a"b\\c\nd', 1]]);
+  assert.equal(single(samples, "snowmint_ready"), 1);
+  assert.equal(single(samples, "snowmint_nothing"), undefined);
+  assert.equal(sums(samples, "snowmint_window_runway_seconds", "source").get("default"), 29.5);
+});
+
+test("a pace is known from the second look on, and not over a restart", () => {
+  assert.equal(risesBy(undefined, 10, 1_000), undefined);
+  assert.equal(risesBy(10, 15, 2_000), 2.5);
+  assert.equal(risesBy(10, 10, 2_000), 0);
+  assert.equal(risesBy(10, 3, 2_000), undefined);
+  assert.equal(risesBy(10, 15, 0), undefined);
+});

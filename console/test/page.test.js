@@ -1,0 +1,55 @@
+// What a browser would find out late: scripts that name what is not there.
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import test from "node:test";
+
+const folder = new URL("../", import.meta.url);
+const read = (name) => readFileSync(new URL(name, folder), "utf8");
+const scripts = new Map(readdirSync(folder).filter((name) => name.endsWith(".js")).map((name) => [name, read(name)]));
+const page = read("index.html");
+
+const exported = (text) =>
+  new Set([...text.matchAll(/^export (?:async )?(?:function|const|let|class) (\w+)/gm)].map(([, name]) => name));
+
+test("what a script takes from another, the other has", () => {
+  let taken = 0;
+  for (const [name, text] of scripts) {
+    for (const [, names, from] of text.matchAll(/^import \{([^}]*)\} from "\.\/([\w.]+)";$/gm)) {
+      for (const wanted of names.split(",").map((one) => one.trim()).filter(Boolean)) {
+        assert.ok(exported(scripts.get(from)).has(wanted), `${name} takes ${wanted} from ${from}`);
+        taken += 1;
+      }
+    }
+    for (const [, as, from] of text.matchAll(/^import \* as (\w+) from "\.\/([\w.]+)";$/gm)) {
+      for (const [, wanted] of text.matchAll(new RegExp(`\\b(?<!\\.)${as}\\.(\\w+)\\(`, "g"))) {
+        assert.ok(exported(scripts.get(from)).has(wanted), `${name} takes ${wanted} from ${from}`);
+        taken += 1;
+      }
+    }
+  }
+  assert.ok(taken > 60, String(taken));
+});
+
+test("what a script looks for on the page is there, once", () => {
+  const ids = [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
+  assert.equal(new Set(ids).size, ids.length);
+  let wanted = 0;
+  for (const [name, text] of scripts) {
+    for (const [, id] of text.matchAll(/byId\("([^"]+)"\)/g)) {
+      assert.ok(ids.includes(id), `${name} looks for ${id}`);
+      wanted += 1;
+    }
+  }
+  assert.ok(wanted > 80, String(wanted));
+});
+
+test("what a person fills in has a name, and what refers to something finds it", () => {
+  for (const [whole, tag, attributes] of page.matchAll(/<(input|select|textarea)\b([^>]*)>/g)) {
+    const before = page.slice(0, page.indexOf(whole));
+    const within = before.lastIndexOf("<label") > before.lastIndexOf("</label>");
+    assert.ok(within, `${tag}${attributes} is in no label`);
+  }
+  for (const [, id] of page.matchAll(/ (?:aria-labelledby|list)="([^"]+)"/g)) assert.ok(page.includes(` id="${id}"`), id);
+  for (const [, part] of page.matchAll(/<li><a href="#(\w+)"/g)) assert.ok(page.includes(`<section id="${part}"`), part);
+});

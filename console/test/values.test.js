@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { distance, grouped, pace, parse, readable, span, write } from "../values.js";
+
+test("numbers that a Number cannot hold stay what they are", () => {
+  const text = '{"first":18446744073709551615,"last":-9223372036854775808,"tick":7,"id":"9007199254740993"}';
+  const read = parse(text);
+  assert.equal(read.first, 18446744073709551615n);
+  assert.equal(read.last, -9223372036854775808n);
+  assert.equal(read.tick, 7);
+  assert.equal(read.id, "9007199254740993", "texts stay texts");
+  assert.equal(write(read), text, "and go back as they came");
+});
+
+test("digits within texts and fractions are left alone", () => {
+  for (const text of [
+    '{"a":"12345678901234567890"}',
+    '{"a":"say \\"12345678901234567890\\", then 12345678901234567890"}',
+    '["\\\\",12345678901234567890,"\\\\\\""]',
+    '{"a":0.1234567890123456789}',
+    '{"a":1234567890123456789.5}',
+  ]) {
+    const exact = parse(text);
+    const plain = JSON.parse(text);
+    const rounded = JSON.parse(write(exact));
+    assert.deepEqual(rounded, plain, text);
+  }
+  assert.equal(parse('["\\\\",12345678901234567890]')[1], 12345678901234567890n);
+});
+
+test("what is not JSON is refused", () => {
+  for (const text of ["", "<html>", '{"a":12345678901234567890x}']) assert.throws(() => parse(text), SyntaxError);
+});
+
+test("what is written is JSON, without what is not there", () => {
+  assert.equal(write({ count: 3n, key: "a\"b", format: undefined, list: [1, null, true] }), '{"count":3,"key":"a\\"b","list":[1,null,true]}');
+});
+
+test("long numbers have commas", () => {
+  for (const [number, text] of [
+    [0, "0"],
+    [999, "999"],
+    [1000, "1,000"],
+    ["4096000", "4,096,000"],
+    [18446744073709551615n, "18,446,744,073,709,551,615"],
+  ]) {
+    assert.equal(grouped(number), text);
+  }
+});
+
+test("lengths of time are in the unit that a person would take", () => {
+  const [second, minute, hour, day] = [1_000, 60_000, 3_600_000, 86_400_000];
+  for (const [ms, text] of [
+    [0, "0 ms"],
+    [999, "999 ms"],
+    [second, "1 s"],
+    [1_050, "1.0 s"],
+    [9_999, "9.9 s"],
+    [10 * second, "10 s"],
+    [2 * minute - 1, "119 s"],
+    [2 * minute, "2 min"],
+    [2 * hour - 1, "119 min"],
+    [2 * hour, "2 h"],
+    [2 * day - 1, "47 h"],
+    [2 * day, "2 days"],
+    [730 * day, "730 days"],
+    [731 * day, "2.0 years"],
+    [53.65 * 365.25 * day, "53.6 years"],
+  ]) {
+    assert.equal(span(ms), text, String(ms));
+  }
+});
+
+test("times say how far they lie from now", () => {
+  const nowMs = Date.parse("2026-11-22T02:03:31.297Z");
+  assert.equal(distance("2026-11-22T02:04:01.297Z", nowMs), "in 30 s");
+  assert.equal(distance("2026-11-22T02:03:31.297Z", nowMs), "in 0 ms");
+  assert.equal(distance("2026-11-19T02:03:31.297Z", nowMs), "3 days ago");
+  assert.equal(distance("584556019-04-03T14:25:52Z", nowMs), "", "no time that this program can read");
+  assert.equal(readable("2026-11-22T02:03:31.297Z"), "2026-11-22 02:03:31.297 UTC");
+  assert.equal(readable("2026-11-22T02:03:31.000Z"), "2026-11-22 02:03:31 UTC");
+});
+
+test("a slow pace is not told as none", () => {
+  assert.deepEqual([0, 0.3, 9.94, 10, 1234.5].map(pace), ["0", "0.3", "9.9", "10", "1,235"]);
+});

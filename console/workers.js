@@ -1,0 +1,60 @@
+// Worker numbers: who holds which, until when.
+
+import * as api from "./api.js";
+import { ago, attempt, byId, el, fill, table, when } from "./dom.js";
+import { grouped } from "./values.js";
+
+export const everyMs = 10_000;
+
+/** More than a person reads; beyond it a page becomes slow. */
+const ROWS_MAX = 1_000;
+
+const held = byId("workers-held");
+let all = [];
+
+export function begin() {
+  held.addEventListener("change", draw);
+}
+
+export async function load() {
+  await attempt(byId("workers-notice"), async () => {
+    all = (await api.workers()).workers;
+    draw();
+  });
+}
+
+/** A state in a word, as `snowmint worker list` says it. */
+function stateOf({ avoided, own, live }) {
+  if (avoided) return "avoided";
+  if (!live) return "free";
+  return own ? "own" : "live";
+}
+
+function draw() {
+  const rows = held.checked ? all.filter(({ live }) => live) : all;
+  const columns = [
+    { title: "Pool", cell: ({ pool }) => pool },
+    { title: "Number", numeric: true, cell: ({ number }) => grouped(number) },
+    { title: "State", cell: (slot) => el("span", { class: `state-${stateOf(slot)}` }, stateOf(slot)) },
+    { title: "Owner", cell: ({ owner }) => owner ?? "" },
+    { title: "Host", cell: ({ host }) => host ?? "" },
+    { title: "Process", numeric: true, cell: ({ process }) => (process === undefined ? "" : String(process)) },
+    { title: "Term", numeric: true, cell: ({ term }) => grouped(term) },
+    { title: "Mark", cell: ({ mark }) => (Date.parse(mark) === 0 ? "nothing promised yet" : when(mark)) },
+    { title: "Held since", cell: ({ held_since: since }) => ago(since) },
+    { title: "Renewed", cell: ({ last_renewed: renewed }) => ago(renewed) },
+    { title: "Launched", cell: ({ launched }) => ago(launched) },
+  ];
+  const rest = rows.length - ROWS_MAX;
+  fill(
+    byId("workers-table"),
+    table({
+      caption: "Worker numbers that were ever held",
+      columns,
+      rows: rows.slice(0, ROWS_MAX),
+      empty: held.checked ? "Nobody holds one now." : "None was ever held.",
+      marks: (slot) => stateOf(slot) === "own" && "open",
+    }),
+    rest > 0 && el("p", { class: "empty" }, `${grouped(rest)} more are not shown; snowmint worker list has them.`),
+  );
+}

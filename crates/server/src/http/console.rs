@@ -1,0 +1,130 @@
+//! The console: the page at `/`, and what it loads. The files of `console/` as they are: nothing is built, and nothing
+//! comes from elsewhere. They hold no secret, so they are for everybody; what the page shows it asks for as
+//! any other client does.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use sha2::{Digest as _, Sha256};
+
+use super::Door;
+
+/// Kept by browsers, and never shown without asking: an upgrade is seen at the next look.
+const CACHED: HeaderValue = HeaderValue::from_static("no-cache");
+/// Nothing but these files and the server's own answers, no script or style within the page, and in nobody's frame.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+);
+const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const IMAGE: &str = "image/svg+xml";
+
+/// The file that is at `/`; the others are at `/console/NAME`.
+const INDEX: &str = "index.html";
+
+/// A file of the console.
+#[derive(Debug)]
+struct File {
+    name: &'static str,
+    content_type: &'static str,
+    bytes: &'static [u8],
+}
+
+macro_rules! files {
+    ($($name:literal: $content_type:ident,)*) => {
+        &[$(File {
+            name: $name,
+            content_type: $content_type,
+            bytes: include_bytes!(concat!("../../../../console/", $name)),
+        },)*]
+    };
+}
+
+const FILES: &[File] = files! {
+    "index.html": HTML,
+    "style.css": CSS,
+    "icon.svg": IMAGE,
+    "main.js": SCRIPT,
+    "api.js": SCRIPT,
+    "bits.js": SCRIPT,
+    "confirm.js": SCRIPT,
+    "counters.js": SCRIPT,
+    "decode.js": SCRIPT,
+    "define.js": SCRIPT,
+    "dom.js": SCRIPT,
+    "drawing.js": SCRIPT,
+    "keys.js": SCRIPT,
+    "layouts.js": SCRIPT,
+    "metrics.js": SCRIPT,
+    "mint.js": SCRIPT,
+    "server.js": SCRIPT,
+    "source.js": SCRIPT,
+    "sources.js": SCRIPT,
+    "token.js": SCRIPT,
+    "values.js": SCRIPT,
+    "workers.js": SCRIPT,
+};
+
+/// All of it.
+pub(super) fn pages() -> Router<Arc<Door>> {
+    FILES.iter().fold(Router::new(), |pages, file| {
+        let tag = tag_of(file.bytes);
+        let answer = move |headers: HeaderMap| ready(file.answer(&tag, &headers));
+        pages.route(&file.path(), get(answer))
+    })
+}
+
+impl File {
+    fn path(&self) -> String {
+        match self.name {
+            INDEX => "/".to_owned(),
+            name => format!("/console/{name}"),
+        }
+    }
+
+    /// The file, or that it is the one that the caller has.
+    fn answer(&self, tag: &HeaderValue, asked: &HeaderMap) -> Response {
+        let headers = [
+            (CONTENT_TYPE, HeaderValue::from_static(self.content_type)),
+            (ETAG, tag.clone()),
+            (CACHE_CONTROL, CACHED),
+            (CONTENT_SECURITY_POLICY, POLICY),
+            (X_CONTENT_TYPE_OPTIONS, NO_SNIFF),
+            (REFERRER_POLICY, NO_REFERRER),
+        ];
+        if has(asked, tag) {
+            return (StatusCode::NOT_MODIFIED, headers).into_response();
+        }
+        (headers, self.bytes).into_response()
+    }
+}
+
+/// Names what is in a file. Weak, since it may be sent compressed.
+fn tag_of(bytes: &[u8]) -> HeaderValue {
+    let digest = Sha256::digest(bytes);
+    let number = digest.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
+    // Nothing in it is not allowed there; without a tag, files are sent whole.
+    HeaderValue::try_from(format!("W/\"{number:032x}\"")).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// Whether the caller has the file already.
+fn has(asked: &HeaderMap, tag: &HeaderValue) -> bool {
+    let texts = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).any(|known| known.trim().as_bytes() == tag.as_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What the files of the console must be, whatever is written into them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::super::openapi::described;
+use super::*;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console")
+}
+
+fn text(file: &File) -> &'static str {
+    std::str::from_utf8(file.bytes).unwrap()
+}
+
+fn scripts() -> impl Iterator<Item = &'static File> {
+    FILES.iter().filter(|file| file.content_type == SCRIPT)
+}
+
+/// What stands between two marks, wherever it does.
+fn between<'a>(text: &'a str, begin: &'a str, end: char) -> impl Iterator<Item = &'a str> {
+    text.split(begin).skip(1).map(move |rest| rest.split(end).next().unwrap_or_default())
+}
+
+#[test]
+fn every_file_of_the_folder_is_served() {
+    let there = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap());
+    let there = there.filter(|entry| entry.file_type().unwrap().is_file());
+    let mut there: BTreeSet<_> =
+        there.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    // For node alone, which tests the scripts.
+    assert!(there.remove("package.json"));
+    let served: BTreeSet<_> = FILES.iter().map(|file| file.name.to_owned()).collect();
+    assert_eq!(served, there);
+    assert_eq!(served.len(), FILES.len(), "none is there twice");
+    for file in FILES {
+        let extension = file.name.rsplit('.').next().unwrap();
+        let wanted = match extension {
+            "html" => HTML,
+            "css" => CSS,
+            "js" => SCRIPT,
+            "svg" => IMAGE,
+            other => panic!("no type for {other}"),
+        };
+        assert_eq!(file.content_type, wanted, "{}", file.name);
+    }
+}
+
+#[test]
+fn nothing_comes_from_elsewhere() {
+    // What an SVG is called by is no address that anybody asks.
+    const NAME: &str = "http://www.w3.org/2000/svg";
+    for file in FILES {
+        let text = text(file).replace(NAME, "");
+        for word in ["://", "url(//", "\"//", "'//", "@import", "importScripts"] {
+            assert!(!text.contains(word), "{} has {word}", file.name);
+        }
+    }
+    let mut loaded = 0;
+    let page = text(&FILES[0]);
+    for part in between(page, "=\"console/", '"') {
+        assert!(FILES.iter().any(|file| file.name == part), "the page loads {part}");
+        loaded += 1;
+    }
+    for script in scripts() {
+        for part in between(text(script), "from \"", '"') {
+            let name = part.strip_prefix("./").unwrap_or_else(|| panic!("{part} is not beside it"));
+            assert!(scripts().any(|other| other.name == name), "{} loads {name}", script.name);
+            loaded += 1;
+        }
+    }
+    assert!(loaded > 20, "{loaded}");
+}
+
+/// The policy of the page forbids it anyway; so the page must not need it.
+#[test]
+fn the_page_has_no_script_and_no_style_within() {
+    let page = text(&FILES[0]).to_lowercase();
+    assert!(!page.contains("<style") && !page.contains(" style="), "a style within the page");
+    assert!(between(&page, "<script", '>').all(|rest| rest.contains("src=")));
+    assert!(!page.contains("javascript:"));
+    for rest in between(&page, " on", '=') {
+        let is_word = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_lowercase());
+        assert!(!is_word, "a listener within the page: on{rest}");
+    }
+    for script in scripts() {
+        for word in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "Function(",
+            "cssText",
+        ] {
+            assert!(!text(script).contains(word), "{} has {word}", script.name);
+        }
+        assert!(!text(script).contains("style:"), "{} sets a style as an attribute", script.name);
+    }
+}
+
+/// What the console can do, anybody can: it asks by nothing but the described paths.
+#[test]
+fn every_call_is_one_that_is_described() {
+    let (_, about) = described().split_for_parts();
+    let about: serde_json::Value = serde_json::from_str(&about.to_json().unwrap()).unwrap();
+    let mut calls = BTreeSet::new();
+    for script in scripts() {
+        let text = text(script);
+        assert_eq!(text.contains("fetch("), script.name == "api.js", "{} asks", script.name);
+        assert!(!text.contains("XMLHttpRequest") && !text.contains("WebSocket"));
+        // But for the function itself, which is called by nobody else.
+        for rest in between(text, " call(", ')').filter(|rest| !rest.starts_with("method, path")) {
+            let quoted: Vec<_> = rest.split('"').collect();
+            let [_, method, _, path, ..] = quoted[..] else { panic!("a call of {rest}") };
+            calls.insert((method.to_lowercase(), path.to_owned()));
+        }
+    }
+    assert!(calls.len() >= 13, "{calls:?}");
+    for (method, path) in calls {
+        assert!(about["paths"][&path][&method].is_object(), "{method} {path} is not described");
+    }
+}
+
+#[test]
+fn a_tag_is_that_of_the_bytes() {
+    let tag = tag_of(b"abc");
+    assert_eq!(tag, "W/\"ba7816bf8f01cfea414140de5dae2223\"");
+    assert_ne!(tag_of(b"abd"), tag);
+    let asked = |value: &'static str| {
+        HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(value))])
+    };
+    assert!(has(&asked("W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
+    assert!(has(&asked("\"x\", W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
+    assert!(!has(&asked("W/\"00\""), &tag) && !has(&HeaderMap::new(), &tag));
+}

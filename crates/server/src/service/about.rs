@@ -1,0 +1,48 @@
+//! What the server is, and who asks it.
+
+use snowmint_coord::{Capabilities, ClockOf, PresenceBy};
+use snowmint_wire::http::{ServerBody, StoreBody};
+
+use super::{Error, Service};
+
+impl Service {
+    /// What this server is, and what it knows of the caller's token. The store is not asked: whoever looks
+    /// now and then keeps nobody busy.
+    ///
+    /// # Errors
+    /// Without a token, where one is asked for.
+    pub fn about(&self) -> Result<ServerBody, Error> {
+        let token = self.caller().told()?;
+        let (node, store) = (&self.node, self.node.store());
+        let said = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        Ok(ServerBody {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            namespace: store.namespace().to_owned(),
+            owner: said(node.owner()),
+            host: said(node.host()),
+            member: self.incarnation().map(|member| member.to_string()),
+            store: store_body(store.capabilities(), store.cautions()),
+            asks_for_tokens: self.access().is_some(),
+            token,
+        })
+    }
+}
+
+fn store_body(can: Capabilities, cautions: Vec<String>) -> StoreBody {
+    let Capabilities { clock, durable_on_reply, safe_over_failover, presence } = can;
+    let clock = match clock {
+        ClockOf::Store => "store",
+        ClockOf::Caller => "caller",
+    };
+    let presence = match presence {
+        PresenceBy::Record => "record",
+        PresenceBy::Session => "session",
+    };
+    StoreBody {
+        clock: clock.to_owned(),
+        durable_on_reply,
+        safe_over_failover,
+        presence: presence.to_owned(),
+        cautions,
+    }
+}
