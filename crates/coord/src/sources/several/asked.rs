@@ -12,7 +12,8 @@ use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::machine::backoff_ms;
 use crate::sources::{Back, Patience, Row, Source};
 
-/// How long one store is waited for while others may have what is asked for. What it answers later is a gap.
+/// How long one store is waited for while another is left that may have what is asked for. What it answers
+/// later is a gap.
 const ATTEMPT_MS: u64 = 250;
 
 impl Several {
@@ -45,10 +46,12 @@ impl Several {
         let (mut made, mut failures): (usize, u32) = (0, 0);
         loop {
             let (before, mut why) = (made, None);
-            for (share, source) in self.in_turn() {
+            let mut in_turn = self.in_turn().into_iter();
+            while let Some((share, source)) = in_turn.next() {
                 let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) else { break };
                 let left_ms = deadline.since(timer.elapsed());
-                match self.ask_one(&share, &source, rest, left_ms).await {
+                let within_ms = if in_turn.len() > 0 { left_ms.min(ATTEMPT_MS) } else { left_ms };
+                match self.ask_one(&share, &source, rest, within_ms).await {
                     Ok(more) => made = made.saturating_add(more),
                     // What passes by itself comes before what does not.
                     Err(refused) if refused.retry() == Retry::Never && why.is_some() => {}
@@ -83,13 +86,13 @@ impl Several {
         share: &Share,
         source: &Source,
         rest: &mut [u64],
-        left_ms: u64,
+        within_ms: u64,
     ) -> Result<usize> {
         self.tell_period(source);
-        let answer = source.inner.ask_once(rest, left_ms.min(ATTEMPT_MS)).await;
+        let answer = source.inner.ask_once(rest, within_ms).await;
         let why = answer.as_ref().err();
         // Who had less time than any store may need has found out nothing.
-        let in_haste = left_ms < ATTEMPT_MS
+        let in_haste = within_ms < ATTEMPT_MS
             && why.is_some_and(|why| matches!(why.kind(), ErrorKind::Unavailable { .. }));
         if !in_haste {
             share.answered(why);
