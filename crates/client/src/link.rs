@@ -39,11 +39,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects to the server at this address, and has it described.
+    /// Connects to the server at this address, and has a store of it described: its own, or one beside.
     pub(crate) async fn open(
         op: &'static str,
         address: &Arc<str>,
         approach: &Approach,
+        beside: &str,
     ) -> Result<Self, Failed> {
         let not_possible = |what| Failed::Refused(Error::invalid(op, what));
         let bearer = approach.bearer().map_err(not_possible)?;
@@ -57,9 +58,8 @@ impl Link {
         let channel = endpoint.connect().await.map_err(|error| not_there(op, address, &error))?;
         let address = Arc::clone(address);
         let mut link = Self { address, channel, bearer, door: None, described: Arc::default() };
-        let asked = link
-            .ask("/snowmint.store.v1.Store/Describe", DescribeRequest { version: VERSION })
-            .await;
+        let question = DescribeRequest { version: VERSION, store: beside.to_owned() };
+        let asked = link.ask("/snowmint.store.v1.Store/Describe", question).await;
         let mut described: DescribeResponse = match asked {
             Ok(described) => described,
             // Nothing but a description was asked for.
@@ -72,10 +72,16 @@ impl Link {
             }
         };
         if let Some(refusal) = described.refusal.take() {
-            return Err(Failed::NotDone(refused(op, refusal)));
+            let error = refused(op, refusal);
+            // A server that does not know the name will not know it soon; others may.
+            let is_unknown = matches!(error.kind(), ErrorKind::NotFound { .. });
+            return Err(if is_unknown { Failed::Wrong(error) } else { Failed::NotDone(error) });
         }
         if !is_understood(described.version) {
             return Err(Failed::Wrong(too_old(op, &link.address, described.version)));
+        }
+        if described.store != beside {
+            return Err(Failed::Wrong(knows_one(op, &link.address, beside)));
         }
         let door = described.door.parse();
         let door = door.map_err(|error| not_there(op, &link.address, &error))?;
@@ -115,6 +121,15 @@ fn too_old(op: &'static str, address: &str, version: u32) -> Error {
     let what = format!(
         "the server at {address} is older than this program: it speaks form {version} of {SERVICE}, which is \
          understood from {VERSION_MIN} on: update the server"
+    );
+    Error::new(op, ErrorKind::Unsupported { what })
+}
+
+/// A server from before sources were served by stores beside its own.
+fn knows_one(op: &'static str, address: &str, beside: &str) -> Error {
+    let what = format!(
+        "the server at {address} is older than this program: it leads to no store {beside:?} beside its own; \
+         update the server"
     );
     Error::new(op, ErrorKind::Unsupported { what })
 }

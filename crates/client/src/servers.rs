@@ -43,6 +43,8 @@ pub(crate) struct Servers {
     preferred: AtomicUsize,
     approach: Approach,
     namespace: String,
+    /// Which store beside the servers' own is meant; empty: their own.
+    beside: String,
     /// Which store it is, as the first said who was asked.
     identity: Mutex<Option<String>>,
     budget: Mutex<Budget>,
@@ -60,7 +62,7 @@ struct Server {
 impl Servers {
     pub(crate) fn new(
         place: Place,
-        namespace: &str,
+        (namespace, beside): (&str, &str),
         settings: Settings,
         parts: Parts,
     ) -> Result<Self> {
@@ -80,6 +82,7 @@ impl Servers {
             all,
             approach: Approach { tls: place.tls, token: place.token, credentials },
             namespace: namespace.to_owned(),
+            beside: beside.to_owned(),
             identity: Mutex::default(),
             budget: Mutex::new(budget),
             settings,
@@ -222,7 +225,7 @@ impl Servers {
         if let Some(link) = server.known().clone() {
             return Ok(link);
         }
-        let link = Link::open(op, &server.address, &self.approach).await?;
+        let link = Link::open(op, &server.address, &self.approach, &self.beside).await?;
         self.check(op, &link).map_err(Failed::Wrong)?;
         *server.known() = Some(link.clone());
         Ok(link)

@@ -8,7 +8,9 @@ mod common;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use snowmint_client::{RemoteStore, Settings};
+use snowmint_coord::beside::{Place, Places};
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{
     Avoid, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec,
@@ -39,8 +41,12 @@ struct Now {
 
 impl Now {
     async fn start(store: &MemoryStore, http: TcpListener) -> Self {
+        Self::start_beside(store, http, Places::new()).await
+    }
+
+    async fn start_beside(store: &MemoryStore, http: TcpListener, beside: Places) -> Self {
         let address = format!("http={}", http.local_addr().unwrap());
-        let settings = NodeSettings { builtin: true, address, ..NodeSettings::default() };
+        let settings = NodeSettings { builtin: true, address, beside, ..NodeSettings::default() };
         let own = Arc::new(store.handle("all").unwrap());
         let node = Node::open(own, settings, Parts::system()).await.unwrap();
         let handle = common::serve(node.clone(), Some(Arc::clone(node.store())), http);
@@ -55,6 +61,17 @@ impl Now {
         self.handle.stop();
         self.handle.stopped().await;
         self.node.close().await.unwrap();
+    }
+}
+
+/// A store that is named to a server.
+#[derive(Debug)]
+struct At(MemoryStore);
+
+#[async_trait]
+impl Place for At {
+    async fn open(&self) -> snowmint_coord::Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.0.handle("all")?))
     }
 }
 
@@ -153,6 +170,34 @@ async fn what_another_version_does_not_know_is_said() {
     now.stop().await;
 }
 
+/// Servers lead to the stores that are named to them; one from before that is passed over, or says that it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_server_leads_to_no_store_beside_its_own() {
+    let (own, beside) = (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
+    let at: Arc<dyn Place> = Arc::new(At(beside.handle("all").unwrap()));
+    let now = Now::start_beside(&own, common::any().await, [("a".to_owned(), at)].into()).await;
+    let older = Between::start(Form::Older, &now.address(), "127.0.0.1:0").await;
+    let (old, this) = (older.address(), now.address());
+    let found = |addresses: Vec<String>, name: &'static str| async move {
+        let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+        let place = remote(&addresses).await.beside(name).unwrap();
+        place.open().await
+    };
+    let (code, why) = refused(found(vec![old.clone()], "a").await);
+    assert_eq!(code, "unsupported");
+    assert!(why.contains("older than this program") && why.contains("update"), "{why}");
+    for addresses in [vec![this.clone()], vec![old, this.clone()]] {
+        let store = found(addresses, "a").await.unwrap();
+        let identity = |store: Arc<dyn Store>| async move { store.identity().await.unwrap().id };
+        assert_eq!(identity(Arc::clone(&store)).await, beside.identity().await.unwrap().id);
+        assert_ne!(identity(Arc::clone(&store)).await, own.identity().await.unwrap().id);
+        assert!(store.beside("a").is_none(), "it leads no further");
+    }
+    let (code, why) = refused(found(vec![this], "nobody").await);
+    assert_eq!((code, why.contains("nobody")), ("not_found", true), "{why}");
+    now.stop().await;
+}
+
 /// A source that a newer version has defined with a key that this one does not know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_definition_of_a_newer_version_spoils_no_other() {
@@ -184,7 +229,10 @@ async fn a_server_says_that_it_is_the_older_one() {
     let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", now.address()));
     let channel = channel.unwrap().connect().await.unwrap();
     let mut asked = said::store_client::StoreClient::new(channel);
-    let described = asked.describe(said::DescribeRequest { version: 9 }).await.unwrap();
+    let described = asked
+        .describe(said::DescribeRequest { version: 9, ..said::DescribeRequest::default() })
+        .await
+        .unwrap();
     let described = described.into_inner();
     assert_eq!(described.version, said::VERSION);
     let unknown = said::SetStateRequest { name: "default".into(), state: 9 };

@@ -1,13 +1,13 @@
-//! Stores that a process uses beside its own, for sources whose numbers several stores hand out.
+//! Stores that a process uses beside its own, for sources that several stores serve.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::catalog::check_name;
-use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// Where a store is. It is opened when a source needs it, again and again until it answers: that it is
@@ -18,20 +18,55 @@ pub trait Place: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As the store says.
-    async fn open(&self) -> Result<Arc<dyn Store>>;
+    async fn open(&self) -> crate::error::Result<Arc<dyn Store>>;
 }
 
 /// Where stores are, by the name that sources call them by.
 pub type Places = BTreeMap<String, Arc<dyn Place>>;
 
 /// The fewest stores, and the most, that hand out the numbers of one source.
-const STORES: std::ops::RangeInclusive<usize> = 2..=64;
+const STORES: RangeInclusive<usize> = 2..=64;
+/// The same of stores that mint: one may be the first of several.
+const MINTING: RangeInclusive<usize> = 1..=64;
 
-/// The stores of a source, as its key `stores` names them: `a,b,c`.
+/// The stores of a source of numbers, as its key `stores` names them: `a,b,c`.
 pub(crate) fn names(text: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
-    if !STORES.contains(&names.len()) {
-        let (least, most) = (STORES.start(), STORES.end());
+    check_names(&names.iter().map(String::as_str).collect::<Vec<_>>(), STORES)?;
+    Ok(names)
+}
+
+/// The stores that mint a source, each with the worker number in its IDs: `a=3,b=4`.
+pub(crate) fn workers(text: &str) -> Result<Vec<(String, u64)>, String> {
+    let one = |part: &str| {
+        let (name, number) = part.split_once('=')?;
+        Some((name.trim().to_owned(), number.trim().parse().ok()?))
+    };
+    let workers: Vec<(String, u64)> = text
+        .split(',')
+        .map(|part| {
+            one(part).ok_or_else(|| {
+                let part = part.trim();
+                format!("{part:?} is no store with the worker number in its IDs: write a=3,b=4")
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    let names: Vec<_> = workers.iter().map(|(name, _)| name.as_str()).collect();
+    check_names(&names, MINTING)?;
+    for (index, (name, worker)) in workers.iter().enumerate() {
+        let mut before = workers.iter().take(index);
+        if let Some((other, _)) = before.find(|(_, number)| number == worker) {
+            return Err(format!(
+                "{other} and {name} both have worker number {worker}: each store needs another"
+            ));
+        }
+    }
+    Ok(workers)
+}
+
+fn check_names(names: &[&str], possible: RangeInclusive<usize>) -> Result<(), String> {
+    if !possible.contains(&names.len()) {
+        let (least, most) = (possible.start(), possible.end());
         return Err(format!("name {least} to {most} stores, with commas between them"));
     }
     for (index, name) in names.iter().enumerate() {
@@ -40,22 +75,5 @@ pub(crate) fn names(text: &str) -> Result<Vec<String>, String> {
             return Err(format!("{name} is named twice"));
         }
     }
-    Ok(names)
-}
-
-/// Refuses a source that this process would serve from fewer stores than it has.
-///
-/// # Errors
-/// `Unsupported`.
-pub(crate) fn check_known(places: &Places, source: &str, stores: &[String]) -> Result<()> {
-    match stores.iter().find(|name| !places.contains_key(*name)) {
-        None => Ok(()),
-        Some(name) => {
-            let what = format!(
-                "source {source} has numbers from the store {name:?}, which this process does not know: name \
-                 it under [stores]"
-            );
-            Err(Error::new("open source", ErrorKind::Unsupported { what }))
-        }
-    }
+    Ok(())
 }

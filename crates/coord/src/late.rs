@@ -11,6 +11,7 @@ use snowmint_core::UnixMillis;
 use tokio::sync::OnceCell;
 
 use crate::avoid::Avoid;
+use crate::beside::Place;
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::error::{Error, ErrorKind, Result};
@@ -109,6 +110,10 @@ impl Store for LateStore {
 
     fn group_max(&self) -> u32 {
         self.store.get().map_or(u32::MAX, |store| store.group_max())
+    }
+
+    fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
+        self.store.get().and_then(|store| store.beside(name))
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use crate::avoid::Avoid;
+use crate::beside::Place;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::error::{ErrorKind, Result};
@@ -118,6 +119,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Who answers for counters and sources of global order instead of whoever opens this store. Nobody, as
     /// a rule: each process answers for what it takes.
     fn owners(&self) -> Option<Arc<dyn Owners>> {
+        None
+    }
+
+    /// Where a store beside this one is, whose name sources call it by, as far as this one leads there. As a
+    /// rule it does not.
+    fn beside(&self, _name: &str) -> Option<Arc<dyn Place>> {
         None
     }
 

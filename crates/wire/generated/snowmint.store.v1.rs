@@ -66,11 +66,14 @@ pub struct Holder {
     pub lapses_at: u64,
 }
 /// Who asks which store this is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DescribeRequest {
     /// The form of this service that the caller speaks; 0: the first, from before it was said.
     #[prost(uint32, tag = "1")]
     pub version: u32,
+    /// Which of the stores that sources of several are served by is meant, by its name; empty: the server's own.
+    #[prost(string, tag = "2")]
+    pub store: ::prost::alloc::string::String,
 }
 /// Which store this is, and what it can do.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -108,6 +111,9 @@ pub struct DescribeResponse {
     /// The form of this service that the server speaks; 0: the first, from before it was said.
     #[prost(uint32, tag = "11")]
     pub version: u32,
+    /// The name that was asked for. A server that knows only its own store does not say it back.
+    #[prost(string, tag = "12")]
+    pub store: ::prost::alloc::string::String,
 }
 /// Nothing is asked with it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

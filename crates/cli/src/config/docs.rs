@@ -62,7 +62,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     (
         "stores",
-        "Stores beside that one, for sources whose numbers come from several (stores = \"A,B\"), each a residue of its own, so that one may be away: A = \"postgres://USER:PASSWORD@HOST/DATABASE\", \"file:PATH\" or \"env:NAME\". In the same namespace.",
+        "Stores beside that one, for sources that several serve (stores = \"A,B\"), each with a residue of the numbers or, where they mint, a worker number of its own, so that one may be away: A = \"postgres://USER:PASSWORD@HOST/DATABASE\", \"file:PATH\" or \"env:NAME\". In the same namespace.",
         &[],
     ),
     (

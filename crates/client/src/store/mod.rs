@@ -1,5 +1,6 @@
 //! The store of servers: each verb is one call.
 
+mod beside;
 mod clock;
 mod read;
 mod verbs;
@@ -19,6 +20,7 @@ use crate::place::Place;
 use crate::refusal::{Refusable, refused};
 use crate::servers::{Call, Servers};
 use crate::settings::Settings;
+use beside::Way;
 
 const OPEN: &str = "open store";
 
@@ -33,6 +35,8 @@ pub struct RemoteStore {
     capabilities: Capabilities,
     group_max: u32,
     cautions: Vec<String>,
+    /// How it was opened; none of a store beside the servers' own, which leads no further.
+    way: Option<Way>,
     closed: AtomicBool,
 }
 
@@ -81,7 +85,17 @@ impl RemoteStore {
         parts: Parts,
     ) -> Result<Self> {
         check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
-        let servers = Servers::new(Place::parse(url)?, namespace, settings, parts)?;
+        let way = Way { url: url.into(), namespace: namespace.into(), settings, parts };
+        let own = Self::open_at(&way, "").await?;
+        Ok(Self { way: Some(way), ..own })
+    }
+
+    /// The servers' own store, or the one of this name beside it.
+    async fn open_at(way: &Way, beside: &str) -> Result<Self> {
+        let Way { url, namespace, settings, parts } = way;
+        let settings = *settings;
+        let named = (namespace.as_str(), beside);
+        let servers = Servers::new(Place::parse(url)?, named, settings, parts.clone())?;
         let Settings { call_ms: within_ms, attempt_ms, .. } = settings;
         let call = Call { op: OPEN, again: true, within_ms, attempt_ms };
         let described = servers.ask(call, |link| async move { Ok(link.described) }).await?;
@@ -100,6 +114,7 @@ impl RemoteStore {
             },
             group_max: described.group_max,
             cautions: described.cautions.clone(),
+            way: None,
             closed: AtomicBool::new(false),
         })
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
+use snowmint_coord::beside::Place;
 use snowmint_coord::{
     Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, ErrorKind,
     Extend, Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo,
@@ -48,6 +49,10 @@ impl Store for RemoteStore {
 
     fn owners(&self) -> Option<Arc<dyn Owners>> {
         Some(Arc::new(Asking::new(Arc::clone(&self.servers))))
+    }
+
+    fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
+        self.place_beside(name)
     }
 
     fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {

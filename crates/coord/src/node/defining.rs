@@ -1,9 +1,10 @@
 //! What is said about sources: defined, changed, listed and deleted, for everybody in the namespace.
 
+use super::definitions::read_spec;
 use super::{Listed, Node, SourceInfo};
 use crate::catalog::SourceState;
-use crate::error::Result;
-use crate::spec::SourceSpec;
+use crate::error::{Error, ErrorKind, Result};
+use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
 impl Node {
     /// Defines a source for everybody in the namespace, or finds that it is defined in the same way.
@@ -36,12 +37,42 @@ impl Node {
         let around = &self.core().around;
         let (new, enabled) = self.core().new_definition("alter", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
+        self.check_workers(name, spec).await?;
         let mut defined = around.call("alter", around.store.alter(&new, if_version)).await?;
         let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
         if spec.enabled.is_some() && defined.state != state {
             defined = around.call("set state", around.store.set_state(name, state)).await?;
         }
         self.core().changed(&defined)
+    }
+
+    /// A worker number that one store has is given to no other: what is minted under it may lie ahead of the
+    /// other's clock.
+    async fn check_workers(&self, name: &str, spec: &SourceSpec) -> Result<()> {
+        let stores = |spec: &SourceSpec| match spec.check() {
+            Ok(Plan::Snowflake(SnowflakePlan { minted: Minted::Stores(stores), .. })) => stores,
+            _ => Vec::new(),
+        };
+        let wanted = stores(spec);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let around = &self.core().around;
+        let stored = around.call("get source", around.store.get(name)).await?;
+        for (store, worker) in stores(&read_spec(&stored)?) {
+            let heir = wanted.iter().find(|(other, number)| *number == worker && *other != store);
+            let Some((heir, _)) = heir else { continue };
+            let kind = ErrorKind::Conflict {
+                what: format!(
+                    "worker number {worker} of source {name} is that of another store; give {heir} one that no \
+                     store has had"
+                ),
+                stored: format!("{store}={worker}"),
+                wanted: format!("{heir}={worker}"),
+            };
+            return Err(Error::new("alter", kind));
+        }
+        Ok(())
     }
 
     /// Switches a source off for everybody, or on again.

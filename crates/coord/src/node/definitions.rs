@@ -3,7 +3,6 @@
 use std::sync::{Arc, PoisonError};
 
 use super::{Core, SourceInfo, pool_of};
-use crate::beside::check_known;
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::forecast::check_life;
@@ -24,7 +23,7 @@ pub(super) fn info(definition: &Definition) -> Result<SourceInfo> {
     let mut spec = read_spec(definition)?;
     spec.enabled = Some(definition.state == SourceState::Enabled);
     let next = match spec.check() {
-        Ok(Plan::Segment(plan)) if plan.serial.is_none() && plan.stores.is_empty() => {
+        Ok(Plan::Segment(plan)) if plan.stores.is_empty() => {
             plan.stripe.next(definition.segment.mark.get())
         }
         _ => None,
@@ -82,14 +81,13 @@ impl Core {
         Ok((NewDefinition { name: name.into(), spec, identity }, enabled))
     }
 
-    /// Whoever cannot draw from where a source draws must not mint from it.
+    /// Whoever does not reach where a source draws, or all the stores that serve it, must not mint from it.
     fn check_origin(&self, name: &str, plan: &Plan) -> Result<()> {
         match plan {
             Plan::Segment(SegmentPlan { origin: Some(origin), .. }) => {
                 origin_of(&self.settings.origins, name, origin).map(drop)
             }
-            Plan::Segment(plan) => check_known(&self.settings.beside, name, &plan.stores),
-            _ => Ok(()),
+            plan => self.beside.check_known(name, plan),
         }
     }
 
@@ -132,8 +130,8 @@ impl Core {
     /// Has a source of several stores served by them.
     fn supply(&self, source: &SourceInner) {
         let defined = source.defined.load();
-        if let (Back::Several(several), Plan::Segment(plan)) = (&source.back, &defined.plan) {
-            self.beside.supply(&self.around, several, (&defined.spec, plan));
+        if let Back::Several(several) = &source.back {
+            self.beside.supply(&self.around, several, (&defined.spec, &defined.plan));
         }
     }
 

@@ -121,7 +121,7 @@ impl Node {
             let what = "a node needs a Tokio runtime to run on".into();
             Error::new("open node", ErrorKind::Unsupported { what }).with_source(error)
         })?;
-        let beside = Beside::new(&settings.beside, store.namespace(), &settings, &parts);
+        let beside = Beside::new(&store, &settings, &parts);
         let Parts { timer, clock, observer, disk } = parts;
         let mut keeper = match settings.data_dir.clone() {
             None => Keeper::none(),

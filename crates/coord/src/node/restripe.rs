@@ -89,13 +89,8 @@ impl Node {
             return Err(Error::new("restripe", kind));
         }
         let spec = read_spec(stored)?;
-        let Ok(Plan::Segment(SegmentPlan { stripe, serial: None, origin, stores, .. })) =
-            spec.check()
-        else {
-            let what = format!(
-                "source {} is no segment source of plain numbers, which have stripes",
-                stored.name
-            );
+        let Ok(Plan::Segment(SegmentPlan { stripe, origin, stores, .. })) = spec.check() else {
+            let what = format!("source {} is no segment source, which have stripes", stored.name);
             return Err(invalid(what));
         };
         if !stores.is_empty() {

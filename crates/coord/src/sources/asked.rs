@@ -19,6 +19,19 @@ pub(super) trait Asks: Sync {
     fn id_of(&self, number: u64) -> Option<u64>;
 }
 
+/// Asks the store once; how many IDs that brought.
+pub(super) async fn once(source: &impl Asks, out: &mut [u64], within_ms: u64) -> Result<usize> {
+    let count = u64::try_from(out.len()).unwrap_or(u64::MAX);
+    let segment = source.around().within(within_ms, source.ask(count)).await?;
+    let ids = (segment.first..=segment.last).filter_map(|number| source.id_of(number));
+    let mut made: usize = 0;
+    for (place, id) in out.iter_mut().zip(ids) {
+        *place = id;
+        made = made.saturating_add(1);
+    }
+    Ok(made)
+}
+
 /// Fills the buffer, asking the store until it is full or `within_ms` have passed.
 pub(super) async fn fill(
     source: &impl Asks,
@@ -31,15 +44,10 @@ pub(super) async fn fill(
     let left_ms = || deadline.since(around.timer.elapsed());
     let (mut made, mut failures): (usize, u32) = (0, 0);
     while let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) {
-        let count = u64::try_from(rest.len()).unwrap_or(u64::MAX);
-        match around.within(left_ms(), source.ask(count)).await {
-            Ok(segment) => {
+        match once(source, rest, left_ms()).await {
+            Ok(more) => {
                 failures = 0;
-                let ids = (segment.first..=segment.last).filter_map(|number| source.id_of(number));
-                for (place, id) in rest.iter_mut().zip(ids) {
-                    *place = id;
-                    made = made.saturating_add(1);
-                }
+                made = made.saturating_add(more);
             }
             Err(error) => {
                 let left_ms = left_ms();

@@ -41,8 +41,8 @@ pub use patience::Patience;
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
 pub(crate) use running::{Defined, SourceInner};
 pub(crate) use sections::{Sections, Want};
+pub(crate) use segment::{Block, Remembered, SegmentSource, Unused};
 pub use segment::{NumberLane, NumberStats, Numbers};
-pub(crate) use segment::{Remembered, SegmentSource, Unused};
 pub(crate) use several::Several;
 pub use several::ShareStats;
 pub(crate) use shares::FRESH_MS;
@@ -108,6 +108,7 @@ impl Source {
         match &self.inner.back {
             Back::Afar(_) | Back::ByStore(_) => true,
             Back::Segment(segment) => segment.now().keeps_none(),
+            Back::Several(several) => several.is_asked(),
             _ => false,
         }
     }
@@ -297,6 +298,26 @@ impl Source {
                     "source {} is no segment source of one store, without a disguise",
                     self.name()
                 );
+                Err(Error::invalid("take numbers", what))
+            }
+        }
+    }
+
+    /// A lane for one thread's hottest loop, which takes `block` numbers of a segment source at a time and
+    /// counts locally.
+    ///
+    /// # Errors
+    /// `Invalid` for other kinds, for disguised sources, and for serials.
+    pub fn lane(&self, block: u64) -> Result<NumberLane> {
+        match &self.inner.back {
+            Back::Segment(_) | Back::Several(_)
+                if self.inner.plain && self.kind() == Kind::Segment =>
+            {
+                Ok(NumberLane::new(self.clone(), block))
+            }
+            _ => {
+                let what =
+                    format!("source {} is no segment source without a disguise", self.name());
                 Err(Error::invalid("take numbers", what))
             }
         }

@@ -11,8 +11,8 @@ use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
 use super::segment::Refill;
 use super::{
-    Afar, Back, ByStore, CounterSource, Form, Ordered, Patience, Remembered, Row, SegmentBack,
-    SegmentSource, Several, SnowflakeBack, Surroundings, WINDOW_WAIT_MS,
+    Afar, Back, Block, ByStore, CounterSource, Form, Ordered, Patience, Remembered, Row,
+    SegmentBack, SegmentSource, Several, SnowflakeBack, Surroundings, WINDOW_WAIT_MS,
 };
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
@@ -54,6 +54,9 @@ impl SourceInner {
     ) -> Result<Self> {
         let back = match (Afar::back(name, &defined.plan, &around), &defined.plan) {
             (Some(afar), _) => afar,
+            (None, plan) if !plan.stores().is_empty() => {
+                Back::Several(Arc::new(Several::new(name, plan, Arc::clone(&around))))
+            }
             (
                 None,
                 Plan::Snowflake(plan @ SnowflakePlan { minted: Minted::Store { worker }, .. }),
@@ -70,10 +73,6 @@ impl SourceInner {
                 }
                 back.queue.set(plan.prefill, &back.minter, &around);
                 Back::Snowflake(back)
-            }
-            (None, Plan::Segment(plan)) if !plan.stores.is_empty() => {
-                let around = Arc::clone(&around);
-                Back::Several(Arc::new(Several::new(name, &plan.stores, around)))
             }
             (None, Plan::Segment(plan)) => {
                 let (version, around) = (defined.version, Arc::clone(&around));
@@ -115,7 +114,7 @@ impl SourceInner {
                 let enabled = defined.state == SourceState::Enabled;
                 segment.alter(plan, defined.version, enabled);
             }
-            (Back::Several(several), Plan::Segment(plan)) => several.alter(&plan.stores),
+            (Back::Several(several), plan) => several.alter(plan),
             (Back::ByStore(source), Plan::Snowflake(plan)) => source.alter(plan, defined.version),
             (Back::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan),
             (Back::Snowflake(back), Plan::Snowflake(plan)) => {
@@ -190,8 +189,18 @@ impl SourceInner {
     }
 
     pub(super) fn try_mint(&self) -> Result<u64> {
+        if self.serial.is_some() {
+            self.check_enabled()?;
+            return Err(self.not_number("mint"));
+        }
+        self.show(self.take()?)
+    }
+
+    /// One ID of a source of numbers, as it is before it is disguised.
+    #[inline]
+    pub(super) fn take(&self) -> Result<u64> {
         self.check_enabled()?;
-        let id = match &self.back {
+        Ok(match &self.back {
             Back::Snowflake(back) => {
                 if let Some(ordered) = &back.ordered {
                     let mut one = [0];
@@ -207,14 +216,22 @@ impl SourceInner {
                 }
             }
             Back::ByStore(_) => return Err(nothing_at_hand("mint", &self.name)),
-            Back::Segment(_) if self.serial.is_some() => return Err(self.not_number("mint")),
             Back::Segment(segment) => segment.ask(SegmentSource::try_mint)?,
             Back::Several(several) => several.try_mint()?,
             Back::Counter(_) => return Err(self.no_key()),
             Back::Afar(source) => return Err(source.at_once("mint")),
             Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),
-        };
-        self.show(id)
+        })
+    }
+
+    /// Numbers in a row, of a segment source.
+    pub(super) fn block(&self, length: u64) -> Result<Block> {
+        self.check_enabled()?;
+        match &self.back {
+            Back::Segment(segment) => segment.ask(|now| now.block(length)),
+            Back::Several(several) => several.block(length),
+            _ => Err(self.not_number("take numbers")),
+        }
     }
 
     #[inline]
@@ -325,6 +342,23 @@ impl SourceInner {
         }
     }
 
+    /// Asks a source that keeps nothing at hand once for IDs that are not disguised yet; how many came. Of
+    /// another: what is at hand.
+    pub(super) async fn ask_once(&self, out: &mut [u64], within_ms: u64) -> Result<usize> {
+        self.check_enabled()?;
+        match &self.back {
+            Back::ByStore(source) => asked::once(&**source, out, within_ms).await,
+            Back::Segment(segment) if segment.now().keeps_none() => {
+                asked::once(&*segment.now(), out, within_ms).await
+            }
+            _ => match self.try_fill(out) {
+                Ok(()) => Ok(out.len()),
+                Err((0, why)) => Err(why),
+                Err((made, _)) => Ok(made),
+            },
+        }
+    }
+
     /// Fills the buffer with IDs that are not disguised yet.
     pub(super) async fn fill(&self, out: &mut [u64], within_ms: u64) -> Result<()> {
         let mut patience = Patience::of(self);
@@ -343,7 +377,7 @@ impl SourceInner {
         }
         if let Back::Several(several) = &self.back {
             self.check_enabled()?;
-            return several.fill(out, within_ms).await;
+            return several.fill(&mut patience, out, within_ms).await;
         }
         let prefill = match &self.back {
             Back::Snowflake(back) => back.queue.get(),

@@ -50,12 +50,7 @@ impl Source {
                 numbers: Some(segment.now().stats()),
                 ..SourceStats::default()
             },
-            Back::Several(several) => SourceStats {
-                ready,
-                numbers: Some(several.numbers()),
-                stores: several.stats(),
-                ..SourceStats::default()
-            },
+            Back::Several(several) => several.sum(ready),
             Back::Counter(counter) => {
                 SourceStats { ready, keys: Some(counter.size()), ..SourceStats::default() }
             }

@@ -75,8 +75,7 @@ pub const KEYS: &[Key] = &[
         Takes::Number,
         "",
         "snowflake with mint = store",
-        "the worker number in all IDs that the store mints; where several stores mint for one \
-         application, each has another",
+        "the worker number in all IDs that the store mints; where several do, stores has one for each",
     ),
     key(
         "unique",
@@ -286,9 +285,10 @@ pub const KEYS: &[Key] = &[
         "stores",
         Takes::Text,
         "",
-        "segment",
-        "A,B,C: the stores, named under [stores], that hand out the numbers, each a residue of its own: any \
-         of them serves; increasing within a store only",
+        "segment; snowflake with mint = store",
+        "A,B,C: the stores, named under [stores], that hand out the numbers, each a residue of its own; with \
+         mint = store A=3,B=4: those that mint, each under a worker number of its own. Any of them serves; \
+         increasing within a store only",
     ),
     key("counter.start", Takes::Number, "1", "counter", "no number of any key is lower"),
     key(

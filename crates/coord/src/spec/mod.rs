@@ -238,7 +238,8 @@ pub struct SourceSpec {
     /// Where the numbers of a segment source come from while another system hands them out too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// The stores that hand out the numbers of a segment source, each its own residue.
+    /// The stores that serve the source: each has a residue of a segment source's numbers, or a worker
+    /// number under which it mints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stores: Option<String>,
     /// How counters count.

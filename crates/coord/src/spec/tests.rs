@@ -70,6 +70,11 @@ const POSSIBLE: &[&str] = &[
     r#"{"kind":"uuid","uuid":{"version":5,"namespace":"dns"}}"#,
     r#"{"kind":"uuid","uuid":{"version":3,"namespace":"6ba7b810-9dad-11d1-80b4-00c04fd430c8"}}"#,
     r#"{"kind":"ulid"}"#,
+    r#"{"kind":"segment","serial":{"date":"yyyyMM"},"stores":"a, b"}"#,
+    r#"{"kind":"segment","serial":{},"offset":2,"increment":3}"#,
+    r#"{"kind":"segment","serial":{},"until":900}"#,
+    r#"{"kind":"segment","stores":"a,b","disguise":{"mode":"full"}}"#,
+    r#"{"layout":"redis","mint":"store","stores":"a = 3, b=4"}"#,
 ];
 
 #[test]
@@ -189,7 +194,22 @@ fn what_is_impossible_is_refused_by_the_key_that_says_it() {
         (r#"{"kind":"segment","serial":{"reset":"day"}}"#, "serial.reset"),
         (r#"{"kind":"segment","serial":{"date":"yyyyMM","reset":"day"}}"#, "serial.reset"),
         (r#"{"kind":"segment","serial":{"date":"yyyy","reset":"never"}}"#, "serial.reset"),
-        (r#"{"kind":"segment","serial":{},"offset":1}"#, "offset"),
+        (r#"{"kind":"segment","serial":{},"offset":0}"#, "offset"),
+        (r#"{"kind":"segment","serial":{"width":1},"offset":1,"increment":10}"#, "serial.width"),
+        (
+            r#"{"kind":"segment","serial":{"width":1},"stores":"a,b,c,d,e,f,g,h,i,j"}"#,
+            "serial.width",
+        ),
+        (r#"{"kind":"segment","serial":{},"stores":"a,b","until":7}"#, "stores"),
+        (r#"{"kind":"segment","serial":{},"origin":"old:bills"}"#, "origin"),
+        (r#"{"kind":"segment","stores":"a=1,b=2"}"#, "stores"),
+        (r#"{"stores":"a,b"}"#, "stores"),
+        (r#"{"mint":"store","stores":"a,b"}"#, "stores"),
+        (r#"{"mint":"store","stores":"a=1,b=1"}"#, "stores"),
+        (r#"{"mint":"store","stores":"a=1,a=2"}"#, "stores"),
+        (r#"{"mint":"store","stores":"a=1,b=1024"}"#, "stores"),
+        (r#"{"mint":"store","stores":"a=1,b=2","worker":1}"#, "worker"),
+        (r#"{"kind":"ulid","stores":"a,b"}"#, "stores"),
         (r#"{"kind":"segment","serial":{},"text":"hex"}"#, "text"),
         (r#"{"kind":"ulid","serial":{}}"#, "serial"),
         (r#"{"kind":"segment","layout":"twitter"}"#, "layout"),
@@ -453,4 +473,14 @@ fn a_number_to_begin_from_is_rounded_up_to_the_stripe_and_an_end_is_no_identity(
         identity(r#"{"kind":"segment","until":5}"#),
         identity(r#"{"kind":"segment","until":6}"#)
     );
+}
+
+/// A stripe's end comes and goes without making another source of it.
+#[test]
+fn where_serials_end_is_no_part_of_their_identity() {
+    let identity = |json: &str| spec(json).identity().unwrap();
+    let plain = identity(r#"{"kind":"segment","serial":{}}"#);
+    assert_eq!(identity(r#"{"kind":"segment","serial":{},"until":900}"#), plain);
+    assert!(!plain.contains("offset"), "as it was before serials had stripes: {plain}");
+    assert_ne!(identity(r#"{"kind":"segment","serial":{},"offset":2,"increment":2}"#), plain);
 }

@@ -285,7 +285,8 @@ impl Seen {
             "Numbers taken from the store that nobody will get.",
             each().map(|(source, stats)| (source, stats.lost)),
         )?;
-        let stores = self.of_kind(Kind::Segment).flat_map(|([source], stats)| {
+        let several = self.of_kind(Kind::Segment).chain(self.of_kind(Kind::Snowflake));
+        let stores = several.flat_map(|([source], stats)| {
             stats.stores.iter().map(move |share| {
                 ([source, ("store", share.store.as_str())], f64::from(u8::from(share.serves)))
             })

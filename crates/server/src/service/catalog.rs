@@ -1,8 +1,10 @@
 //! Definitions and slots: what administrators see and change. Each change leaves a line in the audit trail.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{Listed, NewStripe, SlotInfo, SourceInfo};
+use snowmint_coord::{Listed, NewStripe, SlotInfo, SourceInfo, Store};
 
 use super::merge::{merge, without_leftovers};
 use super::{Error, Service, check_source_name};
@@ -99,6 +101,11 @@ impl Service {
     pub async fn workers(&self) -> Result<Vec<SlotInfo>, Error> {
         self.caller.may_over_all(Right::Admin)?;
         Ok(self.node.workers().await?)
+    }
+
+    /// A store beside the node's own, by the name that sources call it by.
+    pub(crate) async fn store_beside(&self, name: &str) -> snowmint_coord::Result<Arc<dyn Store>> {
+        self.node.store_beside(name).await
     }
 
     /// A definition before it is changed past the node.

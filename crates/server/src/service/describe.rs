@@ -65,6 +65,7 @@ fn share_body(share: &ShareStats) -> ShareBody {
         serves: share.serves,
         offset: share.stripe.map(|(offset, _)| offset),
         increment: share.stripe.map(|(_, increment)| increment),
+        worker: share.worker,
         trouble: share.trouble.clone(),
     }
 }

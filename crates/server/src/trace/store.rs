@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
+use snowmint_coord::beside::Place;
 use snowmint_coord::{
     Avoid, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Extend, Extended,
     FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
@@ -81,6 +82,10 @@ impl Store for Traced {
 
     fn owners(&self) -> Option<Arc<dyn Owners>> {
         self.store.owners()
+    }
+
+    fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
+        self.store.beside(name)
     }
 
     fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {

@@ -71,12 +71,13 @@ impl Segment {
         self.source.row(length, self.shared.wait_max_ms).await
     }
 
-    /// A lane for one thread's hottest loop: it takes `block` numbers at a time and counts locally.
+    /// A lane for one thread's hottest loop: it takes `block` numbers at a time and counts locally. Of a source
+    /// with several stores each block is of one of them.
     ///
     /// # Errors
     /// `Invalid` for a source with a disguise.
     pub fn lane(&self, block: u64) -> Result<NumberLane> {
-        Ok(self.source.numbers()?.lane(block))
+        self.source.lane(block)
     }
 
     /// How the source stands.

@@ -172,6 +172,17 @@ impl Server {
         self.copy("backup", DATA);
     }
 
+    /// Throws its data away: those of a server that makes what it needs at its start. Stop it first.
+    ///
+    /// # Panics
+    /// When it runs, or its data cannot be thrown away.
+    pub fn forget(&self) {
+        assert!(self.child.is_none(), "{} runs", self.recipe.name);
+        let data = self.folder.join(DATA);
+        fs::remove_dir_all(&data).unwrap();
+        fs::create_dir(&data).unwrap();
+    }
+
     fn copy(&self, from: &str, to: &str) {
         assert!(self.child.is_none(), "{} runs", self.recipe.name);
         let to = self.folder.join(to);

@@ -49,6 +49,9 @@ pub struct ShareBody {
     /// How many stripes there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub increment: Option<u64>,
+    /// The worker number in its IDs, where the stores mint and if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u64>,
     /// What is wrong with it, as when it is away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,

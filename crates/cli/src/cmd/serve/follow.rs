@@ -1,13 +1,18 @@
 //! Who follows the configuration while the server runs.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use snowmint_coord::Node;
+use snowmint_coord::beside::Place;
 use snowmint_server::Service;
 use tracing_subscriber::EnvFilter;
 
 use super::reload::Follows;
 use crate::config::{Config, is_below};
 use crate::exit::{Failure, Outcome};
+use crate::store::Beside;
 
 /// Puts another filter in place of the log's.
 pub(super) type SetFilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
@@ -38,6 +43,34 @@ impl Follows for Requests {
     async fn follow(&self, _: &str, _: &Config, new: &Config) -> Outcome {
         self.0.set_limits(new.limits.clone());
         self.0.log_access(new.log.access);
+        Ok(())
+    }
+}
+
+/// Stores that sources may be served by: new ones. Before the sources, which may name them.
+pub(super) struct Stores(pub(super) Node);
+
+#[async_trait]
+impl Follows for Stores {
+    /// All at once: what is in them is not shown.
+    fn part(&self, key: &str, _: &Config, _: &Config) -> Option<String> {
+        (key == "stores").then(|| key.to_owned())
+    }
+
+    async fn follow(&self, _: &str, old: &Config, new: &Config) -> Outcome {
+        if let Some(name) =
+            old.stores.keys().find(|name| old.stores.get(*name) != new.stores.get(*name))
+        {
+            return Err(Failure::no(format!(
+                "another place for the store {name}, or none any more, takes a restart; no store was added"
+            )));
+        }
+        let added = new.stores.iter().filter(|(name, _)| !old.stores.contains_key(*name));
+        for (name, place) in added {
+            let refused = |why: String| Failure::usage(format!("stores.{name}: {why}"));
+            let place: Arc<dyn Place> = Arc::new(Beside::named(place, new).map_err(refused)?);
+            self.0.add_store(name, &place).map_err(|error| refused(error.to_string()))?;
+        }
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
 use tracing_subscriber::EnvFilter;
 
-use self::follow::{LogFilter, Requests, SetFilter, Sources};
+use self::follow::{LogFilter, Requests, SetFilter, Sources, Stores};
 use self::opening::{open_sources, open_the_rest, tell_forecasts};
 use self::reload::{Follows, Read, Reload};
 use self::signals::{Signals, hangups};
@@ -271,7 +271,7 @@ async fn serve_on(
     });
     let forecasts = tokio::spawn(tell_forecasts(node.clone()));
     let following = tokio::spawn(security.follow());
-    run(config, &handle, signals, reloading, &supervisor).await;
+    run(config, node, &handle, signals, reloading, &supervisor).await;
     tracing::info!("stopping: requests in progress are finished; a second signal does not wait");
     attending.abort();
     forecasts.abort();
@@ -288,6 +288,7 @@ async fn serve_on(
 /// Serves until a signal says that it is enough, and follows the configuration meanwhile.
 async fn run(
     config: &Config,
+    node: &Node,
     handle: &Handle,
     signals: &mut Signals,
     reloading: Reloading,
@@ -298,6 +299,7 @@ async fn run(
     let followers: Vec<Box<dyn Follows>> = vec![
         Box::new(LogFilter(set_filter)),
         Box::new(Requests(service.clone())),
+        Box::new(Stores(node.clone())),
         Box::new(Sources(service.clone())),
     ];
     let mut reload = Reload::new(read, config.clone(), followers);

@@ -196,14 +196,15 @@ fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
         Some(next) => out.line(format_args!("# version {}, next number {next}", source.version))?,
         None => out.line(format_args!("# version {}", source.version))?,
     }
-    for ShareBody { store, serves, offset, increment, trouble } in &source.shares {
-        let stripe = match (offset, increment) {
-            (Some(offset), Some(increment)) => format!("stripe {offset} of {increment}"),
-            _ => "stripe not known".into(),
+    for ShareBody { store, serves, offset, increment, worker, trouble } in &source.shares {
+        let share = match (offset, increment, worker) {
+            (Some(offset), Some(increment), _) => format!("stripe {offset} of {increment}"),
+            (.., Some(worker)) => format!("worker {worker}"),
+            _ => "its share is not known".into(),
         };
         let state = if *serves { "serves" } else { "does not serve" };
         let trouble = trouble.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        out.line(format_args!("# store {store}: {stripe}, {state}{trouble}"))?;
+        out.line(format_args!("# store {store}: {share}, {state}{trouble}"))?;
     }
     out.line(format_args!("[sources.{}]", toml_key(&source.name)))?;
     let mut lines = Vec::new();

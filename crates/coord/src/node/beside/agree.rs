@@ -1,12 +1,14 @@
-//! Whether the stores of a source have residues of one division of the numbers.
+//! Whether the stores of a source agree: whether those that hand out its numbers have residues of one division
+//! of them.
 //!
 //! Each store says for itself which stripe it has. Two stripes that share a number would make it twice, so
 //! both stores are refused then, and both are shown: which of them is wrong is not known here. While a
 //! restripe is under way, some stores have stripes that end where those of others begin.
 
 use super::super::SourceInfo;
+use super::workers;
 use crate::error::{Error, ErrorKind};
-use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
+use crate::spec::{Minted, Plan, SegmentPlan, SnowflakePlan, SourceSpec, Stripe};
 
 /// What a store has of the source, if it was reached.
 pub(super) enum Has {
@@ -16,13 +18,53 @@ pub(super) enum Has {
     Source(Box<SourceInfo>),
 }
 
+/// What each store shall have.
+#[derive(Clone, Debug)]
+pub(super) enum Wanted {
+    /// A stripe of its own, and else this.
+    Stripes(Box<SourceSpec>),
+    /// This, in order: the stores mint, each under a worker number of its own.
+    Workers(Vec<SourceSpec>),
+}
+
+impl Wanted {
+    pub(super) fn of(spec: &SourceSpec, plan: &Plan) -> Self {
+        let spec = SourceSpec { stores: None, enabled: None, ..spec.clone() };
+        match plan {
+            Plan::Snowflake(SnowflakePlan { minted: Minted::Stores(stores), .. }) => {
+                let each = |(_, worker): &(String, u64)| SourceSpec {
+                    worker: Some(*worker),
+                    ..spec.clone()
+                };
+                Self::Workers(stores.iter().map(each).collect())
+            }
+            _ => Self::Stripes(Box::new(spec)),
+        }
+    }
+
+    /// What the store at this place shall have, that has this now.
+    pub(super) fn instead_of(&self, index: usize, now: &SourceSpec) -> SourceSpec {
+        match self {
+            Self::Stripes(wanted) => SourceSpec {
+                offset: now.offset,
+                increment: now.increment,
+                first: now.first,
+                first_at: now.first_at,
+                until: now.until,
+                ..SourceSpec::clone(wanted)
+            },
+            Self::Workers(wanted) => wanted.get(index).unwrap_or(now).clone(),
+        }
+    }
+}
+
 /// What is to be done with the stores.
 #[derive(Debug)]
-pub(super) enum Verdict {
-    /// Each serves, but those with an error.
-    Serve(Vec<Option<Error>>),
-    /// Nobody has handed out a number yet, and some do not have the source: each gets one of these.
-    Define(Vec<(usize, SourceSpec)>),
+pub(super) struct Verdict {
+    /// Why each of them does not serve, if it does not.
+    pub(super) errors: Vec<Option<Error>>,
+    /// Those that do not have the source, and what they get.
+    pub(super) define: Vec<(usize, SourceSpec)>,
 }
 
 impl Verdict {
@@ -31,12 +73,20 @@ impl Verdict {
         let is_conflict = |error: &Option<Error>| {
             error.as_ref().is_some_and(|error| matches!(error.kind(), ErrorKind::Conflict { .. }))
         };
-        matches!(self, Self::Serve(errors) if errors.iter().any(is_conflict))
+        self.errors.iter().any(is_conflict)
     }
 }
 
-/// Judges the stores, by name, of a source that shall be as `wanted` but for the stripe.
-pub(super) fn judge(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -> Verdict {
+/// Judges the stores, by name, of a source.
+pub(super) fn judge(source: &str, wanted: &Wanted, stores: &[(&str, Has)]) -> Verdict {
+    match wanted {
+        Wanted::Stripes(wanted) => stripes(source, wanted, stores),
+        Wanted::Workers(wanted) => workers::judge(source, wanted, stores),
+    }
+}
+
+/// Judges stores of which each has a stripe, and shall be as `wanted` otherwise.
+fn stripes(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -> Verdict {
     let mut errors: Vec<Option<Error>> = stores.iter().map(|_| None).collect();
     let mut stripes = Vec::new();
     for (index, (store, has)) in stores.iter().enumerate() {
@@ -73,7 +123,7 @@ pub(super) fn judge(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -
         .map(|(index, _)| index)
         .collect();
     if missing.is_empty() {
-        return Verdict::Serve(errors);
+        return Verdict { errors, define: Vec::new() };
     }
     let all_reached = !stores.iter().any(|(_, has)| matches!(has, Has::Unknown));
     let stripes: Vec<_> = stripes.iter().map(|(_, stripe, info)| (*stripe, info.next)).collect();
@@ -84,7 +134,8 @@ pub(super) fn judge(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -
     {
         let increment = u64::try_from(stores.len()).ok();
         let spec = |offset| SourceSpec { offset: Some(offset), increment, ..wanted.clone() };
-        return Verdict::Define(missing.into_iter().zip(free.into_iter().map(spec)).collect());
+        let define = missing.into_iter().zip(free.into_iter().map(spec)).collect();
+        return Verdict { errors, define };
     }
     for index in missing {
         let what = if all_reached || stripes.iter().any(|(stripe, next)| !is_fresh(*stripe, *next))
@@ -102,7 +153,7 @@ pub(super) fn judge(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -
         };
         errors[index] = Some(Error::new("open source", ErrorKind::Unavailable { what }));
     }
-    Verdict::Serve(errors)
+    Verdict { errors, define: Vec::new() }
 }
 
 /// The stripe of a store whose definition is as wanted otherwise.
@@ -112,23 +163,23 @@ fn stripe_of(
     store: &str,
     info: &SourceInfo,
 ) -> Result<Stripe, Error> {
-    let shown = |spec: &SourceSpec| {
-        let plain = Stripe::ALL.to_spec(spec.clone());
-        plain.identity().unwrap_or_else(|error| error.to_string())
-    };
+    let shown = |spec: &SourceSpec| identity_of(&Stripe::ALL.to_spec(spec.clone()));
     match info.spec.check() {
         Ok(Plan::Segment(SegmentPlan { stripe, .. })) if shown(&info.spec) == shown(wanted) => {
             Ok(stripe)
         }
-        _ => Err(Error::new(
-            "open source",
-            ErrorKind::Conflict {
-                what: format!("source {source} is defined otherwise in store {store}"),
-                stored: info.spec.identity().unwrap_or_else(|error| error.to_string()),
-                wanted: shown(wanted),
-            },
-        )),
+        _ => Err(otherwise(source, store, identity_of(&info.spec), shown(wanted))),
     }
+}
+
+/// What can never change of a source, as it is shown.
+pub(super) fn identity_of(spec: &SourceSpec) -> String {
+    spec.identity().unwrap_or_else(|error| error.to_string())
+}
+
+pub(super) fn otherwise(source: &str, store: &str, stored: String, wanted: String) -> Error {
+    let what = format!("source {source} is defined otherwise in store {store}");
+    Error::new("open source", ErrorKind::Conflict { what, stored, wanted })
 }
 
 fn said(stripe: Stripe) -> String {
@@ -178,8 +229,8 @@ mod tests {
     use super::*;
     use crate::catalog::SourceState;
 
-    fn wanted() -> SourceSpec {
-        SourceSpec::from_json(r#"{"kind":"segment"}"#).unwrap()
+    fn wanted() -> Wanted {
+        Wanted::Stripes(Box::new(SourceSpec::from_json(r#"{"kind":"segment"}"#).unwrap()))
     }
 
     /// A store that has these keys, and whose mark lies so far above its first number.
@@ -193,27 +244,25 @@ mod tests {
         Has::Source(Box::new(SourceInfo { name, spec, state, version, next, shares }))
     }
 
-    /// Which of the stores serve.
-    fn serving(stores: Vec<Has>) -> Vec<bool> {
+    fn judged(stores: Vec<Has>) -> Verdict {
         let names = ["a", "b", "c"];
         let stores: Vec<_> = names.into_iter().zip(stores).collect();
-        match judge("orders", &wanted(), &stores) {
-            Verdict::Serve(errors) => errors.iter().map(Option::is_none).collect(),
-            Verdict::Define(define) => panic!("{define:?}"),
-        }
+        judge("orders", &wanted(), &stores)
+    }
+
+    /// Which of the stores serve.
+    fn serving(stores: Vec<Has>) -> Vec<bool> {
+        let Verdict { errors, define } = judged(stores);
+        assert!(define.is_empty(), "{define:?}");
+        errors.iter().map(Option::is_none).collect()
     }
 
     fn defined(stores: Vec<Has>) -> Option<Vec<(usize, u64, u64)>> {
-        let names = ["a", "b", "c"];
-        let stores: Vec<_> = names.into_iter().zip(stores).collect();
-        match judge("orders", &wanted(), &stores) {
-            Verdict::Serve(_) => None,
-            Verdict::Define(all) => Some(
-                all.into_iter()
-                    .map(|(index, spec)| (index, spec.offset.unwrap(), spec.increment.unwrap()))
-                    .collect(),
-            ),
-        }
+        let define = judged(stores).define.into_iter();
+        let each = define
+            .map(|(index, spec)| (index, spec.offset.unwrap(), spec.increment.unwrap()))
+            .collect::<Vec<_>>();
+        (!each.is_empty()).then_some(each)
     }
 
     fn residue(offset: u64, increment: u64, used: u64) -> Has {
@@ -237,8 +286,7 @@ mod tests {
             serving(vec![residue(1, 3, 7), residue(2, 3, 1), residue(2, 3, 0)]),
             [true, false, false]
         );
-        let stores = [("a", residue(1, 2, 7)), ("b", residue(1, 2, 9))];
-        let Verdict::Serve(errors) = judge("orders", &wanted(), &stores) else { panic!() };
+        let errors = judged(vec![residue(1, 2, 7), residue(1, 2, 9)]).errors;
         let said = errors[0].as_ref().unwrap().to_string();
         assert!(said.contains("a: offset 1 of 2") && said.contains("b: offset 1 of 2"), "{said}");
         let otherwise = has(r#""disguise":{"mode":"full","key":1}"#, 0);

@@ -1,26 +1,35 @@
-//! The stores beside a node's own: one more node on each, for the sources whose numbers several stores
-//! hand out.
+//! The stores beside a node's own: one more node on each, for the sources that several stores serve.
+//!
+//! They are known by the names that the configuration gives them; where the node's own store leads to others,
+//! as that of servers does, by the names that the servers know.
 
 mod agree;
 mod supply;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Node, NodeSettings, Parts};
 use crate::beside::{Place, Places};
+use crate::catalog::check_name;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sources::{Several, Surroundings};
-use crate::spec::{SegmentPlan, SourceSpec};
+use crate::spec::{Plan, SourceSpec};
+use crate::store::Store;
 use supply::Supply;
 
 /// All stores beside a node's own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Beside {
-    all: BTreeMap<String, Arc<Neighbour>>,
+    /// The node's own, which may lead to others.
+    own: Arc<dyn Store>,
+    settings: NodeSettings,
+    parts: Parts,
+    all: Mutex<BTreeMap<String, Arc<Neighbour>>>,
 }
 
 /// A store beside the node's own.
@@ -44,35 +53,88 @@ struct State {
 
 impl Beside {
     /// None of them is opened before a source needs it. Journals are in folders of the data directory.
-    pub(super) fn new(
-        places: &Places,
-        namespace: &str,
-        settings: &NodeSettings,
-        parts: &Parts,
-    ) -> Self {
-        let neighbour = |(name, place): (&String, &Arc<dyn Place>)| {
-            let data_dir = settings.data_dir.as_ref().map(|dir| folder(dir, name));
-            let settings = NodeSettings {
-                data_dir,
-                builtin: false,
-                origins: BTreeMap::new(),
-                beside: Places::new(),
-                worker: None,
-                address: String::new(),
-                ..settings.clone()
-            };
-            let neighbour = Neighbour {
-                name: name.clone(),
-                place: Arc::clone(place),
-                namespace: namespace.into(),
-                settings,
-                parts: parts.clone(),
-                state: Mutex::default(),
-                opening: tokio::sync::Mutex::default(),
-            };
-            (name.clone(), Arc::new(neighbour))
+    pub(super) fn new(own: &Arc<dyn Store>, settings: &NodeSettings, parts: &Parts) -> Self {
+        let of_all = NodeSettings {
+            builtin: false,
+            origins: BTreeMap::new(),
+            beside: Places::new(),
+            worker: None,
+            address: String::new(),
+            ..settings.clone()
         };
-        Self { all: places.iter().map(neighbour).collect() }
+        let beside = Self {
+            own: Arc::clone(own),
+            settings: of_all,
+            parts: parts.clone(),
+            all: Mutex::default(),
+        };
+        for (name, place) in &settings.beside {
+            let neighbour = beside.neighbour_at(name, place);
+            beside.all().insert(name.clone(), neighbour);
+        }
+        beside
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Neighbour>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn neighbour_at(&self, name: &str, place: &Arc<dyn Place>) -> Arc<Neighbour> {
+        let data_dir = self.settings.data_dir.as_ref().map(|dir| folder(dir, name));
+        Arc::new(Neighbour {
+            name: name.into(),
+            place: Arc::clone(place),
+            namespace: self.own.namespace().into(),
+            settings: NodeSettings { data_dir, ..self.settings.clone() },
+            parts: self.parts.clone(),
+            state: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// The store of this name, if it is known, here or to those who have the node's own.
+    fn neighbour(&self, name: &str) -> Option<Arc<Neighbour>> {
+        if let Some(known) = self.all().get(name) {
+            return Some(Arc::clone(known));
+        }
+        let found = self.neighbour_at(name, &self.own.beside(name)?);
+        Some(Arc::clone(self.all().entry(name.into()).or_insert(found)))
+    }
+
+    /// Refuses a source that this process would serve from fewer stores than it has.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub(super) fn check_known(&self, source: &str, plan: &Plan) -> Result<()> {
+        let Some(name) = plan.stores().into_iter().find(|name| self.neighbour(name).is_none())
+        else {
+            return Ok(());
+        };
+        let what = format!(
+            "source {source} is served by the store {name:?}, which this process does not know: name it under \
+             [stores]"
+        );
+        Err(Error::new("open source", ErrorKind::Unsupported { what }))
+    }
+
+    /// One more store, by the name that sources call it by.
+    ///
+    /// # Errors
+    /// `Invalid` for a name that is none, `Conflict` for one that is known already.
+    fn add(&self, name: &str, place: &Arc<dyn Place>) -> Result<()> {
+        check_name("store", name).map_err(|kind| Error::new("add store", kind))?;
+        let added = self.neighbour_at(name, place);
+        let mut all = self.all();
+        if all.contains_key(name) {
+            let kind = ErrorKind::Conflict {
+                what: format!("store {name} is in use: another place for it takes a restart"),
+                stored: "the place that it has".into(),
+                wanted: "another".into(),
+            };
+            return Err(Error::new("add store", kind));
+        }
+        all.insert(name.into(), added);
+        Ok(())
     }
 
     /// Has a source served by its stores, until it is closed.
@@ -80,12 +142,11 @@ impl Beside {
         &self,
         around: &Arc<Surroundings>,
         several: &Arc<Several>,
-        (spec, plan): (&SourceSpec, &SegmentPlan),
+        (spec, plan): (&SourceSpec, &Plan),
     ) {
-        let neighbours =
-            plan.stores.iter().filter_map(|name| self.all.get(name).cloned()).collect();
-        let wanted = SourceSpec { stores: None, enabled: None, ..spec.clone() };
-        let supply = Supply::new(several, neighbours, wanted, Arc::clone(around));
+        let names = plan.stores();
+        let neighbours = names.into_iter().filter_map(|name| self.neighbour(name)).collect();
+        let supply = Supply::new(several, neighbours, (spec, plan), Arc::clone(around));
         around.runtime.spawn(supply.run());
     }
 
@@ -96,7 +157,8 @@ impl Beside {
     /// What went wrong first. All are closed in any case.
     pub(super) async fn close(&self) -> Result<()> {
         let mut closing = tokio::task::JoinSet::new();
-        for neighbour in self.all.values() {
+        let all: Vec<_> = self.all().values().cloned().collect();
+        for neighbour in all {
             if let Some(node) = neighbour.take() {
                 closing.spawn(close(node));
             }
@@ -108,6 +170,29 @@ impl Beside {
             outcome = outcome.and(closed.map_err(failed).and_then(|closed| closed));
         }
         outcome
+    }
+}
+
+impl Node {
+    /// A store beside the node's own, by the name that sources call it by, opened if it is not yet.
+    ///
+    /// # Errors
+    /// `NotFound` for a name that is not known; `Unavailable` when the store does not answer in time; what it
+    /// says otherwise.
+    pub async fn store_beside(&self, name: &str) -> Result<Arc<dyn Store>> {
+        let neighbour = self.core().beside.neighbour(name).ok_or_else(|| {
+            let what = format!("store {name:?}: it is not named under [stores]");
+            Error::new("open store", ErrorKind::NotFound { what })
+        })?;
+        Ok(Arc::clone(neighbour.node().await?.store()))
+    }
+
+    /// Names one more store that sources may be served by, while the node runs.
+    ///
+    /// # Errors
+    /// `Invalid` for a name that is none; `Conflict` for one that is known already.
+    pub fn add_store(&self, name: &str, place: &Arc<dyn Place>) -> Result<()> {
+        self.core().beside.add(name, place)
     }
 }
 
@@ -186,7 +271,7 @@ impl Neighbour {
         Error::new("open store", ErrorKind::Closed { what: format!("store {}", self.name) })
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

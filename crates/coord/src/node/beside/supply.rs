@@ -3,12 +3,12 @@
 use std::sync::{Arc, Weak};
 
 use super::Neighbour;
-use super::agree::{Has, Verdict, judge};
+use super::agree::{Has, Verdict, Wanted, judge};
 use crate::error::{Error, ErrorKind};
 use crate::machine::backoff_ms;
 use crate::node::{Node, SourceInfo};
 use crate::sources::{Several, Surroundings};
-use crate::spec::SourceSpec;
+use crate::spec::{Plan, SourceSpec};
 
 /// How often it is looked at while all serve: somebody may give a store another stripe by hand.
 const LOOK_MS: u64 = 2_000;
@@ -20,8 +20,8 @@ pub(super) struct Supply {
     /// The source's definition that this is for.
     generation: u64,
     neighbours: Vec<Arc<Neighbour>>,
-    /// What each store has, but for the stripe.
-    wanted: SourceSpec,
+    /// What each store shall have.
+    wanted: Wanted,
     around: Arc<Surroundings>,
     failures: u32,
     /// The definitions that were found to agree.
@@ -35,13 +35,21 @@ struct Reached {
     error: Option<Error>,
 }
 
+/// All stores as they are now, and what follows.
+struct Judged {
+    reached: Vec<Reached>,
+    stores: Vec<Has>,
+    verdict: Verdict,
+}
+
 impl Supply {
     pub(super) fn new(
         several: &Arc<Several>,
         neighbours: Vec<Arc<Neighbour>>,
-        wanted: SourceSpec,
+        (spec, plan): (&SourceSpec, &Plan),
         around: Arc<Surroundings>,
     ) -> Self {
+        let wanted = Wanted::of(spec, plan);
         let (generation, several) = (several.generation(), Arc::downgrade(several));
         Self { several, generation, neighbours, wanted, around, failures: 0, agreed: Vec::new() }
     }
@@ -86,69 +94,84 @@ impl Supply {
     /// Asks every store at once, and has those serve that may.
     async fn look(&mut self, several: &Several) {
         let serves = several.shares().iter().any(|share| share.source().is_some());
-        let (mut reached, mut stores, mut verdict) = self.judged(several).await;
-        if serves && verdict.has_conflict() {
+        let mut now = self.judged(several).await;
+        if serves && now.verdict.has_conflict() {
             // What was read of one may be older than what was read of another, over a restripe.
-            (reached, stores, verdict) = self.judged(several).await;
+            now = self.judged(several).await;
         }
-        match verdict {
-            Verdict::Define(specs) => {
-                for (index, spec) in specs {
-                    let Some(node) = reached.get(index).and_then(|reached| reached.node.as_ref())
-                    else {
-                        continue;
-                    };
-                    // Whoever was faster has given the residues; they are looked at before they are used.
-                    if let Err(error) = node.define(several.name(), &spec).await {
-                        tracing::warn!(source = several.name(), %error, "a store was not given its residue");
-                    }
-                }
-                // Once more, and judged as they are now.
-                self.failures = 0;
-            }
-            Verdict::Serve(errors) => {
-                let shares = several.shares();
-                let mut agreed = Vec::new();
-                for ((share, reached), (error, has)) in
-                    shares.iter().zip(reached).zip(errors.into_iter().zip(stores))
-                {
-                    let served = match (error, reached.error, has, reached.node) {
-                        (Some(error), ..) => Err(error),
-                        // It serves from what it has; its chain says what is wrong.
-                        (None, Some(error), ..) if share.source().is_some() => {
-                            share.say(Some(error));
-                            continue;
-                        }
-                        (None, Some(error), ..) => Err(error),
-                        (None, None, Has::Source(info), Some(node)) => {
-                            let spec = self.followed(several.name(), &node, *info).await;
-                            agreed.push(spec);
-                            node.source(several.name()).await
-                        }
-                        _ => continue,
-                    };
-                    match served {
-                        Ok(source) => share.serve(source),
-                        Err(error) => {
-                            tracing::warn!(source = several.name(), store = %share.store, %error, "a store does not serve");
-                            share.suspend(error);
-                        }
-                    }
-                }
-                self.agreed = agreed;
-                several.asked();
+        let mut refused = Vec::new();
+        if !now.verdict.define.is_empty() {
+            refused = self.define(several.name(), &now).await;
+            // Whoever was faster has defined it: it is looked at before it is used.
+            now = self.judged(several).await;
+        }
+        let Judged { reached, stores, verdict: Verdict { mut errors, .. } } = now;
+        for (index, error) in refused {
+            if matches!(stores.get(index), Some(Has::Nothing))
+                && let Some(place) = errors.get_mut(index)
+            {
+                place.get_or_insert(error);
             }
         }
+        let shares = several.shares();
+        let mut agreed = Vec::new();
+        for (index, ((neighbour, reached), (error, has))) in
+            self.neighbours.iter().zip(reached).zip(errors.into_iter().zip(stores)).enumerate()
+        {
+            // The definition may name others by now.
+            let Some(share) = shares.iter().find(|share| share.store == neighbour.name) else {
+                continue;
+            };
+            let served = match (error, reached.error, has, reached.node) {
+                (Some(error), ..) => Err(error),
+                // It serves from what it has; its chain says what is wrong.
+                (None, Some(error), ..) if share.source().is_some() => {
+                    share.say(Some(error));
+                    continue;
+                }
+                (None, Some(error), ..) => Err(error),
+                (None, None, Has::Source(info), Some(node)) => {
+                    let spec = self.followed(several.name(), index, &node, *info).await;
+                    agreed.push(spec);
+                    node.source(several.name()).await
+                }
+                _ => continue,
+            };
+            match served {
+                Ok(source) => share.serve(source),
+                Err(error) => {
+                    tracing::warn!(source = several.name(), store = %share.store, %error, "a store does not serve");
+                    share.suspend(error);
+                }
+            }
+        }
+        self.agreed = agreed;
+        several.asked();
+    }
+
+    /// Defines the source where it is missing. Those that refused it.
+    async fn define(&self, source: &str, judged: &Judged) -> Vec<(usize, Error)> {
+        let mut refused = Vec::new();
+        for (index, spec) in &judged.verdict.define {
+            let reached = judged.reached.get(*index);
+            let Some(node) = reached.and_then(|reached| reached.node.as_ref()) else { continue };
+            if let Err(error) = node.define(source, spec).await {
+                refused.push((*index, error));
+            }
+        }
+        refused
     }
 
     /// Brings the keys that may change up to date, if the source's own were changed here.
-    async fn followed(&self, source: &str, node: &Node, info: SourceInfo) -> SourceSpec {
-        let spec = &info.spec;
-        let stripe = (spec.offset, spec.increment, spec.first, spec.first_at, spec.until);
-        let (offset, increment, first, first_at, until) = stripe;
-        let wanted =
-            SourceSpec { offset, increment, first, first_at, until, ..self.wanted.clone() };
-        if self.generation == 0 || *spec == wanted {
+    async fn followed(
+        &self,
+        source: &str,
+        index: usize,
+        node: &Node,
+        info: SourceInfo,
+    ) -> SourceSpec {
+        let wanted = self.wanted.instead_of(index, &info.spec);
+        if self.generation == 0 || info.spec == wanted {
             return info.spec;
         }
         match node.alter(source, &wanted, Some(info.version)).await {
@@ -161,13 +184,13 @@ impl Supply {
     }
 
     /// What each store has now, and what follows.
-    async fn judged(&self, several: &Several) -> (Vec<Reached>, Vec<Has>, Verdict) {
+    async fn judged(&self, several: &Several) -> Judged {
         let mut reached = self.reach(several).await;
         let has = |reached: &mut Reached| std::mem::replace(&mut reached.has, Has::Unknown);
         let names = self.neighbours.iter().map(|neighbour| neighbour.name.as_str());
         let stores: Vec<_> = names.zip(reached.iter_mut().map(has)).collect();
         let verdict = judge(several.name(), &self.wanted, &stores);
-        (reached, stores.into_iter().map(|(_, has)| has).collect(), verdict)
+        Judged { reached, stores: stores.into_iter().map(|(_, has)| has).collect(), verdict }
     }
 
     async fn reach(&self, several: &Several) -> Vec<Reached> {

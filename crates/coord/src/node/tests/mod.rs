@@ -9,6 +9,7 @@ mod kills;
 mod order;
 mod segments;
 mod serials;
+mod several;
 mod sources;
 mod stats;
 mod tails;

@@ -44,74 +44,69 @@ impl Numbers {
     /// A lane, which takes `block` numbers at a time and counts locally.
     #[must_use]
     pub fn lane(&self, block: u64) -> NumberLane {
-        let increment = self.segment.stripe.increment();
-        let home = self.segment.home.clone();
-        NumberLane { id: 0, left: 0, home, increment, block: block.max(1), numbers: self.clone() }
+        NumberLane::new(self.source.clone(), block)
     }
+}
+
+/// Numbers that nobody else takes, from one store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    id: u64,
+    left: u64,
+    increment: u64,
 }
 
 /// Takes runs of numbers from a segment source and counts locally.
 ///
-/// Numbers of one lane increase; between lanes they do not. What is left of a run when the lane goes
-/// is used by nobody; a source that is disabled ends a lane when its run ends.
+/// Numbers of one lane increase, those of a source with several stores within a block only; between lanes
+/// they do not. What is left of a run when the lane goes is used by nobody; a source that is disabled ends a
+/// lane when its run ends.
 #[derive(Debug)]
 pub struct NumberLane {
-    id: u64,
-    left: u64,
+    block: Block,
+    /// How many numbers a block has at most.
+    length: u64,
     home: Home,
-    increment: u64,
-    block: u64,
-    numbers: Numbers,
+    source: Source,
 }
 
 impl NumberLane {
+    pub(in crate::sources) fn new(source: Source, length: u64) -> Self {
+        let block = Block { id: 0, left: 0, increment: 1 };
+        let home = source.inner.around.home.clone();
+        Self { block, length: length.max(1), home, source }
+    }
+
     /// The next number, if it is in stock. Never waits.
     ///
     /// # Errors
     /// As [`Source::try_mint`].
     #[inline]
     pub fn try_next(&mut self) -> Result<u64> {
-        if self.left == 0 || !self.home.is_here() {
+        if self.block.left == 0 || !self.home.is_here() {
             self.take_block()?;
         }
-        let id = self.id;
-        self.left -= 1;
+        let id = self.block.id;
+        self.block.left -= 1;
         // Checked for the whole run.
-        self.id = id.wrapping_add(self.increment);
+        self.block.id = id.wrapping_add(self.block.increment);
         Ok(id)
     }
-}
 
-impl NumberLane {
     #[cold]
     fn take_block(&mut self) -> Result<()> {
-        self.numbers.source.inner.check_enabled()?;
-        let taken = self.numbers.run(self.block);
-        let run = match taken {
-            // The source goes on by another stripe.
-            Err(_) if self.numbers.is_left_behind() => {
-                self.numbers = self.numbers.source.numbers()?;
-                self.numbers.run(self.block)?
-            }
-            taken => taken?,
-        };
-        let stripe = self.numbers.segment.stripe;
-        self.increment = stripe.increment();
-        (self.id, self.left) = (stripe.id_of(run.first), run.end - run.first);
+        self.block = self.source.inner.block(self.length)?;
         Ok(())
     }
 }
 
-impl Numbers {
-    /// A run of at most so many numbers.
-    fn run(&self, block: u64) -> Result<Run> {
-        let segment = &self.segment;
-        let run = segment.cursor.take_run(block, || segment.look_ahead(1));
-        run.ok_or_else(|| segment.dry(1))
-    }
-
-    fn is_left_behind(&self) -> bool {
-        self.source.numbers().is_ok_and(|now| !Arc::ptr_eq(&now.segment, &self.segment))
+impl SegmentSource {
+    /// At most so many numbers in a row.
+    pub(in crate::sources) fn block(self: &Arc<Self>, length: u64) -> Result<Block> {
+        let run = self.cursor.take_run(length, || self.look_ahead(1));
+        let Run { first, end } = run.ok_or_else(|| self.dry(1))?;
+        let stripe = self.stripe;
+        Ok(Block { id: stripe.id_of(first), left: end - first, increment: stripe.increment() })
     }
 }
 

@@ -27,6 +27,7 @@ use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
 use crate::segment::{NUMBER_MAX, Segment};
 use crate::spec::{SegmentPlan, Stripe};
+pub(crate) use lane::Block;
 pub use lane::{NumberLane, Numbers};
 pub(crate) use refill::Refill;
 pub(super) use refill::check_forward;
@@ -44,6 +45,8 @@ pub(crate) struct SegmentSource {
     home: Home,
     /// Whether each request is asked of the store, by itself.
     keeps_none: bool,
+    /// An ID of the newest period that the source was seen in where others make its serials.
+    newest_elsewhere: AtomicU64,
     plan: ArcSwap<SegmentPlan>,
     definition_version: AtomicU64,
     refill: Mutex<Refill>,
@@ -94,6 +97,7 @@ impl SegmentSource {
             cursor: SegmentCursor::new(),
             stripe: plan.stripe,
             keeps_none: plan.step.keeps_none(),
+            newest_elsewhere: AtomicU64::new(0),
             enabled: AtomicBool::new(enabled),
             plan: ArcSwap::from_pointee(plan),
             definition_version: AtomicU64::new(definition_version),

@@ -47,8 +47,8 @@ pub(crate) struct Refill {
     pub(super) closed: bool,
     /// Nothing more is asked for.
     pub(super) ending: bool,
-    /// A number of the newest period that was seen, of a source of serials.
-    pub(super) newest_number: u64,
+    /// An ID of the newest period that the store was seen in, of a source of serials.
+    pub(super) newest_id: u64,
 }
 
 impl Refill {
@@ -68,13 +68,14 @@ impl Refill {
             seen_end,
             closed: false,
             ending: false,
-            newest_number: seen_end.saturating_sub(1),
+            newest_id: 0,
         }
     }
 
     /// What a source of this stripe begins with.
     pub(crate) fn remembering(remembered: &Remembered, stripe: Stripe) -> Self {
         let mut refill = Self::new(remembered.seen_end);
+        refill.newest_id = stripe.last(remembered.seen_end).unwrap_or(0);
         for (first, last) in &remembered.kept {
             refill.chain.push_back(Piece::kept(*first, *last));
             refill.cut(*first, *last, stripe);
@@ -89,6 +90,7 @@ impl Refill {
             pace: self.pace,
             dropped: self.dropped,
             burned: self.burned,
+            newest_id: self.newest_id,
             ..Self::new(self.seen_end)
         }
     }
@@ -237,15 +239,15 @@ impl SegmentSource {
         if let Some(origin) = &self.plan.load().origin {
             return self.reserve_drawn(length, origin).await;
         }
-        let within = self.within().await?;
-        match self.reserve_within(length, within).await {
+        let period = self.reservable().await?;
+        match self.reserve_within(length, self.within(period)).await {
             // Somebody else's clock has come to a newer period: nobody goes back from there.
             Err(error) if self.has_newer_period(&error) => {
-                let newer = self.within().await?;
-                let answer = self.reserve_within(length, newer).await;
+                let newer = self.reservable().await?;
+                let answer = self.reserve_within(length, self.within(newer)).await;
                 answer.map_err(|error| self.spent_period(error, newer))
             }
-            answer => answer.map_err(|error| self.spent_period(error, within)),
+            answer => answer.map_err(|error| self.spent_period(error, period)),
         }
     }
 
@@ -300,9 +302,10 @@ impl SegmentSource {
     /// Whether it lies above all that was seen before it was asked for: answers may overtake each other.
     fn check_forward(&self, segment: &Segment, seen_end: u64) -> Result<()> {
         check_forward(&self.name, segment, seen_end)?;
+        let end = segment.last.saturating_add(1);
+        self.came_to(end);
         let mut refill = self.refill();
-        refill.seen_end = refill.seen_end.max(segment.last.saturating_add(1));
-        refill.newest_number = refill.newest_number.max(segment.last);
+        refill.seen_end = refill.seen_end.max(end);
         Ok(())
     }
 

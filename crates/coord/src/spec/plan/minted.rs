@@ -4,10 +4,11 @@ use snowmint_core::layout::Field;
 
 use super::check::value;
 use super::{Clockwork, SnowflakePlan, StartPlan};
+use crate::beside::workers;
 use crate::spec::{MintBy, Order, SourceSpec, SpecError, Unique};
 
 /// Who mints the IDs of a snowflake source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Minted {
     /// Each process, under a worker number that it claimed.
     Process,
@@ -16,42 +17,71 @@ pub enum Minted {
         /// The worker number in all its IDs.
         worker: u64,
     },
+    /// Any of these stores, at each request, each with the worker number in its IDs.
+    Stores(Vec<(String, u64)>),
 }
 
 impl Minted {
     pub(super) fn check(spec: &SourceSpec, plan: &SnowflakePlan) -> Result<Self, SpecError> {
         if spec.mint.unwrap_or_default() == MintBy::Process {
-            return match spec.worker {
-                Some(_) => Err(SpecError::Needs {
+            return match (spec.worker, &spec.stores) {
+                (Some(_), _) => Err(SpecError::Needs {
                     key: "worker",
                     needs: "mint = store (a process has the one of worker.number, or claims one)",
                 }),
-                None => Ok(Self::Process),
+                (None, Some(_)) => Err(SpecError::Needs {
+                    key: "stores",
+                    needs: "kind = segment, or mint = store",
+                }),
+                (None, None) => Ok(Self::Process),
             };
         }
         check_possible(plan)?;
+        if let Some(text) = spec.stores.as_deref() {
+            return Self::check_stores(spec, text, plan.layout.worker_max());
+        }
         let Some(worker) = spec.worker else {
             return Err(SpecError::Missing {
                 key: "worker",
-                why: "with mint = store it is the worker number in all IDs; where several stores mint \
-                      for one application, each has another",
+                why: "with mint = store it is the worker number in all IDs; where several stores mint, stores \
+                      has a number for each (a=3,b=4)",
             });
         };
-        let worker_max = plan.layout.worker_max();
-        if worker > worker_max {
-            let why = format!("the layout has workers 0 to {worker_max}");
-            return Err(value("worker", worker, why));
-        }
+        check_worker("worker", worker, plan.layout.worker_max())?;
         Ok(Self::Store { worker })
     }
 
-    /// What goes without saying is left out: nobody has to know of it then.
-    pub(super) const fn to_spec(self, spec: &mut SourceSpec) {
-        if let Self::Store { worker } = self {
-            spec.mint = Some(MintBy::Store);
-            spec.worker = Some(worker);
+    fn check_stores(spec: &SourceSpec, text: &str, worker_max: u64) -> Result<Self, SpecError> {
+        if spec.worker.is_some() {
+            let needs = "no stores, each of which has a number of its own there";
+            return Err(SpecError::Needs { key: "worker", needs });
         }
+        let stores = workers(text).map_err(|why| value("stores", text, why))?;
+        for (_, worker) in &stores {
+            check_worker("stores", *worker, worker_max)?;
+        }
+        Ok(Self::Stores(stores))
     }
+
+    /// What goes without saying is left out: nobody has to know of it then.
+    pub(super) fn to_spec(&self, spec: &mut SourceSpec) {
+        match self {
+            Self::Process => return,
+            Self::Store { worker } => spec.worker = Some(*worker),
+            Self::Stores(stores) => {
+                let each = stores.iter().map(|(store, worker)| format!("{store}={worker}"));
+                spec.stores = Some(each.collect::<Vec<_>>().join(","));
+            }
+        }
+        spec.mint = Some(MintBy::Store);
+    }
+}
+
+fn check_worker(key: &'static str, worker: u64, worker_max: u64) -> Result<(), SpecError> {
+    if worker <= worker_max {
+        return Ok(());
+    }
+    Err(value(key, worker, format!("the layout has workers 0 to {worker_max}")))
 }
 
 /// What the store cannot do, or does without being told.

@@ -35,6 +35,20 @@ pub enum Plan {
     Ulid,
 }
 
+impl Plan {
+    /// The names of the stores that serve it, of a source that has several; none: its own store alone.
+    #[must_use]
+    pub fn stores(&self) -> Vec<&str> {
+        match self {
+            Self::Segment(plan) => plan.stores.iter().map(String::as_str).collect(),
+            Self::Snowflake(SnowflakePlan { minted: Minted::Stores(stores), .. }) => {
+                stores.iter().map(|(store, _)| store.as_str()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// A snowflake source in which everything is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnowflakePlan {

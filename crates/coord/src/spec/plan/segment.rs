@@ -151,16 +151,10 @@ fn refuse_other_rules_keys(spec: &StepSpec, rule: StepRule) -> Result<(), SpecEr
     }
 }
 
-/// A serial is a form of its own, of all the store's numbers.
+/// A serial is a form of its own.
 fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
     let keys = [
-        ("offset", spec.offset.is_some()),
-        ("increment", spec.increment.is_some()),
-        ("first", spec.first.is_some()),
-        ("first_at", spec.first_at.is_some()),
-        ("until", spec.until.is_some()),
         ("origin", spec.origin.is_some()),
-        ("stores", spec.stores.is_some()),
         ("disguise", spec.disguise.is_some()),
         ("text", spec.text.is_some()),
     ];
@@ -192,10 +186,9 @@ fn stores(spec: &SourceSpec) -> Result<Vec<String>, SpecError> {
         spec.first_at.is_some(),
         spec.until.is_some(),
         spec.origin.is_some(),
-        disguise(spec.disguise.as_ref(), None)?.is_some(),
     ];
     if other.contains(&true) {
-        let needs = "no offset, increment, first, until, origin or disguise";
+        let needs = "no offset, increment, first, until or origin";
         return Err(SpecError::Needs { key: "stores", needs });
     }
     names(text).map_err(|why| value("stores", text, why))
@@ -211,14 +204,15 @@ fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
 impl SegmentPlan {
     pub(super) fn check(spec: &SourceSpec) -> Result<Self, SpecError> {
         let step = StepPlan::check(&spec.step.clone().unwrap_or_default())?;
+        let stripe = Stripe::check(spec)?;
         if let Some(serial) = &spec.serial {
             refuse_keys_of_plain_numbers(spec)?;
-            let serial = Some(SerialPlan::check(serial)?);
-            let (stripe, text) = (Stripe::ALL, Format::default());
-            let stores = Vec::new();
+            let (serial, stores) = (SerialPlan::check(serial)?, stores(spec)?);
+            let several = u64::try_from(stores.len()).unwrap_or(u64::MAX);
+            serial.check_stripes(stripe.increment().max(several))?;
+            let (serial, text) = (Some(serial), Format::default());
             return Ok(Self { step, stripe, origin: None, stores, serial, disguise: None, text });
         }
-        let stripe = Stripe::check(spec)?;
         let (key, least) = step.least();
         let count = stripe.count();
         if count < least {
@@ -237,17 +231,23 @@ impl SegmentPlan {
 
     pub(super) fn to_spec(&self) -> SourceSpec {
         let step = Some(self.step.to_spec());
-        if let Some(serial) = &self.serial {
-            let serial = Some(serial.to_spec());
-            return SourceSpec { step, serial, ..SourceSpec::of(Kind::Segment) };
+        let stores = (!self.stores.is_empty()).then(|| self.stores.join(","));
+        let spec = SourceSpec { step, stores, ..SourceSpec::of(Kind::Segment) };
+        match &self.serial {
+            // Serials had all numbers before they could have a stripe: that goes without saying.
+            Some(serial) if self.stripe.maps_as(Stripe::ALL) => {
+                let (serial, until) = (Some(serial.to_spec()), self.stripe.until());
+                SourceSpec { serial, until, ..spec }
+            }
+            Some(serial) => {
+                self.stripe.to_spec(SourceSpec { serial: Some(serial.to_spec()), ..spec })
+            }
+            None => self.stripe.to_spec(SourceSpec {
+                disguise: self.disguise.map(DisguisePlan::to_spec),
+                text: Some(self.text.to_string()),
+                origin: self.origin.as_ref().map(OriginPlan::to_string),
+                ..spec
+            }),
         }
-        self.stripe.to_spec(SourceSpec {
-            step,
-            disguise: self.disguise.map(DisguisePlan::to_spec),
-            text: Some(self.text.to_string()),
-            origin: self.origin.as_ref().map(OriginPlan::to_string),
-            stores: (!self.stores.is_empty()).then(|| self.stores.join(",")),
-            ..SourceSpec::of(Kind::Segment)
-        })
     }
 }

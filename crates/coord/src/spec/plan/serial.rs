@@ -4,6 +4,9 @@
 //! 10^width each: number 7 of the period with the ordinal 20,000 is 20,000 * 10^width + 7. So the one
 //! mark that the store keeps, which never goes back, says in which period the source is and how far; no
 //! (period, number) comes twice, and the text is read back without asking anybody.
+//!
+//! Where several stores share the numbers, each has a stripe of all of them, and so of every period:
+//! whatever period each of them has come to, two never make the same serial.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -95,6 +98,18 @@ impl SerialPlan {
             width: Some(self.width),
             reset: Some(self.reset),
         }
+    }
+
+    /// Refuses so many stripes that some would have no number in a period.
+    pub(super) fn check_stripes(&self, stripes: u64) -> Result<(), SpecError> {
+        let most = self.number_max();
+        if stripes <= most {
+            return Ok(());
+        }
+        let why = format!(
+            "a period has the numbers 1 to {most}, of which each of {stripes} stripes needs one"
+        );
+        Err(value("serial.width", self.width, why))
     }
 
     /// How many of the store's numbers each period takes up.

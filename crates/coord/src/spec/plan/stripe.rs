@@ -128,6 +128,15 @@ impl Stripe {
         (self.first_at..=self.number_max()).contains(&number).then(|| self.id_of(number))
     }
 
+    /// The lowest number whose ID is this one or above, whatever `until` says.
+    #[must_use]
+    pub const fn number_from(self, id: u64) -> u64 {
+        match id.checked_sub(self.first) {
+            Some(distance) => self.first_at.saturating_add(distance.div_ceil(self.increment)),
+            None => self.first_at,
+        }
+    }
+
     /// The lowest number that has an ID.
     #[must_use]
     pub const fn number_min(self) -> u64 {
@@ -156,6 +165,13 @@ impl Stripe {
     pub fn next(self, mark: u64) -> Option<u64> {
         let number = mark.max(self.first_at);
         Self { until: None, ..self }.id_of_any(number)
+    }
+
+    /// The highest ID that was handed out when the store's mark lies here, whatever `until` says; none when
+    /// the stripe has handed out none.
+    #[must_use]
+    pub fn last(self, mark: u64) -> Option<u64> {
+        Self { until: None, ..self }.id_of_any(mark.checked_sub(1)?)
     }
 
     /// How many IDs it has in all.
@@ -202,6 +218,20 @@ mod tests {
         }
         assert!(stripe(Some(7)).maps_as(stripe(None)));
         assert!(!stripe(None).maps_as(Stripe::ALL));
+    }
+
+    #[test]
+    fn the_numbers_of_a_range_of_ids_are_a_range() {
+        let stripe = |lowest, first_at| Stripe::new(2, 3, lowest, first_at).unwrap();
+        for stripe in [Stripe::ALL, stripe(1, 1), stripe(1_000, 40)] {
+            for id in 1..2_000 {
+                let from = stripe.number_from(id);
+                assert!(stripe.id_of(from) >= id, "{stripe:?} {id}");
+                assert!(from == stripe.number_min() || stripe.id_of(from - 1) < id);
+                assert_eq!(stripe.last(from + 1), Some(stripe.id_of(from)));
+            }
+            assert_eq!(stripe.last(stripe.number_min()), None);
+        }
     }
 
     #[test]

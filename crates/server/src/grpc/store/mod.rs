@@ -59,26 +59,100 @@ impl Relay {
         Ok(Self { store, service, door })
     }
 
-    /// What is asked, by somebody who knows whom he asks, and who may.
-    fn asked<T>(&self, request: Request<T>, may: fn(&Service, &T) -> Allowed) -> Result<T, Status> {
-        Ok(self.asked_by(request, may)?.1)
-    }
-
-    /// The same, and the service for whoever asks.
-    fn asked_by<T>(
+    /// What is asked, by somebody who knows whom he asks, and who may; and of which store.
+    async fn asked<T>(
         &self,
         request: Request<T>,
         may: fn(&Service, &T) -> Allowed,
-    ) -> Result<(Service, T), Status> {
-        let named = request.metadata().get(DOOR);
-        if named.is_none_or(|named| named.as_bytes() != self.door.as_bytes()) {
+    ) -> Result<(Arc<dyn Store>, T), Status> {
+        let Asked { at, message, .. } = self.asked_by(request, may).await?;
+        Ok((at.store, message))
+    }
+
+    /// The same, and the service for whoever asks.
+    async fn asked_by<T>(
+        &self,
+        request: Request<T>,
+        may: fn(&Service, &T) -> Allowed,
+    ) -> Result<Asked<T>, Status> {
+        let unknown = || {
             let message = "this is not the server that was described; describe it again";
-            return Err(Error::new(Code::Closed, message).into());
+            Status::from(Error::new(Code::Closed, message))
+        };
+        let named = request.metadata().get(DOOR).and_then(|named| named.to_str().ok());
+        let (door, beside) = named.and_then(named_by).ok_or_else(unknown)?;
+        if door != &*self.door {
+            return Err(unknown());
         }
+        let beside = beside.to_owned();
         let service = of_caller(&self.service, &request);
         let message = request.into_inner();
         may(&service, &message)?;
-        Ok((service, message))
+        // It was open when it was described.
+        let at = self.at(beside).await.map_err(|_| unknown())?;
+        Ok(Asked { at, service, message })
+    }
+
+    /// The server's own store, or the one of this name beside it.
+    async fn at(&self, beside: String) -> Result<At, snowmint_coord::Error> {
+        let store = match beside.as_str() {
+            "" => Arc::clone(&self.store),
+            name => self.service.store_beside(name).await?,
+        };
+        Ok(At { store, beside })
+    }
+}
+
+/// A store that is asked, and its name, if it is one beside the server's own.
+struct At {
+    store: Arc<dyn Store>,
+    beside: String,
+}
+
+/// A question that may be asked.
+struct Asked<T> {
+    at: At,
+    service: Service,
+    message: T,
+}
+
+/// What the header says: the door, and behind it the name of a store beside the server's own.
+fn named_by(header: &str) -> Option<(&str, &str)> {
+    match header.split_once('/') {
+        Some((_, "")) => None,
+        Some(named) => Some(named),
+        None => Some((header, "")),
+    }
+}
+
+impl At {
+    /// What the header of calls says.
+    fn door(&self, door: &str) -> String {
+        if self.beside.is_empty() { door.to_owned() } else { format!("{door}/{}", self.beside) }
+    }
+
+    /// What was changed by whom. The server's own definitions are shown before and after.
+    async fn change<T>(
+        &self,
+        (service, how, name): (&Service, &'static str, &str),
+        change: impl Future<Output = T>,
+    ) -> T {
+        if !self.beside.is_empty() {
+            service.moved(&format!("{} beside: source {name} {how}", self.beside));
+            return change.await;
+        }
+        let before = service.before_change(name).await;
+        let changed = change.await;
+        service.changed_beside(how, name, before).await;
+        changed
+    }
+
+    /// What was done to the store as a whole.
+    fn moved(&self, service: &Service, how: &str) {
+        match self.beside.as_str() {
+            "" => service.moved(how),
+            name => service.moved(&format!("{name} beside: {how}")),
+        }
     }
 }
 
@@ -101,7 +175,7 @@ fn definer(service: &Service, new: Option<&NewDefinition>) -> Allowed {
 impl store_server::Store for Relay {
     async fn describe(&self, request: Request<DescribeRequest>) -> Answer<DescribeResponse> {
         of_caller(&self.service, &request).may_join()?;
-        let DescribeRequest { version } = request.into_inner();
+        let DescribeRequest { version, store } = request.into_inner();
         if !is_understood(version) {
             let message = format!(
                 "the caller is older than this server: it speaks form {version} of {SERVICE}, which is \
@@ -109,161 +183,178 @@ impl store_server::Store for Relay {
             );
             return Err(Error::new(Code::Unsupported, message).into());
         }
-        let (store, door) = (&self.store, self.door.to_string());
-        told(store.identity().await, |identity| write::description(&**store, door, identity))
+        let described = async {
+            let at = self.at(store).await?;
+            let identity = at.store.identity().await?;
+            Ok::<_, snowmint_coord::Error>(write::description(
+                &*at.store,
+                (at.door(&self.door), at.beside),
+                identity,
+            ))
+        };
+        told(described.await, |described| described)
     }
 
     async fn now(&self, request: Request<NowRequest>) -> Answer<NowResponse> {
-        let NowRequest {} = self.asked(request, member)?;
-        let store = self.store.now().await;
-        told(store, |store| NowResponse {
+        let (store, NowRequest {}) = self.asked(request, member).await?;
+        told(store.now().await, |now| NowResponse {
             refusal: None,
-            store: store.map(|time| time.get()),
+            store: now.map(|time| time.get()),
             server: SystemClock.unix_ms().get(),
         })
     }
 
     async fn identity(&self, request: Request<IdentityRequest>) -> Answer<IdentityResponse> {
-        let IdentityRequest {} = self.asked(request, member)?;
-        told(self.store.identity().await, write::identified)
+        let (store, IdentityRequest {}) = self.asked(request, member).await?;
+        told(store.identity().await, write::identified)
     }
 
     async fn join(&self, request: Request<JoinRequest>) -> Answer<DoneResponse> {
-        let JoinRequest { member, presence, now } = self.asked(request, member)?;
+        let (store, JoinRequest { member, presence, now }) = self.asked(request, member).await?;
         let (member, presence) = (read::member(member)?, read::presence(presence)?);
-        told(self.store.join(&member, presence, time(now)).await, write::done)
+        told(store.join(&member, presence, time(now)).await, write::done)
     }
 
     async fn renew(&self, request: Request<RenewRequest>) -> Answer<DoneResponse> {
-        let RenewRequest { member, presence, now } = self.asked(request, member)?;
+        let (store, RenewRequest { member, presence, now }) = self.asked(request, member).await?;
         let (member, presence) = (incarnation(&member)?, read::presence(presence)?);
-        told(self.store.renew(member, presence, time(now)).await, write::done)
+        told(store.renew(member, presence, time(now)).await, write::done)
     }
 
     async fn leave(&self, request: Request<LeaveRequest>) -> Answer<DoneResponse> {
-        let LeaveRequest { member, now } = self.asked(request, member)?;
-        told(self.store.leave(incarnation(&member)?, time(now)).await, write::done)
+        let (store, LeaveRequest { member, now }) = self.asked(request, member).await?;
+        told(store.leave(incarnation(&member)?, time(now)).await, write::done)
     }
 
     async fn members(&self, request: Request<MembersRequest>) -> Answer<MembersResponse> {
-        let MembersRequest { now } = self.asked(request, member)?;
-        told(self.store.members(time(now)).await, write::members)
+        let (store, MembersRequest { now }) = self.asked(request, member).await?;
+        told(store.members(time(now)).await, write::members)
     }
 
     async fn claim(&self, request: Request<ClaimRequest>) -> Answer<ClaimResponse> {
-        let (claim, now) = read::claim(self.asked(request, member)?)?;
-        told(self.store.claim(&claim, now).await, write::claimed)
+        let (store, asked) = self.asked(request, member).await?;
+        let (claim, now) = read::claim(asked)?;
+        told(store.claim(&claim, now).await, write::claimed)
     }
 
     async fn extend(&self, request: Request<ExtendRequest>) -> Answer<ExtendResponse> {
-        let ExtendRequest { items, now } = self.asked(request, member)?;
+        let (store, ExtendRequest { items, now }) = self.asked(request, member).await?;
         let items: Vec<_> = items.into_iter().map(read::extend).collect();
-        told(self.store.extend(&items, time(now)).await, write::extended)
+        told(store.extend(&items, time(now)).await, write::extended)
     }
 
     async fn release(&self, request: Request<ReleaseRequest>) -> Answer<DoneResponse> {
-        let (release, now) = read::release(self.asked(request, member)?);
-        told(self.store.release(&release, now).await, write::done)
+        let (store, asked) = self.asked(request, member).await?;
+        let (release, now) = read::release(asked);
+        told(store.release(&release, now).await, write::done)
     }
 
     async fn take(&self, request: Request<TakeRequest>) -> Answer<TakeResponse> {
-        let (take, now) = read::take(self.asked(request, operator)?)?;
-        told(self.store.take(&take, now).await, write::taken)
+        let (store, asked) = self.asked(request, operator).await?;
+        let (take, now) = read::take(asked)?;
+        told(store.take(&take, now).await, write::taken)
     }
 
     async fn let_go(&self, request: Request<LetGoRequest>) -> Answer<DoneResponse> {
-        let (let_go, now) = read::let_go(self.asked(request, operator)?)?;
-        told(self.store.let_go(&let_go, now).await, write::done)
+        let (store, asked) = self.asked(request, operator).await?;
+        let (let_go, now) = read::let_go(asked)?;
+        told(store.let_go(&let_go, now).await, write::done)
     }
 
     async fn workers(&self, request: Request<WorkersRequest>) -> Answer<WorkersResponse> {
-        let WorkersRequest { now } = self.asked(request, member)?;
-        told(self.store.workers(time(now)).await, write::slots)
+        let (store, WorkersRequest { now }) = self.asked(request, member).await?;
+        told(store.workers(time(now)).await, write::slots)
     }
 
     async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
-        let reserve = read::reserve(
-            self.asked(request, |service, reserve| service.may_reserve(&reserve.source))?,
-        );
-        told(self.store.reserve(&reserve).await, write::segment)
+        let (store, asked) = self
+            .asked(request, |service, reserve: &ReserveRequest| {
+                service.may_reserve(&reserve.source)
+            })
+            .await?;
+        let reserve = read::reserve(asked);
+        told(store.reserve(&reserve).await, write::segment)
     }
 
     async fn give_back(&self, request: Request<GiveBackRequest>) -> Answer<GiveBackResponse> {
-        let back = read::give_back(
-            self.asked(request, |service, back| service.may_reserve(&back.source))?,
-        );
-        let version = self.store.give_back(&back).await;
+        let (store, asked) = self
+            .asked(request, |service, back: &GiveBackRequest| service.may_reserve(&back.source))
+            .await?;
+        let back = read::give_back(asked);
+        let version = store.give_back(&back).await;
         told(version, |version| GiveBackResponse { refusal: None, version })
     }
 
     async fn define(&self, request: Request<DefineRequest>) -> Answer<DefinitionResponse> {
-        let (service, DefineRequest { new }) =
-            self.asked_by(request, |service, define| definer(service, define.new.as_ref()))?;
-        let new = read::definition(new)?;
-        let before = service.before_change(&new.name).await;
-        let defined = self.store.define(&new).await;
-        service.changed_beside("defined", &new.name, before).await;
-        told(defined, write::defined)
+        let Asked { at, service, message } = self
+            .asked_by(request, |service, define: &DefineRequest| {
+                definer(service, define.new.as_ref())
+            })
+            .await?;
+        let new = read::definition(message.new)?;
+        let how = (&service, "defined", new.name.as_str());
+        told(at.change(how, at.store.define(&new)).await, write::defined)
     }
 
     async fn alter(&self, request: Request<AlterRequest>) -> Answer<DefinitionResponse> {
-        let (service, AlterRequest { new, if_version }) =
-            self.asked_by(request, |service, alter| definer(service, alter.new.as_ref()))?;
+        let Asked { at, service, message } = self
+            .asked_by(request, |service, alter: &AlterRequest| definer(service, alter.new.as_ref()))
+            .await?;
+        let AlterRequest { new, if_version } = message;
         let new = read::definition(new)?;
-        let before = service.before_change(&new.name).await;
-        let altered = self.store.alter(&new, if_version).await;
-        service.changed_beside("altered", &new.name, before).await;
-        told(altered, write::defined)
+        let how = (&service, "altered", new.name.as_str());
+        told(at.change(how, at.store.alter(&new, if_version)).await, write::defined)
     }
 
     async fn restripe(&self, request: Request<RestripeRequest>) -> Answer<DefinitionResponse> {
-        let (service, request) =
-            self.asked_by(request, |service, restripe| definer(service, restripe.new.as_ref()))?;
-        let restripe = read::restripe(request)?;
-        let name = &restripe.new.name;
-        let before = service.before_change(name).await;
-        let restriped = self.store.restripe(&restripe).await;
-        service.changed_beside("restriped", name, before).await;
-        told(restriped, write::defined)
+        let Asked { at, service, message } = self
+            .asked_by(request, |service, restripe: &RestripeRequest| {
+                definer(service, restripe.new.as_ref())
+            })
+            .await?;
+        let restripe = read::restripe(message)?;
+        let how = (&service, "restriped", restripe.new.name.as_str());
+        told(at.change(how, at.store.restripe(&restripe)).await, write::defined)
     }
 
     async fn set_state(&self, request: Request<SetStateRequest>) -> Answer<DefinitionResponse> {
-        let (service, request) =
-            self.asked_by(request, |service, set| service.may_define(&set.name))?;
-        let state = read::state(request.state)?;
-        let before = service.before_change(&request.name).await;
-        let set = self.store.set_state(&request.name, state).await;
-        service.changed_beside("switched", &request.name, before).await;
-        told(set, write::defined)
+        let Asked { at, service, message } = self
+            .asked_by(request, |service, set: &SetStateRequest| service.may_define(&set.name))
+            .await?;
+        let SetStateRequest { name, state } = message;
+        let state = read::state(state)?;
+        let set = at.change((&service, "switched", &name), at.store.set_state(&name, state));
+        told(set.await, write::defined)
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Answer<DefinitionResponse> {
-        let GetRequest { name } = self.asked(request, member)?;
-        told(self.store.get(&name).await, write::defined)
+        let (store, GetRequest { name }) = self.asked(request, member).await?;
+        told(store.get(&name).await, write::defined)
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Answer<ListResponse> {
-        let ListRequest {} = self.asked(request, member)?;
-        told(self.store.list().await, write::catalog)
+        let (store, ListRequest {}) = self.asked(request, member).await?;
+        told(store.list().await, write::catalog)
     }
 
     async fn fast_forward(&self, request: Request<FastForwardRequest>) -> Answer<IdentityResponse> {
-        let (service, request) = self.asked_by(request, operator)?;
-        let forward = read::fast_forward(request);
-        service.moved(&format!("moved forward: {forward:?}"));
-        told(self.store.fast_forward(&forward).await, write::identified)
+        let Asked { at, service, message } = self.asked_by(request, operator).await?;
+        let forward = read::fast_forward(message);
+        at.moved(&service, &format!("moved forward: {forward:?}"));
+        told(at.store.fast_forward(&forward).await, write::identified)
     }
 
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> Answer<DoneResponse> {
-        let (service, AcceptLeadRequest { until }) = self.asked_by(request, operator)?;
-        service.moved(&format!("allowed to lead until {until}"));
-        told(self.store.accept_lead(read::mark(until)).await, write::done)
+        let Asked { at, service, message } = self.asked_by(request, operator).await?;
+        let AcceptLeadRequest { until } = message;
+        at.moved(&service, &format!("allowed to lead until {until}"));
+        told(at.store.accept_lead(read::mark(until)).await, write::done)
     }
 
     async fn avoid(&self, request: Request<AvoidRequest>) -> Answer<DoneResponse> {
-        let (service, request) = self.asked_by(request, operator)?;
-        let (avoid, now) = read::avoid(request)?;
-        service.moved(&format!("asked to avoid numbers: {avoid:?}"));
-        told(self.store.avoid(&avoid, now).await, write::done)
+        let Asked { at, service, message } = self.asked_by(request, operator).await?;
+        let (avoid, now) = read::avoid(message)?;
+        at.moved(&service, &format!("asked to avoid numbers: {avoid:?}"));
+        told(at.store.avoid(&avoid, now).await, write::done)
     }
 }

@@ -89,7 +89,7 @@ fn pool_full(full: PoolFull) -> said::PoolFull {
 
 pub(super) fn description(
     store: &dyn Store,
-    door: String,
+    (door, beside): (String, String),
     identity: StoreIdentity,
 ) -> said::DescribeResponse {
     let can = store.capabilities();
@@ -105,6 +105,7 @@ pub(super) fn description(
         group_max: store.group_max(),
         cautions: store.cautions(),
         version: said::VERSION,
+        store: beside,
     }
 }
 

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::Value;
+use snowmint_coord::spec::{Period, Plan, SegmentPlan, SourceSpec};
 use snowmint_wire::http::{RestripeRequest, SourceBody};
 
 use super::show;
@@ -168,7 +169,7 @@ impl Restripe {
         let mut room = all.iter().map(Installation::stride).fold(1, u64::max);
         for _ in 0..TRIES {
             let highest = all.iter().map(Installation::next).fold(0, u64::max);
-            let parting = highest.saturating_add(room);
+            let parting = highest.saturating_add(self.within_period(all, highest, room)?);
             if let Err(failure) = self.cap(all, parting) {
                 return Err(self.undo(all, failure));
             }
@@ -182,6 +183,23 @@ impl Restripe {
             self.name
         );
         Err(self.undo(all, Failure::unavailable(why)))
+    }
+
+    /// As much of the room as the period has for which serials are made now: what parts old from new in a
+    /// later one would be an end to the numbers of this one.
+    fn within_period(&self, all: &[Installation], highest: u64, room: u64) -> Outcome<u64> {
+        let keys = all.iter().find_map(|one| one.body.as_ref()).map(|body| body.keys.clone());
+        let json = Value::Object(keys.unwrap_or_default()).to_string();
+        let plan = SourceSpec::from_json(&json).and_then(|spec| spec.check());
+        let Ok(Plan::Segment(SegmentPlan { serial: Some(serial), .. })) = plan else {
+            return Ok(room);
+        };
+        room_in(serial.of(highest), highest, room).ok_or_else(|| {
+            unchanged(Failure::unavailable(format!(
+                "the serials of source {} are used up in this period: give the command again in the next",
+                self.name
+            )))
+        })
     }
 
     /// What a command before this one agreed upon: some have their new stripe already.
@@ -274,6 +292,12 @@ impl Restripe {
     }
 }
 
+/// As much of the room above `highest` as a period has, and half of what it has at most; none if that is none.
+fn room_in(period: Period, highest: u64, room: u64) -> Option<u64> {
+    let half = period.end.saturating_sub(highest) / 2;
+    (half > 0).then(|| room.min(half))
+}
+
 fn unchanged(why: impl Into<Failure>) -> Failure {
     why.into().after("nothing was changed")
 }
@@ -313,5 +337,25 @@ impl Installation {
         let size = ["min", "size"].iter().find_map(|key| step?.get(key)?.as_u64());
         let increment = self.number("increment").unwrap_or(1);
         size.unwrap_or(1).saturating_mul(increment).saturating_mul(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_parts_old_from_new_lies_in_the_period_that_is_used() {
+        let period = Period { first: 202_601, end: 202_700 };
+        for (highest, room, parts) in [
+            (202_601, 10, Some(10)),
+            (202_601, 400, Some(49)),
+            (202_690, 400, Some(5)),
+            (202_698, 400, Some(1)),
+            (202_699, 400, None),
+            (202_700, 400, None),
+        ] {
+            assert_eq!(room_in(period, highest, room), parts, "{highest} {room}");
+        }
     }
 }

@@ -1,114 +1,25 @@
-//! One source whose numbers several stores hand out, each its own residue: real servers, of which one
-//! after the other is away.
-#![allow(clippy::disallowed_methods, reason = "it waits in real time for real servers")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-#![allow(clippy::print_stdout, reason = "numbers for the documents")]
-
-mod common;
-#[path = "common/server.rs"]
-mod server;
+//! Numbers: which stores have them, and which are refused.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use common::{Ran, json, run};
-use serde_json::Value;
-use server::{Server, serve};
 use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
 
-/// No request waits longer while a store is away, however busy the machine is. What it takes on an idle
-/// one stands in docs/faults.md.
-const BOUND: Duration = Duration::from_secs(3);
-const LONG: Duration = Duration::from_secs(60);
-
-/// A folder for a server and its stores.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn sqlite(&self, name: &str) -> String {
-        format!("sqlite:{}", self.path(name).display())
-    }
-
-    /// A configuration with a source of these stores.
-    fn config(&self, stores: &[(&str, &str)]) -> String {
-        let file = self.path("snowmint.toml");
-        let names: Vec<_> = stores.iter().map(|(name, _)| *name).collect();
-        let urls: String =
-            stores.iter().map(|(name, url)| format!("{name} = \"{url}\"\n")).collect();
-        let source = format!("kind = \"segment\"\nstores = \"{}\"\n", names.join(","));
-        let text = format!("[stores]\n{urls}[sources.orders]\n{source}");
-        std::fs::write(&file, text).unwrap();
-        file.to_str().unwrap().to_owned()
-    }
-
-    fn start(&self, stores: &[(&str, &str)]) -> Server {
-        let config = self.config(stores);
-        Server::start(serve(&self.path("data"), &["--config", &config]))
-    }
-}
-
-/// Draws until it is told to stop; what was drawn, and how long the slowest request took.
-fn drawing(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<(Vec<u64>, Duration)> {
-    let (http, stop) = (server.http.clone(), Arc::clone(stop));
-    std::thread::spawn(move || {
-        let agent = ureq::agent();
-        let url = format!("http://{http}/v1/ids/orders?count=50");
-        let (mut drawn, mut slowest) = (Vec::new(), Duration::ZERO);
-        while !stop.load(Ordering::SeqCst) {
-            let begun = Instant::now();
-            let body = agent.get(&url).call().unwrap().body_mut().read_to_string().unwrap();
-            slowest = slowest.max(begun.elapsed());
-            let ids = json(&body)["ids"].as_array().unwrap().clone();
-            assert_eq!(ids.len(), 50);
-            drawn.extend(ids.iter().map(|id| id.as_str().unwrap().parse::<u64>().unwrap()));
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        (drawn, slowest)
-    })
-}
+use crate::common::{Ran, json, run};
+use crate::ground::{Drawing, Place, Seen, page, pass, restripe, share, wait_until};
+use crate::server::{Server, serve};
 
 fn drawn(server: &Server, count: u32) -> Vec<u64> {
-    let text = server.mint(&["orders", "-n", &count.to_string()]).ok();
-    text.lines().map(|id| id.parse().unwrap()).collect()
+    crate::ground::drawn(server, count).iter().map(|id| id.parse().unwrap()).collect()
 }
 
-fn add(seen: &mut HashSet<u64>, drawn: Vec<u64>) {
-    for id in drawn {
-        assert!(seen.insert(id), "{id} came twice");
-    }
+fn add(seen: &mut Seen, ids: Vec<u64>) {
+    seen.add(ids.iter().map(u64::to_string));
 }
 
-/// What the server says of one store of the source.
-fn share(server: &Server, store: &str) -> Value {
-    let source = json(&run(&["source", "show", "orders", "--json", "--server", &server.http]).ok());
-    let shares = source["shares"].as_array().unwrap();
-    shares.iter().find(|share| share["store"] == store).unwrap().clone()
-}
-
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < LONG, "{what}: not within {LONG:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn page(server: &Server, path: &str) -> String {
-    let url = format!("http://{}{path}", server.http);
-    ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap()
+/// Whether some ID from `lowest` on has this residue.
+fn has(seen: &Seen, lowest: u64, residue: u64, of: u64) -> bool {
+    let ids = seen.0.iter().map(|id| id.parse::<u64>().unwrap());
+    ids.filter(|id| *id >= lowest).any(|id| id % of == residue)
 }
 
 #[test]
@@ -117,15 +28,14 @@ fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     let a: StoreServer = Postgres::start(&[]).into();
     let mut b: StoreServer = Redis::start(&[]).into();
     let server = place.start(&[("a", &a.url()), ("b", &b.url())]);
-    let mut seen = HashSet::new();
+    let mut seen = Seen::default();
     add(&mut seen, drawn(&server, 2_000));
     add(&mut seen, drawn(&server, 2_000));
     for residue in [0, 1] {
-        assert!(seen.iter().any(|id| id % 2 == residue), "both serve");
+        assert!(has(&seen, 0, residue, 2), "both serve");
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let load: Vec<_> = (0..3).map(|_| drawing(&server, &stop)).collect();
-    std::thread::sleep(Duration::from_millis(500));
+    let load = Drawing::from(&[&server], 3, 50);
+    pass(500);
     b.kill();
     wait_until("the store that is away is named", || share(&server, "b")["serves"] == false);
     let away = share(&server, "b");
@@ -140,17 +50,11 @@ fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     let shown = run(&["source", "show", "orders", "--server", &server.http]).ok();
     assert!(shown.contains("# store b: stripe 2 of 2, does not serve"), "{shown}");
     assert!(page(&server, "/readyz").contains("ready"));
-    std::thread::sleep(Duration::from_secs(1));
+    pass(1_000);
     b.start();
     wait_until("it is back", || share(&server, "b")["serves"] == true);
-    std::thread::sleep(Duration::from_millis(500));
-    stop.store(true, Ordering::SeqCst);
-    for one in load {
-        let (ids, slowest) = one.join().unwrap();
-        assert!(slowest < BOUND, "a request took {slowest:?}");
-        println!("slowest of {} requests: {slowest:?}", ids.len() / 50);
-        add(&mut seen, ids);
-    }
+    pass(500);
+    load.end(&mut seen);
     drop(server);
 
     // And a start with one of them away.
@@ -224,8 +128,8 @@ fn stores_that_are_not_known_or_make_no_sense_are_refused_at_the_start() {
             "stores",
         ),
         (
-            "[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\nserial.prefix = \"x\"\n",
-            "stores",
+            "[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\nserial.width = 0\n",
+            "serial.width",
         ),
         ("[sources.orders]\nstores = \"a,b\"\n", "stores"),
         ("[stores]\na = \"memory:\"\n", "stores.a"),
@@ -237,18 +141,13 @@ fn stores_that_are_not_known_or_make_no_sense_are_refused_at_the_start() {
     }
 }
 
-fn restripe(config: &str, increment: &str, more: &[&str]) -> Ran {
-    let fixed = ["source", "restripe", "orders", "--json", "--increment", increment];
-    run(&[&fixed[..], &["--config", config], more].concat())
-}
-
 #[test]
 fn two_stores_become_three_and_two_again_while_all_draw() {
     let place = Place::new();
     let c: StoreServer = Redis::start(&[]).into();
     let (a, b, c_url) = (place.sqlite("a.db"), place.sqlite("b.db"), c.url());
     let server = place.start(&[("a", &a), ("b", &b)]);
-    let mut seen = HashSet::new();
+    let mut seen = Seen::default();
     add(&mut seen, drawn(&server, 1_000));
     // One that cannot be reached: nothing is changed.
     let nobody = "redis://127.0.0.1:1";
@@ -262,9 +161,8 @@ fn two_stores_become_three_and_two_again_while_all_draw() {
         assert_eq!((&share["offset"], &share["increment"]), (&offset.into(), &2.into()), "{share}");
     }
 
-    let stop = Arc::new(AtomicBool::new(false));
-    let load: Vec<_> = (0..2).map(|_| drawing(&server, &stop)).collect();
-    std::thread::sleep(Duration::from_millis(300));
+    let load = Drawing::from(&[&server], 2, 50);
+    pass(300);
     let config = place.config(&[("a", &a), ("b", &b), ("c", &c_url)]);
     let changed = restripe(&config, "3", &stripes).ok();
     let firsts: Vec<u64> =
@@ -273,13 +171,8 @@ fn two_stores_become_three_and_two_again_while_all_draw() {
     assert_eq!(firsts.iter().map(|first| first % 3).collect::<HashSet<_>>().len(), 3);
     assert_eq!(restripe(&config, "3", &stripes).ok().lines().count(), 3, "again is no error");
     wait_until("it is followed", || share(&server, "a")["increment"] == 3);
-    std::thread::sleep(Duration::from_millis(300));
-    stop.store(true, Ordering::SeqCst);
-    for one in load {
-        let (ids, slowest) = one.join().unwrap();
-        assert!(slowest < BOUND, "a request took {slowest:?}");
-        add(&mut seen, ids);
-    }
+    pass(300);
+    load.end(&mut seen);
     drop(server);
 
     let server = place.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
@@ -291,7 +184,7 @@ fn two_stores_become_three_and_two_again_while_all_draw() {
         add(&mut seen, ids);
     }
     for residue in 0..3 {
-        assert!(seen.iter().any(|id| *id >= lowest && id % 3 == residue), "all three serve");
+        assert!(has(&seen, lowest, residue, 3), "all three serve");
     }
     drop(server);
     let leave = ["--stripe", "1=a", "--stripe", "2=b", "--leaves", "c"];

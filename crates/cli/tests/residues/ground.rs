@@ -1,0 +1,158 @@
+//! A folder for servers and their stores, what draws from them, and what they say.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::common::{Ran, json, run};
+use crate::server::{Server, serve};
+
+/// No request waits longer while a store is away, however busy the machine is. What it takes on an idle
+/// one stands in docs/faults.md.
+pub(crate) const BOUND: Duration = Duration::from_secs(3);
+const LONG: Duration = Duration::from_secs(60);
+
+/// A folder for a server and its stores.
+pub(crate) struct Place(tempfile::TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn sqlite(&self, name: &str) -> String {
+        format!("sqlite:{}", self.path(name).display())
+    }
+
+    /// A configuration with a source of numbers of these stores.
+    pub(crate) fn config(&self, stores: &[(&str, &str)]) -> String {
+        self.config_with(stores, "")
+    }
+
+    /// The same, with more keys of the source.
+    pub(crate) fn config_with(&self, stores: &[(&str, &str)], keys: &str) -> String {
+        let names: Vec<_> = stores.iter().map(|(name, _)| *name).collect();
+        let keys = format!("kind = \"segment\"\nstores = \"{}\"\n{keys}", names.join(","));
+        self.config_of(stores, &keys)
+    }
+
+    /// A configuration with these stores and a source of these keys.
+    pub(crate) fn config_of(&self, stores: &[(&str, &str)], keys: &str) -> String {
+        let file = self.path("snowmint.toml");
+        let urls: String =
+            stores.iter().map(|(name, url)| format!("{name} = \"{url}\"\n")).collect();
+        std::fs::write(&file, format!("[stores]\n{urls}[sources.orders]\n{keys}")).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn start(&self, stores: &[(&str, &str)]) -> Server {
+        self.start_by(&self.config(stores))
+    }
+
+    pub(crate) fn start_by(&self, config: &str) -> Server {
+        Server::start(serve(&self.path("data"), &["--config", config]))
+    }
+}
+
+/// Those who draw until they are told to stop.
+pub(crate) struct Drawing {
+    stop: Arc<AtomicBool>,
+    all: Vec<JoinHandle<(Vec<String>, Duration)>>,
+}
+
+impl Drawing {
+    /// So many at each of the servers, `count` at once. None of them is ever refused.
+    pub(crate) fn from(servers: &[&Server], each: usize, count: usize) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let all = servers.iter().flat_map(|server| std::iter::repeat_n(&server.http, each));
+        let all = all.map(|http| draw(http, count, &stop)).collect();
+        Self { stop, all }
+    }
+
+    /// Everything that was drawn goes to what was seen; nobody waited for long.
+    #[track_caller]
+    pub(crate) fn end(self, seen: &mut Seen) {
+        self.stop.store(true, Ordering::SeqCst);
+        for one in self.all {
+            let (ids, slowest) = one.join().unwrap();
+            assert!(slowest < BOUND, "a request took {slowest:?}");
+            println!("slowest of those who drew {} IDs: {slowest:?}", ids.len());
+            seen.add(ids);
+        }
+    }
+}
+
+fn draw(http: &str, count: usize, stop: &Arc<AtomicBool>) -> JoinHandle<(Vec<String>, Duration)> {
+    let (url, stop) = (format!("http://{http}/v1/ids/orders?count={count}"), Arc::clone(stop));
+    std::thread::spawn(move || {
+        let agent = ureq::agent();
+        let (mut drawn, mut slowest) = (Vec::new(), Duration::ZERO);
+        while !stop.load(Ordering::SeqCst) {
+            let begun = Instant::now();
+            let body = agent.get(&url).call().unwrap().body_mut().read_to_string().unwrap();
+            slowest = slowest.max(begun.elapsed());
+            let ids = json(&body)["ids"].as_array().unwrap().clone();
+            assert_eq!(ids.len(), count);
+            drawn.extend(ids.iter().map(|id| id.as_str().unwrap().to_owned()));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        (drawn, slowest)
+    })
+}
+
+/// All that was drawn, nothing of it twice.
+#[derive(Default)]
+pub(crate) struct Seen(pub(crate) HashSet<String>);
+
+impl Seen {
+    #[track_caller]
+    pub(crate) fn add(&mut self, ids: impl IntoIterator<Item = String>) {
+        for id in ids {
+            assert!(self.0.insert(id.clone()), "{id} came twice");
+        }
+    }
+}
+
+pub(crate) fn drawn(server: &Server, count: u32) -> Vec<String> {
+    let text = server.mint(&["orders", "-n", &count.to_string()]).ok();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// What the server says of one store of the source.
+pub(crate) fn share(server: &Server, store: &str) -> Value {
+    let source = json(&run(&["source", "show", "orders", "--json", "--server", &server.http]).ok());
+    let shares = source["shares"].as_array().into_iter().flatten();
+    shares.filter(|share| share["store"] == store).cloned().next().unwrap_or_default()
+}
+
+#[track_caller]
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LONG, "{what}: not within {LONG:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+pub(crate) fn page(server: &Server, path: &str) -> String {
+    let url = format!("http://{}{path}", server.http);
+    ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap()
+}
+
+pub(crate) fn pass(ms: u64) {
+    std::thread::sleep(Duration::from_millis(ms));
+}
+
+pub(crate) fn restripe(config: &str, increment: &str, more: &[&str]) -> Ran {
+    let fixed = ["source", "restripe", "orders", "--json", "--increment", increment];
+    run(&[&fixed[..], &["--config", config], more].concat())
+}

@@ -1,0 +1,48 @@
+//! Stores beside the servers' own, which serve sources of several: the servers lead to each of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::beside::Place;
+use snowmint_coord::{Result, Store};
+
+use super::{Parts, RemoteStore};
+use crate::settings::Settings;
+
+/// How the store of servers is opened.
+#[derive(Clone)]
+pub(super) struct Way {
+    pub(super) url: String,
+    pub(super) namespace: String,
+    pub(super) settings: Settings,
+    pub(super) parts: Parts,
+}
+
+/// A URL may have a token in it.
+impl fmt::Debug for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Way").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+/// A store that servers know by this name.
+#[derive(Debug)]
+struct Beside {
+    name: String,
+    way: Way,
+}
+
+#[async_trait]
+impl Place for Beside {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(RemoteStore::open_at(&self.way, &self.name).await?))
+    }
+}
+
+impl RemoteStore {
+    pub(super) fn place_beside(&self, name: &str) -> Option<Arc<dyn Place>> {
+        let way = self.way.clone()?;
+        Some(Arc::new(Beside { name: name.into(), way }))
+    }
+}

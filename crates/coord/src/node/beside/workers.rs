@@ -1,0 +1,127 @@
+//! Whether the stores that mint a source have worker numbers of their own.
+//!
+//! The source's definition says which number each store has, and each store keeps its number as a part of
+//! what can never change. So a store that joins needs no other to be there, and one that has another's number
+//! is seen as soon as it is reached.
+
+use super::agree::{Has, Verdict, identity_of, otherwise};
+use crate::error::{Error, ErrorKind};
+use crate::spec::SourceSpec;
+
+/// Judges the stores, by name, of a source that each shall have as `wanted` says.
+pub(super) fn judge(source: &str, wanted: &[SourceSpec], stores: &[(&str, Has)]) -> Verdict {
+    let each = || wanted.iter().zip(stores).enumerate();
+    let mut errors: Vec<Option<Error>> = stores.iter().map(|_| None).collect();
+    for (index, (wanted, (store, has))) in each() {
+        let Has::Source(info) = has else { continue };
+        let (stored, wanted) = (identity_of(&info.spec), identity_of(wanted));
+        if let Some(error) = errors.get_mut(index).filter(|_| stored != wanted) {
+            *error = Some(otherwise(source, store, stored, wanted));
+        }
+    }
+    // What a store says of itself counts, and of one that says nothing what it shall have.
+    let numbers: Vec<_> = each()
+        .map(|(_, (wanted, (store, has)))| match has {
+            Has::Source(info) => (*store, info.spec.worker),
+            _ => (*store, wanted.worker),
+        })
+        .collect();
+    for (one, (store, number)) in numbers.iter().enumerate() {
+        for (other, (other_store, other_number)) in numbers.iter().enumerate().skip(one + 1) {
+            let Some(worker) = number.filter(|_| number == other_number) else { continue };
+            let kind = ErrorKind::Conflict {
+                what: format!(
+                    "two stores of source {source} have one worker number, under which both would make the same \
+                     ID; what a store mints under never changes: give the source another name in one of them"
+                ),
+                stored: format!("{store}: worker {worker}"),
+                wanted: format!("{other_store}: worker {worker}"),
+            };
+            for index in [one, other] {
+                if let Some(error) = errors.get_mut(index) {
+                    *error = Some(Error::new("open source", kind.clone()));
+                }
+            }
+        }
+    }
+    let missing = |(index, (wanted, (_, has))): (usize, (&SourceSpec, &(&str, Has)))| {
+        let agrees = errors.get(index).is_some_and(Option::is_none);
+        (agrees && matches!(has, Has::Nothing)).then(|| (index, wanted.clone()))
+    };
+    let define = each().filter_map(missing).collect();
+    Verdict { errors, define }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::SourceInfo;
+    use super::super::agree::Wanted;
+    use super::*;
+    use crate::catalog::SourceState;
+
+    fn spec(more: &str) -> SourceSpec {
+        let json = format!(r#"{{"layout":"redis","mint":"store",{more}}}"#);
+        SourceSpec::from_json(&json).unwrap().canonical().unwrap()
+    }
+
+    fn has(worker: u64) -> Has {
+        let spec = spec(&format!(r#""worker":{worker}"#));
+        let (name, version, state) = ("orders".into(), 3, SourceState::Enabled);
+        let (next, shares) = (None, Vec::new());
+        Has::Source(Box::new(SourceInfo { name, spec, state, version, next, shares }))
+    }
+
+    fn judged(stores: Vec<Has>) -> Verdict {
+        let several = spec(r#""stores":"a=3,b=4,c=7""#);
+        let plan = several.check().unwrap();
+        let Wanted::Workers(wanted) = Wanted::of(&several, &plan) else { panic!("{plan:?}") };
+        let stores: Vec<_> = ["a", "b", "c"].into_iter().zip(stores).collect();
+        judge("orders", &wanted, &stores)
+    }
+
+    fn serving(stores: Vec<Has>) -> Vec<bool> {
+        let Verdict { errors, define } = judged(stores);
+        assert!(define.is_empty(), "{define:?}");
+        errors.iter().map(Option::is_none).collect()
+    }
+
+    #[test]
+    fn each_store_gets_its_number_whoever_else_is_away() {
+        for stores in [
+            vec![Has::Nothing, Has::Nothing, Has::Nothing],
+            vec![Has::Nothing, Has::Unknown, Has::Nothing],
+            vec![has(3), Has::Unknown, Has::Nothing],
+        ] {
+            let Verdict { errors, define } = judged(stores);
+            assert!(errors.iter().all(Option::is_none), "{errors:?}");
+            for (index, spec) in define {
+                assert_eq!((spec.worker, &spec.stores), (Some([3, 4, 7][index]), &None));
+                spec.check().unwrap();
+            }
+        }
+        assert_eq!(serving(vec![has(3), has(4), has(7)]), [true; 3]);
+        assert_eq!(serving(vec![has(3), Has::Unknown, has(7)]), [true; 3]);
+    }
+
+    #[test]
+    fn a_number_that_two_stores_have_is_refused_with_both_shown() {
+        for stores in [
+            vec![has(3), has(3), has(7)],
+            vec![Has::Unknown, has(3), has(7)],
+            vec![Has::Nothing, has(3), has(7)],
+        ] {
+            let verdict = judged(stores);
+            assert!(verdict.has_conflict() && verdict.define.is_empty());
+            let serving: Vec<_> = verdict.errors.iter().map(Option::is_none).collect();
+            assert_eq!(serving, [false, false, true]);
+            let said = verdict.errors[1].as_ref().unwrap().to_string();
+            assert!(said.contains("a: worker 3") && said.contains("b: worker 3"), "{said}");
+        }
+        // A number of its own, but not the one that it shall have.
+        let verdict = judged(vec![has(3), has(9), has(7)]);
+        let serving: Vec<_> = verdict.errors.iter().map(Option::is_none).collect();
+        assert_eq!(serving, [true, false, true]);
+        let said = verdict.errors[1].as_ref().unwrap().to_string();
+        assert!(said.contains("store b") && said.contains("9") && said.contains("4"), "{said}");
+    }
+}

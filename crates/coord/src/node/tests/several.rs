@@ -1,0 +1,160 @@
+//! Sources that several stores serve, over memory stores.
+
+use std::collections::HashSet;
+
+use async_trait::async_trait;
+use snowmint_core::ManualClock;
+
+use super::*;
+use crate::beside::{Place, Places};
+use crate::sources::Values;
+
+/// A store that is there, or away.
+#[derive(Debug)]
+struct At {
+    store: MemoryStore,
+}
+
+#[async_trait]
+impl Place for At {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.store.handle("default")?))
+    }
+}
+
+/// Two stores beside the own one.
+struct Several {
+    world: World,
+    a: MemoryStore,
+    b: MemoryStore,
+}
+
+impl Several {
+    fn new() -> Self {
+        let store = || MemoryStore::new("default").unwrap();
+        Self { world: World::new(), a: store(), b: store() }
+    }
+
+    fn settings(&self) -> NodeSettings {
+        let at = |store: &MemoryStore| {
+            Arc::new(At { store: store.handle("default").unwrap() }) as Arc<dyn Place>
+        };
+        let beside = Places::from([("a".into(), at(&self.a)), ("b".into(), at(&self.b))]);
+        NodeSettings { beside, ..NodeSettings::default() }
+    }
+
+    async fn open(&self, clock: &Arc<ManualClock>) -> Node {
+        let parts = Parts { clock: Arc::clone(clock) as _, ..self.world.parts() };
+        Node::open(self.world.handle(), self.settings(), parts).await.unwrap()
+    }
+
+    /// What comes of it while time passes.
+    async fn within<T>(&self, asked: impl Future<Output = T>) -> T {
+        tokio::pin!(asked);
+        for _ in 0..10_000 {
+            tokio::select! {
+                biased;
+                answer = &mut asked => return answer,
+                () = settle() => self.world.timer.advance_ms(5),
+            }
+        }
+        panic!("no answer within 50 s");
+    }
+}
+
+fn texts(values: Values) -> Vec<String> {
+    match values {
+        Values::Texts(texts) => texts,
+        Values::Numbers(numbers) => panic!("{numbers:?}"),
+    }
+}
+
+/// Each store comes to the new day when somebody first asks it for a number of that day; whoever has made a
+/// serial of it makes none of the day before any more.
+#[tokio::test]
+async fn over_midnight_no_process_goes_back_to_a_day_that_it_has_left() {
+    let several = Several::new();
+    let daily = r#"{"kind":"segment","stores":"a,b","serial":{"date":"yyyyMMdd","width":5},
+        "step":{"rule":"fixed","size":3}}"#;
+    let mut nodes = Vec::new();
+    for ahead_ms in [0, 3_000] {
+        let clock = Arc::new(ManualClock::new(UnixMillis::new(START.get() - 10_000 + ahead_ms)));
+        let node = several.open(&clock).await;
+        node.define("bills", &spec(daily)).await.unwrap();
+        let source = several.within(node.source("bills")).await.unwrap();
+        nodes.push((source, clock, node, String::new()));
+    }
+    let mut seen = HashSet::new();
+    let mut residues = HashSet::new();
+    for round in 0..60 {
+        for (source, clock, _, newest) in &mut nodes {
+            for serial in texts(several.within(source.mint(2, None, 40_000)).await.unwrap()) {
+                let (day, number) = serial.split_at(8);
+                assert!(day >= newest.as_str(), "{round}: {serial} after {newest}");
+                *newest = day.to_owned();
+                residues.insert((day.to_owned(), number.parse::<u64>().unwrap() % 2));
+                assert!(seen.insert(serial.clone()), "{round}: {serial} twice");
+            }
+            clock.advance_ms(500);
+        }
+        if round == 40 {
+            nodes[0].1.step_back_ms(60_000);
+        }
+        several.world.timer.advance_ms(500);
+    }
+    assert_eq!(residues.len(), 4, "both stores, on both days: {residues:?}");
+    for (.., newest) in &nodes {
+        assert_eq!(newest, "20260601");
+    }
+}
+
+/// Nothing is taken ahead of need: each request is asked of one store, and of the next where that refuses.
+#[tokio::test]
+async fn with_a_step_of_one_each_request_takes_from_a_store() {
+    let several = Several::new();
+    let clock = Arc::clone(&several.world.clock);
+    let node = several.open(&clock).await;
+    let one = r#"{"kind":"segment","stores":"a,b","step":{"rule":"fixed","size":1}}"#;
+    node.define("bills", &spec(one)).await.unwrap();
+    let source = several.within(node.source("bills")).await.unwrap();
+    let mut seen = HashSet::new();
+    for _ in 0..20 {
+        let ids = numbers(several.within(source.mint(3, None, 5_000)).await.unwrap());
+        assert_eq!(ids.iter().map(|id| id % 2).collect::<HashSet<_>>().len(), 1, "{ids:?}");
+        seen.extend(ids);
+    }
+    assert_eq!(seen.len(), 60);
+    assert!(source.is_asked() && source.try_mint().is_err());
+    let highest = seen.iter().max().unwrap();
+    assert!(*highest <= 130, "none is taken ahead: {highest}");
+}
+
+/// A lane takes blocks of one store after the other.
+#[tokio::test]
+async fn lanes_count_in_the_numbers_of_one_store_at_a_time() {
+    let several = Several::new();
+    let clock = Arc::clone(&several.world.clock);
+    let node = several.open(&clock).await;
+    node.define("bills", &spec(r#"{"kind":"segment","stores":"a,b"}"#)).await.unwrap();
+    let source = several.within(node.source("bills")).await.unwrap();
+    let mut lane = source.lane(10).unwrap();
+    let mut seen = HashSet::new();
+    let mut residues = Vec::new();
+    for _ in 0..200 {
+        let id = loop {
+            match lane.try_next() {
+                Ok(id) => break id,
+                Err(error) => assert_ne!(error.retry(), crate::Retry::Never, "{error}"),
+            }
+            settle().await;
+            several.world.timer.advance_ms(5);
+        };
+        assert!(seen.insert(id), "{id} twice");
+        residues.push(id % 2);
+    }
+    assert!(residues.contains(&0) && residues.contains(&1));
+    let changes = residues.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!(changes <= 40, "one store for each block: {changes}");
+    node.close().await.unwrap();
+    assert!((0..20).any(|_| lane.try_next().is_err()), "it ends with its run");
+}
