@@ -20,6 +20,15 @@ const RETRY_WAIT_MAX: Duration = Duration::from_millis(500);
 /// The scheme of a cluster's URL, whose servers are parted by commas.
 const CLUSTER: &str = "redis-cluster://";
 
+/// The user and the servers of a cluster's URL.
+fn cluster(url: &str) -> Option<(String, &str)> {
+    let servers = url.strip_prefix(CLUSTER)?;
+    Some(match servers.rsplit_once('@') {
+        Some((user, servers)) => (format!("{user}@"), servers),
+        None => (String::new(), servers),
+    })
+}
+
 /// A connection that is made anew when it breaks. Clones share it.
 #[derive(Clone)]
 pub(crate) enum Link {
@@ -29,7 +38,7 @@ pub(crate) enum Link {
 
 impl Link {
     pub(crate) async fn open(url: &str) -> RedisResult<Self> {
-        let Some(servers) = url.strip_prefix(CLUSTER) else {
+        let Some((user, servers)) = cluster(url) else {
             let config = ConnectionManagerConfig::new()
                 .set_connection_timeout(Some(CONNECT_TIMEOUT))
                 .set_response_timeout(Some(ANSWER_TIMEOUT))
@@ -37,10 +46,6 @@ impl Link {
                 .set_max_delay(RETRY_WAIT_MAX);
             let client = Client::open(url)?;
             return Ok(Self::One(client.get_connection_manager_with_config(config).await?));
-        };
-        let (user, servers) = match servers.rsplit_once('@') {
-            Some((user, servers)) => (format!("{user}@"), servers),
-            None => (String::new(), servers),
         };
         let client = ClusterClient::builder(
             servers.split(',').map(|server| format!("redis://{user}{server}")),
@@ -50,6 +55,24 @@ impl Link {
         .retries(u32::try_from(RETRIES).unwrap_or(u32::MAX))
         .build()?;
         Ok(Self::Cluster(client.get_async_connection().await?))
+    }
+
+    /// A connection with each server that has keys of its own, for what only it can be asked: this one, or
+    /// all primaries of the cluster at `url`.
+    #[cfg(feature = "foreign")]
+    pub(crate) async fn each(&mut self, url: &str) -> RedisResult<Vec<Self>> {
+        let (Self::Cluster(connection), Some((user, _))) = (&mut *self, cluster(url)) else {
+            return Ok(vec![self.clone()]);
+        };
+        let mut question = redis::cmd("CLUSTER");
+        question.arg("SLOTS");
+        let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
+        let slots = connection.route_command(question, any).await?;
+        let mut primaries = Vec::new();
+        for place in primaries_of(slots)? {
+            primaries.push(Box::pin(Self::open(&format!("redis://{user}{place}"))).await?);
+        }
+        Ok(primaries)
     }
 
     /// Sends a command that names no key to the server that has `key`.
@@ -67,6 +90,23 @@ impl Link {
             }
         }
     }
+}
+
+/// Where the primaries are, by what `CLUSTER SLOTS` says: of each range its first and last slot, and its
+/// servers, the primary first.
+#[cfg(feature = "foreign")]
+fn primaries_of(slots: Value) -> RedisResult<std::collections::BTreeSet<String>> {
+    let mut places = std::collections::BTreeSet::new();
+    for range in from_redis_value::<Vec<Vec<Value>>>(slots)? {
+        let primary = range.into_iter().nth(2).unwrap_or(Value::Nil);
+        let mut words = from_redis_value::<Vec<Value>>(primary)?.into_iter();
+        let (host, port) = (words.next().unwrap_or(Value::Nil), words.next().unwrap_or(Value::Nil));
+        let (host, port): (String, u16) = (from_redis_value(host)?, from_redis_value(port)?);
+        // Brackets part the address from the port.
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        places.insert(format!("{host}:{port}"));
+    }
+    Ok(places)
 }
 
 impl ConnectionLike for Link {
