@@ -23,6 +23,7 @@ mod home;
 pub mod journal;
 mod late;
 pub mod lease;
+pub mod lend;
 pub mod machine;
 pub mod member;
 pub mod memory;
@@ -52,6 +53,7 @@ pub use late::{LateStore, Opening};
 pub use lease::{
     ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, Term, Wish,
 };
+pub use lend::{Borrower, Kept, Lent};
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{

@@ -10,6 +10,7 @@ use snowmint_core::UnixMillis;
 use crate::catalog::check_name;
 use crate::error::{ErrorKind, Holder, PoolFull};
 use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, Wish};
+use crate::lend::is_lent;
 use crate::member::{Incarnation, MemberInfo, Presence, not_joined};
 pub use check::{check_claim, check_group};
 pub use holders::asks_for_holders;
@@ -47,8 +48,8 @@ pub struct Ground {
     pub mark: Mark,
     /// Their term: zero, unless an operator moved the namespace forward.
     pub term: Term,
-    /// Marks up to here are allowed to every claim, whatever its own limit: an operator has accepted
-    /// that IDs lead the clocks so far. Zero at first.
+    /// Marks up to here are allowed to every claim of numbers that are not lent, whatever its own limit:
+    /// an operator has accepted that IDs lead the clocks so far. Zero at first.
     pub lead_until: Mark,
 }
 
@@ -192,7 +193,9 @@ pub fn choose(
     };
     let groups = match choose(&view) {
         // Only when there is nothing else: IDs that lead the clock are second best.
-        Err(ErrorKind::PoolFull(_)) if ground.lead_until > request.mark_at_most => {
+        Err(ErrorKind::PoolFull(_))
+            if ground.lead_until > request.mark_at_most && !is_lent(&request.pool.name) =>
+        {
             view.mark_at_most = ground.lead_until;
             choose(&view)?
         }

@@ -211,7 +211,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     (
         "compat.cosid",
-        "The HTTP interface of CosId's proxy, but for machine IDs.",
+        "The HTTP interface of CosId's proxy.",
         &[
             ("enabled", "Whether it is there."),
             (

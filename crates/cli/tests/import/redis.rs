@@ -73,6 +73,24 @@ fn counters_move_once_and_what_was_cut_off_is_finished() {
 }
 
 #[test]
+fn counters_of_all_primaries_of_a_cluster_move() {
+    let (cluster, place) = (servers::RedisCluster::start(), Place::new());
+    let url = cluster.url();
+    let port = url.split([',', '/']).find_map(|part| part.strip_prefix("127.0.0.1:")).unwrap();
+    let names: Vec<String> = (0..30).map(|number| format!("seq:{number}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        assert_eq!(ask(port, &["-c", "SET", name, &(100 * number).to_string()]), "OK");
+    }
+    let done = place.import("redis", &url, &["--match", "seq:*", "--json"]);
+    assert_eq!((done.code, actions(&done)), (0, vec!["move".to_owned(); 30]), "{done:?}");
+    for (number, name) in names.iter().enumerate() {
+        assert_eq!(ask(port, &["-c", "GET", name]), format!("moved:snowmint:{}", 100 * number));
+        assert!(ask(port, &["-c", "INCR", name]).contains("not an integer"), "{name}");
+    }
+    assert!(count(&place, "seq:29") > 2900);
+}
+
+#[test]
 fn with_a_margin_redis_stays_as_it_is() {
     let (redis, place) = (Redis::start(), Place::new());
     redis.ask(&["SET", "seq:a", "100"]);

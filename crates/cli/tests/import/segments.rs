@@ -1,6 +1,8 @@
 //! Leaf's, Tinyid's and CosId's tables become sources above everything that they handed out.
 
-use snowmint_testkit::servers::{Mysql, Postgres};
+use std::process::Command;
+
+use snowmint_testkit::servers::{self, Mysql, Postgres};
 
 use crate::Place;
 use crate::common::{Ran, json, run};
@@ -118,7 +120,14 @@ fn tinyids_databases_become_one_source_when_all_are_named() {
         ));
     }
     let place = Place::new();
-    place.import("tinyid", &odd.url(), &["--from", &even.url()]).ok();
+    let both = ["--from", &even.url()];
+    let shown = place.import("tinyid", &odd.url(), &[&both[..], &["--dry-run"]].concat());
+    for part in ["up to 500, stripe 1 of 2", "up to 900, stripe 2 of 2", "define, from 901 on"] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    let json = place.import("tinyid", &odd.url(), &[&both[..], &["--dry-run", "--json"]].concat());
+    assert_eq!(plan(&json)[0]["parts"][1]["highest"], 900, "{json:?}");
+    place.import("tinyid", &odd.url(), &both).ok();
     assert_eq!(place.mint("orders", 3), [901, 902, 903]);
     let place = Place::new();
     place.import("tinyid", &odd.url(), &[]).ok();
@@ -128,6 +137,67 @@ fn tinyids_databases_become_one_source_when_all_are_named() {
     odd.run("UPDATE tiny_id_info SET remainder = 5");
     let wrong = place.import("tinyid", &odd.url(), &[]);
     assert!(wrong.code == 3 && wrong.out.contains("remainder = 5"), "{wrong:?}");
+}
+
+#[test]
+fn of_tinyids_databases_all_are_read_or_nothing_is_done() {
+    let (odd, even, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    odd.run(TINYID);
+    odd.run(
+        "INSERT INTO tiny_id_info (biz_type, max_id, step, delta, remainder) VALUES
+         ('orders', 500, 100, 2, 1)",
+    );
+    let with = |more: &str| place.import("tinyid", &odd.url(), &["--from", more]);
+    let away = with("mysql://root@127.0.0.1:1/tinyid");
+    assert_eq!((away.code, away.out.as_str()), (4, ""), "{away:?}");
+    for part in ["1 of 2 cannot be read", "127.0.0.1:1/tinyid"] {
+        assert!(away.err.contains(part), "{part}: {}", away.err);
+    }
+    let without = with(&even.url());
+    assert_eq!((without.code, without.out.as_str()), (1, ""), "{without:?}");
+    assert!(without.err.contains("1 of 2 cannot be read"), "{}", without.err);
+    even.run(TINYID);
+    let lacking = with(&even.url());
+    assert_eq!(lacking.code, 3, "{lacking:?}");
+    assert!(lacking.out.contains("there is none of it in MySQL at"), "{}", lacking.out);
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn cosids_names_and_machine_ids_are_read_from_redis_and_from_a_cluster() {
+    let (one, cluster) = (servers::Redis::start(&[]), servers::RedisCluster::start());
+    for (url, cluster_mode) in [(one.url(), false), (cluster.url(), true)] {
+        let place = Place::new();
+        let none = place.import("cosid", &url, &[]);
+        assert_eq!(none.code, 1, "{none:?}");
+        // As SpringRedisIdSegmentDistributor and its scripts for machine IDs leave them.
+        let port = url.split([',', '/']).find_map(|part| part.strip_prefix("127.0.0.1:")).unwrap();
+        let ask = |words: &[&str]| {
+            let fixed = ["-p", port];
+            let more = if cluster_mode { &["-c"][..] } else { &[][..] };
+            let output = Command::new("redis-cli").args(fixed).args(more).args(words).output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{output:?}");
+        };
+        ask(&["SET", "cosid:{app.orders}.adder", "4100"]);
+        ask(&["INCRBY", "cosid:{app.orders}.adder", "100"]);
+        ask(&["SET", "cosid:{app.bills}.adder", "0"]);
+        ask(&["HSET", "cosid:{app}:itc_idx", "10.0.0.1:80|7", "3|1793000000000"]);
+        ask(&["HSET", "cosid:{app}:revert", "5", "1793000000000"]);
+        ask(&["SET", "cosid:{app}:adder", "5"]);
+        let plan = place.import("cosid", &url, &["--json", "--dry-run"]);
+        let lines: Vec<_> = plan.out.lines().map(json).collect();
+        let firsts: Vec<_> = lines.iter().filter_map(|line| line["first"].as_u64()).collect();
+        assert_eq!(firsts, [1, 4201], "{plan:?}");
+        let avoided: Vec<_> = lines.iter().filter_map(|line| line["worker"].as_u64()).collect();
+        assert_eq!(avoided, [3, 5], "{plan:?}");
+        place.import("cosid", &url, &[]).ok();
+        assert_eq!(place.mint("app.orders", 2), [4201, 4202], "{url}");
+        let cut = place.import("cosid", &url, &["--cut-over"]);
+        assert!(cut.code != 0, "{cut:?}");
+        let leaf = place.import("leaf", &url, &[]);
+        assert!(leaf.code == 2 && leaf.err.contains("MySQL or PostgreSQL"), "{leaf:?}");
+    }
 }
 
 #[test]

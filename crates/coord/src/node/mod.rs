@@ -13,6 +13,7 @@ mod driver;
 mod entry;
 mod kept;
 mod lease;
+mod lend;
 mod listed;
 mod lookup;
 mod record;
@@ -34,6 +35,7 @@ pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use driver::{Command, Driver};
 use kept::Kept;
 pub use lease::pool_of;
+use lend::Lendings;
 pub use listed::{Listed, SourceInfo};
 use lookup::Lookup;
 use record::Keeper;
@@ -74,6 +76,7 @@ struct Core {
     /// The stores beside the node's own.
     beside: Beside,
     kept: Kept,
+    lendings: Lendings,
     segments_seen: BTreeMap<String, Mark>,
     /// What an earlier process kept for us, of sources that were not opened yet.
     tails: Mutex<Vec<JournalTail>>,
@@ -155,6 +158,7 @@ impl Node {
             lookup: Lookup::default(),
             beside,
             kept: Kept::new(keeper.kept_sources()),
+            lendings: Lendings::default(),
             segments_seen: keeper.segments_seen(),
             tails: Mutex::new(tails),
             readiness: Mutex::new(Readiness {

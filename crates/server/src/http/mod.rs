@@ -15,6 +15,7 @@ mod metrics;
 mod openapi;
 mod stream;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::ready;
@@ -58,6 +59,8 @@ use stream::Watched;
 
 /// Where bounds of counters are asked for.
 const COUNTERS: &str = "/v1/counters/";
+/// Where it is asked what an ID says.
+const DECODE: &str = "/v1/decode/";
 /// Below this hyper refuses to work.
 const HEAD_BYTES_MIN: usize = 8 * 1024;
 /// The most requests at once on one HTTP/2 connection.
@@ -96,7 +99,7 @@ impl Door {
     /// What a request's line in the log shows; none when nobody wants lines.
     fn asked(&self, request: &Request<Incoming>) -> Option<String> {
         let wanted = self.service.live().is_watched();
-        wanted.then(|| format!("{} {}", request.method(), without_key(request.uri().path())))
+        wanted.then(|| format!("{} {}", request.method(), shown_path(request.uri().path())))
     }
 }
 
@@ -108,10 +111,15 @@ fn issued(service: &Service, mut response: Response, source: &str, count: u64) -
     response
 }
 
-/// A path without the key of a counter: keys may be somebody's name, as queries may hold one.
-fn without_key(path: &str) -> &str {
+/// A path without the key of a counter, which may be somebody's name, as queries may hold one; and
+/// without an ID, of which there are too many to tell requests apart by.
+fn shown_path(path: &str) -> Cow<'_, str> {
+    if path.starts_with(DECODE) {
+        return Cow::Owned(format!("{DECODE}{{id}}"));
+    }
     let source = path.strip_prefix(COUNTERS).and_then(|rest| rest.split('/').next());
-    source.and_then(|source| path.get(..COUNTERS.len() + source.len())).unwrap_or(path)
+    let shown = source.and_then(|source| path.get(..COUNTERS.len() + source.len()));
+    Cow::Borrowed(shown.unwrap_or(path))
 }
 
 /// What is sent: an answer that is there as a whole, or any.
@@ -321,13 +329,16 @@ mod tests {
     use snowmint_wire::http::ErrorBody;
 
     #[test]
-    fn the_log_has_no_keys() {
+    fn the_log_has_no_keys_and_no_ids() {
         for (path, shown) in [
             ("/v1/counters/messages/alice", "/v1/counters/messages"),
             ("/v1/counters/", "/v1/counters/"),
             ("/v1/ids/orders", "/v1/ids/orders"),
+            ("/v1/decode/9034592834", "/v1/decode/{id}"),
+            ("/v1/decode/", "/v1/decode/{id}"),
+            ("/v1/decode", "/v1/decode"),
         ] {
-            assert_eq!(super::without_key(path), shown, "{path}");
+            assert_eq!(super::shown_path(path), shown, "{path}");
         }
     }
 

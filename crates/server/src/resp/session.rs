@@ -19,6 +19,8 @@ pub(super) struct Session {
     pub(super) service: Service,
     /// Whether he has still to say who he is.
     pub(super) is_nobody: bool,
+    /// Whether each ID is counted against a rate.
+    is_limited: bool,
     /// Of the tokens that this was decided by.
     generation: u64,
     pub(super) ticket: Ticket,
@@ -34,6 +36,7 @@ impl Session {
             door,
             service,
             is_nobody: false,
+            is_limited: false,
             generation: 0,
             ticket,
             protocol: Protocol::default(),
@@ -55,6 +58,7 @@ impl Session {
         // Before it is decided by them: what changes meanwhile is followed with the next read.
         self.generation = self.service.access().map_or(0, Access::generation);
         self.is_nobody = !caller.is_known();
+        self.is_limited = caller.is_limited();
         self.service = self.door.service.asked_by(caller);
     }
 
@@ -94,11 +98,24 @@ impl Session {
         Some((source, key))
     }
 
-    /// Keeps a source at hand, unless each ID of it is counted against a rate.
-    pub(super) fn keep_source(&mut self, name: &str, source: Source) {
-        if self.service.caller().is_limited() {
-            return;
+    /// Whether what an argument of `INCR` is about is at hand.
+    #[inline]
+    pub(super) fn is_at_hand(&self, arg: &[u8]) -> bool {
+        self.source_at_hand(arg).is_some() || self.counter_at_hand(arg).is_some()
+    }
+
+    /// Takes one ID of the source at hand from the caller's rate, if he has one. So requests that come
+    /// together are answered together, and each is counted.
+    #[inline]
+    pub(super) fn spend(&self) -> Result<(), Error> {
+        match &self.source {
+            Some(at_hand) if self.is_limited => self.service.caller().spend(at_hand.name(), 1),
+            _ => Ok(()),
         }
+    }
+
+    /// Keeps a source at hand.
+    pub(super) fn keep_source(&mut self, name: &str, source: Source) {
         if self.source_at_hand(name.as_bytes()).is_none() {
             self.source = Some(self.service.keep(name, source));
         }

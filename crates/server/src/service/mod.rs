@@ -8,6 +8,7 @@ mod changing;
 mod counters;
 mod describe;
 mod error;
+mod lend;
 mod merge;
 mod metrics;
 mod notice;

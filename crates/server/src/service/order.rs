@@ -42,6 +42,16 @@ impl Service {
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
         self.admit(Right::Mint, name, count).await?;
+        self.mint_admitted(name, count, key).await
+    }
+
+    /// As [`Service::mint_anywhere`], for somebody who was admitted.
+    pub(crate) async fn mint_admitted(
+        &self,
+        name: &str,
+        count: u64,
+        key: Option<&str>,
+    ) -> Result<(Source, Minted), Error> {
         let timer = self.relay.peers().timer();
         let deadline =
             timer.elapsed().saturating_add(self.live.limit(|limits| limits.wait_max.ms()));

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::BootTimer;
+use snowmint_coord::{BootTimer, Timer as _};
 use snowmint_server::{Access, Secret, Settings, TokenHash, TokenSettings, Tokens};
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::mint_client::MintClient;
@@ -14,7 +14,7 @@ use snowmint_wire::grpc::{
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
-use crate::common::{Server, node, server_for, soon};
+use crate::common::{Server, node, request, server_for, soon};
 use crate::grpc::{many, reason, wish};
 
 const MINTER: &str = "minter-0123456789abcdef0123456789";
@@ -183,6 +183,38 @@ async fn a_rate_is_kept_over_every_protocol() {
     assert_eq!((status.code(), reason(&status)), (Code::ResourceExhausted, Told::RateLimited));
     let delay = status.get_details_retry_info().and_then(|info| info.retry_delay).unwrap();
     assert!(delay.as_secs() > 60, "{delay:?}");
+}
+
+#[tokio::test]
+async fn a_pipeline_under_a_rate_is_answered_to_the_last_and_each_counts() {
+    let (server, _) = guarded().await;
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["AUTH", SLOW]).await, "+OK");
+    // Ten a second of this source, and ten at most at once.
+    let begun = BootTimer.elapsed();
+    client.send(request(&["INCR", "numbers"]).repeat(200)).await;
+    let (mut numbers, mut over) = (Vec::new(), 0_usize);
+    for _ in 0..200 {
+        let line = client.line().await;
+        match line.strip_prefix(':') {
+            Some(number) => numbers.push(number.parse::<u64>().unwrap()),
+            None => {
+                assert!(line.starts_with("-TRYAGAIN token slow is over its rate"), "{line}");
+                over += 1;
+            }
+        }
+    }
+    let more = usize::try_from(BootTimer.elapsed().since(begun) / 100).unwrap();
+    assert!((10..=11 + more).contains(&numbers.len()), "{} of {more} more", numbers.len());
+    assert_eq!(numbers.len() + over, 200);
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    // What was refused took no number.
+    let next = server.send("GET", "/v1/ids/numbers", &bearer(ADMIN), "").await.ids();
+    assert!(next[0] > *numbers.last().unwrap());
+    assert_eq!(numbers.last().unwrap() - numbers[0] + 1, u64::try_from(numbers.len()).unwrap());
+    // The connection goes on, and so does another source, which has a rate of its own.
+    assert_eq!(client.ask(&["PING"]).await, "+PONG");
+    assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
 }
 
 fn named<T>(message: T, token: &str) -> Request<T> {

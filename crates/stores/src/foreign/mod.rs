@@ -4,6 +4,7 @@
 //! everything up to there is theirs. Whoever still draws while this reads goes on from there: stop all
 //! that draw first, or cut them over.
 
+mod cosid_redis;
 mod draw;
 mod numbers;
 mod redis;
@@ -11,7 +12,7 @@ mod tables;
 mod tree;
 mod workers;
 
-use snowmint_coord::Result;
+use snowmint_coord::{Error, Result};
 
 use crate::verbs::Access;
 pub use draw::{Frozen, Shared};
@@ -73,16 +74,38 @@ impl Peer {
 /// A database of another system.
 #[derive(Debug)]
 pub struct Foreign {
-    tables: Tables,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Tables(Tables),
+    /// Connected to when it is asked.
+    Redis(String),
 }
 
 impl Foreign {
-    /// The database at a URL of MySQL or PostgreSQL. Nothing is asked yet.
+    /// The database at a URL: of MySQL or PostgreSQL; for CosId also a Redis, or a cluster of them.
+    /// Nothing is asked yet.
     ///
     /// # Errors
     /// `Invalid` for any other URL.
     pub fn open(url: &str) -> Result<Self> {
-        Ok(Self { tables: Tables::open(url)? })
+        let is_redis = redis::SCHEMES.iter().any(|scheme| url.starts_with(scheme));
+        let place = match url {
+            _ if is_redis => Place::Redis(url.to_owned()),
+            _ => Place::Tables(Tables::open(url)?),
+        };
+        Ok(Self { place })
+    }
+
+    /// What it is called in messages.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.place {
+            Place::Tables(tables) => tables.label.clone(),
+            Place::Redis(url) => format!("Redis at {}", crate::shown(url)),
+        }
     }
 
     /// What speaks against believing it, for an operator: full sentences.
@@ -90,14 +113,15 @@ impl Foreign {
     /// # Errors
     /// What the database says.
     pub async fn cautions(&self) -> Result<Vec<String>> {
+        let Place::Tables(tables) = &self.place else { return Ok(Vec::new()) };
         let caution = || {
             format!(
                 "{} takes no writes: if it is a replica, it may lag behind its primary, whose newest \
                  numbers it does not know. Name the primary",
-                self.tables.label
+                tables.label
             )
         };
-        Ok(self.tables.is_read_only().await?.then(caution).into_iter().collect())
+        Ok(tables.is_read_only().await?.then(caution).into_iter().collect())
     }
 
     /// The worker numbers that a system gave out, and to whom.
@@ -105,10 +129,18 @@ impl Foreign {
     /// # Errors
     /// `NotFound` without its table; what the database says.
     pub async fn workers(&self, crew: Crew) -> Result<Vec<Worker>> {
-        let mut step = self.tables.begin(Access::Read).await?;
-        let workers = crew.read(&mut step).await?;
-        step.roll_back().await?;
-        Ok(workers)
+        match &self.place {
+            Place::Tables(tables) => {
+                let mut step = tables.begin(Access::Read).await?;
+                let workers = crew.read(&mut step).await?;
+                step.roll_back().await?;
+                Ok(workers)
+            }
+            Place::Redis(url) if crew == Crew::Cosid => {
+                cosid_redis::workers(&Counters::open(url).await?).await
+            }
+            Place::Redis(_) => Err(self.has_no_tables()),
+        }
     }
 
     /// All keys of a system, by name, and how far each has come.
@@ -116,10 +148,27 @@ impl Foreign {
     /// # Errors
     /// `NotFound` without its table; what the database says.
     pub async fn sequences(&self, peer: Peer) -> Result<Vec<Sequence>> {
-        let shape = peer.shape();
-        let mut step = self.tables.begin(Access::Read).await?;
-        let rows = step.select(shape.table, &shape.columns(), None).await?;
-        step.roll_back().await?;
-        Ok(rows.into_iter().map(|row| shape.read(row)).collect())
+        match &self.place {
+            Place::Tables(tables) => {
+                let shape = peer.shape();
+                let mut step = tables.begin(Access::Read).await?;
+                let rows = step.select(shape.table, &shape.columns(), None).await?;
+                step.roll_back().await?;
+                Ok(rows.into_iter().map(|row| shape.read(row)).collect())
+            }
+            Place::Redis(url) if peer == Peer::Cosid => {
+                cosid_redis::sequences(&Counters::open(url).await?).await
+            }
+            Place::Redis(_) => Err(self.has_no_tables()),
+        }
+    }
+
+    fn has_no_tables(&self) -> Error {
+        let what = format!(
+            "{}: this system keeps its tables in MySQL or PostgreSQL: name \
+             mysql://USER:PASSWORD@HOST/DATABASE or postgres://…",
+            self.label()
+        );
+        Error::invalid(redis::OP, what)
     }
 }

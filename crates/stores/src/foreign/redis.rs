@@ -13,7 +13,11 @@ use crate::redis::{Address, Link, explain};
 /// What a moved counter begins with; its last number follows.
 const MOVED: &str = "moved:snowmint:";
 
-const OP: &str = "read the other system";
+/// What URLs begin with.
+pub(super) const SCHEMES: [&str; 4] =
+    ["redis://", "redis-cluster://", "rediss://", "rediss-cluster://"];
+
+pub(super) const OP: &str = "read the other system";
 /// How many keys a server looks at for one answer.
 const SCAN_COUNT: u32 = 1_000;
 
@@ -40,10 +44,12 @@ pub enum CounterAt {
     Senseless(String),
 }
 
-/// A Redis server with counters.
+/// A Redis server with counters, or a cluster.
 pub struct Counters {
-    link: Link,
-    label: String,
+    pub(super) link: Link,
+    /// Each server that can be asked for its keys.
+    servers: Vec<Link>,
+    pub(super) label: String,
 }
 
 impl std::fmt::Debug for Counters {
@@ -53,42 +59,48 @@ impl std::fmt::Debug for Counters {
 }
 
 impl Counters {
-    /// Connects to the server at a URL.
+    /// Connects to the server at a URL, or to all primaries of a cluster.
     ///
     /// # Errors
     /// `Invalid` for any other URL; `Unavailable`.
     pub async fn open(url: &str) -> Result<Self> {
         let label = format!("Redis at {}", crate::shown(url));
-        if !["redis://", "rediss://"].iter().any(|scheme| url.starts_with(scheme)) {
+        if !SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
             let what = format!(
-                "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE; of a cluster, each \
-                 primary"
+                "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE, or some of a cluster's \
+                 by redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT"
             );
             return Err(Error::invalid(OP, what));
         }
         let address = Address::read(url, &label).map_err(|kind| Error::new(OP, kind))?;
-        let link = Link::open(address).await.map_err(|error| explain(OP, &label, error))?;
-        Ok(Self { link, label })
+        let explained = |error| explain(OP, &label, error);
+        let mut link = Link::open(address.clone()).await.map_err(explained)?;
+        let servers = link.each(&address).await.map_err(explained)?;
+        Ok(Self { link, servers, label })
     }
 
-    /// The keys that match a pattern, in order.
+    /// The keys that match a pattern, in order. Of a cluster whose slots move meanwhile, some may be
+    /// missing.
     ///
     /// # Errors
     /// What the server says.
     pub async fn keys(&self, pattern: &str) -> Result<Vec<Vec<u8>>> {
         let mut found = std::collections::BTreeSet::new();
-        let mut cursor = 0_u64;
-        loop {
-            let mut scan = cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
-            let page = scan.query_async::<(u64, Vec<Vec<u8>>)>(&mut self.link.clone()).await;
-            let (next, keys) = page.map_err(|error| self.explain(error))?;
-            found.extend(keys);
-            if next == 0 {
-                return Ok(found.into_iter().collect());
+        for server in &self.servers {
+            let mut cursor = 0_u64;
+            loop {
+                let mut scan = cmd("SCAN");
+                scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
+                let page = scan.query_async::<(u64, Vec<Vec<u8>>)>(&mut server.clone()).await;
+                let (next, keys) = page.map_err(|error| self.explain(error))?;
+                found.extend(keys);
+                if next == 0 {
+                    break;
+                }
+                cursor = next;
             }
-            cursor = next;
         }
+        Ok(found.into_iter().collect())
     }
 
     /// Where a counter stands.
@@ -125,7 +137,7 @@ impl Counters {
         Ok(text.map_or_else(|| CounterAt::Senseless("it is gone".into()), |text| stands(&text)))
     }
 
-    fn explain(&self, error: redis::RedisError) -> Error {
+    pub(super) fn explain(&self, error: redis::RedisError) -> Error {
         explain(OP, &self.label, error)
     }
 }

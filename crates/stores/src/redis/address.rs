@@ -8,6 +8,7 @@ use super::persistence;
 use crate::tls::Files;
 
 /// Where Redis is. Its `Debug` would show a password: there is none.
+#[derive(Clone)]
 pub(crate) struct Address {
     pub(super) servers: Servers,
     /// With TLS: whom to trust, and who we are.
@@ -17,6 +18,7 @@ pub(crate) struct Address {
 }
 
 /// One server, or some of a cluster, each by a URL that the driver knows.
+#[derive(Clone)]
 pub(super) enum Servers {
     One(String),
     Cluster(Vec<String>),
@@ -60,6 +62,21 @@ impl Address {
             Servers::One(format!("{one}://{place}"))
         };
         Ok(Self { servers, certificates, by_run })
+    }
+}
+
+#[cfg(feature = "foreign")]
+impl Address {
+    /// Another server, at `HOST:PORT`, spoken to as the first.
+    pub(super) fn another(&self, place: &str) -> Self {
+        let first = match &self.servers {
+            Servers::One(url) => url.as_str(),
+            Servers::Cluster(urls) => urls.first().map_or("", String::as_str),
+        };
+        let (scheme, rest) = first.split_once("://").unwrap_or(("redis", ""));
+        let user = rest.rsplit_once('@').map_or_else(String::new, |(user, _)| format!("{user}@"));
+        let servers = Servers::One(format!("{scheme}://{user}{place}"));
+        Self { servers, certificates: self.certificates.clone(), by_run: self.by_run }
     }
 }
 

@@ -66,6 +66,22 @@ impl Link {
         Ok(Self::Cluster(client.get_async_connection().await?))
     }
 
+    /// A connection with each server that has keys of its own, for what only it can be asked: this one, or
+    /// all primaries of the cluster at `address`.
+    #[cfg(feature = "foreign")]
+    pub(crate) async fn each(&mut self, address: &Address) -> RedisResult<Vec<Self>> {
+        let Self::Cluster(connection) = &mut *self else { return Ok(vec![self.clone()]) };
+        let mut question = redis::cmd("CLUSTER");
+        question.arg("SLOTS");
+        let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
+        let slots = connection.route_command(question, any).await?;
+        let mut primaries = Vec::new();
+        for place in primaries_of(slots)? {
+            primaries.push(Box::pin(Self::open(address.another(&place))).await?);
+        }
+        Ok(primaries)
+    }
+
     /// Sends a command that names no key to the server that has `key`.
     pub(super) async fn ask_server_of(&mut self, key: &str, command: Cmd) -> RedisResult<Value> {
         match self {
@@ -91,6 +107,23 @@ fn unusable(error: RedisError) -> RedisError {
         return RedisError::from((Kind::InvalidClientConfig, what, error.to_string()));
     }
     error
+}
+
+/// Where the primaries are, by what `CLUSTER SLOTS` says: of each range its first and last slot, and its
+/// servers, the primary first.
+#[cfg(feature = "foreign")]
+fn primaries_of(slots: Value) -> RedisResult<std::collections::BTreeSet<String>> {
+    let mut places = std::collections::BTreeSet::new();
+    for range in from_redis_value::<Vec<Vec<Value>>>(slots)? {
+        let primary = range.into_iter().nth(2).unwrap_or(Value::Nil);
+        let mut words = from_redis_value::<Vec<Value>>(primary)?.into_iter();
+        let (host, port) = (words.next().unwrap_or(Value::Nil), words.next().unwrap_or(Value::Nil));
+        let (host, port): (String, u16) = (from_redis_value(host)?, from_redis_value(port)?);
+        // Brackets part the address from the port.
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        places.insert(format!("{host}:{port}"));
+    }
+    Ok(places)
 }
 
 impl ConnectionLike for Link {

@@ -1,8 +1,9 @@
 use super::case::{Case, TASKS, code, extend, later, pool};
 use super::cases;
-use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Retry, Term};
+use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Retry, Term, Wish};
 
 cases![
+    a_slot_that_nobody_holds_is_kept_by_its_newest_term,
     a_mark_moves_and_is_seen,
     a_mark_moves_only_from_exactly_where_it_is,
     only_the_newest_term_moves_a_mark,
@@ -20,6 +21,29 @@ cases![
     sixteen_holders_move_their_marks_at_once,
     extend_and_release_never_both_win,
 ];
+
+/// As numbers are lent: the mark is the lease, and whoever knows the newest term moves it.
+async fn a_slot_that_nobody_holds_is_kept_by_its_newest_term(case: Case) {
+    let (lender, other) = (case.member("lender").await, case.member("other").await);
+    let lease = case.claim(&lender, &pool(1)).await;
+    let now = Mark::from(case.now().await);
+    let ahead = later(now, 600_000);
+    case.extend(&lease, lease.mark, ahead).await.unwrap();
+    case.release(&lease, ahead).await.unwrap();
+    let kept = Lease { term: lease.term.next(), ..lease.clone() };
+    let refused = |claim| assert_eq!(code(claim), "pool_full");
+    refused(case.try_claim(&other, &pool(1), Wish::Any).await);
+    case.extend(&kept, ahead, later(ahead, 1)).await.unwrap();
+    assert_eq!(code(case.extend(&lease, later(ahead, 1), later(ahead, 2)).await), "fenced");
+    assert_eq!(code(case.extend(&kept, ahead, later(ahead, 2)).await), "mark_moved");
+    // Its owner is remembered, whoever lives.
+    case.store.leave(lender.incarnation, case.now().await).await.unwrap();
+    let slot = case.store.workers(case.now().await).await.unwrap().remove(0);
+    assert_eq!((slot.owner.as_str(), slot.holder, slot.term), ("lender", None, kept.term));
+    refused(case.try_claim(&other, &pool(1), Wish::Any).await);
+    case.release(&kept, now).await.unwrap();
+    assert_eq!(case.claim(&other, &pool(1)).await.floor, now);
+}
 
 async fn held(case: &Case) -> Lease {
     let member = case.member("orders").await;
@@ -176,7 +200,7 @@ async fn a_release_lowers_to_the_floor_and_no_further(case: Case) {
     case.extend(&lease, lease.mark, Mark::new(100)).await.unwrap();
     case.release(&lease, Mark::new(60)).await.unwrap();
     let member = case.member("bills").await;
-    let exactly = snowmint_coord::Wish::Exactly(lease.slot);
+    let exactly = Wish::Exactly(lease.slot);
     let next = case.try_claim(&member, &pool(64), exactly).await.unwrap();
     case.extend(&next, next.mark, Mark::new(100)).await.unwrap();
     for mark in [0, 59, 101] {
@@ -196,7 +220,7 @@ async fn a_release_is_recognised_until_the_next_claim(case: Case) {
     assert_eq!(case.writes().await, writes);
     assert_eq!(code(case.release(&lease, Mark::new(61)).await), "fenced");
     let member = case.member("bills").await;
-    let exactly = snowmint_coord::Wish::Exactly(lease.slot);
+    let exactly = Wish::Exactly(lease.slot);
     case.try_claim(&member, &pool(64), exactly).await.unwrap();
     assert_eq!(code(case.release(&lease, Mark::new(60)).await), "fenced");
 }

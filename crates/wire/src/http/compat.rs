@@ -114,6 +114,24 @@ pub struct CosIdErrorBody {
     pub errors: Vec<String>,
 }
 
+/// A machine ID, as CosId's proxy gives it to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CosIdMachineBody {
+    /// The number.
+    #[serde(rename = "machineId")]
+    pub machine_id: u64,
+    /// Unix milliseconds that the client's clock has to have passed before it mints.
+    #[serde(rename = "lastTimeStamp")]
+    pub last_time_stamp: u64,
+}
+
+/// [`CosIdErrorBody::code`] when all machine IDs are in use.
+pub const COSID_OVERFLOW: &str = "M-01";
+/// [`CosIdErrorBody::code`] when an instance has no machine ID, as far as is known.
+pub const COSID_NOT_FOUND: &str = "M-02";
+/// [`CosIdErrorBody::code`] when another has the instance's machine ID.
+pub const COSID_LOST: &str = "M-03";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +165,7 @@ mod tests {
         );
         let error = CosIdErrorBody { code: "400".into(), msg: "no".into(), errors: Vec::new() };
         assert_eq!(written(&error), r#"{"code":"400","msg":"no","errors":[]}"#);
+        let machine = CosIdMachineBody { machine_id: 7, last_time_stamp: 0 };
+        assert_eq!(written(&machine), r#"{"machineId":7,"lastTimeStamp":0}"#);
     }
 }

@@ -8,6 +8,7 @@ use snowmint_stores::foreign::{Peer, Shared};
 use tokio::runtime::Runtime;
 
 use super::Common;
+use super::merge::Part;
 use super::plan::{Action, Item};
 use super::workers::Workers;
 use crate::config::Config;
@@ -191,7 +192,7 @@ fn show(items: &[Item], json: bool, out: &mut Output) -> Outcome {
     };
     let (keys, sources) = (width(|item| &item.key), width(|item| &item.source));
     out.line(format_args!("{:<keys$}  {:<sources$}  PLAN", "KEY", "SOURCE"))?;
-    for Item { key, source, action, .. } in items {
+    for Item { key, source, action, parts, .. } in items {
         let plan = match action {
             Action::Define { first, .. } => format!("define, from {first} on"),
             Action::Raise { next, first, .. } => format!("raise from {next} to {first}"),
@@ -200,6 +201,14 @@ fn show(items: &[Item], json: bool, out: &mut Output) -> Outcome {
             Action::Refuse { reason } => format!("REFUSED: {reason}"),
         };
         out.line(format_args!("{key:<keys$}  {source:<sources$}  {plan}"))?;
+        for Part { from, highest, offset, increment } in parts {
+            let stripe = match increment {
+                1 => String::new(),
+                _ => format!(", stripe {offset} of {increment}"),
+            };
+            let indent = keys + sources + 6;
+            out.line(format_args!("{:indent$}in {from}: up to {highest}{stripe}", ""))?;
+        }
     }
     Ok(())
 }

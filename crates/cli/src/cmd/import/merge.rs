@@ -2,16 +2,74 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use snowmint_stores::foreign::{Numbers, Sequence, Standing};
 
+/// What one database says.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// What it is called.
+    pub(super) label: String,
+    pub(super) sequences: Vec<Sequence>,
+}
+
+/// A key, put together from what all databases say of it.
+#[derive(Debug)]
+pub(super) struct Merged {
+    pub(super) sequence: Sequence,
+    /// How far it has come in each of them, where there are several.
+    pub(super) parts: Vec<Part>,
+}
+
+/// How far a key has come in one of several databases.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Part {
+    /// Where.
+    pub(super) from: String,
+    /// No number above was handed out there.
+    pub(super) highest: u64,
+    /// Its stripe.
+    pub(super) offset: u64,
+    pub(super) increment: u64,
+}
+
 /// The keys of all databases, each once, by name.
-pub(super) fn merged(all: impl IntoIterator<Item = Sequence>) -> Vec<Sequence> {
-    let mut by_key: BTreeMap<String, Vec<Standing>> = BTreeMap::new();
-    for Sequence { key, standing } in all {
-        by_key.entry(key).or_default().push(standing);
+pub(super) fn merged(all: Vec<Read>) -> Vec<Merged> {
+    let labels: Vec<String> = all.iter().map(|read| read.label.clone()).collect();
+    let mut by_key: BTreeMap<String, Vec<(usize, Standing)>> = BTreeMap::new();
+    for (number, read) in all.into_iter().enumerate() {
+        for Sequence { key, standing } in read.sequences {
+            by_key.entry(key).or_default().push((number, standing));
+        }
     }
-    let one = |(key, standings)| Sequence { key, standing: joined(standings) };
-    by_key.into_iter().map(one).collect()
+    by_key.into_iter().map(|(key, standings)| one(key, standings, &labels)).collect()
+}
+
+fn one(key: String, standings: Vec<(usize, Standing)>, labels: &[String]) -> Merged {
+    let part = |(number, standing): &(usize, Standing)| match standing {
+        Standing::At(Numbers { highest, offset, increment, .. }) => Some(Part {
+            from: labels.get(*number).cloned().unwrap_or_default(),
+            highest: *highest,
+            offset: *offset,
+            increment: *increment,
+        }),
+        _ => None,
+    };
+    let several = labels.len() > 1;
+    let parts = standings.iter().filter_map(part).filter(|_| several).collect();
+    let there: BTreeSet<usize> = standings.iter().map(|(number, _)| *number).collect();
+    let lacking = labels.iter().enumerate().filter(|(number, _)| !there.contains(number));
+    let lacking: Vec<&str> = lacking.map(|(_, label)| label.as_str()).collect();
+    let mut standing = joined(standings.into_iter().map(|(_, standing)| standing).collect());
+    // Somebody who names a database in vain may have named the wrong one.
+    if matches!(standing, Standing::At(Numbers { increment: 2.., .. })) && !lacking.is_empty() {
+        standing = Standing::Senseless(format!(
+            "it has stripes, and there is none of it in {}: name the databases that have them all, or \
+             import it from its own alone",
+            lacking.join(", ")
+        ));
+    }
+    Merged { sequence: Sequence { key, standing }, parts }
 }
 
 fn joined(standings: Vec<Standing>) -> Standing {
@@ -63,9 +121,10 @@ mod tests {
     }
 
     fn of(all: Vec<Sequence>) -> Result<(u64, u64, u64), String> {
-        let merged = merged(all);
+        let read = |sequence| Read { label: "a database".into(), sequences: vec![sequence] };
+        let merged = merged(all.into_iter().map(read).collect());
         assert_eq!(merged.len(), 1);
-        match &merged[0].standing {
+        match &merged[0].sequence.standing {
             Standing::At(Numbers { highest, offset, increment, .. }) => {
                 Ok((*highest, *offset, *increment))
             }
@@ -85,5 +144,20 @@ mod tests {
         let senseless =
             Sequence { key: "orders".into(), standing: Standing::Senseless("why".into()) };
         assert_eq!(of(vec![sequence(7, 1, 2), senseless]), Err("why".into()));
+    }
+
+    #[test]
+    fn a_database_without_a_stripe_that_is_looked_for_is_named() {
+        let read = |label: &str, sequences| Read { label: label.into(), sequences };
+        let both = vec![read("one", vec![sequence(7, 1, 2)]), read("two", Vec::new())];
+        let lacking = merged(both);
+        let Standing::Senseless(why) = &lacking[0].sequence.standing else { panic!("{lacking:?}") };
+        assert!(why.contains("none of it in two"), "{why}");
+        // One that has all numbers is in one of them only.
+        let whole = vec![read("one", vec![sequence(7, 1, 1)]), read("two", Vec::new())];
+        let whole = merged(whole);
+        assert!(matches!(whole[0].sequence.standing, Standing::At(_)));
+        let parts = &whole[0].parts;
+        assert_eq!((parts.len(), parts[0].from.as_str(), parts[0].highest), (1, "one", 7));
     }
 }

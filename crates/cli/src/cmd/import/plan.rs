@@ -6,6 +6,8 @@ use snowmint_coord::catalog::{Definition, SourceState, check_name};
 use snowmint_coord::spec::{Kind, Plan, SegmentPlan, SourceSpec, StepRule, StepSpec, Stripe};
 use snowmint_stores::foreign::{Numbers, Sequence, Standing};
 
+use super::merge::{Merged, Part};
+
 /// What is to become of one key.
 #[derive(Debug, Serialize)]
 pub(super) struct Item {
@@ -18,6 +20,9 @@ pub(super) struct Item {
     /// Numbers that the source has handed out, and that the other system may have handed out too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) overlap: Option<[u64; 2]>,
+    /// What each of several databases says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) parts: Vec<Part>,
 }
 
 #[derive(Debug, Serialize)]
@@ -77,12 +82,12 @@ pub(super) struct How<'a> {
 
 /// What a key becomes, by the definition of its source, if there is one.
 pub(super) fn item(
-    sequence: Sequence,
+    merged: Merged,
     source: String,
     how: How<'_>,
     stored: Option<&Definition>,
 ) -> Item {
-    let Sequence { key, standing } = sequence;
+    let Merged { sequence: Sequence { key, standing }, parts } = merged;
     let worked_out = match standing {
         Standing::At(numbers) => match origin(stored) {
             Some(origin) => drawing(&source, &origin, &key, numbers, how),
@@ -93,7 +98,7 @@ pub(super) fn item(
         Standing::Senseless(reason) => Err(reason),
     };
     let (action, overlap) = worked_out.unwrap_or_else(|reason| (Action::Refuse { reason }, None));
-    Item { key, source, action, overlap }
+    Item { key, source, action, overlap, parts }
 }
 
 type Decided = Result<(Action, Option<[u64; 2]>), String>;
@@ -231,9 +236,12 @@ mod tests {
 
     use super::*;
 
-    fn at(highest: u64) -> Sequence {
-        let numbers = Numbers { highest, step: Some(100), offset: 1, increment: 1 };
-        Sequence { key: "old".into(), standing: Standing::At(numbers) }
+    fn at(highest: u64) -> Merged {
+        read(Standing::At(Numbers { highest, step: Some(100), offset: 1, increment: 1 }))
+    }
+
+    fn read(standing: Standing) -> Merged {
+        Merged { sequence: Sequence { key: "old".into(), standing }, parts: Vec::new() }
     }
 
     fn stored(spec: &SourceSpec, mark: u64) -> Definition {
@@ -249,7 +257,7 @@ mod tests {
 
     const HOW: How<'_> = How { step: StepRule::Leaf, draw: None, cut_over: false };
 
-    fn of(sequence: Sequence, stored: Option<&Definition>) -> Item {
+    fn of(sequence: Merged, stored: Option<&Definition>) -> Item {
         item(sequence, "orders".into(), HOW, stored)
     }
 
@@ -267,7 +275,7 @@ mod tests {
             assert_eq!(plan.stripe.next(1), Some(highest + 1));
         }
         let odd = Numbers { highest: 10, step: None, offset: 1, increment: 2 };
-        let odd = Sequence { key: "old".into(), standing: Standing::At(odd) };
+        let odd = read(Standing::At(odd));
         assert!(matches!(of(odd, None).action, Action::Define { first: 11, .. }));
     }
 
@@ -318,7 +326,7 @@ mod tests {
         let of_own = |how, sequence| item(sequence, "orders".into(), how, Some(&own)).action;
         assert!(matches!(of_own(cuts, at(2000)), Action::Refuse { .. }));
         assert!(matches!(of_own(draws, at(2000)), Action::Refuse { .. }));
-        let moved = || Sequence { key: "old".into(), standing: Standing::Moved };
+        let moved = || read(Standing::Moved);
         assert!(matches!(of_own(cuts, moved()), Action::Keep { next: 2001 }));
         assert!(matches!(of(cuts, moved()), Action::Refuse { .. }));
     }
@@ -329,7 +337,7 @@ mod tests {
             Action::Refuse { reason } => reason,
             other => panic!("{other:?}"),
         };
-        let senseless = Sequence { key: "old".into(), standing: Standing::Senseless("no".into()) };
+        let senseless = read(Standing::Senseless("no".into()));
         assert_eq!(refused(of(senseless, None)), "no");
         let unnamed = item(at(1), "a:b".into(), HOW, None);
         assert!(refused(unnamed).contains("--name old=SOURCE"));
@@ -342,7 +350,7 @@ mod tests {
         let capped = SourceSpec { until: Some(50), ..from(1) };
         assert!(refused(of(at(1), Some(&stored(&capped, 1)))).contains("restripe"));
         let huge = Numbers { highest: 1, step: Some(1 << 41), offset: 1, increment: 1 };
-        let huge = Sequence { key: "old".into(), standing: Standing::At(huge) };
+        let huge = read(Standing::At(huge));
         assert!(refused(of(huge, None)).contains("step.size"));
     }
 }

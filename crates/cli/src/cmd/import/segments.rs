@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use clap::Args;
 use snowmint_coord::Definition;
 use snowmint_coord::spec::StepRule;
-use snowmint_stores::foreign::{Foreign, Peer, Sequence};
+use snowmint_stores::foreign::{Foreign, Peer};
 
+use super::Common;
 use super::apply::{Around, present};
+use super::merge::{self, Merged, Read};
 use super::plan::{Action, How, Item, item};
-use super::{Common, merge};
 use crate::exit::{Failure, Outcome, complain};
 
 /// Which keys, and what they are called here.
@@ -41,6 +42,12 @@ fn named(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), source.to_owned()))
 }
 
+/// What is said when not all databases can be read.
+fn missing(labels: &[String], of: usize) -> String {
+    let (count, labels) = (labels.len(), labels.join(", "));
+    format!("all databases are needed, and {count} of {of} cannot be read, {labels}")
+}
+
 impl Keys {
     /// What is to become of the keys of a system; none where it has no table of them.
     pub(super) fn plan(
@@ -53,29 +60,50 @@ impl Keys {
         Ok(Some(self.items(self.chosen(found)?, step, &around.stored)))
     }
 
-    async fn read(&self, peer: Peer) -> Outcome<Option<Vec<Sequence>>> {
-        let mut all = Vec::new();
-        for url in &self.common.from {
-            let foreign = Foreign::open(url)?;
-            let Some(found) = present(foreign.sequences(peer).await)? else { return Ok(None) };
-            all.extend(found);
-            for caution in foreign.cautions().await? {
-                complain(caution);
+    /// What all databases say: of some of them alone nobody knows what lies above all.
+    async fn read(&self, peer: Peer) -> Outcome<Option<Vec<Merged>>> {
+        let opened = self.common.from.iter().map(|url| Ok(Foreign::open(url)?));
+        let databases: Vec<Foreign> = opened.collect::<Outcome<_>>()?;
+        let (mut all, mut without, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+        for database in &databases {
+            let label = database.label();
+            match present(database.sequences(peer).await) {
+                Ok(Some(sequences)) => all.push(Read { label, sequences }),
+                Ok(None) => without.push(label),
+                Err(failure) => failed.push((label, failure)),
             }
+        }
+        let labels: Vec<_> = failed.iter().map(|(label, _)| label.clone()).collect();
+        match failed.into_iter().next() {
+            Some((_, failure)) if databases.len() > 1 => {
+                return Err(failure.after(&missing(&labels, databases.len())));
+            }
+            Some((_, failure)) => return Err(failure),
+            None => {}
+        }
+        if all.is_empty() {
+            return Ok(None);
+        }
+        if !without.is_empty() {
+            let missing = missing(&without, databases.len());
+            return Err(Failure::no(format!("{missing}: there is no such table")));
+        }
+        for database in &databases {
+            database.cautions().await?.into_iter().for_each(complain);
         }
         Ok(Some(merge::merged(all)))
     }
 
     /// Those that were asked for.
-    fn chosen(&self, all: Vec<Sequence>) -> Outcome<Vec<Sequence>> {
+    fn chosen(&self, all: Vec<Merged>) -> Outcome<Vec<Merged>> {
         let named = self.name.iter().map(|(key, _)| key);
         for key in self.only.iter().chain(&self.except).chain(named) {
-            if !all.iter().any(|sequence| sequence.key == *key) {
+            if !all.iter().any(|merged| merged.sequence.key == *key) {
                 return Err(Failure::no(format!("there is no key {key:?} in the other system")));
             }
         }
-        let chosen = |sequence: &Sequence| {
-            let key = &sequence.key;
+        let chosen = |merged: &Merged| {
+            let key = &merged.sequence.key;
             (self.only.is_empty() || self.only.contains(key)) && !self.except.contains(key)
         };
         let chosen: Vec<_> = all.into_iter().filter(chosen).collect();
@@ -87,20 +115,20 @@ impl Keys {
 
     fn items(
         &self,
-        sequences: Vec<Sequence>,
+        merged: Vec<Merged>,
         step: StepRule,
         stored: &BTreeMap<String, Definition>,
     ) -> Vec<Item> {
         let names: BTreeMap<&str, &str> =
             self.name.iter().map(|(key, source)| (key.as_str(), source.as_str())).collect();
         let mut taken: BTreeMap<String, String> = BTreeMap::new();
-        let mut items = Vec::with_capacity(sequences.len());
-        for sequence in sequences {
-            let key = sequence.key.clone();
+        let mut items = Vec::with_capacity(merged.len());
+        for merged in merged {
+            let key = merged.sequence.key.clone();
             let source = names.get(key.as_str()).copied().unwrap_or(&key).to_owned();
             let known = stored.get(&source);
             let how = How { step, draw: self.draw.as_deref(), cut_over: self.cut_over };
-            let mut item = item(sequence, source.clone(), how, known);
+            let mut item = item(merged, source.clone(), how, known);
             if let Some(other) = taken.insert(source, key) {
                 let reason = format!("key {other:?} has the same source: one key, one source");
                 item.action = Action::Refuse { reason };

@@ -1,6 +1,7 @@
 //! `snowmint worker accept-lead`: the way out when a pool is full because marks lie ahead of the clock.
 
 use clap::Args;
+use snowmint_coord::lend::is_lent;
 use snowmint_coord::{Mark, SlotInfo};
 use snowmint_core::UnixMillis;
 
@@ -79,7 +80,8 @@ impl AcceptLead {
     }
 }
 
-/// Whether nobody holds it, and its mark is in the way.
+/// Whether nobody has it, and its mark is in the way.
 fn lies_ahead(slot: &SlotInfo, now: UnixMillis) -> bool {
-    !slot.live && !slot.is_avoided() && slot.mark.unix_millis() > now
+    let is_nobodys = !slot.live && !slot.is_avoided() && !is_lent(&slot.pool);
+    is_nobodys && slot.mark.unix_millis() > now
 }

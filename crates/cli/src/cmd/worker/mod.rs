@@ -4,6 +4,7 @@ mod accept_lead;
 mod fast_forward;
 
 use clap::{Args, Subcommand};
+use snowmint_coord::lend::is_lent;
 use snowmint_wire::http::{WorkerBody, WorkersBody};
 
 use crate::client::{Client, DEFAULT_SERVER};
@@ -25,7 +26,7 @@ pub(crate) struct Worker {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// All worker numbers that were ever held: by the server that is asked (own), by others (live), or
-    /// by nobody who is there (free), or that nobody shall have (avoided); with owner, host (in a container, its name), process, mark, and
+    /// by nobody who is there (free), that nobody shall have (avoided), or that is lent to a client up to its mark (lent); with owner, host (in a container, its name), process, mark, and
     /// when the process was launched, took the number and last renewed.
     List(List),
     FastForward(fast_forward::FastForward),
@@ -85,6 +86,7 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
             WorkerBody { live: true, own: true, .. } => "own",
             WorkerBody { live: true, .. } => "live",
             WorkerBody { avoided: true, .. } => "avoided",
+            WorkerBody { pool, .. } if is_lent(pool) => "lent",
             _ => "free",
         };
         let process = worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string());

@@ -2,6 +2,7 @@
 
 mod at_once;
 mod golden;
+mod machines;
 
 use std::fs;
 

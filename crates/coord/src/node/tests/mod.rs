@@ -6,6 +6,7 @@ mod clocks;
 mod counters;
 mod disk;
 mod kills;
+mod lend;
 mod order;
 mod segments;
 mod serials;

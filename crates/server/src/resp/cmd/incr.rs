@@ -19,24 +19,33 @@ pub(super) const SPEC: Spec = Spec {
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
     // The way of nearly every request: the source is at hand and has an ID right now.
-    if let Some((counter, key)) = session.counter_at_hand(arg) {
-        if let Ok((number, _)) = counter.try_count(key, 1) {
-            session.issued();
-            session.reply(output).id(number);
+    let mut admitted = false;
+    if session.is_at_hand(arg) {
+        if let Err(error) = session.spend() {
+            super::error(&error, session, output);
             return Flow::Next;
         }
-    } else if let Some(source) = session.source_at_hand(arg)
-        && let Ok(id) = source.try_mint()
-    {
-        session.issued();
-        session.reply(output).id(id);
-        return Flow::Next;
+        admitted = true;
+        if let Some(id) = at_once(session, arg) {
+            session.issued();
+            session.reply(output).id(id);
+            return Flow::Next;
+        }
     }
     match Target::counter(arg, &session.door.settings.default_counter_source) {
-        Ok(target) => Flow::Wait(Box::new(Work::Mint(Mint { target, count: None }))),
+        Ok(target) => Flow::Wait(Box::new(Work::Mint(Mint { target, count: None, admitted }))),
         Err(error) => {
             super::error(&error, session, output);
             Flow::Next
         }
+    }
+}
+
+/// What the source at hand has right now.
+#[inline]
+fn at_once(session: &Session, arg: &[u8]) -> Option<u64> {
+    match session.counter_at_hand(arg) {
+        Some((counter, key)) => counter.try_count(key, 1).ok().map(|(number, _)| number),
+        None => session.source_at_hand(arg)?.try_mint().ok(),
     }
 }

@@ -24,6 +24,8 @@ pub(in crate::resp) struct Mint {
     pub(super) target: Target,
     /// How many, as an array; none: one, by itself.
     pub(super) count: Option<Count>,
+    /// Whether it was taken from the caller's rate already.
+    pub(super) admitted: bool,
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
@@ -36,7 +38,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             return Flow::Next;
         }
     };
-    match count.and_then(|count| Ok(Mint { target: Target::read(arg)?, count })) {
+    match count.and_then(|count| Ok(Mint { target: Target::read(arg)?, count, admitted: false })) {
         Ok(work) => Flow::Wait(Box::new(Work::Mint(work))),
         Err(error) => {
             super::error(&error, session, output);
@@ -72,7 +74,12 @@ impl Mint {
     async fn minted(&self, session: &mut Session) -> Result<Minted, Error> {
         let count = self.count.unwrap_or_default().get();
         let Target { source: name, key } = &self.target;
-        let (source, minted) = session.service.mint_anywhere(name, count, key.as_deref()).await?;
+        let (service, key) = (&session.service, key.as_deref());
+        let (source, minted) = if self.admitted {
+            service.mint_admitted(name, count, key).await?
+        } else {
+            service.mint_anywhere(name, count, key).await?
+        };
         session.keep_source(name, source);
         Ok(minted)
     }

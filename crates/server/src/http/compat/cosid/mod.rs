@@ -1,7 +1,8 @@
-//! The door of CosId's proxy: segments, and single IDs.
+//! The door of CosId's proxy: segments, single IDs, and machine IDs.
 //!
-//! A client of segments reads the answer as a number, whatever the status: an error is none. Machine IDs
-//! are not handed out: a client goes on with one that it has lost, so that two could have it at once.
+//! A client of segments reads the answer as a number, whatever the status: an error is none.
+
+mod machines;
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, patch, post};
+use axum::routing::{get, patch, post};
 use snowmint_coord::spec::{Kind, Plan};
 use snowmint_coord::{Source, SourceSpec, Values};
 use snowmint_wire::error::Code;
@@ -27,10 +28,6 @@ use crate::service::{Error, Service};
 /// What CosId calls the generator that serves those who name none.
 const SHARE: &str = "__share__";
 
-const NO_MACHINES: &str = "machine IDs are not handed out: a client of CosId goes on with one that it has \
-     lost, so that two processes could have it; take IDs of a snowflake source, or give each process its \
-     machine ID by hand";
-
 #[derive(Debug)]
 struct CosId {
     service: Service,
@@ -39,23 +36,28 @@ struct CosId {
     body_bytes_max: usize,
 }
 
-/// An error, on its way out.
-struct Refusal(Error);
+/// An error, on its way out; with the code that clients look for, if it has one.
+struct Refusal {
+    error: Error,
+    code: Option<&'static str>,
+}
 
 impl<E: Into<Error>> From<E> for Refusal {
     fn from(error: E) -> Self {
-        Self(error.into())
+        Self { error: error.into(), code: None }
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let Self(refused) = self;
+        let Self { error: refused, code } = self;
         let status = match refused.code().row().http {
+            _ if code.is_some() => StatusCode::BAD_REQUEST,
             ..500 => status_of(&refused, StatusCode::BAD_REQUEST),
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let (code, msg) = (status.as_str().to_owned(), refused.message().to_owned());
+        let code = code.unwrap_or_else(|| status.as_str()).to_owned();
+        let msg = refused.message().to_owned();
         error(json(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() }), &refused)
     }
 }
@@ -70,7 +72,7 @@ pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max:
     Router::new()
         .route("/segments/distributor/{namespace}/{name}", post(distributor))
         .route("/segments/{namespace}/{name}", patch(next_max_id))
-        .route("/machines/{namespace}", any(machines))
+        .route("/machines/{namespace}", machines::methods())
         .route("/ids", get(share).head(ids::head))
         .route("/ids/{name}", get(id).head(ids::head))
         .route("/ids/as-string", get(share_as_string).head(ids::head))
@@ -93,10 +95,6 @@ async fn next_max_id(cosid: Asked<CosId>, names: Names, request: Request) -> Ans
     let step = whole("step", params.need("step")?, 1)?;
     let max_id = cosid.next_max_id(source_of(&cosid.keys, &key), step).await?;
     Ok(text(JSON, max_id.to_string()))
-}
-
-async fn machines() -> Refusal {
-    Refusal(Error::new(Code::Unsupported, NO_MACHINES))
 }
 
 async fn share(cosid: Asked<CosId>) -> Answer {

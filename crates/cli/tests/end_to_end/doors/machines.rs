@@ -1,0 +1,133 @@
+//! Machine IDs of CosId's clients, over servers that come and go.
+
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::server::{Folder, PATIENCE, Server, curl};
+
+const CONFIG: &str = "[compat.cosid]\nenabled = true\n[clock]\nskew_max = \"1s\"\n";
+/// For how long a number is kept beyond a client's silence: twice `skew_max`.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// A client of CosId: what it asks, and what it is told.
+#[derive(Clone, Debug)]
+struct Client {
+    instance: String,
+    guard: &'static str,
+}
+
+impl Client {
+    fn new(name: impl std::fmt::Display, guard: &'static str) -> Self {
+        Self { instance: format!("10.0.0.7:8080%7C{name}"), guard }
+    }
+
+    fn ask(&self, server: &Server, method: &str, more: &str) -> (String, Value) {
+        let Self { instance, guard } = self;
+        let path = format!(
+            "/machines/shop?instanceId={instance}&stable=false&safeGuardDuration={guard}{more}"
+        );
+        let answer = curl(&["-X", method, "-w", "\n%{http_code}", &server.url(&path)]);
+        let (body, status) = answer.rsplit_once('\n').unwrap();
+        (status.to_owned(), serde_json::from_str(body).unwrap_or_default())
+    }
+
+    fn distribute(&self, server: &Server, bits: u32) -> Result<u64, String> {
+        let (status, body) = self.ask(server, "POST", &format!("&machineBit={bits}"));
+        match status.as_str() {
+            "200" => Ok(body["machineId"].as_u64().unwrap()),
+            _ => Err(body["code"].as_str().unwrap_or_default().to_owned()),
+        }
+    }
+
+    /// Nothing, or the code of the error.
+    fn guard(&self, server: &Server) -> Option<String> {
+        let (status, body) = self.ask(server, "PATCH", "");
+        (status != "200").then(|| body["code"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+#[test]
+fn clients_keep_their_machine_ids_when_servers_are_killed() {
+    let folder = Folder::new("machines");
+    let (one, two) = (Server::sharing(&folder, 1, CONFIG), Server::sharing(&folder, 2, CONFIG));
+    let clients: Vec<_> = (0..4).map(|name| Client::new(name, "PT5M")).collect();
+    let mut numbers = Vec::new();
+    for (at, client) in clients.iter().enumerate() {
+        numbers.push(client.distribute(if at % 2 == 0 { &one } else { &two }, 2).unwrap());
+    }
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    let late = Client::new("late", "PT5M");
+    assert_eq!(late.distribute(&one, 2), Err("M-01".to_owned()));
+    one.kill();
+    let one = Server::sharing(&folder, 1, CONFIG);
+    for server in [&two, &one, &two] {
+        for (client, number) in clients.iter().zip(&numbers) {
+            assert_eq!(client.guard(server), None, "{client:?}");
+            assert_eq!(client.distribute(server, 2).as_ref(), Ok(number), "{client:?}");
+        }
+        assert_eq!(late.distribute(server, 2), Err("M-01".to_owned()));
+        assert_eq!(late.guard(server), Some("M-02".to_owned()));
+    }
+    assert_eq!(two.stop(), 0);
+    // What a server gives up when it stops is not what it has lent.
+    assert_eq!(late.distribute(&one, 2), Err("M-01".to_owned()));
+    assert_eq!(clients[1].guard(&one), None);
+    let (_, workers) = one.get("/v1/workers");
+    let lent: Vec<_> = workers["workers"].as_array().unwrap().iter().collect();
+    let lent = lent.iter().filter(|worker| worker["pool"] == "lent-2-shop");
+    assert_eq!(lent.clone().count(), 4);
+    assert!(lent.clone().any(|worker| worker["owner"] == "10.0.0.7:8080|3"), "{workers}");
+}
+
+#[test]
+fn a_machine_id_is_anothers_only_after_silence_and_margin() {
+    let folder = Folder::new("machines-silent");
+    let (one, two) = (Server::sharing(&folder, 1, CONFIG), Server::sharing(&folder, 2, CONFIG));
+    let (silent, loud) = (Client::new("silent", "PT3S"), Client::new("loud", "PT3S"));
+    let begun = Instant::now();
+    assert_eq!(silent.distribute(&one, 1), Ok(0));
+    assert_eq!(loud.distribute(&two, 1), Ok(1));
+    let next = Client::new("next", "PT5M");
+    loop {
+        assert_eq!(loud.guard(&one), None);
+        match next.distribute(&two, 1) {
+            Ok(number) => {
+                assert_eq!(number, 0, "the one that fell silent");
+                break;
+            }
+            Err(code) => assert_eq!(code, "M-01"),
+        }
+        assert!(begun.elapsed() < PATIENCE, "never");
+        thread::sleep(Duration::from_millis(200));
+    }
+    assert!(begun.elapsed() >= Duration::from_secs(3) + MARGIN, "{:?}", begun.elapsed());
+    assert_eq!(silent.guard(&one), Some("M-03".to_owned()), "this server knows that it had one");
+    assert_eq!(silent.guard(&two), Some("M-02".to_owned()));
+    assert_eq!(silent.distribute(&one, 1), Err("M-01".to_owned()));
+    assert_eq!((loud.guard(&two), next.guard(&one)), (None, None));
+}
+
+#[test]
+fn as_many_clients_as_there_are_numbers_get_one_each_at_once() {
+    let folder = Folder::new("machines-many");
+    let (one, two) = (Server::sharing(&folder, 1, CONFIG), Server::sharing(&folder, 2, CONFIG));
+    let numbers: Vec<u64> = thread::scope(|scope| {
+        let asking: Vec<_> = (0..8)
+            .map(|thread| {
+                let server = if thread % 2 == 0 { &one } else { &two };
+                scope.spawn(move || {
+                    let client = |name| Client::new(format!("{thread}-{name}"), "PT5M");
+                    let ask = |name| client(name).distribute(server, 5).unwrap();
+                    (0..4).map(ask).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        asking.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(numbers.len(), 32);
+    assert_eq!(numbers.into_iter().collect::<BTreeSet<_>>(), (0..32).collect());
+    assert_eq!(Client::new("one-more", "PT5M").distribute(&one, 5), Err("M-01".to_owned()));
+}

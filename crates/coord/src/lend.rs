@@ -1,0 +1,129 @@
+//! Numbers lent to processes that mint by themselves and are no members of the store.
+//!
+//! Such a process says who it is and, now and then, that it is still there. It knows neither marks nor
+//! terms, so the mark alone is its lease: up to there the number is the borrower's, whoever has answered
+//! for it, and no claim takes a slot whose mark lies ahead. The slot's row says whose it is. So any
+//! process of the namespace can answer the borrower next time, and none has to live on for it.
+//!
+//! When a borrower falls silent, its mark passes by itself. What it does with its clock is its own: a
+//! number says nothing about the ticks that are minted with it.
+
+use snowmint_core::UnixMillis;
+
+use crate::catalog::check_name;
+use crate::error::ErrorKind;
+use crate::lease::{Mark, SlotInfo};
+use crate::member::LABEL_BYTES_MAX;
+use crate::pool::{Pool, Reuse};
+
+/// Longest that a number is kept for a borrower that is silent: 100 years.
+pub const KEEP_MS_MAX: u64 = 100 * 365 * 86_400_000;
+/// Most bits of a number that is lent.
+pub const WIDTH_MAX: u32 = 31;
+
+/// What names of pools begin with whose numbers are lent; their width and their space follow.
+const PREFIX: &str = "lent-";
+
+/// A process that borrows a number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Borrower {
+    /// Among whom no number is lent twice, for each width.
+    pub space: String,
+    /// What it calls itself. Whoever says the same is taken for the same process.
+    pub label: String,
+}
+
+/// A number that is a borrower's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// The number.
+    pub number: u64,
+    /// Whoever had it before, an earlier process of this borrower included, may have minted up to here.
+    pub after: UnixMillis,
+}
+
+/// What has become of a borrower's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is the borrower's, for another while.
+    Yes,
+    /// It was the borrower's, who was silent for too long, and another has it now.
+    Lost,
+    /// Nothing is known to be the borrower's.
+    Unknown,
+}
+
+impl Borrower {
+    /// Checks that a store can keep what it says.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn check(&self) -> Result<(), ErrorKind> {
+        let length = self.label.len();
+        if length == 0 || length > LABEL_BYTES_MAX {
+            let what =
+                format!("a borrower is called by 1 to {LABEL_BYTES_MAX} bytes, not {length}");
+            return Err(ErrorKind::Invalid { what });
+        }
+        Ok(())
+    }
+
+    /// Whether a slot is this borrower's, or nobody's since.
+    pub(crate) fn had_last(&self, slot: &SlotInfo) -> bool {
+        space_of(&slot.pool) == Some(&self.space)
+            && slot.owner == self.label
+            && slot.mark < Mark::MAX
+    }
+}
+
+/// The pool of the numbers of `width` bits that are lent in a space.
+///
+/// # Errors
+/// `Invalid` for a width or a space that cannot be.
+pub fn lent_pool(space: &str, width: u32) -> Result<Pool, ErrorKind> {
+    if width == 0 || width > WIDTH_MAX {
+        let what = format!("a number that is lent has 1 to {WIDTH_MAX} bits, not {width}");
+        return Err(ErrorKind::Invalid { what });
+    }
+    let name = format!("{PREFIX}{width}-{space}");
+    check_name("pool", &name)?;
+    Ok(Pool { name, slots: 1 << width, group: 1, reuse: Reuse::Recycle })
+}
+
+/// Whether the numbers of a pool are lent.
+#[must_use]
+pub fn is_lent(pool: &str) -> bool {
+    space_of(pool).is_some()
+}
+
+/// The space of a pool whose numbers are lent.
+fn space_of(pool: &str) -> Option<&str> {
+    let (width, space) = pool.strip_prefix(PREFIX)?.split_once('-')?;
+    width.parse::<u32>().is_ok().then_some(space)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_says_its_space_and_its_width() {
+        let pool = lent_pool("shop-1.eu", 10).unwrap();
+        assert_eq!((pool.name.as_str(), pool.slots), ("lent-10-shop-1.eu", 1024));
+        assert_eq!(space_of(&pool.name), Some("shop-1.eu"));
+        assert_eq!(lent_pool("a", 31).unwrap().slots, 1 << 31);
+        for (space, width) in [("a", 0), ("a", 32), ("", 70), ("a b", 10), (&"a".repeat(60), 10)] {
+            assert_eq!(lent_pool(space, width).unwrap_err().code(), "invalid", "{space} {width}");
+        }
+        for other in ["workers-10", "sections", "lent-x-a", "lent-10", "lent"] {
+            assert!(!is_lent(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_borrower_has_a_name_that_stores_can_keep() {
+        let called = |label: String| Borrower { space: "a".into(), label }.check();
+        assert!(called("x".into()).is_ok() && called("x".repeat(255)).is_ok());
+        assert!(called(String::new()).is_err() && called("x".repeat(256)).is_err());
+    }
+}

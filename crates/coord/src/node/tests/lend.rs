@@ -1,0 +1,159 @@
+//! Numbers for processes that mint by themselves.
+
+use super::*;
+use crate::error::ErrorKind;
+use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent};
+
+const KEEP_MS: u64 = 5_000;
+/// With the clocks apart as far as they may be.
+const KEPT_MS: u64 = KEEP_MS + 2 * 10_000;
+
+fn called(label: &str) -> Borrower {
+    Borrower { space: "shop".into(), label: label.into() }
+}
+
+async fn joined(world: &World) -> Node {
+    let node = world.open().await;
+    for _ in 0..100 {
+        if node.incarnation().is_some() {
+            return node;
+        }
+        world.pass(100).await;
+    }
+    panic!("not joined: {:?}", node.readiness());
+}
+
+async fn lend(node: &Node, label: &str, width: u32) -> Result<Lent> {
+    node.lend(&called(label), width, KEEP_MS).await
+}
+
+async fn keep(node: &Node, label: &str) -> Kept {
+    node.keep_lent(&called(label), KEEP_MS).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_borrower_has_a_number_and_keeps_it() {
+    let world = World::new();
+    let (one, two) = (joined(&world).await, joined(&world).await);
+    for (number, label) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        let node = if number % 2 == 0 { &one } else { &two };
+        let lent = lend(node, label, 2).await.unwrap();
+        assert_eq!(lent, Lent { number: number as u64, after: UnixMillis::ZERO });
+    }
+    let full = lend(&one, "e", 2).await.unwrap_err();
+    assert!(matches!(full.kind(), ErrorKind::PoolFull(_)), "{full:?}");
+    // Another width, and another space, are other numbers.
+    assert_eq!(lend(&one, "e", 3).await.unwrap().number, 0);
+    let elsewhere = Borrower { space: "shop-2".into(), label: "a".into() };
+    assert_eq!(two.lend(&elsewhere, 2, KEEP_MS).await.unwrap().number, 0);
+    // Who asks again, anywhere, has the same, and may have minted until now.
+    let again = lend(&two, "c", 2).await.unwrap();
+    assert_eq!((again.number, again.after), (2, world.clock.unix_ms()));
+    // As long as they are heard of, by whomever, and however long that is.
+    for round in 0..20 {
+        world.pass(KEEP_MS / 2).await;
+        for label in ["a", "b", "c", "d"] {
+            let node = if round % 2 == 0 { &one } else { &two };
+            assert_eq!(keep(node, label).await, Kept::Yes);
+        }
+        assert!(lend(&one, "f", 2).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_silent_borrower_loses_its_number_only_when_every_clock_has_passed_its_time() {
+    let world = World::new();
+    let (one, two) = (joined(&world).await, joined(&world).await);
+    let asked = world.clock.unix_ms();
+    assert_eq!(lend(&one, "a", 1).await.unwrap().number, 0);
+    assert_eq!(lend(&one, "b", 1).await.unwrap().number, 1);
+    world.pass(KEPT_MS - 100).await;
+    assert!(lend(&two, "c", 1).await.is_err());
+    assert_eq!(keep(&two, "b").await, Kept::Yes);
+    world.pass(100).await;
+    // Nobody has it yet: it is its own still.
+    assert_eq!(keep(&two, "a").await, Kept::Yes);
+    world.pass(KEPT_MS).await;
+    let lent = lend(&two, "c", 1).await.unwrap();
+    assert_eq!(lent.number, 0);
+    assert!(lent.after >= asked.saturating_add(KEPT_MS), "all that a minted lies before: {lent:?}");
+    assert_eq!(keep(&one, "a").await, Kept::Lost);
+    assert_eq!(keep(&one, "a").await, Kept::Unknown);
+    assert_eq!(keep(&two, "nobody").await, Kept::Unknown);
+    assert_eq!(keep(&one, "c").await, Kept::Yes);
+}
+
+#[tokio::test]
+async fn a_number_outlives_the_server_that_lent_it() {
+    let world = World::new();
+    let (one, two) = (joined(&world).await, joined(&world).await);
+    let lent = lend(&one, "a", 1).await.unwrap();
+    drop(one);
+    // Its presence has lapsed by then: what protects the borrower is the mark.
+    for _ in 0..10 {
+        world.pass(KEEP_MS).await;
+        assert_eq!(keep(&two, "a").await, Kept::Yes);
+    }
+    assert_eq!(lend(&two, "b", 1).await.unwrap().number, 1);
+    assert!(lend(&two, "c", 1).await.is_err());
+    assert_eq!(lend(&two, "a", 1).await.unwrap().number, lent.number);
+    two.close().await.unwrap();
+    let three = joined(&world).await;
+    assert!(lend(&three, "c", 1).await.is_err());
+    assert_eq!(keep(&three, "a").await, Kept::Yes);
+}
+
+#[tokio::test]
+async fn what_is_given_back_is_anothers_once_every_clock_has_passed_that_moment() {
+    let world = World::new();
+    let node = joined(&world).await;
+    let forever = called("stable");
+    assert_eq!(node.lend(&forever, 1, u64::MAX).await.unwrap().number, 0);
+    assert_eq!(lend(&node, "a", 1).await.unwrap().number, 1);
+    let back = world.clock.unix_ms();
+    assert!(node.take_back(&called("a")).await.unwrap());
+    assert!(node.take_back(&called("a")).await.unwrap(), "twice is as once");
+    assert!(!node.take_back(&called("nobody")).await.unwrap());
+    assert!(lend(&node, "b", 1).await.is_err());
+    world.pass(20_000).await;
+    let lent = lend(&node, "b", 1).await.unwrap();
+    assert!(lent.number == 1 && lent.after >= back, "{lent:?}");
+    // A year of silence is nothing to one that is to keep it for ever.
+    world.clock.advance_ms(KEEP_MS_MAX / 100);
+    let mark = node.workers().await.unwrap()[0].mark.unix_millis();
+    assert!(mark > world.clock.unix_ms() && mark < UnixMillis::new(u64::MAX / 4));
+}
+
+#[tokio::test]
+async fn a_lead_that_an_operator_accepts_takes_nothing_from_borrowers() {
+    let world = World::new();
+    let node = joined(&world).await;
+    lend(&node, "a", 1).await.unwrap();
+    lend(&node, "b", 1).await.unwrap();
+    let until = Mark::from(world.clock.unix_ms().saturating_add(KEEP_MS_MAX));
+    world.store.accept_lead(until).await.unwrap();
+    assert!(lend(&node, "c", 1).await.is_err());
+    assert_eq!((keep(&node, "a").await, keep(&node, "b").await), (Kept::Yes, Kept::Yes));
+}
+
+#[tokio::test]
+async fn borrowers_that_ask_at_once_have_different_numbers() {
+    let world = World::new();
+    let nodes = [joined(&world).await, joined(&world).await, joined(&world).await];
+    let mut asking = Vec::new();
+    for number in 0..60_u64 {
+        let node = nodes[usize::try_from(number % 3).unwrap()].clone();
+        asking.push(tokio::spawn(async move {
+            lend(&node, &format!("borrower-{}", number / 2), 6).await.unwrap().number
+        }));
+    }
+    let mut numbers: Vec<HashSet<u64>> = vec![HashSet::new(); 30];
+    for (number, asked) in asking.into_iter().enumerate() {
+        numbers[number / 2].insert(asked.await.unwrap());
+    }
+    let mut seen = HashSet::new();
+    for own in numbers {
+        // One that asked twice at once may have two: both are its own.
+        assert!(own.into_iter().all(|number| seen.insert(number)), "{seen:?}");
+    }
+}

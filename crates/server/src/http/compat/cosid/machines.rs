@@ -1,0 +1,145 @@
+//! Machine IDs: numbers lent to clients of CosId, which mint with them by themselves.
+//!
+//! A client names itself and no number when it says that it is still there, so the store is asked what
+//! it has. Any server answers: nothing that counts is kept here.
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, post};
+use jiff::SignedDuration;
+use snowmint_coord::lend::KEEP_MS_MAX;
+use snowmint_coord::{Borrower, Kept, Lent};
+use snowmint_wire::error::Code;
+use snowmint_wire::http::JSON;
+use snowmint_wire::http::compat::{COSID_LOST, COSID_NOT_FOUND, COSID_OVERFLOW, CosIdMachineBody};
+
+use super::{Answer, CosId, Name, Refusal, part};
+use crate::http::asked::Asked;
+use crate::http::compat::json;
+use crate::http::compat::params::{Params, whole};
+use crate::service::{Error, shown};
+
+/// Gives one, says that it is still used, gives it back.
+pub(super) fn methods() -> MethodRouter<std::sync::Arc<CosId>> {
+    post(distribute).patch(guard).delete(revert)
+}
+
+/// Who asks, and whether the number is to be his for ever.
+#[derive(Debug)]
+struct Instance {
+    borrower: Borrower,
+    stable: bool,
+    params: Params,
+}
+
+async fn distribute(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer {
+    let instance = Instance::of(&cosid, namespace, request).await?;
+    let bits = whole("machineBit", instance.params.need("machineBit")?, 1)?;
+    let bits = u32::try_from(bits).unwrap_or(u32::MAX);
+    let keep_ms = instance.keep_ms()?;
+    let lent = cosid.service.lend(&instance.borrower, bits, keep_ms).await;
+    let Lent { number, after } = lent.map_err(|error| match error.code() {
+        Code::PoolFull => Refusal { error, code: Some(COSID_OVERFLOW) },
+        _ => error.into(),
+    })?;
+    let body = CosIdMachineBody { machine_id: number, last_time_stamp: after.get() };
+    Ok(json(StatusCode::OK, JSON, &body))
+}
+
+async fn guard(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer {
+    let instance = Instance::of(&cosid, namespace, request).await?;
+    let keep_ms = instance.keep_ms()?;
+    instance.kept(&cosid, keep_ms).await
+}
+
+/// A stable instance keeps its number, as there; whoever says that it is not stable gives it back for it.
+async fn revert(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer {
+    let instance = Instance::of(&cosid, namespace, request).await?;
+    if instance.stable {
+        return instance.kept(&cosid, KEEP_MS_MAX).await;
+    }
+    if cosid.service.take_back(&instance.borrower).await? {
+        return Ok(StatusCode::OK.into_response());
+    }
+    Err(instance.without(COSID_NOT_FOUND, "has no machine ID"))
+}
+
+impl Instance {
+    async fn of(cosid: &CosId, namespace: Name, request: Request) -> Result<Self, Error> {
+        let space = part(namespace)?;
+        let params = Params::of(request, cosid.body_bytes_max).await?;
+        let stable = match params.get("stable")? {
+            Some("true") => true,
+            None | Some("" | "false") => false,
+            Some(other) => {
+                let message = format!("stable = {}: it takes true or false", shown(other));
+                return Err(Error::bad_request(message));
+            }
+        };
+        let label = params.need("instanceId")?.to_owned();
+        Ok(Self { borrower: Borrower { space, label }, stable, params })
+    }
+
+    /// For how long the number is his after he was last heard of.
+    fn keep_ms(&self) -> Result<u64, Error> {
+        let keep_ms = duration_ms("safeGuardDuration", self.params.need("safeGuardDuration")?)?;
+        Ok(if self.stable { KEEP_MS_MAX } else { keep_ms })
+    }
+
+    async fn kept(&self, cosid: &Asked<CosId>, keep_ms: u64) -> Answer {
+        match cosid.service.keep_lent(&self.borrower, keep_ms).await? {
+            Kept::Yes => Ok(StatusCode::OK.into_response()),
+            Kept::Lost => {
+                Err(self
+                    .without(COSID_LOST, "was silent for too long, and has lost its machine ID"))
+            }
+            Kept::Unknown => Err(self.without(COSID_NOT_FOUND, "has no machine ID")),
+        }
+    }
+
+    fn without(&self, code: &'static str, why: &str) -> Refusal {
+        let Borrower { space, label } = &self.borrower;
+        let message =
+            format!("instance {} of namespace {} {why}; restart it", shown(label), shown(space));
+        Refusal { error: Error::bad_request(message), code: Some(code) }
+    }
+}
+
+/// A time as Java writes it: `PT5M`. One that is too long for anybody is the longest.
+fn duration_ms(name: &str, text: &str) -> Result<u64, Error> {
+    let wrong = || {
+        let message =
+            format!("{name} = {}: it takes a duration above 0, such as PT5M", shown(text));
+        Error::bad_request(message)
+    };
+    let duration: SignedDuration = text.trim().parse().map_err(|_| wrong())?;
+    if !duration.is_positive() {
+        return Err(wrong());
+    }
+    // Less than a millisecond is one.
+    Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_javas() {
+        for (text, ms) in [
+            ("PT5M", 300_000),
+            ("PT0.5S", 500),
+            ("PT26H", 93_600_000),
+            ("PT0.000001S", 1),
+            // Duration.ofMillis(Long.MAX_VALUE), by which CosId says for ever.
+            ("PT2562047788015H12M55.807S", 9_223_372_036_854_775_807),
+        ] {
+            assert_eq!(duration_ms("d", text).unwrap(), ms, "{text}");
+        }
+        for text in ["", "PT0S", "PT-5M", "-PT5M", "5", "five", "PT", "P1Y"] {
+            let message = duration_ms("d", text).unwrap_err().to_string();
+            assert!(message.starts_with("d = "), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Numbers lent to processes that mint by themselves.
+
+use snowmint_coord::{Borrower, Kept, Lent};
+
+use super::{Error, Service};
+use crate::access::Right;
+
+impl Service {
+    /// Lends a number of `width` bits to somebody who is heard of again within `keep_ms`.
+    ///
+    /// # Errors
+    /// Without the right to reserve in the borrower's space, as if it were a source; when all numbers are
+    /// in use; what the store refuses.
+    pub(crate) async fn lend(
+        &self,
+        borrower: &Borrower,
+        width: u32,
+        keep_ms: u64,
+    ) -> Result<Lent, Error> {
+        self.caller.may(Right::Reserve, &borrower.space)?;
+        Ok(self.node.lend(borrower, width, keep_ms).await?)
+    }
+
+    /// A borrower was heard of.
+    ///
+    /// # Errors
+    /// As [`Service::lend`].
+    pub(crate) async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Kept, Error> {
+        self.caller.may(Right::Reserve, &borrower.space)?;
+        Ok(self.node.keep_lent(borrower, keep_ms).await?)
+    }
+
+    /// A borrower gives back what it has, if it has anything.
+    ///
+    /// # Errors
+    /// As [`Service::lend`].
+    pub(crate) async fn take_back(&self, borrower: &Borrower) -> Result<bool, Error> {
+        self.caller.may(Right::Reserve, &borrower.space)?;
+        Ok(self.node.take_back(borrower).await?)
+    }
+}

@@ -1,0 +1,87 @@
+//! What CosId keeps in Redis.
+//!
+//! | key | what |
+//! |---|---|
+//! | `cosid:{NAMESPACE.NAME}.adder` | how far the numbers of a name have come, counted by `INCRBY` |
+//! | `cosid:{NAMESPACE}:itc_idx` | a hash: of each instance its machine ID and a time, `7\|1700000000000` |
+//! | `cosid:{NAMESPACE}:revert` | a hash: of each machine ID that was given back, the time |
+
+use std::collections::BTreeMap;
+
+use redis::cmd;
+use snowmint_coord::{Error, ErrorKind, Result};
+
+use super::numbers::{Numbers, Sequence, Standing, number};
+use super::redis::{CounterAt, Counters, OP};
+use super::workers::Worker;
+
+/// What keys begin with.
+const BEGIN: &str = "cosid:{";
+/// What those of names end with.
+const ADDER: &str = "}.adder";
+/// What those of machine IDs end with, in use and given back.
+const IN_USE: &str = "}:itc_idx";
+const GIVEN_BACK: &str = "}:revert";
+
+/// How far each name has come.
+pub(super) async fn sequences(counters: &Counters) -> Result<Vec<Sequence>> {
+    let names = named(counters, ADDER).await?;
+    if names.is_empty() {
+        return Err(none(counters, ADDER));
+    }
+    let mut found = Vec::with_capacity(names.len());
+    for (key, name) in names {
+        let standing = match counters.look(&key).await? {
+            CounterAt::Counts(highest) => {
+                Standing::At(Numbers { highest, step: None, offset: 1, increment: 1 })
+            }
+            CounterAt::Moved(_) => Standing::Moved,
+            CounterAt::Senseless(why) => Standing::Senseless(why),
+        };
+        found.push(Sequence { key: name, standing });
+    }
+    Ok(found)
+}
+
+/// All machine IDs, and who has or had them.
+pub(super) async fn workers(counters: &Counters) -> Result<Vec<Worker>> {
+    let mut found = Vec::new();
+    for (key, namespace) in named(counters, IN_USE).await? {
+        for (instance, state) in fields(counters, &key).await? {
+            let id = state.split('|').next().map(str::to_owned);
+            let holder = format!("{namespace} {instance}");
+            found.push(Worker { number: number("machine ID", id), holder });
+        }
+    }
+    for (key, namespace) in named(counters, GIVEN_BACK).await? {
+        for id in fields(counters, &key).await?.into_keys() {
+            let holder = format!("{namespace}, given back");
+            found.push(Worker { number: number("machine ID", Some(id)), holder });
+        }
+    }
+    if found.is_empty() { Err(none(counters, IN_USE)) } else { Ok(found) }
+}
+
+/// The keys with this end, and what they are of.
+async fn named(counters: &Counters, end: &str) -> Result<Vec<(Vec<u8>, String)>> {
+    let keys = counters.keys(&format!("{BEGIN}*{end}")).await?;
+    let of = |key: Vec<u8>| {
+        let name = String::from_utf8_lossy(&key).strip_prefix(BEGIN)?.strip_suffix(end)?.to_owned();
+        Some((key, name))
+    };
+    Ok(keys.into_iter().filter_map(of).collect())
+}
+
+fn none(counters: &Counters, end: &str) -> Error {
+    let what = format!("key {BEGIN}…{end} in {}", counters.label);
+    Error::new(OP, ErrorKind::NotFound { what })
+}
+
+async fn fields(counters: &Counters, key: &[u8]) -> Result<BTreeMap<String, String>> {
+    let mut all = cmd("HGETALL");
+    all.arg(key);
+    let read = all.query_async::<BTreeMap<Vec<u8>, Vec<u8>>>(&mut counters.link.clone()).await;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let read = read.map_err(|error| counters.explain(error))?;
+    Ok(read.into_iter().map(|(name, value)| (text(name), text(value))).collect())
+}
