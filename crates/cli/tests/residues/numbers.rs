@@ -12,8 +12,8 @@ fn drawn(server: &Server, count: u32) -> Vec<u64> {
     crate::ground::drawn(server, count).iter().map(|id| id.parse().unwrap()).collect()
 }
 
-fn add(seen: &mut Seen, ids: Vec<u64>) {
-    seen.add(ids.iter().map(u64::to_string));
+fn add(seen: &mut Seen, ids: impl IntoIterator<Item = u64>) {
+    seen.add(ids.into_iter().map(|id| id.to_string()));
 }
 
 /// Whether some ID from `lowest` on has this residue.
