@@ -130,8 +130,8 @@ pub(crate) fn drawn(server: &Server, count: u32) -> Vec<String> {
 /// What the server says of one store of the source.
 pub(crate) fn share(server: &Server, store: &str) -> Value {
     let source = json(&run(&["source", "show", "orders", "--json", "--server", &server.http]).ok());
-    let shares = source["shares"].as_array().into_iter().flatten();
-    shares.filter(|share| share["store"] == store).cloned().next().unwrap_or_default()
+    let mut shares = source["shares"].as_array().into_iter().flatten();
+    shares.find(|share| share["store"] == store).cloned().unwrap_or_default()
 }
 
 #[track_caller]

@@ -13,7 +13,7 @@ fn drawn(server: &Server, count: u32) -> Vec<u64> {
 }
 
 fn add(seen: &mut Seen, ids: Vec<u64>) {
-    seen.add(ids.iter().map(u64::to_string));
+    seen.add(ids.into_iter().map(|id| id.to_string()));
 }
 
 /// Whether some ID from `lowest` on has this residue.
