@@ -439,7 +439,7 @@ mod tests {
         let write = async |expected: u64, value: &str| {
             let expected = [(key.clone(), expected)].into();
             let changes = [(key.clone(), Some(value.to_owned()))].into();
-            keys.send(&Batch { expected, changes }).await.unwrap()
+            keys.send(&Batch { expected, changes, ..Batch::default() }).await.unwrap()
         };
         let (mut version, mut anew) = (0, 0);
         for number in 0..20 {
