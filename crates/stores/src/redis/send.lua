@@ -1,5 +1,6 @@
 -- Carries a batch out: KEYS[1] has the count of changes; ARGV[1] is the time before which it is too early, in
--- Unix milliseconds, ARGV[2] how many fields are expected. Each of these is three arguments: number of its key, field, version ('0': no such field).
+-- Unix milliseconds, ARGV[2] how many fields are expected. Each of these is three arguments: number of its
+-- key, field, version ('0': no such field).
 -- Then come the changes, four arguments each: number of its key, field, '=' or '-', value.
 -- Answers the count of changes, or -1 when a field has another version, or it is too early.
 if ARGV[1] ~= '0' then
