@@ -135,7 +135,7 @@ pub(crate) fn share(server: &Server, store: &str) -> Value {
 }
 
 #[track_caller]
-pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < LONG, "{what}: not within {LONG:?}");

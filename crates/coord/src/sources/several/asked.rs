@@ -25,13 +25,15 @@ impl Several {
     /// The stores that serve, the next in turn first. Those in trouble are left out, unless all are.
     fn in_turn(&self) -> Vec<(Arc<Share>, Arc<Source>)> {
         let shares = self.shares.load();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let at = |index: usize| shares.get(turn.wrapping_add(index) % shares.len().max(1));
-        let each = (0..shares.len()).filter_map(at);
-        let serving = each.filter_map(|share| Some((Arc::clone(share), share.source()?)));
+        let serving = shares.iter().filter_map(|share| Some((Arc::clone(share), share.source()?)));
         let (well, ill): (Vec<_>, Vec<_>) =
             serving.partition(|(share, _)| share.trouble().is_none());
-        if well.is_empty() { ill } else { well }
+        let mut asked = if well.is_empty() { ill } else { well };
+        // The turn goes round those that are left: the neighbour of one in trouble does not take its place.
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let first = turn.checked_rem(asked.len()).unwrap_or_default();
+        asked.rotate_left(first);
+        asked
     }
 
     /// Fills the buffer from whichever stores answer, waiting at most `within_ms` for one that does.
