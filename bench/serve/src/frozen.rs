@@ -4,9 +4,9 @@
 //! Each request has the time at which it was due; how late its answer is counts from then, so that waiting behind
 //! others counts, too, and so does a client that does not get its turn.
 
-use std::io::{Read as _, Write as _};
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use snowmint_bench_servers::{Plan, Snowmint, WIDE, assert_distinct, median};
@@ -102,55 +102,65 @@ fn highest(talk: Talk, port: u16, length: Duration) -> f64 {
 
 /// The 99.9th percentile in milliseconds of requests at an even pace.
 fn paced(talk: Talk, port: u16, rate: f64, length: Duration, ids: &mut Vec<u64>) -> f64 {
-    let (mut took, more) = std::thread::scope(|scope| {
-        let mut lines = Vec::new();
-        let mut readers = Vec::new();
-        for _ in 0..CONNECTIONS {
-            let (sender, due) = channel();
-            let stream = connect(port);
-            let other = stream.try_clone().expect("a socket");
-            readers.push(scope.spawn(move || listen(talk, other, &due)));
-            lines.push((stream, sender));
+    let mut lines: Vec<_> = (0..CONNECTIONS).map(|_| Line::to(port)).collect();
+    let (mut took, mut sent) = (Vec::new(), 0_usize);
+    let begun = Instant::now();
+    let at = |number: usize| Duration::from_secs_f64(number as f64 / rate);
+    while begun.elapsed() < length || took.len() < sent {
+        // What became due since the last look, in turn.
+        while at(sent) < begun.elapsed().min(length) {
+            lines[sent % CONNECTIONS].ask(talk, begun + at(sent));
+            sent += 1;
         }
-        let (begun, mut sent) = (Instant::now(), 0_u64);
-        while begun.elapsed() < length {
-            let due = (begun.elapsed().as_secs_f64() * rate) as u64;
-            while sent < due {
-                let (stream, sender) = &mut lines[sent as usize % CONNECTIONS];
-                sender
-                    .send(begun + Duration::from_secs_f64(sent as f64 / rate))
-                    .expect("it listens");
-                stream.write_all(talk.request()).expect("the server reads");
-                sent += 1;
-            }
-            std::thread::sleep(PACE);
+        for line in &mut lines {
+            line.hear(talk, |late, id| {
+                took.push(late);
+                ids.push(id);
+            });
         }
-        drop(lines);
-        let (mut took, mut ids) = (Vec::new(), Vec::new());
-        for reader in readers {
-            let (times, more) = reader.join().expect("a client ends");
-            took.extend(times);
-            ids.extend(more);
-        }
-        assert_eq!(took.len() as u64, sent, "every request is answered");
-        (took, ids)
-    });
-    ids.extend(more);
+        std::thread::sleep(PACE);
+    }
     took.sort_unstable();
     took[took.len() * 999 / 1000].as_secs_f64() * 1e3
 }
 
-/// Answers as they come, until no more are due.
-fn listen(talk: Talk, mut stream: TcpStream, due: &Receiver<Instant>) -> (Vec<Duration>, Vec<u64>) {
-    let (mut took, mut ids, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
-    while let Ok(asked) = due.recv() {
-        while ids.len() == took.len() {
-            read_some(&mut stream, &mut bytes);
-            talk.take(&mut bytes, |id| ids.push(id));
-        }
-        took.push(asked.elapsed());
+/// A connection that never blocks: one thread serves them all. A thread for each would have the server's two
+/// cores to themselves when many wake up at once, and that is what would be measured.
+struct Line {
+    stream: TcpStream,
+    /// When those that are not answered were due.
+    due: VecDeque<Instant>,
+    bytes: Vec<u8>,
+}
+
+impl Line {
+    fn to(port: u16) -> Self {
+        let stream = connect(port);
+        stream.set_nonblocking(true).expect("a socket");
+        Self { stream, due: VecDeque::new(), bytes: Vec::new() }
     }
-    (took, ids)
+
+    fn ask(&mut self, talk: Talk, due: Instant) {
+        self.stream.write_all(talk.request()).expect("the server reads");
+        self.due.push_back(due);
+    }
+
+    /// All that has been answered: how late, and with which ID.
+    fn hear(&mut self, talk: Talk, mut each: impl FnMut(Duration, u64)) {
+        let mut more = [0; 16 * 1024];
+        while !self.due.is_empty() {
+            match self.stream.read(&mut more) {
+                Ok(0) => panic!("the server hung up"),
+                Ok(length) => self.bytes.extend_from_slice(&more[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => panic!("the server answers: {error}"),
+            }
+            let due = &mut self.due;
+            talk.take(&mut self.bytes, |id| {
+                each(due.pop_front().expect("it was asked").elapsed(), id);
+            });
+        }
+    }
 }
 
 fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) {

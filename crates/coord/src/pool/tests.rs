@@ -1,6 +1,9 @@
 use super::*;
-use crate::member::Member;
+use crate::error::PoolFull;
+use crate::lease::Wish;
+use crate::member::{Incarnation, Member, Presence};
 use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 const NOW: UnixMillis = UnixMillis::new(1_000_000);
 const ME: u128 = 99;

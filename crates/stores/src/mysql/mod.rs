@@ -51,7 +51,8 @@ use sqlx::Executor as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
 use crate::Settings;
-use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, label};
+use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS, label};
+use crate::sql::own::Own;
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Tx, network};
 use crate::verbs::{Access, Backend, Failure, Kept, Seen};
@@ -80,13 +81,12 @@ const SERVER: &str =
 const TIMEOUTS: &str = "SET SESSION wait_timeout = 30, SESSION innodb_lock_wait_timeout = 10";
 const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
 
-/// Connections that were idle this long are made anew: below `wait_timeout`.
-const IDLE_KEPT_MS: u64 = 20_000;
-
 /// One namespace in a database.
 #[derive(Debug)]
 struct MySql {
     pool: MySqlPool,
+    /// For steps of one message.
+    own: Own<sqlx::MySql>,
     namespace: String,
     label: String,
     failover: Failover,
@@ -106,7 +106,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     let label = label("MySQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;
-    let store = MySql { pool, namespace: namespace.into(), label, failover };
+    let store = MySql { pool, own: Own::new(), namespace: namespace.into(), label, failover };
     match schema::prepare(&store.pool, &store.label, settings.make).await {
         Ok(()) => Ok(Arc::new(Kept::new(store))),
         Err(failure) => {
@@ -124,6 +124,7 @@ pub(crate) fn pool(url: &str, label: &str) -> Result<MySqlPool, ErrorKind> {
     let pool = MySqlPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
         .acquire_timeout(Duration::from_millis(ACQUIRE_TIMEOUT_MS))
+        .test_before_acquire(false)
         .idle_timeout(Duration::from_millis(IDLE_KEPT_MS))
         .after_connect(|connection, _| {
             Box::pin(async move {
@@ -152,9 +153,6 @@ impl Backend for MySql {
     }
 
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
-        if self.pool.is_closed() {
-            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
-        }
         let session = MySqlSession::begin(&self.pool, access).await?;
         let lock = match access {
             Access::Read => "",
@@ -173,10 +171,7 @@ impl Backend for MySql {
         _now: UnixMillis,
         seen: Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
-        if self.pool.is_closed() {
-            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
-        }
-        extend::extend(&self.pool, &self.namespace, item, seen).await
+        self.extend_in_one(item, seen).await
     }
 
     fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
@@ -184,6 +179,7 @@ impl Backend for MySql {
     }
 
     async fn close(&self) -> Result<()> {
+        self.own.close().await;
         self.pool.close().await;
         Ok(())
     }

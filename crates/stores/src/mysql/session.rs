@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use sqlx::mysql::{MySqlPool, MySqlRow};
 use sqlx::{MySql, Transaction};
 
-use crate::sql::network::Boxed;
+use crate::sql::network::{self, Boxed};
 use crate::sql::{Session, Upsert, Value, bound, read};
 use crate::verbs::Access;
 
@@ -18,8 +18,7 @@ impl MySqlSession {
             // The snapshot is taken by the first read after the store's row is locked.
             Access::Write | Access::Forward => "START TRANSACTION",
         };
-        let transaction: Boxed<'_, _> = Box::pin(async move { pool.begin_with(begin).await });
-        Ok(Self(transaction.await?))
+        Ok(Self(network::begin(pool, begin).await?))
     }
 }
 

@@ -55,6 +55,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
 use crate::Settings;
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS, label};
+use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
 use crate::verbs::{Access, Backend, Failure, Kept, Seen};
@@ -85,6 +86,8 @@ const STRONGER: &str = "SELECT set_config('synchronous_commit', 'on', false)
 #[derive(Debug)]
 struct Postgres {
     pool: PgPool,
+    /// For steps of one message.
+    own: Own<sqlx::Postgres>,
     namespace: String,
     label: String,
     failover: Failover,
@@ -106,7 +109,14 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     let label = label("PostgreSQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;
-    let mut store = Postgres { pool, namespace: namespace.into(), label, failover, mute: None };
+    let mut store = Postgres {
+        pool,
+        own: Own::new(),
+        namespace: namespace.into(),
+        label,
+        failover,
+        mute: None,
+    };
     match store.prepare(settings.make).await {
         Ok(()) => Ok(Arc::new(Kept::new(store))),
         Err(failure) => Err(failure.said(OPEN, &store.label, |error| store.explain(OPEN, error))),
@@ -126,6 +136,7 @@ pub(crate) fn pool(url: &str, label: &str) -> Result<PgPool, ErrorKind> {
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
         .acquire_timeout(Duration::from_millis(ACQUIRE_TIMEOUT_MS))
+        .test_before_acquire(false)
         .after_connect(|connection, _| {
             Box::pin(async move { connection.execute(STRONGER).await.map(|_| ()) })
         });
@@ -162,9 +173,6 @@ impl Backend for Postgres {
     }
 
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
-        if self.pool.is_closed() {
-            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
-        }
         let session = PostgresSession::begin(&self.pool, access).await?;
         let server = if self.mute.is_some() { "CAST(NULL AS TEXT)" } else { SERVER };
         let lock = match access {
@@ -184,10 +192,7 @@ impl Backend for Postgres {
         _now: UnixMillis,
         seen: Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
-        if self.pool.is_closed() {
-            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
-        }
-        extend::extend(&self.pool, &self.namespace, self.mute.is_some(), item, seen).await
+        self.extend_in_one(item, seen).await
     }
 
     fn cautions(&self) -> Vec<String> {
@@ -199,6 +204,7 @@ impl Backend for Postgres {
     }
 
     async fn close(&self) -> Result<()> {
+        self.own.close().await;
         self.pool.close().await;
         Ok(())
     }

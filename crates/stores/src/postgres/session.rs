@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use sqlx::postgres::{PgPool, PgRow};
 use sqlx::{Postgres, Transaction};
 
-use crate::sql::network::Boxed;
+use crate::sql::network::{self, Boxed};
 use crate::sql::{Session, Upsert, Value, bound, read};
 use crate::verbs::Access;
 
@@ -19,8 +19,7 @@ impl PostgresSession {
             Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Access::Write | Access::Forward => "BEGIN ISOLATION LEVEL READ COMMITTED",
         };
-        let transaction: Boxed<'_, _> = Box::pin(async move { pool.begin_with(begin).await });
-        Ok(Self(transaction.await?))
+        Ok(Self(network::begin(pool, begin).await?))
     }
 }
 

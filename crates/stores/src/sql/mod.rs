@@ -19,6 +19,8 @@ pub(crate) mod making;
 mod members;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod network;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) mod own;
 mod rows;
 pub(crate) mod server;
 mod slots;

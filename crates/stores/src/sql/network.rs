@@ -3,9 +3,12 @@
 use std::pin::Pin;
 
 use snowmint_coord::{Error, ErrorKind};
+use sqlx::{Database, Pool, Transaction};
 
 /// Connections of one handle: a node sends little, and rarely two things at once.
 pub(crate) const CONNECTIONS_MAX: u32 = 4;
+/// Connections that were idle this long are made anew: below the `wait_timeout` of our sessions of MySQL.
+pub(crate) const IDLE_KEPT_MS: u64 = 20_000;
 /// How long a verb waits for a connection.
 pub(crate) const ACQUIRE_TIMEOUT_MS: u64 = 10_000;
 /// How long a verb waits for the writers before it.
@@ -17,6 +20,38 @@ pub(crate) const IDLE_MS: u64 = 5000;
 /// Boxed: the compiler cannot prove of sqlx's own futures, once they are part of longer ones, that
 /// they are `Send`.
 pub(crate) type Boxed<'t, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 't>>;
+
+/// Begins a transaction. A connection of the pool that the server has closed meanwhile is found by this, its
+/// first statement: to ask it before, as pools do, would cost every step one more round trip.
+pub(crate) async fn begin<DB: Database>(
+    pool: &Pool<DB>,
+    statement: &'static str,
+) -> Result<Transaction<'static, DB>, sqlx::Error> {
+    let begin = || -> Boxed<'_, _> { Box::pin(async { pool.begin_with(statement).await }) };
+    for _ in 0..pool.num_idle() {
+        match begin().await {
+            Err(error) if is_lost(&error) => {}
+            begun => return begun,
+        }
+    }
+    begin().await
+}
+
+/// Whether this was the connection's end, and another may do better. What was asked may have happened.
+pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::WorkerCrashed => true,
+        // The server shuts down, or has ended the session: PostgreSQL's words, and MySQL's.
+        sqlx::Error::Database(error) => {
+            let code = error.code().unwrap_or_default();
+            ["57P", "08", "70100"].iter().any(|class| code.starts_with(class))
+        }
+        _ => false,
+    }
+}
 
 /// The store in messages.
 pub(crate) fn label(product: &str, url: &str) -> String {

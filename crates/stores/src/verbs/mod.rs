@@ -4,6 +4,7 @@
 //! and how such a step begins ([`Backend`]). What a verb reads, decides and writes is the same for
 //! all of them: [`Kept`] makes a [`Store`](snowmint_coord::Store) of any back end.
 
+mod at_once;
 mod avoid;
 mod forward;
 mod members;
@@ -16,15 +17,16 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use snowmint_coord::member::{MemberRow, check_presence};
+use snowmint_coord::member::MemberRow;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    BootTimer, Capabilities, Definition, Error, ErrorKind, Extend, Extended, Incarnation, Mark,
-    Pool, Presence, Reserve, Result, Segment, SlotRow, StoreIdentity, Timer as _, random,
+    BootTimer, Capabilities, Definition, Error, ErrorKind, Extend, Incarnation, Pool, Presence,
+    Reserve, Result, Segment, SlotRow, StoreIdentity, Timer as _, random,
 };
 use snowmint_core::UnixMillis;
 use tokio::sync::Mutex;
 
+pub(crate) use at_once::Seen;
 #[cfg(feature = "keyed")]
 pub(crate) use slots::Extends;
 
@@ -71,15 +73,6 @@ impl<E> From<ErrorKind> for Failure<E> {
 pub(crate) type Step<R, T> = Result<(T, bool), Failure<<R as Rows>::Error>>;
 /// What reading or writing rows answers.
 pub(crate) type Answer<R, T> = Result<T, Failure<<R as Rows>::Error>>;
-
-/// What a handle has seen of its store so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// The highest count of writes.
-    pub(crate) writes: u64,
-    /// The version of the namespace's catalog that an extend found last.
-    pub(crate) catalog_version: u64,
-}
 
 /// What a step is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,61 +270,6 @@ impl<B: Backend> Kept<B> {
     #[cfg(all(test, feature = "sqlite"))]
     pub(crate) const fn backend(&self) -> &B {
         &self.backend
-    }
-
-    /// Takes numbers in the back end's own step, if it has one that can.
-    async fn reserve_at_once(&self, reserve: &Reserve) -> Result<Option<Segment>> {
-        let seen = self.writes_seen.load(Ordering::SeqCst);
-        let taken = self.backend.reserve(reserve, seen).await.map_err(|failure| {
-            let explain = |error| self.backend.explain("reserve", error);
-            failure.said("reserve", &self.backend.label(), explain)
-        })?;
-        if let Some(segment) = &taken {
-            self.writes_seen.fetch_max(segment.writes, Ordering::SeqCst);
-        }
-        Ok(taken)
-    }
-
-    /// Moves one mark in the back end's own step, if it has one that can.
-    async fn extend_at_once(&self, item: &Extend, now: UnixMillis) -> Result<Option<Extended>> {
-        // What no slot has, and no move that is allowed: the rows say so.
-        if item.slot > Mark::MAX.get() || item.to <= item.from || item.to > Mark::MAX {
-            return Ok(None);
-        }
-        let seen = self.seen();
-        let written = self.written("extend", self.backend.extend(item, now, seen).await)?;
-        let catalog_version = seen.catalog_version;
-        Ok(written.map(|writes| Extended { mark: item.to, catalog_version, writes }))
-    }
-
-    /// Renews in the back end's own step, if it has one that can. Answers whether it did.
-    async fn renew_at_once(
-        &self,
-        member: Incarnation,
-        presence: Presence,
-        now: UnixMillis,
-    ) -> Result<bool> {
-        if check_presence(presence).is_err() {
-            return Ok(false);
-        }
-        let renewed = self.backend.renew(member, presence, now, self.seen()).await;
-        Ok(self.written("renew", renewed)?.is_some())
-    }
-
-    fn seen(&self) -> Seen {
-        Seen {
-            writes: self.writes_seen.load(Ordering::SeqCst),
-            catalog_version: self.catalog_seen.load(Ordering::SeqCst),
-        }
-    }
-
-    /// The count of writes after a step of the back end's own, if there was one.
-    fn written(&self, op: &'static str, step: Answer<B::Rows, Option<u64>>) -> Result<Option<u64>> {
-        let written = step.map_err(|failure| {
-            failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
-        })?;
-        self.writes_seen.fetch_max(written.unwrap_or(0), Ordering::SeqCst);
-        Ok(written)
     }
 
     /// One atomic step, and the store's `writes` after it.

@@ -1,0 +1,80 @@
+//! Verbs in one step of the back end's own, where it has one: what is asked most, in one round trip. Where such
+//! a step did nothing, the rows are read, and they say why.
+
+use std::sync::atomic::Ordering;
+
+use snowmint_coord::member::check_presence;
+use snowmint_coord::{Extend, Extended, Incarnation, Mark, Presence, Reserve, Result, Segment};
+use snowmint_core::UnixMillis;
+
+use super::{Answer, Backend, Kept};
+
+/// What a handle has seen of its store so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The highest count of writes.
+    pub(crate) writes: u64,
+    /// The version of the namespace's catalog that an extend found last.
+    pub(crate) catalog_version: u64,
+}
+
+impl<B: Backend> Kept<B> {
+    /// Takes numbers in the back end's own step, if it has one that can.
+    pub(super) async fn reserve_at_once(&self, reserve: &Reserve) -> Result<Option<Segment>> {
+        let seen = self.writes_seen.load(Ordering::SeqCst);
+        let taken = self.backend.reserve(reserve, seen).await.map_err(|failure| {
+            let explain = |error| self.backend.explain("reserve", error);
+            failure.said("reserve", &self.backend.label(), explain)
+        })?;
+        if let Some(segment) = &taken {
+            self.writes_seen.fetch_max(segment.writes, Ordering::SeqCst);
+        }
+        Ok(taken)
+    }
+
+    /// Moves one mark in the back end's own step, if it has one that can.
+    pub(super) async fn extend_at_once(
+        &self,
+        item: &Extend,
+        now: UnixMillis,
+    ) -> Result<Option<Extended>> {
+        // What no slot has, and no move that is allowed: the rows say so.
+        if item.slot > Mark::MAX.get() || item.to <= item.from || item.to > Mark::MAX {
+            return Ok(None);
+        }
+        let seen = self.seen();
+        let written = self.written("extend", self.backend.extend(item, now, seen).await)?;
+        let catalog_version = seen.catalog_version;
+        Ok(written.map(|writes| Extended { mark: item.to, catalog_version, writes }))
+    }
+
+    /// Renews in the back end's own step, if it has one that can. Answers whether it did.
+    pub(super) async fn renew_at_once(
+        &self,
+        member: Incarnation,
+        presence: Presence,
+        now: UnixMillis,
+    ) -> Result<bool> {
+        if check_presence(presence).is_err() {
+            return Ok(false);
+        }
+        let renewed = self.backend.renew(member, presence, now, self.seen()).await;
+        Ok(self.written("renew", renewed)?.is_some())
+    }
+
+    fn seen(&self) -> Seen {
+        Seen {
+            writes: self.writes_seen.load(Ordering::SeqCst),
+            catalog_version: self.catalog_seen.load(Ordering::SeqCst),
+        }
+    }
+
+    /// The count of writes after a step of the back end's own, if there was one.
+    fn written(&self, op: &'static str, step: Answer<B::Rows, Option<u64>>) -> Result<Option<u64>> {
+        let written = step.map_err(|failure| {
+            failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
+        })?;
+        self.writes_seen.fetch_max(written.unwrap_or(0), Ordering::SeqCst);
+        Ok(written)
+    }
+}
