@@ -4,6 +4,8 @@
 
 #[cfg(feature = "redis")]
 mod by_clock;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod connections;
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(feature = "foreign")]

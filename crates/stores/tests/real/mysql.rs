@@ -7,6 +7,7 @@ use snowmint_coord::{FastForward, NewDefinition, Result, Store};
 use snowmint_testkit::contract;
 use snowmint_testkit::servers::{Mysql, Stranger};
 
+use crate::connections;
 use crate::opening::{self, Reached};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -19,6 +20,11 @@ async fn mysql_keeps_the_contract() {
 async fn opening_mysql_makes_a_store_once() {
     let server = Mysql::start(&[]);
     opening::makes_a_store_once(server.url(), server).await;
+}
+
+#[tokio::test]
+async fn connections_that_the_server_ended_are_made_anew() {
+    connections::are_made_anew(Mysql::start(&[]).into()).await;
 }
 
 #[tokio::test]
