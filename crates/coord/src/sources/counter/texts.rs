@@ -1,8 +1,8 @@
 //! The last value of each key that is a text, without the text.
 //!
-//! 64 bits of a hash stand for a text. It is keyed, so nobody outside can tell which texts have the same; of a
-//! million texts, two have with a chance of one in forty million. These count together then, and what is
-//! promised of each holds: its numbers rise. They have gaps anyway.
+//! 64 bits of a hash stand for a text, keyed anew in each table. Among a million texts, two have the same with a
+//! chance of one in forty million. These count together then, and what is promised of each holds: its numbers
+//! rise. They have gaps anyway.
 //!
 //! Hash and value stand side by side, at the place that the hash says or a few further on. So whoever asks
 //! waits for one line of memory, where an index, a text and a value would be three that lie apart, each asked
