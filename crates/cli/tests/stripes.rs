@@ -154,3 +154,23 @@ fn one_installation_is_restriped_by_its_own_mark() {
     assert!(ids[0] > 10 && ids[0] < 1_000, "{ids:?}");
     assert!(ids.iter().all(|id| id % 16 == 5) && ids[1] == ids[0] + 16, "{ids:?}");
 }
+
+/// Set by hand, as by somebody who did not look.
+#[test]
+fn an_end_below_what_was_handed_out_is_refused_and_nothing_begins_there() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--step.rule fixed --step.size 10");
+    let two = installation(&place, 2, "--offset 1 --increment 2 --first 5");
+    run(&["mint", "orders", "-n", "25", "--server", &one.http]).ok();
+    let told =
+        |until: &str| run(&["source", "alter", "orders", "--until", until, "--server", &one.http]);
+    let refused = told("5");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("until = 5 is not possible"), "{}", refused.err);
+    // The other has its stripe from there on: a command that finishes this would have both mint the same.
+    let refused = restripe("2", &[(1, &two.http), (2, &one.http)]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    told("1000").ok();
+    let shown = run(&["source", "show", "orders", "--json", "--server", &one.http]).ok();
+    assert_eq!(json(shown.trim())["until"], 1_000, "{shown}");
+}

@@ -1,11 +1,13 @@
 //! The catalog: one definition of each source for everybody in a namespace.
 //!
 //! A store keeps a definition as text and compares text. Whoever calls makes that text canonical
-//! and says which part of it is the identity.
+//! and says which part of it is the identity. One thing is read from it: the stripe of the numbers, because what it
+//! says of them must be true in the same step in which their mark is looked at.
 
 use crate::error::ErrorKind;
 use crate::lease::{Mark, check_mark};
 use crate::segment::SegmentRow;
+use crate::spec::Stripe;
 
 /// Longest name of a source or namespace, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
@@ -109,8 +111,8 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ErrorKind> {
 /// Decides a `define`.
 ///
 /// # Errors
-/// `Invalid` for a bad name or an over-long text; `Conflict` when the store has another definition
-/// of the name, or had one of another identity.
+/// `Invalid` for a bad name, an over-long text, or an end (`until`) below what was handed out before it was
+/// deleted; `Conflict` when the store has another definition of the name, or had one of another identity.
 pub fn decide_define(
     stored: Option<&Definition>,
     new: &NewDefinition,
@@ -128,6 +130,7 @@ pub fn decide_define(
                 wanted: new.spec.clone(),
             });
         }
+        check_end(stored, new)?;
     }
     Ok(CatalogStep::Write {
         spec: new.spec.clone(),
@@ -155,6 +158,7 @@ pub fn decide_alter(
     if stored.spec == new.spec {
         return Ok(CatalogStep::Same);
     }
+    check_end(stored, new)?;
     Ok(CatalogStep::Write {
         spec: new.spec.clone(),
         identity: new.identity.clone(),
@@ -167,8 +171,9 @@ pub fn decide_alter(
 /// the old identity.
 ///
 /// # Errors
-/// `Invalid` for a bad name, an over-long text or a mark that cannot be kept; `NotFound`; `Conflict` when
-/// the source was changed since; `MarkMoved` when numbers from that mark on have been handed out.
+/// `Invalid` for a bad name, an over-long text, a mark that cannot be kept, or a stripe that begins at or below
+/// numbers of the one before; `NotFound`; `Conflict` when the source was changed since; `MarkMoved` when numbers
+/// from that mark on have been handed out.
 pub fn decide_restripe(
     stored: Option<&Definition>,
     restripe: &Restripe,
@@ -185,6 +190,7 @@ pub fn decide_restripe(
             found: stored.segment.mark,
         });
     }
+    check_above(stored, restripe)?;
     Ok(Definition {
         spec: new.spec.clone(),
         identity: new.identity.clone(),
@@ -263,6 +269,43 @@ fn check_new(new: &NewDefinition) -> Result<(), ErrorKind> {
         }
     }
     Ok(())
+}
+
+/// Whoever is told that a source ends at a number may begin there: nobody has got that one, or one above it, from
+/// here.
+fn check_end(stored: &Definition, new: &NewDefinition) -> Result<(), ErrorKind> {
+    let Some(stripe) = Stripe::of_text(&new.spec) else { return Ok(()) };
+    let mark = stored.segment.mark.get();
+    let any = stripe.was_another() || stripe.last(mark).is_some();
+    let free = stripe.free_from(mark);
+    match stripe.until() {
+        Some(until) if any && until < free => Err(ErrorKind::Invalid {
+            what: format!(
+                "until = {until} is not possible: numbers below {free} of source {} were handed out; take {free} \
+                 or more",
+                new.name
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The new stripe has no number that the old one may have handed out below the mark.
+fn check_above(stored: &Definition, restripe: &Restripe) -> Result<(), ErrorKind> {
+    let Restripe { new, mark, .. } = restripe;
+    let stripes = (Stripe::of_text(&stored.spec), Stripe::of_text(&new.spec));
+    let (Some(old), Some(next)) = stripes else { return Ok(()) };
+    let free = old.free_from(mark.get());
+    match next.next(mark.get()) {
+        Some(begins) if begins < free => Err(ErrorKind::Invalid {
+            what: format!(
+                "the new stripe of source {} begins at {begins}, and numbers below {free} were handed out; let it \
+                 begin there or above",
+                new.name
+            ),
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn check_version(stored: &Definition, version: u64) -> Result<(), ErrorKind> {

@@ -262,14 +262,17 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Atomicity: comparison and write. Whose clock: none. On retry: repeat freely.
     ///
     /// Refuses with `Conflict`, which shows both sides. A deleted source can be defined again with
-    /// the identity that it had, and goes on above its old numbers.
+    /// the identity that it had, and goes on above its old numbers; `Invalid` when it is told to end below them.
     async fn define(&self, new: &NewDefinition) -> Result<Definition>;
 
     /// Changes keys of a source that are not part of its identity; with `if_version`, only if
     /// nobody has changed it since.
     ///
-    /// Atomicity: comparison and write. Whose clock: none. On retry: repeat freely without
-    /// `if_version`; with it, a repeat of one that was done is a `Conflict`.
+    /// Atomicity: comparison and write, the comparison of the mark with where the source is told to end (`until`)
+    /// included. Whose clock: none. On retry: repeat freely without `if_version`; with it, a repeat of one that was
+    /// done is a `Conflict`.
+    ///
+    /// Refuses with `Conflict`, `NotFound`, and `Invalid` for an end below what was handed out.
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition>;
 
     /// Gives a segment source another identity from a number on, which becomes its mark: its other

@@ -29,7 +29,7 @@ impl Node {
     /// change several, first tell each where its old stripe ends (`until`).
     ///
     /// # Errors
-    /// `Invalid` for a stripe that is none, a `first` below what was handed out, or a source of another
+    /// `Invalid` for a stripe that is none, a `first` at or below what was handed out, or a source of another
     /// kind; `NotFound`; `Conflict` when the source was changed meanwhile.
     pub async fn restripe(&self, name: &str, wanted: NewStripe) -> Result<SourceInfo> {
         self.change_stripe(name, wanted, false).await
@@ -109,23 +109,32 @@ impl Node {
                 stored.name
             )));
         }
-        let mark = stored.segment.mark.get().max(stripe.number_min()).saturating_add(ahead);
-        let limit = crate::segment::NUMBER_MAX;
-        let spent = || {
-            let kind = ErrorKind::Exhausted { what: format!("source {}", stored.name), limit };
-            Error::new("restripe", kind)
+        let reached = stored.segment.mark.get().max(stripe.number_min());
+        let mark = match wanted.first {
+            // No further ahead than the number that is named: above it is not what was asked for.
+            Some(first) if !cuts_over => {
+                reached.saturating_add(ahead).min(stripe.number_from(first)).max(reached)
+            }
+            _ => reached.saturating_add(ahead),
         };
-        let reached = stripe.next(mark).ok_or_else(spent)?;
-        // What lies above the end that the source was told was handed out to nobody.
-        let handed_out = stripe.until().map_or(reached, |until| until.min(reached));
-        // Whoever names no number may not have asked how far the source was when it was told to end.
-        let wanted_first = wanted.first.unwrap_or(reached);
-        // Whoever cuts over has seen to it that nothing from `first` on is somebody else's.
-        let lowest = if cuts_over { wanted_first.max(handed_out) } else { wanted_first };
-        if lowest < handed_out {
+        let next = stripe.next(mark).ok_or_else(|| {
+            let what = format!("source {}", stored.name);
+            let kind = ErrorKind::Exhausted { what, limit: crate::segment::NUMBER_MAX };
+            Error::new("restripe", kind)
+        })?;
+        // Whatever the source was told (`until`): somebody else may have lifted that, and a store that was
+        // restored not know it.
+        let free = stripe.free_from(mark);
+        let lowest = match wanted.first {
+            // Whoever cuts over has seen to it that nothing from there on is somebody else's.
+            Some(first) if cuts_over => first.max(free),
+            Some(first) => first,
+            None => next,
+        };
+        if lowest < free {
             return Err(invalid(format!(
-                "first = {lowest} is not possible: numbers below {handed_out} of source {} were handed \
-                 out; take {handed_out} or more",
+                "first = {lowest} is not possible: numbers below {free} of source {} were handed out; take {free} \
+                 or more",
                 stored.name
             )));
         }

@@ -271,7 +271,7 @@ pub const KEYS: &[Key] = &[
         Takes::Number,
         "",
         "segment",
-        "no number is as high; written by source restripe while it tells all installations",
+        "no number is as high, and none was handed out; written by source restripe while it tells all installations",
     ),
     key(
         "origin",

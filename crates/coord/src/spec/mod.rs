@@ -232,7 +232,7 @@ pub struct SourceSpec {
     /// Which of the store's numbers is the first of the stripe: written by a restripe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_at: Option<u64>,
-    /// No number of a segment source is as high: written while stripes are changed.
+    /// No number of a segment source is as high, and none was handed out: written while stripes are changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
     /// Where the numbers of a segment source come from while another system hands them out too.

@@ -1,9 +1,11 @@
-//! The one way in which a source's identity changes.
+//! The one way in which a source's identity changes, and where a stripe is told to end before it does.
 
 use super::case::{Case, TASKS, code};
 use super::cases;
-use snowmint_coord::segment::NUMBER_MAX;
-use snowmint_coord::{Definition, GiveBack, Mark, NewDefinition, Restripe, Result, SourceState};
+use snowmint_coord::segment::{NUMBER_MAX, Within};
+use snowmint_coord::{
+    Bounds, Definition, FastForward, GiveBack, Mark, NewDefinition, Restripe, Result, SourceState,
+};
 
 cases![
     a_restripe_changes_the_identity_and_sets_the_mark,
@@ -12,11 +14,28 @@ cases![
     a_restripe_of_nothing_is_refused,
     what_was_reserved_before_a_restripe_does_not_go_back,
     restriping_while_others_reserve_parts_their_numbers,
+    a_stripe_that_begins_below_what_was_handed_out_is_refused,
+    an_end_below_what_was_handed_out_is_refused,
+    an_end_that_a_restored_store_has_outgrown_lets_nothing_begin_there,
+    an_end_told_while_others_reserve_lies_above_all_they_got,
 ];
 
 fn striped(name: &str, increment: u64) -> NewDefinition {
     let identity = format!(r#"{{"increment":{increment},"kind":"segment"}}"#);
     NewDefinition { name: name.into(), spec: identity.clone(), identity }
+}
+
+/// The odd numbers, from a first one on if it is told, and below an end if it is told.
+fn odd(name: &str, keys: &str) -> NewDefinition {
+    let spec = |keys: &str| format!(r#"{{{keys}"increment":2,"kind":"segment","offset":1}}"#);
+    NewDefinition { name: name.into(), spec: spec(keys), identity: spec("") }
+}
+
+/// The numbers up to 19: ten of them.
+async fn ten_odd(case: &Case) -> Definition {
+    let source = case.store.define(&odd("orders", "")).await.unwrap();
+    case.reserve(&source, 10).await.unwrap();
+    source
 }
 
 async fn restripe(case: &Case, of: &Definition, increment: u64, mark: u64) -> Result<Definition> {
@@ -122,4 +141,108 @@ async fn restriping_while_others_reserve_parts_their_numbers(case: Case) {
     assert!(mark > last, "{mark} after {last}");
     let new = case.store.get("orders").await.unwrap();
     assert_eq!(case.reserve(&new, 1).await.unwrap().first, mark);
+}
+
+async fn a_stripe_that_begins_below_what_was_handed_out_is_refused(case: Case) {
+    let source = ten_odd(&case).await;
+    let from = |first: u64, mark: u64| Restripe {
+        new: NewDefinition {
+            name: "orders".into(),
+            spec: format!(r#"{{"first":{first},"first_at":{mark},"kind":"segment"}}"#),
+            identity: format!(r#"{{"first":{first},"kind":"segment"}}"#),
+        },
+        if_version: source.version,
+        mark: Mark::new(mark),
+    };
+    for (first, mark) in [(1, 11), (19, 11), (20, 12), (21, 12)] {
+        assert_eq!(
+            code(case.store.restripe(&from(first, mark)).await),
+            "invalid",
+            "{first} {mark}"
+        );
+    }
+    assert_eq!(case.store.get("orders").await.unwrap().version, source.version);
+    case.store.restripe(&from(20, 11)).await.unwrap();
+}
+
+async fn an_end_below_what_was_handed_out_is_refused(case: Case) {
+    let source = ten_odd(&case).await;
+    let writes = case.writes().await;
+    for until in [1, 5, 18, 19] {
+        let ends = odd("orders", &format!(r#""until":{until},"#));
+        let refused = case.store.alter(&ends, None).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "invalid", "{until}");
+        assert!(refused.to_string().contains("take 20 or more"), "{refused}");
+    }
+    assert_eq!((case.store.get("orders").await.unwrap().version, case.writes().await), {
+        (source.version, writes)
+    });
+    let ends = |until: u64| odd("orders", &format!(r#""until":{until},"#));
+    let ended = case.store.alter(&ends(20), None).await.unwrap();
+    let below = Some(Bounds::Range(Within { first: 1, end: 11 }));
+    assert_eq!(code(case.reserve_within(&ended, 1, below).await), "mark_moved");
+    case.store.alter(&odd("orders", r#""text":"hex","until":20,"#), None).await.unwrap();
+    // A deleted source comes back with its numbers.
+    case.store.set_state("orders", SourceState::Deleted).await.unwrap();
+    assert_eq!(code(case.store.define(&ends(19)).await), "invalid");
+    case.store.define(&ends(20)).await.unwrap();
+    case.store.define(&odd("bills", r#""until":1,"#)).await.expect("nobody has any number");
+}
+
+/// Told to end at 40, and after that not; of the second the backup does not know.
+async fn an_end_that_a_restored_store_has_outgrown_lets_nothing_begin_there(case: Case) {
+    ten_odd(&case).await;
+    let ends = |keys: &str| odd("orders", &format!(r#"{keys}"until":40,"#));
+    case.store.alter(&ends(""), None).await.unwrap();
+    let segments = vec![("orders".into(), Mark::new(101))];
+    let forward = FastForward { segments, ..FastForward::default() };
+    case.store.fast_forward(&forward).await.unwrap();
+    let told = case.store.get("orders").await.unwrap();
+    assert_eq!(code(restripe(&case, &told, 1, 21).await), "mark_moved");
+    let new = NewDefinition {
+        spec: r#"{"first":40,"first_at":101,"kind":"segment"}"#.into(),
+        ..striped("orders", 1)
+    };
+    let first = Restripe { new, if_version: told.version, mark: Mark::new(101) };
+    assert_eq!(code(case.store.restripe(&first).await), "invalid");
+    assert_eq!(code(case.store.alter(&ends(r#""text":"hex","#), None).await), "invalid");
+    case.store.alter(&odd("orders", r#""until":200,"#), None).await.unwrap();
+}
+
+/// Once a source has said that it ends at a number, whoever got one from it got one below.
+async fn an_end_told_while_others_reserve_lies_above_all_they_got(case: Case) {
+    let source = case.store.define(&odd("orders", "")).await.unwrap();
+    let taken = case
+        .contend(|case, number| {
+            let source = source.clone();
+            async move {
+                if number == 0 {
+                    for ahead in (0..20).map(|tries| 1 << tries) {
+                        let mark = case.store.get("orders").await.unwrap().segment.mark.get();
+                        let until = 2 * (mark + ahead);
+                        let ends = odd("orders", &format!(r#""until":{until},"#));
+                        match case.store.alter(&ends, Some(source.version)).await {
+                            Ok(_) => return (until, 0),
+                            refused => assert_eq!(code(refused), "invalid"),
+                        }
+                    }
+                    panic!("overtaken for a million numbers");
+                }
+                let mut last = 0;
+                loop {
+                    tokio::task::yield_now().await;
+                    match case.reserve(&source, 2).await {
+                        Ok(segment) => last = 2 * segment.last - 1,
+                        refused => {
+                            assert_eq!(code(refused), "conflict");
+                            return (0, last);
+                        }
+                    }
+                }
+            }
+        })
+        .await;
+    let (until, last) =
+        taken.iter().fold((0, 0), |(until, last), one| (until.max(one.0), last.max(one.1)));
+    assert!(last < until, "{last} was handed out, and the end is {until}");
 }

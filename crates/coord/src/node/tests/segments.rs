@@ -171,7 +171,7 @@ async fn a_stripe_goes_on_where_the_one_before_ended() {
     let info = node.definition("bills").await.unwrap();
     assert_eq!(info.next, Some(22));
     for (wanted, word) in [
-        (NewStripe { first: Some(21), ..stripe(1, 3) }, "were handed out"),
+        (NewStripe { first: Some(20), ..stripe(1, 3) }, "were handed out"),
         (stripe(4, 3), "offset"),
         (stripe(0, 3), "offset"),
         (stripe(1, 0), "increment"),
@@ -228,21 +228,80 @@ async fn a_source_that_is_told_to_end_goes_up_to_there_and_on_when_it_may() {
     assert_eq!(node.definition("bills").await.unwrap().spec.until, None);
 }
 
-/// Told to end below what it has handed out, as by somebody who did not look: the next stripe, unless a number
-/// is named, does not begin at that end.
+/// What it is told must be true: whoever reads it may begin there.
 #[tokio::test]
-async fn a_stripe_never_begins_below_what_was_handed_out_whatever_its_source_was_told() {
+async fn a_source_is_not_told_to_end_below_what_it_has_handed_out() {
     let world = World::new();
     let node = world.open().await;
-    let step = r#""step":{"rule":"fixed","size":10}"#;
-    node.define("bills", &spec(&format!(r#"{{"kind":"segment",{step}}}"#))).await.unwrap();
+    let ends = |until: &str| {
+        spec(&format!(
+            r#"{{"kind":"segment","step":{{"rule":"fixed","size":10}},"until":{until}}}"#
+        ))
+    };
+    node.define("bills", &ends("null")).await.unwrap();
     let source = node.source("bills").await.unwrap();
     let before = drawn(&world, &source, 25).await;
-    let told = spec(&format!(r#"{{"kind":"segment","until":5,{step}}}"#));
-    node.alter("bills", &told, None).await.unwrap();
-    node.restripe("bills", stripe(1, 1)).await.unwrap();
+    settle().await;
+    let next = mark(&world, "bills").await;
+    for until in [5, 25, next - 1] {
+        let refused = node.alter("bills", &ends(&until.to_string()), None).await.unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Invalid { .. }), "{refused}");
+        assert!(refused.to_string().contains(&format!("take {next} or more")), "{refused}");
+    }
+    node.alter("bills", &ends(&next.to_string()), None).await.unwrap();
+    let first = |first| NewStripe { first: Some(first), ..stripe(1, 1) };
+    assert!(node.restripe("bills", first(25)).await.is_err());
+    node.restripe("bills", first(next)).await.unwrap();
     let after = drawn(&world, &source, 10).await;
-    assert!(after[0] > before[24], "{after:?} after {before:?}");
+    assert!(after[0] == next && next > before[24], "{after:?} after {before:?}");
+}
+
+/// The store's mark says what was handed out, and no more: a number that is named as the first of the next
+/// stripe is held against it.
+#[tokio::test]
+async fn a_source_that_is_told_to_end_takes_nothing_from_there_on() {
+    let world = World::new();
+    let node = world.open().await;
+    let ends = |until: &str| {
+        spec(&format!(
+            r#"{{"kind":"segment","offset":2,"increment":3,"step":{{"rule":"fixed","size":10}},"until":{until}}}"#
+        ))
+    };
+    node.define("bills", &ends("100")).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    let all: Vec<u64> = (2..100).step_by(3).collect();
+    assert_eq!(drawn(&world, &source, 33).await, all);
+    assert!(source.try_mint().is_err());
+    settle().await;
+    let last = u64::try_from(all.len()).unwrap();
+    assert_eq!(mark(&world, "bills").await, last + 1);
+    let writes = world.handle().identity().await.unwrap().writes;
+    let refused = source.row(3, 1_000).await.unwrap_err();
+    assert!(refused.to_string().contains("below 100"), "{refused}");
+    assert_eq!(world.handle().identity().await.unwrap().writes, writes);
+
+    // As after a restore to a time at which the source was told to end, and was not any more later.
+    let segments = vec![("bills".into(), Mark::new(last + 500))];
+    let forward = FastForward { segments, ..FastForward::default() };
+    world.handle().fast_forward(&forward).await.unwrap();
+    let first = |first| NewStripe { first: Some(first), ..stripe(1, 3) };
+    let refused = node.restripe("bills", first(100)).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Invalid { .. }), "{refused}");
+    assert!(refused.to_string().contains("were handed out"), "{refused}");
+    node.restripe("bills", stripe(1, 3)).await.unwrap();
+    assert!(drawn(&world, &source, 1).await[0] > 3 * (last + 499));
+}
+
+/// Fewer numbers than were asked for are no row.
+#[tokio::test]
+async fn a_row_that_does_not_end_below_where_the_source_does_is_refused() {
+    let world = World::new();
+    let node = world.open().await;
+    node.define("bills", &spec(r#"{"kind":"segment","until":21}"#)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    let row = source.row(15, 1_000).await.unwrap();
+    assert_eq!((row.first, row.last), (1, 15));
+    assert!(source.row(6, 1_000).await.is_err(), "five are left");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@
 
 mod key;
 mod table;
+mod texts;
 
 use std::fmt;
 use std::sync::Arc;
@@ -189,14 +190,14 @@ impl CounterSource {
             return Err(self.not_here(section));
         };
         let limit = window.limit;
-        let mut place = self.table.place(&mut shard, key, hash);
-        let first = place.get().saturating_add(1).max(window.base).max(1);
+        let place = self.table.place(&mut shard, key, hash);
+        let first = place.saturating_add(1).max(window.base).max(1);
         let last = first.saturating_add(count - 1);
         if last >= limit {
             drop(shard);
             return Err(self.spent(section, last));
         }
-        place.set(last);
+        *place = last;
         cell.gave(last);
         drop(shard);
         let left = limit - last;
@@ -314,9 +315,9 @@ impl CounterSource {
             drop(shard);
             return Err(self.spent(section, highest));
         }
-        let mut place = self.table.place(&mut shard, key, hash);
-        if place.get() < highest {
-            place.set(highest);
+        let place = self.table.place(&mut shard, key, hash);
+        if *place < highest {
+            *place = highest;
             cell.gave(highest);
         }
         drop(shard);

@@ -250,6 +250,10 @@ impl SegmentSource {
             Some(run) => (run.first, run.end - 1),
             None => {
                 let segment = self.around.within(within_ms, self.reserve(length)).await?;
+                // Fewer come where the source is told to end.
+                if segment.last - segment.first < length - 1 {
+                    return Err(self.spent("reserve"));
+                }
                 (segment.first, segment.last)
             }
         };

@@ -28,6 +28,20 @@ impl SegmentSource {
         Some(Bounds::Range(Within { first: number(first), end: number(end) }))
     }
 
+    /// The same, below where the source is told to end: so its mark never says that more was handed out.
+    pub(super) fn below_end(&self, within: Option<Bounds>) -> Option<Bounds> {
+        let stripe = self.plan.load().stripe;
+        if stripe.until().is_none() {
+            return within;
+        }
+        let end = stripe.number_max().saturating_add(1);
+        let range = match within {
+            Some(Bounds::Range(range)) => Within { end: range.end.min(end), ..range },
+            _ => Within { first: stripe.number_min(), end },
+        };
+        Some(Bounds::Range(range))
+    }
+
     /// The period that numbers may be reserved in now, of a source of serials.
     pub(super) async fn reservable(&self) -> Result<Option<Period>> {
         let Some((period, is_new)) = self.period()? else { return Ok(None) };

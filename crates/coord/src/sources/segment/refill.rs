@@ -276,12 +276,11 @@ impl SegmentSource {
     }
 
     async fn reserve_within(&self, length: u64, within: Option<Bounds>) -> Result<Segment> {
-        let reserve = Reserve {
-            source: self.name.clone(),
-            length,
-            definition_version: self.definition_version(),
-            within,
-        };
+        // The version first: whoever reserves by it ends where it says, or a newer one.
+        let definition_version = self.definition_version();
+        let below_end = self.below_end(within);
+        let reserve =
+            Reserve { source: self.name.clone(), length, definition_version, within: below_end };
         let seen_end = self.refill().seen_end;
         let answer = self.around.reserve(&reserve).await;
         let segment = answer.inspect_err(|error| {
@@ -290,6 +289,10 @@ impl SegmentSource {
                 let mut refill = self.refill();
                 refill.burned = refill.burned.saturating_add(length);
             }
+        });
+        let segment = segment.map_err(|error| match error.kind() {
+            ErrorKind::MarkMoved { .. } if below_end != within => self.spent("reserve"),
+            _ => error,
         })?;
         self.check_forward(&segment, seen_end)?;
         self.around.remember(&self.name, &segment).await?;

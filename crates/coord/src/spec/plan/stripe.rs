@@ -5,9 +5,11 @@
 //! the new stripe says of which number on it holds (`first_at`) and which ID that is (`first`): so the
 //! mark and all that witnesses it need not know of stripes.
 
+use serde::Deserialize;
+
 use super::check::value;
 use crate::segment::NUMBER_MAX;
-use crate::spec::{SourceSpec, SpecError};
+use crate::spec::{Kind, SourceSpec, SpecError};
 
 /// A stripe in which everything is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +20,16 @@ pub struct Stripe {
     first: u64,
     first_at: u64,
     /// No ID is as high, while stripes are changed.
+    until: Option<u64>,
+}
+
+/// What a specification says of its stripe, whatever else it says.
+#[derive(Deserialize)]
+struct Keys {
+    offset: Option<u64>,
+    increment: Option<u64>,
+    first: Option<u64>,
+    first_at: Option<u64>,
     until: Option<u64>,
 }
 
@@ -68,6 +80,21 @@ impl Stripe {
             Some(0) => Err(value("until", 0, "take 1 or more")),
             until => Ok(Self { until, ..stripe }),
         }
+    }
+
+    /// The stripe of a specification as a store keeps it, also of one with keys that only newer versions know;
+    /// none of a text that has no stripe, by which nobody mints.
+    pub(crate) fn of_text(spec: &str) -> Option<Self> {
+        let Keys { offset, increment, first, first_at, until } = serde_json::from_str(spec).ok()?;
+        let keys = SourceSpec {
+            offset,
+            increment,
+            first,
+            first_at,
+            until,
+            ..SourceSpec::of(Kind::Segment)
+        };
+        Self::check(&keys).ok()
     }
 
     /// What is as it is without being said is left out.
@@ -171,7 +198,16 @@ impl Stripe {
     /// the stripe has handed out none.
     #[must_use]
     pub fn last(self, mark: u64) -> Option<u64> {
-        Self { until: None, ..self }.id_of_any(mark.checked_sub(1)?)
+        let endless = Self { until: None, ..self };
+        // The store counts on where a stripe has no number any more.
+        endless.id_of_any(mark.checked_sub(1)?.min(endless.number_max()))
+    }
+
+    /// Nobody has got an ID from here on when the store's mark lies here, from this stripe or from one that it
+    /// took the place of, whatever `until` says.
+    #[must_use]
+    pub fn free_from(self, mark: u64) -> u64 {
+        self.last(mark).map_or(self.first, |last| last.saturating_add(1))
     }
 
     /// How many IDs it has in all.
@@ -235,6 +271,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_free_lies_above_all_that_was_handed_out() {
+        let stripe = |lowest, first_at| Stripe::new(2, 3, lowest, first_at).unwrap();
+        for (stripe, mark, free) in [
+            (Stripe::ALL, 1, 1),
+            (Stripe::ALL, 8, 8),
+            (stripe(1, 1), 1, 2),
+            (stripe(1, 1), 5, 12),
+            (stripe(1_000, 40), 40, 1_001),
+            (stripe(1_000, 40), 41, 1_002),
+        ] {
+            assert_eq!(stripe.free_from(mark), free, "{stripe:?} {mark}");
+            assert_eq!(Stripe { until: Some(3), ..stripe }.free_from(mark), free);
+        }
+    }
+
+    #[test]
+    fn a_stripe_is_read_from_any_text_that_says_one() {
+        let read = Stripe::of_text(
+            r#"{"kind":"segment","offset":2,"increment":3,"first":50,"first_at":9,"until":99,"new":[]}"#,
+        );
+        let stripe = Stripe { until: Some(99), ..Stripe::new(2, 3, 50, 9).unwrap() };
+        assert_eq!(read, Some(stripe));
+        assert_eq!(Stripe::of_text(r#"{"kind":"uuid"}"#), Some(Stripe::ALL));
+        for text in ["", "x", "[]", r#"{"until":0}"#, r#"{"offset":3,"increment":2}"#] {
+            assert_eq!(Stripe::of_text(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn numbers_end_before_they_wrap() {
         let top = Stripe::new(1, 1, NUMBER_MAX - 1, 1).unwrap();
         assert_eq!(top.id_of_any(2), Some(NUMBER_MAX));
@@ -243,6 +308,7 @@ mod tests {
         assert_eq!((far.number_max(), far.id_of_any(NUMBER_MAX)), (NUMBER_MAX, Some(1)));
         let wide = Stripe::new(NUMBER_MAX, NUMBER_MAX, 1, 1).unwrap();
         assert_eq!((wide.id_of_any(1), wide.id_of_any(2)), (Some(NUMBER_MAX), None));
+        assert_eq!((wide.last(2), wide.last(900)), (Some(NUMBER_MAX), Some(NUMBER_MAX)));
         for (offset, increment, lowest, first_at) in [
             (0, 1, 1, 1),
             (2, 1, 1, 1),

@@ -170,11 +170,16 @@ impl Restripe {
         for _ in 0..TRIES {
             let highest = all.iter().map(Installation::next).fold(0, u64::max);
             let parting = highest.saturating_add(self.within_period(all, highest, room)?);
-            if let Err(failure) = self.cap(all, parting) {
-                return Err(self.undo(all, failure));
-            }
-            if all.iter().all(|one| one.next() <= parting) {
-                return Ok(parting);
+            match self.cap(all, parting) {
+                Ok(()) if !was_passed(all, parting) => return Ok(parting),
+                Ok(()) => {}
+                Err(failure) => {
+                    // Whoever has passed it is not told to end there.
+                    self.look_again(all);
+                    if !was_passed(all, parting) {
+                        return Err(self.undo(all, failure));
+                    }
+                }
             }
             room = room.saturating_mul(FURTHER);
         }
@@ -237,6 +242,15 @@ impl Restripe {
         Ok(())
     }
 
+    /// What all have now, as far as they answer.
+    fn look_again(&self, all: &mut [Installation]) {
+        for one in all.iter_mut().filter(|one| one.body.is_some()) {
+            if let Ok(Some(body)) = one.place.look(&self.name) {
+                one.body = Some(body);
+            }
+        }
+    }
+
     /// Lifts what was told, as far as servers answer.
     fn undo(&self, all: &mut [Installation], why: Failure) -> Failure {
         let mut left = Vec::new();
@@ -290,6 +304,11 @@ impl Restripe {
         }
         Ok(())
     }
+}
+
+/// Whether one of them has handed out a number that lies above.
+fn was_passed(all: &[Installation], parting: u64) -> bool {
+    all.iter().any(|one| one.next() > parting)
 }
 
 /// As much of the room above `highest` as a period has, and half of what it has at most; none if that is none.

@@ -1,0 +1,161 @@
+//! The last value of each key that is a text, without the text.
+//!
+//! 64 bits of a hash stand for a text, keyed anew in each table. Among a million texts, two have the same with a
+//! chance of one in forty million. These count together then, and what is promised of each holds: its numbers
+//! rise. They have gaps anyway.
+//!
+//! Hash and value stand side by side, at the place that the hash says or a few further on. So whoever asks
+//! waits for one line of memory, where an index, a text and a value would be three that lie apart, each asked
+//! for when the one before has come.
+
+/// No text has this hash.
+const FREE: u64 = 0;
+/// So many places at first.
+const PLACES_MIN: usize = 16;
+/// What a place takes.
+const PLACE_BYTES: usize = size_of::<Place>();
+
+/// Values by hash.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    /// A quarter of them is free, at least: so a search ends, and soon.
+    places: Vec<Place>,
+    used: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    hash: u64,
+    value: u64,
+}
+
+impl Texts {
+    /// The last value; none if there was none.
+    pub(super) fn get(&self, hash: u64) -> Option<u64> {
+        let hash = taken(hash);
+        let place = self.places.get(self.at(hash))?;
+        (place.hash == hash).then_some(place.value)
+    }
+
+    /// The place of a value, made if there is none.
+    #[inline]
+    #[allow(clippy::indexing_slicing, reason = "a place that was found or made is there")]
+    pub(super) fn made(&mut self, hash: u64) -> &mut u64 {
+        let hash = taken(hash);
+        let mut at = self.at(hash);
+        if self.places.get(at).is_none_or(|place| place.hash != hash) {
+            at = self.make(hash);
+        }
+        &mut self.places[at].value
+    }
+
+    /// How many there are.
+    pub(super) const fn len(&self) -> usize {
+        self.used
+    }
+
+    /// How much memory they take.
+    pub(super) const fn bytes(&self) -> usize {
+        self.places.len() * PLACE_BYTES
+    }
+
+    /// Where a hash stands, or else the free place where it would.
+    #[inline]
+    fn at(&self, hash: u64) -> usize {
+        let places = self.places.as_slice();
+        let mut at = home(hash, places.len());
+        while let Some(place) = places.get(at) {
+            if place.hash == hash || place.hash == FREE {
+                break;
+            }
+            at = if at + 1 < places.len() { at + 1 } else { 0 };
+        }
+        at
+    }
+
+    #[cold]
+    fn make(&mut self, hash: u64) -> usize {
+        if self.used >= self.places.len() / 4 * 3 {
+            self.grow();
+        }
+        self.used += 1;
+        self.put(Place { hash, value: 0 })
+    }
+
+    /// By a quarter: twice as many would be free for long.
+    fn grow(&mut self) {
+        let count = (self.places.len() + self.places.len() / 4).max(PLACES_MIN);
+        let before = std::mem::replace(&mut self.places, vec![Place::default(); count]);
+        for place in before.into_iter().filter(|place| place.hash != FREE) {
+            self.put(place);
+        }
+    }
+
+    fn put(&mut self, new: Place) -> usize {
+        let at = self.at(new.hash);
+        if let Some(place) = self.places.get_mut(at) {
+            *place = new;
+        }
+        at
+    }
+}
+
+/// Which hash stands for one: that of free places is no text's.
+const fn taken(hash: u64) -> u64 {
+    if hash == FREE { 1 } else { hash }
+}
+
+/// Where a hash belongs among so many places: by its highest bits, in order. So all move on in order, too, when
+/// there are more.
+#[inline]
+fn home(hash: u64, places: usize) -> usize {
+    let share = u128::from(hash) * places as u128;
+    usize::try_from(share >> u64::BITS).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hashes that lie anywhere, close to each other, at both ends, and twice.
+    fn hashes() -> impl Strategy<Value = Vec<u64>> {
+        let hash = prop_oneof![
+            any::<u64>(),
+            0..40_u64,
+            (0..40_u64).prop_map(|below| u64::MAX - below),
+            (0..40_u64).prop_map(|above| (1 << 63) + above),
+        ];
+        prop::collection::vec(hash, 0..400)
+    }
+
+    proptest! {
+        #[test]
+        fn each_hash_has_its_value(hashes in hashes()) {
+            let (mut texts, mut model) = (Texts::default(), HashMap::new());
+            for (number, hash) in (1..).zip(&hashes) {
+                let value = texts.made(*hash);
+                let expected: &mut u64 = model.entry((*hash).max(1)).or_default();
+                prop_assert_eq!(*value, *expected);
+                (*value, *expected) = (number, number);
+            }
+            prop_assert_eq!(texts.len(), model.len());
+            for (hash, value) in &model {
+                prop_assert_eq!(texts.get(*hash), Some(*value));
+            }
+            for hash in hashes.iter().map(|hash| hash.wrapping_add(1)) {
+                prop_assert_eq!(texts.get(hash), model.get(&hash.max(1)).copied());
+            }
+            prop_assert!(texts.len() <= texts.places.len() / 4 * 3);
+        }
+    }
+
+    #[test]
+    fn an_empty_one_has_nothing_and_takes_nothing() {
+        let texts = Texts::default();
+        assert_eq!((texts.get(0), texts.get(7), texts.len(), texts.bytes()), (None, None, 0, 0));
+    }
+}
