@@ -19,7 +19,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::accept::stopping;
-use crate::access::Secret;
+use crate::access::{Names, Secret};
 use crate::stream::Stream;
 
 /// Certificates and keys, as PEM.
@@ -178,6 +178,14 @@ fn roots(key: &str, pem: &[u8]) -> Result<RootCertStore, String> {
 
 fn told<E: fmt::Display>(key: &str) -> impl Fn(E) -> String {
     move |error| format!("{key}: {error}")
+}
+
+/// Who is at the other end of a connection, before anything is said.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// What his certificate calls him.
+    pub(crate) names: Names,
 }
 
 /// How a connection is to begin.

@@ -41,6 +41,12 @@ impl TokensFile {
         if tokens.tokens.is_empty() {
             tracing::warn!("tokens.file = {path:?} has no tokens: nobody is let in");
         }
+        let by_certificate = tokens.tokens.values().any(|token| !token.certificates.is_empty());
+        if by_certificate && config.tls.client_ca.is_empty() {
+            tracing::warn!(
+                "tokens.file = {path:?} names certificates, and without tls.client_ca no client shows one"
+            );
+        }
         let access = Access::new(&config.store.namespace, &tokens, Arc::new(BootTimer))
             .map_err(|why| Failure::usage(refused(&path, &why)))?;
         Ok(Some(Self { path, peers, open_metrics, access, seen: Ok(contents) }))
@@ -89,7 +95,7 @@ fn parsed(path: &str, contents: &Contents, open_metrics: bool) -> Result<Tokens,
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.lines().count().max(1);
         // What stands there is not shown: it may be a token in the place of a hash.
-        format!("{path}, line {line}: this is no token: each is [NAME] with hashes, grants and rates, which are lists of texts")
+        format!("{path}, line {line}: this is no token: each is [NAME] with hashes, certificates, grants and rates, which are lists of texts")
     })?;
     let lines = contents.peers.text().lines().map(str::trim);
     let peers = lines.filter(|line| !line.is_empty()).map(Secret::new).collect();

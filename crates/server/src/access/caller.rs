@@ -27,7 +27,7 @@ enum Who {
     Anyone,
     /// He named no token, or one that there is not.
     Nobody { named: bool },
-    /// He named a token.
+    /// He named a token, or has a certificate that stands for one.
     Known(Known),
     /// Another server of the namespace.
     Peer,
@@ -35,11 +35,20 @@ enum Who {
     OfDoor(&'static str),
 }
 
+/// By what somebody is known.
+#[derive(Clone, Debug)]
+pub(super) enum Shown {
+    /// The hash of his token.
+    Token(TokenHash),
+    /// A name of his certificate.
+    Certificate(Arc<str>),
+}
+
 /// A token that was there when it was named.
 #[derive(Clone, Debug)]
 struct Known {
     access: Access,
-    hash: TokenHash,
+    shown: Shown,
     token: Arc<Token>,
 }
 
@@ -47,7 +56,7 @@ impl Known {
     /// The token as it is now; none when it was taken away.
     fn now(&self) -> Option<Arc<Token>> {
         if self.token.is_past() {
-            return self.access.token(&self.hash);
+            return self.access.token(&self.shown);
         }
         Some(Arc::clone(&self.token))
     }
@@ -78,8 +87,8 @@ impl Caller {
         Self::new(Who::OfDoor(door))
     }
 
-    pub(super) const fn known(access: Access, hash: TokenHash, token: Arc<Token>) -> Self {
-        Self::new(Who::Known(Known { access, hash, token }))
+    pub(super) const fn known(access: Access, shown: Shown, token: Arc<Token>) -> Self {
+        Self::new(Who::Known(Known { access, shown, token }))
     }
 
     /// The same, at this address.
@@ -227,7 +236,12 @@ impl fmt::Display for Caller {
         match &self.who {
             Who::Anyone => f.write_str("anyone")?,
             Who::Nobody { .. } => f.write_str("nobody")?,
-            Who::Known(known) => write!(f, "token {}", known.token.name())?,
+            Who::Known(Known { shown, token, .. }) => {
+                write!(f, "token {}", token.name())?;
+                if let Shown::Certificate(name) = shown {
+                    write!(f, " (by certificate {name:?})")?;
+                }
+            }
             Who::Peer => f.write_str("another server")?,
             Who::OfDoor(door) => f.write_str(door)?,
         }

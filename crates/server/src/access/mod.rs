@@ -5,6 +5,7 @@
 //! there is no [`Access`] at all, and everybody is [`Caller::anyone`].
 
 mod caller;
+mod certificate;
 mod rate;
 mod right;
 mod secret;
@@ -13,7 +14,7 @@ mod token;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,8 @@ use axum::http::header::AUTHORIZATION;
 use snowmint_coord::Timer;
 
 pub(crate) use caller::Caller;
+use caller::Shown;
+pub(crate) use certificate::Names;
 pub use right::Right;
 pub(crate) use secret::ByToken;
 pub use secret::{Secret, TokenHash};
@@ -58,6 +61,8 @@ struct Shared {
 struct Table {
     by_name: BTreeMap<String, Arc<Token>>,
     by_token: ByToken<Holder>,
+    /// By the names of certificates that stand for them.
+    by_certificate: HashMap<String, Arc<Token>>,
     peers: Vec<Secret>,
     open_metrics: bool,
 }
@@ -114,15 +119,30 @@ impl Access {
     pub(crate) fn caller(&self, token: &[u8]) -> Caller {
         let hash = TokenHash::of(token);
         match self.0.table.load().by_token.find(&hash) {
-            Some(Holder::Token(token)) => Caller::known(self.clone(), hash, Arc::clone(token)),
+            Some(Holder::Token(token)) => {
+                Caller::known(self.clone(), Shown::Token(hash), Arc::clone(token))
+            }
             Some(Holder::Peer) => Caller::peer(),
             None => Caller::nobody(true),
         }
     }
 
-    /// Whoever sends these headers.
-    pub(crate) fn caller_of(&self, headers: &HeaderMap) -> Caller {
-        let Some(value) = headers.get(AUTHORIZATION) else { return Caller::nobody(false) };
+    /// Whoever has a certificate with these names, and shows no token.
+    pub(crate) fn caller_named(&self, names: &Names) -> Caller {
+        let table = self.0.table.load();
+        let known = names.iter().find_map(|name| Some((name, table.by_certificate.get(name)?)));
+        known.map_or_else(
+            || Caller::nobody(false),
+            |(name, token)| {
+                let shown = Shown::Certificate(name.into());
+                Caller::known(self.clone(), shown, Arc::clone(token))
+            },
+        )
+    }
+
+    /// Whoever sends these headers, and has a certificate with these names.
+    pub(crate) fn caller_of(&self, headers: &HeaderMap, names: &Names) -> Caller {
+        let Some(value) = headers.get(AUTHORIZATION) else { return self.caller_named(names) };
         match value.as_bytes().split_at_checked(BEARER.len()) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case(BEARER) => {
                 self.caller(token.trim_ascii())
@@ -131,11 +151,15 @@ impl Access {
         }
     }
 
-    /// The token that has this hash.
-    fn token(&self, hash: &TokenHash) -> Option<Arc<Token>> {
-        match self.0.table.load().by_token.find(hash) {
-            Some(Holder::Token(token)) => Some(Arc::clone(token)),
-            Some(Holder::Peer) | None => None,
+    /// The token of somebody who shows this.
+    fn token(&self, shown: &Shown) -> Option<Arc<Token>> {
+        let table = self.0.table.load();
+        match shown {
+            Shown::Certificate(name) => table.by_certificate.get(&**name).cloned(),
+            Shown::Token(hash) => match table.by_token.find(hash) {
+                Some(Holder::Token(token)) => Some(Arc::clone(token)),
+                Some(Holder::Peer) | None => None,
+            },
         }
     }
 
@@ -174,6 +198,12 @@ impl Table {
                     return Err(refused(format!("the hash {hash:?} is there twice")));
                 }
             }
+            for certificate in &token.settings().certificates {
+                let before = table.by_certificate.insert(certificate.clone(), Arc::clone(&token));
+                if before.is_some() {
+                    return Err(refused(format!("the certificate {certificate:?} is there twice")));
+                }
+            }
             table.by_name.insert(name.clone(), token);
         }
         Ok(table)
@@ -203,7 +233,7 @@ impl Table {
 
 /// A token as the audit trail shows it: a hash tells two apart, and is no use to anybody.
 fn told(token: &Token) -> String {
-    let TokenSettings { grants, rates, .. } = token.settings();
+    let TokenSettings { certificates, grants, rates, .. } = token.settings();
     let hashes = token.hashes().unwrap_or_default();
-    format!("hashes {hashes:?} grants {grants:?} rates {rates:?}")
+    format!("hashes {hashes:?} certificates {certificates:?} grants {grants:?} rates {rates:?}")
 }

@@ -10,7 +10,7 @@ fn token(secrets: &[&str], grants: &[&str]) -> TokenSettings {
     TokenSettings {
         hashes: secrets.iter().map(|secret| TokenHash::of(secret.as_bytes()).to_string()).collect(),
         grants: grants.iter().map(|&grant| grant.to_owned()).collect(),
-        rates: Vec::new(),
+        ..TokenSettings::default()
     }
 }
 
@@ -156,7 +156,7 @@ fn a_bearer_is_read_from_its_header() {
     let known = |value: &'static str| {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, axum::http::HeaderValue::from_static(value));
-        access.caller_of(&headers).is_known()
+        access.caller_of(&headers, &Names::default()).is_known()
     };
     assert!(known("Bearer secret") && known("bearer secret") && known("BEARER   secret"));
     for value in
@@ -164,5 +164,5 @@ fn a_bearer_is_read_from_its_header() {
     {
         assert!(!known(value), "{value}");
     }
-    assert!(!access.caller_of(&HeaderMap::new()).is_known());
+    assert!(!access.caller_of(&HeaderMap::new(), &Names::default()).is_known());
 }

@@ -7,7 +7,7 @@ use snowmint_coord::Source;
 use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::Door;
-use crate::access::{Access, Caller};
+use crate::access::{Access, Caller, Names};
 use crate::roster::Ticket;
 use crate::service::{AtHand, Error, Service, shown};
 
@@ -23,6 +23,8 @@ pub(super) struct Session {
     is_limited: bool,
     /// Of the tokens that this was decided by.
     generation: u64,
+    /// What his certificate calls him.
+    names: Names,
     pub(super) ticket: Ticket,
     pub(super) protocol: Protocol,
     /// The source asked last: most clients ask one again and again.
@@ -30,7 +32,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(door: Arc<Door>, ticket: Ticket) -> Self {
+    pub(super) fn new(door: Arc<Door>, ticket: Ticket, names: Names) -> Self {
         let service = door.service.clone();
         let mut session = Self {
             door,
@@ -38,6 +40,7 @@ impl Session {
             is_nobody: false,
             is_limited: false,
             generation: 0,
+            names,
             ticket,
             protocol: Protocol::default(),
             source: None,
@@ -46,9 +49,13 @@ impl Session {
         session
     }
 
-    /// Somebody who has not said who he is.
+    /// Somebody who has not said who he is: whoever his certificate says.
     fn nobody(&self) -> Caller {
-        let caller = self.door.service.caller().clone();
+        let service = &self.door.service;
+        let caller = match service.access() {
+            Some(access) => access.caller_named(&self.names),
+            None => service.caller().clone(),
+        };
         caller.at(self.ticket.entry().peer)
     }
 
@@ -67,7 +74,9 @@ impl Session {
         if let Some(access) = self.service.access()
             && access.generation() != self.generation
         {
-            self.is_now(self.service.caller().clone());
+            // Whom nobody knew may have a certificate that stands for a token now.
+            let caller = if self.is_nobody { self.nobody() } else { self.service.caller().clone() };
+            self.is_now(caller);
         }
     }
 
