@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderValue};
 use snowmint_coord::Timer;
 
-pub(crate) use caller::Caller;
 use caller::Shown;
+pub(crate) use caller::{Caller, Unknown};
 pub(crate) use certificate::Names;
 pub use right::Right;
 pub(crate) use secret::ByToken;
@@ -62,7 +62,7 @@ struct Table {
     by_name: BTreeMap<String, Arc<Token>>,
     by_token: ByToken<Holder>,
     /// By the names of certificates that stand for them.
-    by_certificate: HashMap<String, Arc<Token>>,
+    by_certificate: HashMap<Arc<str>, Arc<Token>>,
     peers: Vec<Secret>,
     open_metrics: bool,
 }
@@ -123,31 +123,38 @@ impl Access {
                 Caller::known(self.clone(), Shown::Token(hash), Arc::clone(token))
             }
             Some(Holder::Peer) => Caller::peer(),
-            None => Caller::nobody(true),
+            None => Caller::nobody(Unknown::NoSuchToken),
         }
     }
 
     /// Whoever has a certificate with these names, and shows no token.
     pub(crate) fn caller_named(&self, names: &Names) -> Caller {
         let table = self.0.table.load();
-        let known = names.iter().find_map(|name| Some((name, table.by_certificate.get(name)?)));
-        known.map_or_else(
-            || Caller::nobody(false),
-            |(name, token)| {
-                let shown = Shown::Certificate(name.into());
+        match names.iter().find_map(|name| table.by_certificate.get_key_value(name)) {
+            Some((name, token)) => {
+                let shown = Shown::Certificate(Arc::clone(name));
                 Caller::known(self.clone(), shown, Arc::clone(token))
-            },
-        )
+            }
+            None if names.is_empty() => Caller::nobody(Unknown::NothingShown),
+            None => Caller::nobody(Unknown::NoSuchName(names.clone())),
+        }
     }
 
     /// Whoever sends these headers, and has a certificate with these names.
     pub(crate) fn caller_of(&self, headers: &HeaderMap, names: &Names) -> Caller {
-        let Some(value) = headers.get(AUTHORIZATION) else { return self.caller_named(names) };
+        let Some(value) = headers.get(AUTHORIZATION) else {
+            // A browser shows its certificate whoever wrote the page that asks.
+            return if names.is_empty() || !is_of_another_site(headers) {
+                self.caller_named(names)
+            } else {
+                Caller::nobody(Unknown::OtherSite)
+            };
+        };
         match value.as_bytes().split_at_checked(BEARER.len()) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case(BEARER) => {
                 self.caller(token.trim_ascii())
             }
-            _ => Caller::nobody(true),
+            _ => Caller::nobody(Unknown::NoSuchToken),
         }
     }
 
@@ -175,6 +182,14 @@ impl Access {
 
 /// The scheme of an `Authorization` header.
 const BEARER: &[u8] = b"Bearer ";
+/// By what browsers say whose page asks; pages cannot write it.
+const SITE: &str = "sec-fetch-site";
+
+/// Whether a browser asks, for a page that is not this server's own.
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    let site = headers.get(SITE).map(HeaderValue::as_bytes);
+    site.is_some_and(|site| !matches!(site, b"same-origin" | b"none"))
+}
 
 impl Table {
     fn new(tokens: &Tokens, before: &Self, shared: &Shared) -> Result<Self, String> {
@@ -198,10 +213,11 @@ impl Table {
                     return Err(refused(format!("the hash {hash:?} is there twice")));
                 }
             }
-            for certificate in &token.settings().certificates {
-                let before = table.by_certificate.insert(certificate.clone(), Arc::clone(&token));
-                if before.is_some() {
-                    return Err(refused(format!("the certificate {certificate:?} is there twice")));
+            for name in token.certificates().map_err(refused)? {
+                let before = table.by_certificate.insert(Arc::clone(&name), Arc::clone(&token));
+                if let Some(other) = before {
+                    let other = other.name();
+                    return Err(refused(format!("{name:?} stands for token {other} already")));
                 }
             }
             table.by_name.insert(name.clone(), token);

@@ -34,12 +34,13 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(door: Arc<Door>, ticket: Ticket, names: Names) -> Self {
         let service = door.service.clone();
+        let generation = service.access().map_or(0, Access::generation);
         let mut session = Self {
             door,
             service,
             is_nobody: false,
             is_limited: false,
-            generation: 0,
+            generation,
             names,
             ticket,
             protocol: Protocol::default(),
@@ -62,8 +63,6 @@ impl Session {
     /// This caller is at the other end from now on. What he has at hand he has to ask for anew.
     pub(super) fn is_now(&mut self, caller: Caller) {
         self.source = None;
-        // Before it is decided by them: what changes meanwhile is followed with the next read.
-        self.generation = self.service.access().map_or(0, Access::generation);
         self.is_nobody = !caller.is_known();
         self.is_limited = caller.is_limited();
         self.service = self.door.service.asked_by(caller);
@@ -71,11 +70,13 @@ impl Session {
 
     /// Looks whether tokens have changed, since which he may be nobody any more, or may do less.
     pub(super) fn follow(&mut self) {
-        if let Some(access) = self.service.access()
-            && access.generation() != self.generation
-        {
-            // Whom nobody knew may have a certificate that stands for a token now.
-            let caller = if self.is_nobody { self.nobody() } else { self.service.caller().clone() };
+        let Some(generation) = self.service.access().map(Access::generation) else { return };
+        if generation != self.generation {
+            // Before it is decided by them: what changes meanwhile is followed with the next read.
+            self.generation = generation;
+            // What his certificate stands for may be another token now, or one at last.
+            let now = self.service.caller();
+            let caller = if now.has_shown() { now.clone() } else { self.nobody() };
             self.is_now(caller);
         }
     }

@@ -6,6 +6,7 @@ mod named;
 mod peers;
 mod public;
 mod remote;
+mod resumed;
 mod secrets;
 mod tls;
 mod tokens;
