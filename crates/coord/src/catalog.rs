@@ -288,10 +288,9 @@ fn check_identity(stored: &Definition, identity: &str) -> Result<(), ErrorKind> 
     let Differences { keys, stored, wanted } = Differences::between(&stored.identity, identity);
     let what = match keys.join(", ").as_str() {
         "" => format!("source {name} cannot become another source; use a new name"),
-        all if keys.iter().all(|key| STRIPE.contains(&key.as_str())) => format!(
-            "source {name} cannot change its {all} by itself: `source restripe` moves its numbers on; or use \
-             a new name"
-        ),
+        all if keys.iter().all(|key| STRIPE.contains(&key.as_str())) => {
+            format!("source {name} changes its {all} by a restripe only; or use a new name")
+        }
         all => format!("source {name} cannot change its {all}; use a new name"),
     };
     Err(ErrorKind::Conflict { what, stored, wanted })

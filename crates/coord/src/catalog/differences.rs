@@ -40,7 +40,7 @@ const KIND: &str = "kind";
 fn said(keys: &[String], values: &BTreeMap<String, String>) -> String {
     let said = keys.iter().map(|key| match values.get(key) {
         Some(value) => format!("{key} = {value}"),
-        None => format!("{key} not set"),
+        None => format!("no {key}"),
     });
     said.collect::<Vec<_>>().join(", ")
 }
@@ -80,7 +80,7 @@ mod tests {
                 "s.x",
                 [r#"s.x = "p""#, r#"s.x = "q""#],
             ),
-            (r#"{"a":1}"#, r#"{"b":null}"#, "a b", ["a = 1, b not set", "a not set, b = null"]),
+            (r#"{"a":1}"#, r#"{"b":null}"#, "a b", ["a = 1, no b", "no a, b = null"]),
             (
                 r#"{"kind":"x","a":1}"#,
                 r#"{"kind":"y"}"#,

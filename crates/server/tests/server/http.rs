@@ -236,8 +236,11 @@ async fn a_source_from_its_definition_to_its_end() {
     let first = server.send("PATCH", "/v1/sources/orders", "", "{\"first\":5000}").await;
     assert_eq!((first.status, first.code().as_str()), (409, "conflict"));
     let why = first.json()["error"]["message"].to_string();
-    let wanted = "cannot change its first by itself: `source restripe` moves";
-    assert!(why.contains(wanted) && why.contains("asks for first = 5000"), "{why}");
+    let wanted = "changes its first by a restripe only";
+    assert!(
+        why.contains(wanted) && why.contains("has no first, this asks for first = 5000"),
+        "{why}"
+    );
     assert_eq!(resp.ask(&["INCR", "orders"]).await, ":1");
     assert_eq!(server.get("/v1/ids/orders").await.body, "{\"ids\":[\"2\"]}");
 
