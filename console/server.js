@@ -76,7 +76,7 @@ function serverFacts() {
     ["Members are seen by", presence],
     ["It must do without", list(store.cautions) || undefined],
     ["Tokens", about.asks_for_tokens ? "asked for" : "not asked for: whoever reaches it may do everything"],
-    ["Your token", shown && shown.name],
+    ["Your token", shown && (shown.certificate ? `${shown.name}, by your certificate ${shown.certificate}` : shown.name)],
     ["Its grants", shown && (list(shown.grants) || "none")],
     ["Its rates", shown && (list(shown.rates) || "no limit")],
   ];

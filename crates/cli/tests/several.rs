@@ -81,7 +81,7 @@ fn a_member_whose_configuration_differs_is_refused_with_both_definitions_shown()
         .unwrap()
         .into();
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
-    for shown in ["sources.orders", r#""burst":"5ms""#, r#""burst":"7ms""#, "the store has"] {
+    for shown in ["sources.orders", r#"the store has burst = "5ms""#, r#"asks for burst = "7ms""#] {
         assert!(ran.err.contains(shown), "{shown}: {}", ran.err);
     }
     // One that agrees is another member.

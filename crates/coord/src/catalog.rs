@@ -4,15 +4,21 @@
 //! and says which part of it is the identity. One thing is read from it: the stripe of the numbers, because what it
 //! says of them must be true in the same step in which their mark is looked at.
 
+mod differences;
+
 use crate::error::ErrorKind;
 use crate::lease::{Mark, check_mark};
 use crate::segment::SegmentRow;
 use crate::spec::Stripe;
+use differences::Differences;
 
 /// Longest name of a source or namespace, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
 /// Longest specification or identity of a source, in bytes.
 pub const SPEC_BYTES_MAX: usize = 64 * 1024;
+
+/// The keys that a [`Restripe`] changes.
+const STRIPE: [&str; 4] = ["first", "first_at", "increment", "offset"];
 
 /// What a source shall be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,11 +130,9 @@ pub fn decide_define(
             if stored.spec == new.spec {
                 return Ok(CatalogStep::Same);
             }
-            return Err(ErrorKind::Conflict {
-                what: format!("source {} is defined otherwise; alter it to change it", new.name),
-                stored: stored.spec.clone(),
-                wanted: new.spec.clone(),
-            });
+            let Differences { stored, wanted, .. } = Differences::between(&stored.spec, &new.spec);
+            let what = format!("source {} is defined otherwise; alter it to change it", new.name);
+            return Err(ErrorKind::Conflict { what, stored, wanted });
         }
         check_end(stored, new)?;
     }
@@ -323,12 +327,14 @@ fn check_identity(stored: &Definition, identity: &str) -> Result<(), ErrorKind> 
     if stored.identity == identity {
         return Ok(());
     }
-    Err(ErrorKind::Conflict {
-        what: format!(
-            "source {} cannot become another kind of source; use a new name",
-            stored.name
-        ),
-        stored: stored.identity.clone(),
-        wanted: identity.into(),
-    })
+    let name = &stored.name;
+    let Differences { keys, stored, wanted } = Differences::between(&stored.identity, identity);
+    let what = match keys.join(", ").as_str() {
+        "" => format!("source {name} cannot become another source; use a new name"),
+        all if keys.iter().all(|key| STRIPE.contains(&key.as_str())) => {
+            format!("source {name} changes its {all} by a restripe only; or use a new name")
+        }
+        all => format!("source {name} cannot change its {all}; use a new name"),
+    };
+    Err(ErrorKind::Conflict { what, stored, wanted })
 }

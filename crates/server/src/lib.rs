@@ -36,5 +36,5 @@ pub use config::{
 pub use handle::{Handle, Parts, start};
 pub use reach::Reach;
 pub use service::{Error, Service};
-pub use tls::{Pems, Tls};
+pub use tls::{Pems, Tls, certificate_names};
 pub use trace::Traces;

@@ -8,6 +8,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
+use crate::access::Names;
+
 /// A socket between the server and one client.
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -29,6 +31,13 @@ impl From<TlsStream<TcpStream>> for Stream {
 }
 
 impl Stream {
+    /// What the other end's certificate calls it; nothing without one.
+    pub(crate) fn names(&self) -> Names {
+        let Self::Tls(stream) = self else { return Names::default() };
+        let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        certificates.first().map_or_else(Names::default, |own| Names::of(own))
+    }
+
     /// Waits until there may be something to read. Only after a read that found nothing: what was
     /// decrypted before does not show here.
     pub(crate) async fn readable(&self) -> io::Result<()> {

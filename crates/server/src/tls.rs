@@ -15,11 +15,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::accept::stopping;
-use crate::access::Secret;
+use crate::access::{Names, Secret};
 use crate::stream::Stream;
 
 /// Certificates and keys, as PEM.
@@ -123,6 +123,11 @@ fn server(
     let (chain, key) = own(pems)?;
     let mut config = builder.with_single_cert(chain, key).map_err(told("tls.cert and tls.key"))?;
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    if pems.client_ca.is_some() {
+        // Whoever resumes a session shows no certificate: it may have expired since.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     Ok(Arc::new(config))
 }
 
@@ -176,8 +181,27 @@ fn roots(key: &str, pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
+/// The names of the first certificate in a file, as tokens write them, in the order in which they are
+/// looked for. `file` names it in errors.
+///
+/// # Errors
+/// When there is no certificate in it.
+pub fn certificate_names(file: &str, pem: &[u8]) -> Result<Vec<String>, String> {
+    let certificates = certificates(file, pem)?;
+    let own = certificates.first().map(|own| Names::of(own));
+    Ok(own.unwrap_or_default().iter().map(str::to_owned).collect())
+}
+
 fn told<E: fmt::Display>(key: &str) -> impl Fn(E) -> String {
     move |error| format!("{key}: {error}")
+}
+
+/// Who is at the other end of a connection, before anything is said.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// What his certificate calls him.
+    pub(crate) names: Names,
 }
 
 /// How a connection is to begin.

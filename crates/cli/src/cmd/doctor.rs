@@ -112,7 +112,11 @@ fn access(config: &Config) -> Finding {
     let failure = match checked {
         Ok(()) => {
             let tokens = if config.tokens.file.is_empty() { "Nobody is" } else { "Everybody is" };
-            let tls = if config.tls.is_on() { "speak TLS" } else { "are not encrypted" };
+            let tls = match (config.tls.is_on(), config.tls.client_ca.is_empty()) {
+                (false, _) => "are not encrypted",
+                (true, true) => "speak TLS",
+                (true, false) => "speak TLS, with a certificate at both ends",
+            };
             let said = format!("{tokens} asked for a token; connections {tls}.");
             return if config.server.insecure {
                 warning("access", said)

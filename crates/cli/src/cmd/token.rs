@@ -5,7 +5,7 @@ use std::io::Read as _;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use snowmint_coord::random;
-use snowmint_server::TokenHash;
+use snowmint_server::{TokenHash, certificate_names};
 
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
@@ -14,16 +14,20 @@ use crate::output::Output;
 const PREFIX: &str = "smt_";
 /// The longest token that is read.
 const TOKEN_BYTES_MAX: u64 = 4_096;
+/// The longest file of certificates that is read.
+const CERTIFICATE_BYTES_MAX: u64 = 1 << 20;
 
-/// Make tokens, and the hashes that servers keep of them.
+/// Make tokens, and what servers know them by.
 ///
 /// A server's file of tokens (tokens.file) has the hash. The token itself is kept by whoever uses it: in
-/// SNOWMINT_TOKEN or in the file that SNOWMINT_TOKEN_FILE names, for this command.
+/// SNOWMINT_TOKEN or in the file that SNOWMINT_TOKEN_FILE names, for this command. A certificate may stand
+/// for a token, by one of its names.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint token new
   snowmint token new --json
   snowmint token hash < token.txt
+  snowmint token names < client.pem
   SNOWMINT_TOKEN_FILE=token.txt snowmint mint orders --server https://ids.example:7700")]
 pub(crate) struct Token {
     #[command(subcommand)]
@@ -41,6 +45,9 @@ enum Command {
     /// Print the hash of a token, which is read from standard input: on the command line others could
     /// see it.
     Hash,
+    /// Print the names of a client's certificate (PEM), which is read from standard input, as the file of
+    /// tokens has them under `certificates`. Of several that stand for tokens the first counts.
+    Names,
 }
 
 impl Token {
@@ -58,6 +65,9 @@ impl Token {
                 }
             }
             Command::Hash => out.line(hash_of_input()?)?,
+            Command::Names => {
+                names_of_input()?.iter().try_for_each(|name| out.line(name))?;
+            }
         }
         out.flush()
     }
@@ -77,6 +87,19 @@ fn hash_of_input() -> Outcome<TokenHash> {
     let read = std::io::stdin().take(TOKEN_BYTES_MAX).read_to_string(&mut text);
     read.map_err(|error| Failure::usage(format!("no token can be read: {error}")))?;
     TokenHash::of_new(text.trim()).map_err(Failure::usage)
+}
+
+fn names_of_input() -> Outcome<Vec<String>> {
+    let mut pem = Vec::new();
+    let read = std::io::stdin().take(CERTIFICATE_BYTES_MAX).read_to_end(&mut pem);
+    read.map_err(|error| Failure::usage(format!("no certificate can be read: {error}")))?;
+    let names = certificate_names("standard input", &pem).map_err(Failure::usage)?;
+    if names.is_empty() {
+        return Err(Failure::no(
+            "the certificate has no common name, host, address or URI that can be read: it stands for no token",
+        ));
+    }
+    Ok(names)
 }
 
 #[cfg(test)]

@@ -247,7 +247,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ("key", "The file of its private key, in PEM."),
             (
                 "client_ca",
-                "The file of the certificates that sign those of clients, which every client must have then. Empty: clients need none.",
+                "The file of the certificates that sign those of clients, which every client must have then, and which may stand for tokens. Empty: clients need none.",
             ),
         ],
     ),

@@ -13,12 +13,20 @@ use crate::secret;
 /// Tokens, and where they come from.
 #[derive(Debug)]
 pub(super) struct TokensFile {
-    path: String,
-    peers: String,
-    open_metrics: bool,
+    place: Place,
     access: Access,
     /// What was read last, usable or not: what does not change is not told again.
     seen: Result<Contents, String>,
+}
+
+/// Where they are, and what the rest of the configuration says of them.
+#[derive(Debug)]
+struct Place {
+    path: String,
+    peers: String,
+    open_metrics: bool,
+    /// Whether clients show certificates.
+    asks_for_certificates: bool,
 }
 
 /// What was read.
@@ -31,19 +39,23 @@ struct Contents {
 impl TokensFile {
     /// The tokens of a configuration; none where it names no file.
     pub(super) fn load(config: &Config) -> Outcome<Option<Self>> {
-        let (path, peers) = (config.tokens.file.clone(), config.peers.token.clone());
-        if path.is_empty() {
+        let place = Place {
+            path: config.tokens.file.clone(),
+            peers: config.peers.token.clone(),
+            open_metrics: config.tokens.open_metrics,
+            asks_for_certificates: !config.tls.client_ca.is_empty(),
+        };
+        if place.path.is_empty() {
             return Ok(None);
         }
-        let open_metrics = config.tokens.open_metrics;
-        let contents = read(&path, &peers).map_err(Failure::usage)?;
-        let tokens = parsed(&path, &contents, open_metrics).map_err(Failure::usage)?;
+        let contents = place.read().map_err(Failure::usage)?;
+        let tokens = place.parsed(&contents).map_err(Failure::usage)?;
         if tokens.tokens.is_empty() {
-            tracing::warn!("tokens.file = {path:?} has no tokens: nobody is let in");
+            tracing::warn!("tokens.file = {:?} has no tokens: nobody is let in", place.path);
         }
         let access = Access::new(&config.store.namespace, &tokens, Arc::new(BootTimer))
-            .map_err(|why| Failure::usage(refused(&path, &why)))?;
-        Ok(Some(Self { path, peers, open_metrics, access, seen: Ok(contents) }))
+            .map_err(|why| Failure::usage(place.refused(&why)))?;
+        Ok(Some(Self { place, access, seen: Ok(contents) }))
     }
 
     pub(super) fn access(&self) -> Access {
@@ -52,19 +64,19 @@ impl TokensFile {
 
     /// Reads the files anew, and uses them if they have changed and can be used.
     pub(super) fn look(&mut self) {
-        let now = read(&self.path, &self.peers);
+        let now = self.place.read();
         if now == self.seen {
             return;
         }
         let used = now.clone().and_then(|contents| {
-            let tokens = parsed(&self.path, &contents, self.open_metrics)?;
-            self.access.replace(&tokens).map_err(|why| refused(&self.path, &why))
+            let tokens = self.place.parsed(&contents)?;
+            self.access.replace(&tokens).map_err(|why| self.place.refused(&why))
         });
         self.seen = now;
         match used {
             Ok(changes) => {
                 for change in changes {
-                    let who = &self.path;
+                    let who = &self.place.path;
                     tracing::info!(target: "audit", who, "{change}");
                 }
             }
@@ -73,29 +85,42 @@ impl TokensFile {
     }
 }
 
-fn read(path: &str, peers: &str) -> Result<Contents, String> {
-    let tokens = std::fs::read_to_string(path)
-        .map_err(|error| format!("tokens.file = {path:?} cannot be read: {error}"))?;
-    let peers = match peers {
-        "" => String::new(),
-        place => secret::at(place).map_err(|why| format!("peers.token = {place:?}: {why}"))?,
-    };
-    Ok(Contents { tokens: Secret::new(tokens), peers: Secret::new(peers) })
-}
+impl Place {
+    fn read(&self) -> Result<Contents, String> {
+        let Self { path, peers, .. } = self;
+        let tokens = std::fs::read_to_string(path)
+            .map_err(|error| format!("tokens.file = {path:?} cannot be read: {error}"))?;
+        let peers = match peers.as_str() {
+            "" => String::new(),
+            place => secret::at(place).map_err(|why| format!("peers.token = {place:?}: {why}"))?,
+        };
+        Ok(Contents { tokens: Secret::new(tokens), peers: Secret::new(peers) })
+    }
 
-fn parsed(path: &str, contents: &Contents, open_metrics: bool) -> Result<Tokens, String> {
-    let text = contents.tokens.text();
-    let tokens: BTreeMap<String, TokenSettings> = toml::from_str(text).map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        let line = before.lines().count().max(1);
-        // What stands there is not shown: it may be a token in the place of a hash.
-        format!("{path}, line {line}: this is no token: each is [NAME] with hashes, grants and rates, which are lists of texts")
-    })?;
-    let lines = contents.peers.text().lines().map(str::trim);
-    let peers = lines.filter(|line| !line.is_empty()).map(Secret::new).collect();
-    Ok(Tokens { tokens, peers, open_metrics })
-}
+    fn parsed(&self, contents: &Contents) -> Result<Tokens, String> {
+        let text = contents.tokens.text();
+        let tokens: BTreeMap<String, TokenSettings> = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let (path, line) = (&self.path, before.lines().count().max(1));
+            // What stands there is not shown: it may be a token in the place of a hash.
+            format!(
+                "{path}, line {line}: this is no token: each is [NAME] with hashes, certificates, grants \
+                 and rates, which are lists of texts"
+            )
+        })?;
+        let certified = tokens.iter().find(|(_, token)| !token.certificates.is_empty());
+        if let Some((name, _)) = certified.filter(|_| !self.asks_for_certificates) {
+            return Err(self.refused(&format!(
+                "token {name:?} has certificates, and no client is asked for one: say tls.client_ca, who \
+                 signs them, or take them out"
+            )));
+        }
+        let lines = contents.peers.text().lines().map(str::trim);
+        let peers = lines.filter(|line| !line.is_empty()).map(Secret::new).collect();
+        Ok(Tokens { tokens, peers, open_metrics: self.open_metrics })
+    }
 
-fn refused(path: &str, why: &str) -> String {
-    format!("tokens.file = {path:?}: {why}")
+    fn refused(&self, why: &str) -> String {
+        format!("tokens.file = {:?}: {why}", self.path)
+    }
 }

@@ -1,6 +1,7 @@
 //! Worker numbers of other systems are nobody's here.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use snowmint_testkit::servers::{Mysql, Zookeeper};
 use zookeeper_client::{Acls, Client, CreateMode};
@@ -21,6 +22,18 @@ const COSID_MACHINE: &str = "CREATE TABLE cosid_machine (
     machine_id integer NOT NULL DEFAULT 0, last_timestamp bigint NOT NULL DEFAULT 0,
     instance_id varchar(100) NOT NULL DEFAULT '', distribute_time bigint NOT NULL DEFAULT 0,
     revert_time bigint NOT NULL DEFAULT 0);";
+
+/// A request of CosId's client for a machine ID of a namespace; the number, or the code of the refusal.
+fn machine(server: &Server, namespace: &str, instance: &str) -> Result<u64, String> {
+    let url = format!(
+        "http://{}/machines/{namespace}?instanceId={instance}&stable=false&machineBit=3\
+         &safeGuardDuration=PT5M",
+        server.http
+    );
+    let asked = Command::new("curl").args(["-sS", "--max-time", "60", "-X", "POST", &url]).output();
+    let answer = json(std::str::from_utf8(&asked.unwrap().stdout).unwrap());
+    answer["machineId"].as_u64().ok_or_else(|| answer["code"].as_str().unwrap().to_owned())
+}
 
 /// Makes nodes, with all that is above them.
 fn plant(zookeeper: &Zookeeper, paths: &[&str]) {
@@ -152,4 +165,62 @@ fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
     assert_eq!(planned(&stays, "keep"), [0, 1].into(), "{stays:?}");
     let shown = run(&["worker", "accept-lead", "--data-dir", place.dir()]);
     assert_eq!(shown.out, "", "nobody is told to wait for them");
+}
+
+#[test]
+fn machine_ids_of_cosid_are_lent_to_no_client_of_their_namespace() {
+    let (mysql, place) = (Mysql::start(&[]), Place::new());
+    mysql.run(COSID_MACHINE);
+    // Those that were given back are there, too, with nobody's name.
+    mysql.run(
+        "INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
+         ('shop.0', 'shop', 0, '10.0.0.1:80'), ('shop.2', 'shop', 2, ''),
+         ('other.1', 'other', 1, '10.0.0.2:80'), ('no name.3', 'no name', 3, '10.0.0.3:80')",
+    );
+    let layout = ["--layout", "time=41,worker=3,sequence=19"];
+    let import = |more: &[&str]| {
+        place.import("cosid", &mysql.url(), &[&layout[..], &["--json"], more].concat())
+    };
+    let all = import(&[]);
+    assert_eq!(all.code, 0, "{all:?}");
+    let lines = all.out.lines().map(json);
+    let planned: BTreeSet<_> = lines
+        .map(|item| (item["pool"].as_str().unwrap().to_owned(), item["worker"].as_u64().unwrap()))
+        .collect();
+    let wanted = [
+        ("lent-3-other", 1),
+        ("lent-3-shop", 0),
+        ("lent-3-shop", 2),
+        ("workers-3", 0),
+        ("workers-3", 1),
+        ("workers-3", 2),
+        ("workers-3", 3),
+    ];
+    assert_eq!(planned, wanted.map(|(pool, number)| (pool.to_owned(), number)).into());
+    assert!(import(&[]).out.lines().all(|line| json(line)["action"] == "keep"));
+
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, "[compat.cosid]\nenabled = true\n").unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    let server = Server::start(serve(place.0.path(), &with));
+    let lent = |namespace: &str, count: u64| -> Vec<_> {
+        (0..count).map(|n| machine(&server, namespace, &format!("client-{n}"))).collect()
+    };
+    let free: Vec<_> = [1, 3, 4, 5, 6, 7].map(Ok).into();
+    let full = Err("M-01".to_owned());
+    assert_eq!(lent("shop", 7), [&free[..], std::slice::from_ref(&full)].concat());
+    assert_eq!(lent("other", 3), [0, 2, 3].map(Ok));
+    // Where nobody had any, all are free.
+    assert_eq!(lent("third", 2), [0, 1].map(Ok));
+
+    // What a client has from here cannot be theirs alone.
+    mysql.run(
+        "INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
+         ('shop.4', 'shop', 4, '10.0.0.4:80')",
+    );
+    let late = import(&[]);
+    assert_eq!(late.code, 3, "{late:?}");
+    let refused: Vec<_> = late.out.lines().filter(|line| line.contains("refuse")).collect();
+    assert!(refused.len() == 1 && refused[0].contains("lent to client-2 until"), "{late:?}");
+    assert_eq!(import(&["--except-worker", "4"]).code, 0);
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::TokenBody;
 
-use super::Access;
 use super::right::Right;
 use super::secret::TokenHash;
 use super::token::{Token, source_of};
+use super::{Access, Names};
 use crate::service::Error;
 
 /// Who asks, and from where. What he may is decided at each question, so that a token that is taken
@@ -25,9 +25,9 @@ pub(crate) struct Caller {
 enum Who {
     /// Nobody is asked for a token.
     Anyone,
-    /// He named no token, or one that there is not.
-    Nobody { named: bool },
-    /// He named a token.
+    /// It is not known who he is.
+    Nobody(Unknown),
+    /// He named a token, or has a certificate that stands for one.
     Known(Known),
     /// Another server of the namespace.
     Peer,
@@ -35,11 +35,33 @@ enum Who {
     OfDoor(&'static str),
 }
 
+/// Why it is not known who somebody is.
+#[derive(Clone, Debug)]
+pub(crate) enum Unknown {
+    /// He shows nothing.
+    NothingShown,
+    /// The token that he shows is none.
+    NoSuchToken,
+    /// His certificate has these names, and none of them stands for a token.
+    NoSuchName(Names),
+    /// His browser shows his certificate for the page of another site, and he may not know.
+    OtherSite,
+}
+
+/// By what somebody is known.
+#[derive(Clone, Debug)]
+pub(super) enum Shown {
+    /// The hash of his token.
+    Token(TokenHash),
+    /// A name of his certificate.
+    Certificate(Arc<str>),
+}
+
 /// A token that was there when it was named.
 #[derive(Clone, Debug)]
 struct Known {
     access: Access,
-    hash: TokenHash,
+    shown: Shown,
     token: Arc<Token>,
 }
 
@@ -47,7 +69,7 @@ impl Known {
     /// The token as it is now; none when it was taken away.
     fn now(&self) -> Option<Arc<Token>> {
         if self.token.is_past() {
-            return self.access.token(&self.hash);
+            return self.access.token(&self.shown);
         }
         Some(Arc::clone(&self.token))
     }
@@ -63,9 +85,9 @@ impl Caller {
         Self::new(Who::Anyone)
     }
 
-    /// Without a token, or with one that is `named` and not there.
-    pub(crate) const fn nobody(named: bool) -> Self {
-        Self::new(Who::Nobody { named })
+    /// Somebody whom nothing makes known.
+    pub(crate) const fn nobody(why: Unknown) -> Self {
+        Self::new(Who::Nobody(why))
     }
 
     /// Another server.
@@ -78,8 +100,8 @@ impl Caller {
         Self::new(Who::OfDoor(door))
     }
 
-    pub(super) const fn known(access: Access, hash: TokenHash, token: Arc<Token>) -> Self {
-        Self::new(Who::Known(Known { access, hash, token }))
+    pub(super) const fn known(access: Access, shown: Shown, token: Arc<Token>) -> Self {
+        Self::new(Who::Known(Known { access, shown, token }))
     }
 
     /// The same, at this address.
@@ -99,11 +121,16 @@ impl Caller {
         self.token().is_ok()
     }
 
+    /// Whether he has shown a token of his own, which counts before his certificate.
+    pub(crate) const fn has_shown(&self) -> bool {
+        matches!(self.who, Who::Peer | Who::Known(Known { shown: Shown::Token(_), .. }))
+    }
+
     /// The token's name.
     pub(crate) fn name(&self) -> Option<&str> {
         match &self.who {
             Who::Known(known) => Some(known.token.name()),
-            Who::Anyone | Who::Nobody { .. } | Who::Peer | Who::OfDoor(_) => None,
+            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::OfDoor(_) => None,
         }
     }
 
@@ -114,10 +141,19 @@ impl Caller {
     pub(crate) fn told(&self) -> Result<Option<TokenBody>, Error> {
         let told = |token: Arc<Token>| TokenBody {
             name: token.name().to_owned(),
+            certificate: self.certificate().map(ToString::to_string),
             grants: token.settings().grants.clone(),
             rates: token.settings().rates.clone(),
         };
         Ok(self.token()?.map(told))
+    }
+
+    /// The name of his certificate that stands for his token, if that is how he is known.
+    const fn certificate(&self) -> Option<&Arc<str>> {
+        match &self.who {
+            Who::Known(Known { shown: Shown::Certificate(name), .. }) => Some(name),
+            _ => None,
+        }
     }
 
     /// The token; none for those who may everything.
@@ -128,8 +164,10 @@ impl Caller {
                 let message = format!("{door} lets in for numbers, and nothing else");
                 Err(Error::new(Code::Forbidden, message))
             }
-            Who::Nobody { named } => Err(unauthenticated(*named)),
-            Who::Known(known) => known.now().map(Some).ok_or_else(|| unauthenticated(true)),
+            Who::Nobody(why) => Err(why.refusal()),
+            Who::Known(known) => {
+                known.now().map(Some).ok_or_else(|| Unknown::NoSuchToken.refusal())
+            }
         }
     }
 
@@ -198,7 +236,7 @@ impl Caller {
     /// Whether the limits of one request do not hold for him.
     pub(crate) fn may_beyond_limits(&self, source: &str) -> bool {
         match &self.who {
-            Who::Anyone | Who::Nobody { .. } | Who::OfDoor(_) => false,
+            Who::Anyone | Who::Nobody(_) | Who::OfDoor(_) => false,
             Who::Peer => true,
             Who::Known(known) => known.now().is_some_and(|token| token.has(Right::Admin, source)),
         }
@@ -208,7 +246,7 @@ impl Caller {
     pub(crate) fn is_limited(&self) -> bool {
         match &self.who {
             Who::Known(known) => known.now().is_none_or(|token| token.is_limited()),
-            Who::Anyone | Who::Nobody { .. } | Who::Peer | Who::OfDoor(_) => false,
+            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::OfDoor(_) => false,
         }
     }
 
@@ -226,8 +264,13 @@ impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.who {
             Who::Anyone => f.write_str("anyone")?,
-            Who::Nobody { .. } => f.write_str("nobody")?,
-            Who::Known(known) => write!(f, "token {}", known.token.name())?,
+            Who::Nobody(_) => f.write_str("nobody")?,
+            Who::Known(known) => {
+                write!(f, "token {}", known.token.name())?;
+                if let Some(name) = self.certificate() {
+                    write!(f, " (by certificate {name:?})")?;
+                }
+            }
             Who::Peer => f.write_str("another server")?,
             Who::OfDoor(door) => f.write_str(door)?,
         }
@@ -238,11 +281,20 @@ impl fmt::Display for Caller {
     }
 }
 
-fn unauthenticated(named: bool) -> Error {
-    let message = if named {
-        "there is no such token, or not any more"
-    } else {
-        "a token is asked for: send Authorization: Bearer TOKEN, or AUTH NAME TOKEN in RESP"
-    };
-    Error::new(Code::Unauthenticated, message)
+impl Unknown {
+    fn refusal(&self) -> Error {
+        const SHOW: &str = "send Authorization: Bearer TOKEN, or AUTH NAME TOKEN in RESP";
+        let message = match self {
+            Self::NothingShown => format!("a token is asked for: {SHOW}"),
+            Self::NoSuchToken => "there is no such token, or not any more".to_owned(),
+            Self::NoSuchName(names) => format!(
+                "a token is asked for, and none has a name of your certificate ({names}) among its \
+                 certificates: {SHOW}, or have a name of it added in tokens.file"
+            ),
+            Self::OtherSite => format!(
+                "a page of another site asks, for which no certificate stands for a token: {SHOW}"
+            ),
+        };
+        Error::new(Code::Unauthenticated, message)
+    }
 }

@@ -5,6 +5,7 @@
 //! there is no [`Access`] at all, and everybody is [`Caller::anyone`].
 
 mod caller;
+mod certificate;
 mod rate;
 mod right;
 mod secret;
@@ -13,17 +14,19 @@ mod token;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderValue};
 use snowmint_coord::Timer;
 
-pub(crate) use caller::Caller;
+use caller::Shown;
+pub(crate) use caller::{Caller, Unknown};
+pub(crate) use certificate::Names;
 pub use right::Right;
 pub(crate) use secret::ByToken;
 pub use secret::{Secret, TokenHash};
@@ -58,6 +61,8 @@ struct Shared {
 struct Table {
     by_name: BTreeMap<String, Arc<Token>>,
     by_token: ByToken<Holder>,
+    /// By the names of certificates that stand for them.
+    by_certificate: HashMap<Arc<str>, Arc<Token>>,
     peers: Vec<Secret>,
     open_metrics: bool,
 }
@@ -114,28 +119,54 @@ impl Access {
     pub(crate) fn caller(&self, token: &[u8]) -> Caller {
         let hash = TokenHash::of(token);
         match self.0.table.load().by_token.find(&hash) {
-            Some(Holder::Token(token)) => Caller::known(self.clone(), hash, Arc::clone(token)),
+            Some(Holder::Token(token)) => {
+                Caller::known(self.clone(), Shown::Token(hash), Arc::clone(token))
+            }
             Some(Holder::Peer) => Caller::peer(),
-            None => Caller::nobody(true),
+            None => Caller::nobody(Unknown::NoSuchToken),
         }
     }
 
-    /// Whoever sends these headers.
-    pub(crate) fn caller_of(&self, headers: &HeaderMap) -> Caller {
-        let Some(value) = headers.get(AUTHORIZATION) else { return Caller::nobody(false) };
+    /// Whoever has a certificate with these names, and shows no token.
+    pub(crate) fn caller_named(&self, names: &Names) -> Caller {
+        let table = self.0.table.load();
+        match names.iter().find_map(|name| table.by_certificate.get_key_value(name)) {
+            Some((name, token)) => {
+                let shown = Shown::Certificate(Arc::clone(name));
+                Caller::known(self.clone(), shown, Arc::clone(token))
+            }
+            None if names.is_empty() => Caller::nobody(Unknown::NothingShown),
+            None => Caller::nobody(Unknown::NoSuchName(names.clone())),
+        }
+    }
+
+    /// Whoever sends these headers, and has a certificate with these names.
+    pub(crate) fn caller_of(&self, headers: &HeaderMap, names: &Names) -> Caller {
+        let Some(value) = headers.get(AUTHORIZATION) else {
+            // A browser shows its certificate whoever wrote the page that asks.
+            return if names.is_empty() || !is_of_another_site(headers) {
+                self.caller_named(names)
+            } else {
+                Caller::nobody(Unknown::OtherSite)
+            };
+        };
         match value.as_bytes().split_at_checked(BEARER.len()) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case(BEARER) => {
                 self.caller(token.trim_ascii())
             }
-            _ => Caller::nobody(true),
+            _ => Caller::nobody(Unknown::NoSuchToken),
         }
     }
 
-    /// The token that has this hash.
-    fn token(&self, hash: &TokenHash) -> Option<Arc<Token>> {
-        match self.0.table.load().by_token.find(hash) {
-            Some(Holder::Token(token)) => Some(Arc::clone(token)),
-            Some(Holder::Peer) | None => None,
+    /// The token of somebody who shows this.
+    fn token(&self, shown: &Shown) -> Option<Arc<Token>> {
+        let table = self.0.table.load();
+        match shown {
+            Shown::Certificate(name) => table.by_certificate.get(&**name).cloned(),
+            Shown::Token(hash) => match table.by_token.find(hash) {
+                Some(Holder::Token(token)) => Some(Arc::clone(token)),
+                Some(Holder::Peer) | None => None,
+            },
         }
     }
 
@@ -151,6 +182,14 @@ impl Access {
 
 /// The scheme of an `Authorization` header.
 const BEARER: &[u8] = b"Bearer ";
+/// By what browsers say whose page asks; pages cannot write it.
+const SITE: &str = "sec-fetch-site";
+
+/// Whether a browser asks, for a page that is not this server's own.
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    let site = headers.get(SITE).map(HeaderValue::as_bytes);
+    site.is_some_and(|site| !matches!(site, b"same-origin" | b"none"))
+}
 
 impl Table {
     fn new(tokens: &Tokens, before: &Self, shared: &Shared) -> Result<Self, String> {
@@ -172,6 +211,13 @@ impl Table {
             for hash in token.hashes().map_err(refused)? {
                 if !table.by_token.insert(hash, Holder::Token(Arc::clone(&token))) {
                     return Err(refused(format!("the hash {hash:?} is there twice")));
+                }
+            }
+            for name in token.certificates().map_err(refused)? {
+                let before = table.by_certificate.insert(Arc::clone(&name), Arc::clone(&token));
+                if let Some(other) = before {
+                    let other = other.name();
+                    return Err(refused(format!("{name:?} stands for token {other} already")));
                 }
             }
             table.by_name.insert(name.clone(), token);
@@ -203,7 +249,7 @@ impl Table {
 
 /// A token as the audit trail shows it: a hash tells two apart, and is no use to anybody.
 fn told(token: &Token) -> String {
-    let TokenSettings { grants, rates, .. } = token.settings();
+    let TokenSettings { certificates, grants, rates, .. } = token.settings();
     let hashes = token.hashes().unwrap_or_default();
-    format!("hashes {hashes:?} grants {grants:?} rates {rates:?}")
+    format!("hashes {hashes:?} certificates {certificates:?} grants {grants:?} rates {rates:?}")
 }

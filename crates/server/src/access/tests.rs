@@ -10,7 +10,7 @@ fn token(secrets: &[&str], grants: &[&str]) -> TokenSettings {
     TokenSettings {
         hashes: secrets.iter().map(|secret| TokenHash::of(secret.as_bytes()).to_string()).collect(),
         grants: grants.iter().map(|&grant| grant.to_owned()).collect(),
-        rates: Vec::new(),
+        ..TokenSettings::default()
     }
 }
 
@@ -58,7 +58,7 @@ fn a_token_may_what_it_was_granted_and_nothing_else() {
     let nothing = access.caller(b"n");
     assert!(nothing.is_known());
     assert_eq!(code(nothing.may(Right::Mint, "orders-1")), Some(Code::Forbidden));
-    for nobody in [access.caller(b"x"), access.caller(b""), Caller::nobody(false)] {
+    for nobody in [access.caller(b"x"), access.caller(b""), Caller::nobody(Unknown::NothingShown)] {
         assert_eq!(code(nobody.may(Right::Mint, "orders-1")), Some(Code::Unauthenticated));
         assert_eq!(code(nobody.must_be_known()), Some(Code::Unauthenticated));
         assert_eq!(code(nobody.must_be_a_server()), Some(Code::Unauthenticated));
@@ -155,8 +155,8 @@ fn a_bearer_is_read_from_its_header() {
     let access = access(&tokens(&[("a", token(&["secret"], &["mint *"]))]));
     let known = |value: &'static str| {
         let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, axum::http::HeaderValue::from_static(value));
-        access.caller_of(&headers).is_known()
+        headers.insert(AUTHORIZATION, HeaderValue::from_static(value));
+        access.caller_of(&headers, &Names::default()).is_known()
     };
     assert!(known("Bearer secret") && known("bearer secret") && known("BEARER   secret"));
     for value in
@@ -164,5 +164,106 @@ fn a_bearer_is_read_from_its_header() {
     {
         assert!(!known(value), "{value}");
     }
-    assert!(!access.caller_of(&HeaderMap::new()).is_known());
+    assert!(!access.caller_of(&HeaderMap::new(), &Names::default()).is_known());
+}
+
+/// What a certificate for these hosts calls its owner, besides "rcgen self signed cert".
+fn names(hosts: &[&str]) -> Names {
+    let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
+    let params = rcgen::CertificateParams::new(hosts).unwrap();
+    let signed = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+    Names::of(signed.der())
+}
+
+fn certified(certificates: &[&str], grants: &[&str]) -> TokenSettings {
+    let certificates = certificates.iter().map(|&name| name.to_owned()).collect();
+    TokenSettings { certificates, ..token(&[], grants) }
+}
+
+const COMMON: &str = "CN=rcgen self signed cert";
+
+#[test]
+fn a_certificate_stands_for_a_token_by_a_whole_name() {
+    let access = access(&tokens(&[
+        ("orders", certified(&["DNS=Orders.internal", "DNS=bills.internal"], &["mint *"])),
+        ("common", certified(&[COMMON], &[])),
+    ]));
+    for (hosts, whose) in [
+        (&["orders.INTERNAL"][..], "orders"),
+        (&["elsewhere", "bills.internal"], "orders"),
+        (&["xorders.internal"], "common"),
+        (&["orders.internal.x"], "common"),
+        (&["*.internal"], "common"),
+        (&[], "common"),
+    ] {
+        assert_eq!(access.caller_named(&names(hosts)).name(), Some(whose), "{hosts:?}");
+    }
+    let orders = access.caller_named(&names(&["bills.internal"]));
+    assert_eq!(code(orders.may(Right::Mint, "x")), None);
+    assert_eq!(orders.to_string(), "token orders (by certificate \"DNS=bills.internal\")");
+    let told = orders.told().unwrap().unwrap();
+    assert_eq!(told.certificate.as_deref(), Some("DNS=bills.internal"));
+    assert!(!orders.has_shown());
+    let nobody = access.caller_named(&Names::default());
+    assert_eq!(code(nobody.must_be_known()), Some(Code::Unauthenticated));
+    assert_eq!(code(nobody.must_be_a_server()), Some(Code::Unauthenticated));
+    // Whatever it is called, it is no other server.
+    assert_eq!(code(orders.must_be_a_server()), Some(Code::Forbidden));
+}
+
+#[test]
+fn a_name_stands_for_another_token_or_none_from_one_moment_to_the_next() {
+    let access = access(&tokens(&[("a", certified(&[COMMON], &["mint *"]))]));
+    let names = names(&[]);
+    let open = access.caller_named(&names);
+    assert_eq!(code(open.may(Right::Mint, "x")), None);
+    let told = access.replace(&tokens(&[("b", certified(&[COMMON], &["decode *"]))])).unwrap();
+    assert!(told.iter().all(|line| line.contains(COMMON)), "{told:?}");
+    assert_eq!(code(open.may(Right::Mint, "x")), Some(Code::Forbidden));
+    assert_eq!(code(open.may(Right::Decode, "x")), None);
+    access.replace(&tokens(&[("b", token(&["b"], &["decode *"]))])).unwrap();
+    assert_eq!(code(open.may(Right::Decode, "x")), Some(Code::Unauthenticated));
+    let why = access.caller_named(&names).must_be_known().unwrap_err();
+    assert!(why.message().contains(COMMON), "{}", why.message());
+}
+
+#[test]
+fn no_name_of_a_certificate_is_of_two_tokens() {
+    let access = access(&tokens(&[]));
+    for wrong in [
+        tokens(&[("a", certified(&["DNS=x"], &[])), ("b", certified(&["DNS=X"], &[]))]),
+        tokens(&[("a", certified(&["CN=x", "CN=x"], &[]))]),
+        tokens(&[("a", certified(&["DNS=*.x"], &[]))]),
+        tokens(&[("a", certified(&["x"], &[]))]),
+    ] {
+        assert!(access.replace(&wrong).unwrap_err().contains("token "));
+    }
+}
+
+#[test]
+fn a_certificate_counts_after_a_token_and_not_for_pages_of_others() {
+    let access =
+        access(&tokens(&[("a", token(&["secret"], &[])), ("b", certified(&[COMMON], &[]))]));
+    let names = names(&[]);
+    let caller = |headers: &[(&'static str, &'static str)]| {
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            all.insert(*name, HeaderValue::from_static(value));
+        }
+        access.caller_of(&all, &names).name().map(str::to_owned)
+    };
+    let bearer = |value| ("authorization", value);
+    assert_eq!(caller(&[]).as_deref(), Some("b"));
+    assert_eq!(caller(&[bearer("Bearer secret")]).as_deref(), Some("a"));
+    for wrong in ["Bearer wrong", "Basic x", ""] {
+        assert_eq!(caller(&[bearer(wrong)]), None, "{wrong}");
+    }
+    for own in ["same-origin", "none"] {
+        assert_eq!(caller(&[(SITE, own)]).as_deref(), Some("b"), "{own}");
+    }
+    for other in ["cross-site", "same-site", "", "else"] {
+        assert_eq!(caller(&[(SITE, other)]), None, "{other}");
+        let shown = caller(&[(SITE, other), bearer("Bearer secret")]);
+        assert_eq!(shown.as_deref(), Some("a"), "a page that has the token may show it");
+    }
 }

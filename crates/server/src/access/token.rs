@@ -8,6 +8,7 @@ use snowmint_coord::Timer;
 use snowmint_coord::catalog::check_name;
 use snowmint_wire::error::Code;
 
+use super::certificate;
 use super::rate::Rates;
 use super::right::{Grant, Right};
 use super::secret::TokenHash;
@@ -19,6 +20,8 @@ use crate::service::{Error, shown};
 pub struct TokenSettings {
     /// The hashes of its secrets: two while it is rotated.
     pub hashes: Vec<String>,
+    /// Names of certificates that stand for it: `URI=…`, `DNS=…`, `EMAIL=…`, `CN=orders-service`.
+    pub certificates: Vec<String>,
     /// What it may do: `mint,reserve orders-*`.
     pub grants: Vec<String>,
     /// How much it may have: `1000/s orders-*`.
@@ -46,8 +49,9 @@ impl Token {
         timer: &Arc<dyn Timer>,
     ) -> Result<Self, String> {
         check_name("token", name).map_err(|kind| kind.to_string())?;
-        if settings.hashes.is_empty() {
-            return Err("it has no hashes: `snowmint token` makes one".to_owned());
+        if settings.hashes.is_empty() && settings.certificates.is_empty() {
+            let message = "it has neither hashes (`snowmint token` makes one) nor certificates";
+            return Err(message.to_owned());
         }
         let grants = settings.grants.iter().map(|text| text.parse());
         let mut grants = grants.collect::<Result<Vec<Grant>, _>>()?;
@@ -60,6 +64,11 @@ impl Token {
 
     pub(super) fn hashes(&self) -> Result<Vec<TokenHash>, String> {
         self.settings.hashes.iter().map(|text| text.parse()).collect()
+    }
+
+    /// The names of certificates that stand for it, as they are compared.
+    pub(super) fn certificates(&self) -> Result<Vec<Arc<str>>, String> {
+        self.settings.certificates.iter().map(|text| certificate::name(text)).collect()
     }
 
     pub(super) fn name(&self) -> &str {

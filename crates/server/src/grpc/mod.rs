@@ -9,7 +9,6 @@ mod store;
 mod stream;
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -36,6 +35,7 @@ use crate::config::HttpSettings;
 use crate::log_line::Line;
 use crate::meter::Protocol;
 use crate::service::{Error, Service, shown};
+use crate::tls::Peer;
 use mint::Mint;
 use sent::{Kept, Sent};
 use store::{MESSAGE_BYTES_MAX, Relay};
@@ -108,11 +108,7 @@ impl Door {
     }
 
     /// Answers a call, and counts it. A stream is answered when it begins.
-    pub(crate) async fn answer(
-        &self,
-        mut request: Request<Incoming>,
-        from: SocketAddr,
-    ) -> Response {
+    pub(crate) async fn answer(&self, mut request: Request<Incoming>, from: &Peer) -> Response {
         let caller = self.service.caller_of(request.headers(), from);
         request.extensions_mut().insert(caller);
         let begun_us = self.service.begun_us();

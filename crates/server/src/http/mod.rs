@@ -19,7 +19,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::ready;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -50,7 +49,7 @@ use crate::log_line::{Issued, Line};
 use crate::meter::Protocol;
 use crate::roster::{Roster, Ticket};
 use crate::service::{CHANGED_PATH, Error, Service};
-use crate::tls::{Opening, Side};
+use crate::tls::{Opening, Peer, Side};
 use answer::Refusal;
 use asked::Shared;
 use at_once::Memory;
@@ -137,8 +136,9 @@ impl Pages {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
-        from: SocketAddr,
+        from: Peer,
     ) -> Result<Response, Infallible> {
+        let from = &from;
         // Counts for itself.
         if request.version() == Version::HTTP_2
             && grpc::is_call(request.method(), request.headers())
@@ -184,7 +184,7 @@ impl Pages {
     async fn page(
         &self,
         mut request: Request<Incoming>,
-        from: SocketAddr,
+        from: &Peer,
     ) -> Result<Response, Infallible> {
         let service = &self.door.service;
         if request.method() == Method::GET
@@ -293,6 +293,7 @@ async fn converse(
     let peer = ticket.entry().peer;
     let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
     let request_ms = settings.request_time_max.ms();
+    let from = Peer { address: peer, names: stream.names() };
     let on_request = Arc::clone(&ticket);
     let memory = RefCell::new(Memory::default());
     let service = service_fn(move |request| {
@@ -302,7 +303,7 @@ async fn converse(
             Some(response) => Either::Left(ready(Ok(response.map(Sent::Left)))),
             // Boxed: a connection has room for one, and copies it with each request.
             None => {
-                let answer = Arc::clone(&pages).answer(request, peer);
+                let answer = Arc::clone(&pages).answer(request, from.clone());
                 Either::Right(Box::pin(answer.map_ok(|response| response.map(Sent::Right))))
             }
         }

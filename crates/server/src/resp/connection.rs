@@ -39,13 +39,14 @@ pub(super) async fn converse(
     let peer = ticket.entry().peer;
     ticket.allow_ms(door.settings.frame_time_max.ms());
     let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
+    let names = stream.names();
     let mut connection = Connection {
         stream,
         parser: Parser::new(),
         input: Vec::new(),
         midway: false,
         output: Vec::new(),
-        session: Session::new(door, ticket),
+        session: Session::new(door, ticket, names),
     };
     let mut stopping = pin!(stopping(&mut closing));
     loop {

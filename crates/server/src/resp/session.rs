@@ -7,7 +7,7 @@ use snowmint_coord::Source;
 use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::Door;
-use crate::access::{Access, Caller};
+use crate::access::{Access, Caller, Names};
 use crate::roster::Ticket;
 use crate::service::{AtHand, Error, Service, shown};
 
@@ -23,6 +23,8 @@ pub(super) struct Session {
     is_limited: bool,
     /// Of the tokens that this was decided by.
     generation: u64,
+    /// What his certificate calls him.
+    names: Names,
     pub(super) ticket: Ticket,
     pub(super) protocol: Protocol,
     /// The source asked last: most clients ask one again and again.
@@ -30,14 +32,16 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(door: Arc<Door>, ticket: Ticket) -> Self {
+    pub(super) fn new(door: Arc<Door>, ticket: Ticket, names: Names) -> Self {
         let service = door.service.clone();
+        let generation = service.access().map_or(0, Access::generation);
         let mut session = Self {
             door,
             service,
             is_nobody: false,
             is_limited: false,
-            generation: 0,
+            generation,
+            names,
             ticket,
             protocol: Protocol::default(),
             source: None,
@@ -46,17 +50,19 @@ impl Session {
         session
     }
 
-    /// Somebody who has not said who he is.
+    /// Somebody who has not said who he is: whoever his certificate says.
     fn nobody(&self) -> Caller {
-        let caller = self.door.service.caller().clone();
+        let service = &self.door.service;
+        let caller = match service.access() {
+            Some(access) => access.caller_named(&self.names),
+            None => service.caller().clone(),
+        };
         caller.at(self.ticket.entry().peer)
     }
 
     /// This caller is at the other end from now on. What he has at hand he has to ask for anew.
     pub(super) fn is_now(&mut self, caller: Caller) {
         self.source = None;
-        // Before it is decided by them: what changes meanwhile is followed with the next read.
-        self.generation = self.service.access().map_or(0, Access::generation);
         self.is_nobody = !caller.is_known();
         self.is_limited = caller.is_limited();
         self.service = self.door.service.asked_by(caller);
@@ -64,10 +70,14 @@ impl Session {
 
     /// Looks whether tokens have changed, since which he may be nobody any more, or may do less.
     pub(super) fn follow(&mut self) {
-        if let Some(access) = self.service.access()
-            && access.generation() != self.generation
-        {
-            self.is_now(self.service.caller().clone());
+        let Some(generation) = self.service.access().map(Access::generation) else { return };
+        if generation != self.generation {
+            // Before it is decided by them: what changes meanwhile is followed with the next read.
+            self.generation = generation;
+            // What his certificate stands for may be another token now, or one at last.
+            let now = self.service.caller();
+            let caller = if now.has_shown() { now.clone() } else { self.nobody() };
+            self.is_now(caller);
         }
     }
 

@@ -1,11 +1,10 @@
 //! Who asks, and whether he may. Each use case begins by one of these questions.
 
-use std::net::SocketAddr;
-
 use axum::http::HeaderMap;
 
 use super::{Error, Service};
 use crate::access::{Access, Caller, Right};
+use crate::tls::Peer;
 
 impl Service {
     /// The same service, for this caller.
@@ -19,13 +18,13 @@ impl Service {
         self.access.as_ref()
     }
 
-    /// Whoever sends these headers from this address.
-    pub(crate) fn caller_of(&self, headers: &HeaderMap, from: SocketAddr) -> Caller {
+    /// Whoever sends these headers from there.
+    pub(crate) fn caller_of(&self, headers: &HeaderMap, from: &Peer) -> Caller {
         let caller = match &self.access {
-            Some(access) => access.caller_of(headers),
+            Some(access) => access.caller_of(headers, &from.names),
             None => Caller::anyone(),
         };
-        caller.at(from)
+        caller.at(from.address)
     }
 
     /// Whether what is counted is for everybody.

@@ -30,7 +30,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use self::changing::permits;
 use self::order::Relay;
-use crate::access::{Access, Caller, Right};
+use crate::access::{Access, Caller, Right, Unknown};
 use crate::live::Live;
 use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
@@ -118,7 +118,8 @@ impl Service {
         peers: Peers,
         access: Option<Access>,
     ) -> Self {
-        let caller = access.as_ref().map_or_else(Caller::anyone, |_| Caller::nobody(false));
+        let caller =
+            access.as_ref().map_or_else(Caller::anyone, |_| Caller::nobody(Unknown::NothingShown));
         let relay = Relay::new(peers, live.clone());
         let unsent = live.limit(|limits| permits(limits.unsent_max));
         let unsent = Arc::new(Semaphore::new(unsent));

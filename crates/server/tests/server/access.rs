@@ -29,6 +29,7 @@ fn token(secret: &str, grants: &[&str], rates: &[&str]) -> TokenSettings {
         hashes: vec![TokenHash::of(secret.as_bytes()).to_string()],
         grants: texts(grants),
         rates: texts(rates),
+        ..TokenSettings::default()
     }
 }
 

@@ -230,6 +230,17 @@ async fn a_source_from_its_definition_to_its_end() {
     assert_eq!(server.post("/v1/sources", definition).await.status, 200);
     let other = server.post("/v1/sources", "{\"name\":\"orders\"}").await;
     assert_eq!((other.status, other.code().as_str()), (409, "conflict"));
+    let why = other.json()["error"]["message"].to_string();
+    assert!(why.contains("cannot change its kind") && !why.contains("layout"), "{why}");
+    // What cannot be changed is said with both values, and how it can.
+    let first = server.send("PATCH", "/v1/sources/orders", "", "{\"first\":5000}").await;
+    assert_eq!((first.status, first.code().as_str()), (409, "conflict"));
+    let why = first.json()["error"]["message"].to_string();
+    let wanted = "changes its first by a restripe only";
+    assert!(
+        why.contains(wanted) && why.contains("has no first, this asks for first = 5000"),
+        "{why}"
+    );
     assert_eq!(resp.ask(&["INCR", "orders"]).await, ":1");
     assert_eq!(server.get("/v1/ids/orders").await.body, "{\"ids\":[\"2\"]}");
 

@@ -50,13 +50,14 @@ pub(super) async fn workers(counters: &Counters) -> Result<Vec<Worker>> {
         for (instance, state) in fields(counters, &key).await? {
             let id = state.split('|').next().map(str::to_owned);
             let holder = format!("{namespace} {instance}");
-            found.push(Worker { number: number("machine ID", id), holder });
+            let space = Some(namespace.clone());
+            found.push(Worker { number: number("machine ID", id), holder, space });
         }
     }
     for (key, namespace) in named(counters, GIVEN_BACK).await? {
         for id in fields(counters, &key).await?.into_keys() {
-            let holder = format!("{namespace}, given back");
-            found.push(Worker { number: number("machine ID", Some(id)), holder });
+            let (holder, space) = (format!("{namespace}, given back"), Some(namespace.clone()));
+            found.push(Worker { number: number("machine ID", Some(id)), holder, space });
         }
     }
     if found.is_empty() { Err(none(counters, IN_USE)) } else { Ok(found) }

@@ -77,7 +77,8 @@ async fn application(
         workers.extend(names.iter().map(|name| worker(child, name)));
         if child == "forever" && !names.is_empty() {
             // Two of Leaf's first processes that race both mint by 0, whatever their nodes say.
-            workers.push(Worker { number: Ok(0), holder: "Leaf's first processes".into() });
+            let holder = "Leaf's first processes".into();
+            workers.push(Worker { number: Ok(0), holder, space: None });
         }
     }
     Ok(workers)
@@ -101,6 +102,7 @@ fn worker(folder: &str, name: &str) -> Worker {
     Worker {
         number: number.ok_or_else(|| format!("{folder}/{shown} ends with no number")),
         holder: holder.chars().take(80).collect(),
+        space: None,
     }
 }
 
@@ -117,7 +119,8 @@ mod tests {
             ("instances", "1023", 1023, "a process that is there"),
         ] {
             let found = worker(folder, name);
-            assert_eq!(found, Worker { number: Ok(number), holder: holder.into() });
+            let holder = holder.into();
+            assert_eq!(found, Worker { number: Ok(number), holder, space: None });
         }
         for (folder, name) in [
             ("forever", "10.0.0.1"),

@@ -21,6 +21,8 @@ pub struct Worker {
     pub number: Result<u64, String>,
     /// Who has it, or had it, as far as that is known.
     pub holder: String,
+    /// Among whom no number is given out twice, where that is not everybody: CosId's namespace.
+    pub space: Option<String>,
 }
 
 impl Crew {
@@ -30,7 +32,11 @@ impl Crew {
             Self::Cosid => {
                 let columns = ["machine_id", "namespace", "instance_id"];
                 let rows = step.select("cosid_machine", &columns, None).await?;
-                Ok(rows.into_iter().map(|row| worker("machine_id", row)).collect())
+                let of_space = |row: Vec<Option<String>>| {
+                    let space = row.get(1).cloned().flatten();
+                    Worker { space, ..worker("machine_id", row) }
+                };
+                Ok(rows.into_iter().map(of_space).collect())
             }
         }
     }
@@ -50,6 +56,7 @@ async fn uid_generator(step: &mut Step<'_>) -> Result<Vec<Worker>> {
     workers.extend(deleted.map(|number| Worker {
         number: Ok(number),
         holder: "a row that is not there any more".into(),
+        space: None,
     }));
     Ok(workers)
 }
@@ -62,7 +69,7 @@ fn worker(column: &str, row: Vec<Option<String>>) -> Worker {
     let mut row = row.into_iter();
     let number = number(column, row.next().flatten());
     let holder: Vec<String> = row.flatten().collect();
-    Worker { number, holder: holder.join(" ") }
+    Worker { number, holder: holder.join(" "), space: None }
 }
 
 #[cfg(test)]
@@ -73,7 +80,8 @@ mod tests {
     fn a_row_is_a_number_and_its_holder() {
         let row = |texts: &[&str]| texts.iter().map(|text| Some((*text).to_owned())).collect();
         let found = worker("ID", row(&["7", "10.0.0.1", "8080"]));
-        assert_eq!(found, Worker { number: Ok(7), holder: "10.0.0.1 8080".into() });
+        let holder = "10.0.0.1 8080".into();
+        assert_eq!(found, Worker { number: Ok(7), holder, space: None });
         assert!(worker("ID", row(&["-7"])).number.is_err());
         assert!(worker("ID", vec![None]).number.is_err());
     }

@@ -51,6 +51,10 @@ pub struct StoreBody {
 pub struct TokenBody {
     /// Its name.
     pub name: String,
+    /// The name of the caller's certificate that stands for it: `CN=orders-service`. Absent where the token
+    /// itself was shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
     /// What it may do, as configured: `mint,decode orders-*`.
     pub grants: Vec<String>,
     /// How much it may have, as configured: `1000/s orders-*`.

@@ -63,8 +63,6 @@ pub(super) fn present<T>(read: snowmint_coord::Result<T>) -> Outcome<Option<T>> 
 /// Everything that an origin comes to.
 #[derive(Debug)]
 pub(super) struct Whole {
-    /// What the origin is called.
-    pub(super) origin: &'static str,
     pub(super) keys: Vec<Item>,
     pub(super) workers: Option<Workers>,
     /// Whose table is cut over, and where it is, if one is.
@@ -114,7 +112,7 @@ impl Whole {
     async fn carry_out(&self, config: &Config) -> Outcome {
         if let Some(workers) = self.workers.as_ref().filter(|workers| !workers.is_done()) {
             let store = store::configured(config).await?;
-            workers.carry_out(self.origin, &*store).await?;
+            workers.carry_out(&*store).await?;
             store.close().await?;
         }
         let is_done = |item: &Item| matches!(item.action, Action::Keep { .. });

@@ -8,7 +8,7 @@ use super::Common;
 use super::apply::{Around, Whole, present};
 use super::plan::Item;
 use super::segments::Keys;
-use super::workers::{Keeping, Workers};
+use super::workers::{Here, Keeping, Workers};
 use crate::exit::{Failure, Outcome, complain};
 
 /// The keys of Meituan Leaf's table `leaf_alloc` become segment sources.
@@ -67,11 +67,11 @@ fn no_table(table: &str) -> Failure {
     Failure::no(format!("there is no table {table} in the other system's database"))
 }
 
-fn keys_of(keys: &Keys, peer: Peer, step: StepRule, origin: &'static str, table: &str) -> Outcome {
+fn keys_of(keys: &Keys, peer: Peer, step: StepRule, table: &str) -> Outcome {
     let around = Around::look(&keys.common)?;
     let keys_found = keys.plan(peer, step, &around)?.ok_or_else(|| no_table(table))?;
     let cut = cut(keys, peer)?;
-    Whole { origin, keys: keys_found, workers: None, cut }.finish(&keys.common, &around)
+    Whole { keys: keys_found, workers: None, cut }.finish(&keys.common, &around)
 }
 
 /// The table that is to be cut over.
@@ -85,13 +85,13 @@ fn cut(keys: &Keys, peer: Peer) -> Outcome<Option<(Peer, String)>> {
 
 impl Leaf {
     pub(super) fn run(self) -> Outcome {
-        keys_of(&self.keys, Peer::Leaf, StepRule::Leaf, "leaf", "leaf_alloc")
+        keys_of(&self.keys, Peer::Leaf, StepRule::Leaf, "leaf_alloc")
     }
 }
 
 impl Tinyid {
     pub(super) fn run(self) -> Outcome {
-        keys_of(&self.keys, Peer::Tinyid, StepRule::Fixed, "tinyid", "tiny_id_info")
+        keys_of(&self.keys, Peer::Tinyid, StepRule::Fixed, "tiny_id_info")
     }
 }
 
@@ -104,10 +104,11 @@ impl Cosid {
         if machines.is_none() && keys.is_none() {
             return Err(no_table("cosid or cosid_machine"));
         }
-        let workers = machines.map(|found| planned(&self.keeping, found, "cosid", &around));
+        let workers =
+            machines.map(|found| planned(&self.keeping, "cosid", found, "cosid", &around));
         let (keys, workers) = (keys.unwrap_or_default(), workers.transpose()?);
         let cut = cut(&self.keys, Peer::Cosid)?;
-        Whole { origin: "cosid", keys, workers, cut }.finish(common, &around)
+        Whole { keys, workers, cut }.finish(common, &around)
     }
 }
 
@@ -159,17 +160,18 @@ fn numbers(
     if found.is_empty() {
         return Err(Failure::no("the other system has no worker number"));
     }
-    let workers = planned(keeping, found, layout, around)?;
+    let workers = planned(keeping, origin, found, layout, around)?;
     let keys: Vec<Item> = Vec::new();
-    Whole { origin, keys, workers: Some(workers), cut: None }.finish(common, around)
+    Whole { keys, workers: Some(workers), cut: None }.finish(common, around)
 }
 
 fn planned(
     keeping: &Keeping,
+    origin: &'static str,
     found: Vec<Worker>,
     layout: &str,
     around: &Around,
 ) -> Outcome<Workers> {
     let reuse = around.config.worker.reuse();
-    keeping.plan(found, layout, reuse, &around.slots, around.now)
+    keeping.plan(origin, found, layout, Here { reuse, slots: &around.slots, now: around.now })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde::Serialize;
 use snowmint_coord::avoid::LABEL_BYTES_MAX;
+use snowmint_coord::lend::{is_lent, lent_pool};
 use snowmint_coord::pool::CLAIM_COUNT_MAX;
 use snowmint_coord::spec::{Plan, SourceSpec, Span};
 use snowmint_coord::{Avoid, Mark, Pool, Reuse, SlotInfo, Store, pool_of};
@@ -64,60 +65,88 @@ enum Action {
 /// What is to become of all of them.
 #[derive(Debug)]
 pub(super) struct Workers {
-    pool: Pool,
+    origin: &'static str,
     until: Mark,
+    parts: Vec<Part>,
+}
+
+/// What is to become of those of one pool.
+#[derive(Debug)]
+struct Part {
+    pool: Pool,
     items: Vec<Item>,
 }
 
+/// What is there already.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Here<'a> {
+    pub(super) reuse: Reuse,
+    pub(super) slots: &'a [SlotInfo],
+    pub(super) now: UnixMillis,
+}
+
+/// Numbers, and all who have or had them.
+type Held = BTreeMap<u64, String>;
+
+fn add(held: &mut Held, number: u64, holder: &str) {
+    let holders = held.entry(number).or_default();
+    let parted = if holders.is_empty() { "" } else { ", " };
+    holders.push_str(&format!("{parted}{holder}"));
+}
+
 impl Keeping {
-    /// What is to become of the workers that were found, given the slots that there are.
+    /// What is to become of the workers that were found in `origin`: in the pool that servers here mint
+    /// from, and in those that they lend from to processes that ask in the other system's way.
     pub(super) fn plan(
         &self,
+        origin: &'static str,
         found: Vec<Worker>,
         layout: &str,
-        reuse: Reuse,
-        slots: &[SlotInfo],
-        now: UnixMillis,
+        here: Here<'_>,
     ) -> Outcome<Workers> {
-        let pool = self.pool(layout, reuse)?;
+        let pool = self.pool(layout, here.reuse)?;
         let until = match self.margin {
-            Some(margin) => Mark::from(now.saturating_add(margin.ms())),
+            Some(margin) => Mark::from(here.now.saturating_add(margin.ms())),
             None => Mark::MAX,
         };
-        let mut by_number: BTreeMap<u64, String> = BTreeMap::new();
-        let mut items = Vec::new();
-        for Worker { number, holder } in found {
+        let (mut all, mut by_space) = (Held::new(), BTreeMap::<String, Held>::new());
+        let mut senseless = Vec::new();
+        for Worker { number, holder, space } in found {
             match number {
+                Ok(number) if self.except_worker.contains(&number) => {}
                 Ok(number) => {
-                    let holders = by_number.entry(number).or_default();
-                    let parted = if holders.is_empty() { "" } else { ", " };
-                    holders.push_str(&format!("{parted}{holder}"));
+                    add(&mut all, number, &holder);
+                    if let Some(space) = space {
+                        add(by_space.entry(space).or_default(), number, &holder);
+                    }
                 }
                 Err(reason) => {
                     let action = Action::Refuse { reason };
-                    items.push(Item { worker: None, pool: pool.name.clone(), holder, action });
+                    senseless.push(Item { worker: None, pool: pool.name.clone(), holder, action });
                 }
             }
         }
-        by_number.retain(|number, _| !self.except_worker.contains(number));
-        if reuse == Reuse::Never {
+        if pool.reuse == Reuse::Never {
             // Numbers only rise there: what lies above the highest is new.
-            let highest = by_number.pop_last();
-            by_number = highest.into_iter().collect();
+            all = all.pop_last().into_iter().collect();
         }
-        if u64::try_from(by_number.len()).unwrap_or(u64::MAX) > CLAIM_COUNT_MAX.into() {
-            return Err(Failure::refused(format!(
-                "nothing was changed: {} worker numbers are too many to remember each; with \
-                 worker.reuse = \"never\" the numbers here begin above all of theirs",
-                by_number.len()
-            )));
+        let lent = by_space.into_iter().filter_map(|(space, mut held)| {
+            // Where a space can be none here, nobody asks for numbers of it. A number that is too large
+            // is refused once.
+            let pool = lent_pool(&space, pool.groups().ilog2()).ok()?;
+            held.retain(|number, _| *number < pool.slots);
+            Some((pool, held))
+        });
+        let lent: Vec<_> = lent.collect();
+        let mut workers = Workers { origin, until, parts: Vec::new() };
+        for (pool, held) in [(pool, all)].into_iter().chain(lent) {
+            check_count(&held)?;
+            let part = workers.part(pool, held, here);
+            workers.parts.push(part);
         }
-        let mut workers = Workers { pool, until, items };
-        for (number, mut holder) in by_number {
-            holder.truncate(holder.floor_char_boundary(LABEL_BYTES_MAX / 2));
-            let action = workers.action(number, slots);
-            let pool = workers.pool.name.clone();
-            workers.items.push(Item { worker: Some(number), pool, holder, action });
+        if let Some(first) = workers.parts.first_mut() {
+            senseless.append(&mut first.items);
+            first.items = senseless;
         }
         Ok(workers)
     }
@@ -133,14 +162,38 @@ impl Keeping {
     }
 }
 
-impl Workers {
+fn check_count(held: &Held) -> Outcome {
+    let count = u64::try_from(held.len()).unwrap_or(u64::MAX);
+    if count <= CLAIM_COUNT_MAX.into() {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "nothing was changed: {count} worker numbers are too many to remember each; with worker.reuse = \
+         \"never\" the numbers here begin above all of theirs"
+    )))
+}
+
+impl Part {
     fn slots(&self, number: u64) -> impl Iterator<Item = u64> + use<> {
         let group = u64::from(self.pool.group.max(1));
         number.saturating_mul(group)..number.saturating_add(1).saturating_mul(group)
     }
+}
 
-    fn action(&self, number: u64, slots: &[SlotInfo]) -> Action {
-        let groups = self.pool.groups();
+impl Workers {
+    fn part(&self, pool: Pool, held: Held, here: Here<'_>) -> Part {
+        let mut part = Part { pool, items: Vec::new() };
+        for (number, mut holder) in held {
+            holder.truncate(holder.floor_char_boundary(LABEL_BYTES_MAX / 2));
+            let action = self.action(&part, number, here);
+            let pool = part.pool.name.clone();
+            part.items.push(Item { worker: Some(number), pool, holder, action });
+        }
+        part
+    }
+
+    fn action(&self, part: &Part, number: u64, here: Here<'_>) -> Action {
+        let groups = part.pool.groups();
         if number >= groups {
             let last = groups.saturating_sub(1);
             let reason = format!(
@@ -149,17 +202,11 @@ impl Workers {
             );
             return Action::Refuse { reason };
         }
-        let own = self.slots(number);
         let of = |slot: &u64| {
-            slots.iter().find(|info| info.pool == self.pool.name && info.slot == *slot)
+            here.slots.iter().find(|info| info.pool == part.pool.name && info.slot == *slot)
         };
-        let known: Vec<_> = own.map(|slot| of(&slot)).collect();
-        if let Some(live) = known.iter().flatten().find(|info| info.live) {
-            let reason = format!(
-                "{} on {} has it now, so IDs may be there twice already: stop that server first",
-                live.owner,
-                live.host.as_deref().unwrap_or("another host")
-            );
+        let known: Vec<_> = part.slots(number).map(|slot| of(&slot)).collect();
+        if let Some(reason) = known.iter().flatten().find_map(|info| self.in_use(info, here.now)) {
             return Action::Refuse { reason };
         }
         let is_done = |info: &Option<&SlotInfo>| info.is_some_and(|info| info.mark >= self.until);
@@ -171,12 +218,38 @@ impl Workers {
         Action::Avoid { until }
     }
 
+    /// Why a number may be minted from here, besides there.
+    fn in_use(&self, info: &SlotInfo, now: UnixMillis) -> Option<String> {
+        const TWICE: &str = "so IDs may be there twice already";
+        if info.live {
+            let host = info.host.as_deref().unwrap_or("another host");
+            let owner = &info.owner;
+            return Some(format!("{owner} on {host} has it now, {TWICE}: stop that server first"));
+        }
+        let until = info.mark.unix_millis();
+        let is_ours = info.is_avoided() || info.owner.starts_with(&self.label(""));
+        (is_lent(&info.pool) && until > now && !is_ours).then(|| {
+            let (owner, until) = (&info.owner, Zone::default().show(until));
+            format!("it is lent to {owner} until {until}, {TWICE}: stop that client first")
+        })
+    }
+
+    /// What a number that is kept away from everybody is called by.
+    fn label(&self, holder: &str) -> String {
+        format!("{}: {holder}", self.origin)
+    }
+
+    fn items(&self) -> impl Iterator<Item = &Item> {
+        self.parts.iter().flat_map(|part| &part.items)
+    }
+
     pub(super) fn show(&self, json: bool, out: &mut Output) -> Outcome {
         if json {
-            return self.items.iter().try_for_each(|item| out.json(item));
+            return self.items().try_for_each(|item| out.json(item));
         }
-        out.line(format_args!("{:>7}  {:<16}  PLAN", "WORKER", "POOL"))?;
-        for Item { worker, pool, holder, action } in &self.items {
+        let pools = self.parts.iter().map(|part| part.pool.name.len()).max().unwrap_or(0).max(16);
+        out.line(format_args!("{:>7}  {:<pools$}  PLAN", "WORKER", "POOL"))?;
+        for Item { worker, pool, holder, action } in self.items() {
             let worker = worker.map_or_else(|| "?".into(), |worker| worker.to_string());
             let plan = match action {
                 Action::Avoid { until: None } => format!("avoid for ever ({holder})"),
@@ -184,32 +257,33 @@ impl Workers {
                 Action::Keep => "nothing to do: is avoided".to_owned(),
                 Action::Refuse { reason } => format!("REFUSED: {reason} ({holder})"),
             };
-            out.line(format_args!("{worker:>7}  {pool:<16}  {plan}"))?;
+            out.line(format_args!("{worker:>7}  {pool:<pools$}  {plan}"))?;
         }
         Ok(())
     }
 
     /// How many of how many are refused.
     pub(super) fn refused(&self) -> usize {
-        let refused = |item: &&Item| matches!(item.action, Action::Refuse { .. });
-        self.items.iter().filter(refused).count()
+        self.items().filter(|item| matches!(item.action, Action::Refuse { .. })).count()
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.items.iter().all(|item| item.action == Action::Keep)
+        self.items().all(|item| item.action == Action::Keep)
     }
 
-    pub(super) async fn carry_out(&self, origin: &str, store: &dyn Store) -> Outcome {
-        let mut by_holder: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for item in &self.items {
-            if let (Some(number), Action::Avoid { .. }) = (item.worker, &item.action) {
-                by_holder.entry(&item.holder).or_default().extend(self.slots(number));
+    pub(super) async fn carry_out(&self, store: &dyn Store) -> Outcome {
+        for part in &self.parts {
+            let mut by_holder: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+            for item in &part.items {
+                if let (Some(number), Action::Avoid { .. }) = (item.worker, &item.action) {
+                    by_holder.entry(&item.holder).or_default().extend(part.slots(number));
+                }
             }
-        }
-        for (holder, slots) in by_holder {
-            let (pool, label) = (self.pool.clone(), format!("{origin}: {holder}"));
-            let avoid = Avoid { pool, slots, until: self.until, label };
-            store.avoid(&avoid, when::now()).await?;
+            for (holder, slots) in by_holder {
+                let (pool, label) = (part.pool.clone(), self.label(holder));
+                let avoid = Avoid { pool, slots, until: self.until, label };
+                store.avoid(&avoid, when::now()).await?;
+            }
         }
         Ok(())
     }

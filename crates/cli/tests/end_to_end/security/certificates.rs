@@ -2,7 +2,7 @@
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
+    KeyPair, KeyUsagePurpose, SanType,
 };
 
 use super::put;
@@ -37,11 +37,19 @@ impl Authority {
 
     /// The same for these names, until a year.
     pub(super) fn sign_for(&self, names: &[&str], until_year: i32) -> Signed {
-        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut params = CertificateParams::new(names).unwrap();
-        params.not_after = rcgen::date_time_ymd(until_year, 1, 1);
         // With the name of its issuer it would look as if it had signed itself.
-        params.distinguished_name.push(DnType::CommonName, "somebody");
+        self.sign_as("somebody", names, until_year)
+    }
+
+    /// The same with this common name; the others are hosts, addresses and URIs.
+    pub(super) fn sign_as(&self, common: &str, names: &[&str], until_year: i32) -> Signed {
+        let names = names.iter().map(|name| (*name).to_owned());
+        let (uris, names): (Vec<_>, Vec<_>) = names.partition(|name| name.contains("://"));
+        let mut params = CertificateParams::new(names).unwrap();
+        let uris = uris.into_iter().map(|uri| SanType::URI(uri.try_into().unwrap()));
+        params.subject_alt_names.extend(uris);
+        params.not_after = rcgen::date_time_ymd(until_year, 1, 1);
+        params.distinguished_name.push(DnType::CommonName, common);
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().unwrap();

@@ -2,9 +2,11 @@
 
 mod audit;
 mod certificates;
+mod named;
 mod peers;
 mod public;
 mod remote;
+mod resumed;
 mod secrets;
 mod tls;
 mod tokens;

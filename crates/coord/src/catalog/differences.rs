@@ -1,0 +1,100 @@
+//! What two texts about a source differ in, as people are told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+/// What two texts differ in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Differences {
+    /// The keys with different values, in order: `step.size`. None where the texts are no JSON objects, or
+    /// say the same in other words.
+    pub(super) keys: Vec<String>,
+    /// What the stored text says of them; all of it, where there are none.
+    pub(super) stored: String,
+    /// The same of the other text.
+    pub(super) wanted: String,
+}
+
+impl Differences {
+    pub(super) fn between(stored: &str, wanted: &str) -> Self {
+        let (old, new) = (values(stored), values(wanted));
+        let all: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let keys = all.into_iter().filter(|key| old.get(*key) != new.get(*key));
+        let mut keys: Vec<String> = keys.cloned().collect();
+        if keys.iter().any(|key| key == KIND) {
+            // One of another kind has other keys altogether.
+            keys = vec![KIND.to_owned()];
+        }
+        if keys.is_empty() {
+            return Self { keys, stored: stored.to_owned(), wanted: wanted.to_owned() };
+        }
+        Self { stored: said(&keys, &old), wanted: said(&keys, &new), keys }
+    }
+}
+
+/// The key whose value says which others there are.
+const KIND: &str = "kind";
+
+/// What a text says of some keys.
+fn said(keys: &[String], values: &BTreeMap<String, String>) -> String {
+    let said = keys.iter().map(|key| match values.get(key) {
+        Some(value) => format!("{key} = {value}"),
+        None => format!("no {key}"),
+    });
+    said.collect::<Vec<_>>().join(", ")
+}
+
+/// All keys of a text with their values; those in tables as `table.key`.
+fn values(text: &str) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    if let Ok(Value::Object(table)) = serde_json::from_str(text) {
+        gather("", table, &mut all);
+    }
+    all
+}
+
+fn gather(before: &str, table: Map<String, Value>, all: &mut BTreeMap<String, String>) {
+    for (key, value) in table {
+        let key = format!("{before}{key}");
+        match value {
+            Value::Object(table) => gather(&format!("{key}."), table, all),
+            value => {
+                all.insert(key, value.to_string());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_that_differ_are_told_with_both_values() {
+        for (stored, wanted, keys, told) in [
+            (r#"{"a":1,"b":2}"#, r#"{"a":1,"b":3}"#, "b", ["b = 2", "b = 3"]),
+            (
+                r#"{"s":{"x":"p","y":1}}"#,
+                r#"{"s":{"x":"q","y":1}}"#,
+                "s.x",
+                [r#"s.x = "p""#, r#"s.x = "q""#],
+            ),
+            (r#"{"a":1}"#, r#"{"b":null}"#, "a b", ["a = 1, no b", "no a, b = null"]),
+            (
+                r#"{"kind":"x","a":1}"#,
+                r#"{"kind":"y"}"#,
+                "kind",
+                [r#"kind = "x""#, r#"kind = "y""#],
+            ),
+            // Nothing that can be told apart, or read.
+            ("{}", "{} ", "", ["{}", "{} "]),
+            ("a", "b", "", ["a", "b"]),
+            ("[1]", "[2]", "", ["[1]", "[2]"]),
+        ] {
+            let Differences { keys: found, stored: old, wanted: new } =
+                Differences::between(stored, wanted);
+            assert_eq!((found.join(" ").as_str(), [old.as_str(), new.as_str()]), (keys, told));
+        }
+    }
+}

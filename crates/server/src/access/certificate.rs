@@ -1,0 +1,212 @@
+//! What a client's certificate calls its owner, and how tokens name that.
+//!
+//! Whether a certificate is to be believed is decided before: TLS lets nobody in whose certificate is not
+//! signed by `tls.client_ca`. Names are compared as a whole: there are no patterns, in neither.
+
+use std::fmt;
+use std::sync::Arc;
+
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::service::shown;
+
+/// The names that count, the more special first: they are looked for in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Uri,
+    Dns,
+    Email,
+    Common,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Uri, Self::Dns, Self::Email, Self::Common];
+
+    /// What tokens write before it.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Uri => "URI=",
+            Self::Dns => "DNS=",
+            Self::Email => "EMAIL=",
+            Self::Common => "CN=",
+        }
+    }
+
+    /// A name as it is compared: hosts in small letters, since their case means nothing (RFC 5280, 7.2
+    /// and 7.5), all else as it stands.
+    fn compared(self, name: &str) -> String {
+        let prefix = self.prefix();
+        match (self, name.rsplit_once('@')) {
+            (Self::Dns, _) => format!("{prefix}{}", name.to_ascii_lowercase()),
+            (Self::Email, Some((person, host))) => {
+                format!("{prefix}{person}@{}", host.to_ascii_lowercase())
+            }
+            _ => format!("{prefix}{name}"),
+        }
+    }
+}
+
+/// The names in a certificate, as tokens write them: `CN=orders-service`, `URI=spiffe://example/orders`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(Option<Arc<[String]>>);
+
+impl Names {
+    /// Those of a certificate. One that cannot be read calls nobody anything.
+    pub(crate) fn of(der: &[u8]) -> Self {
+        let names = names(der).unwrap_or_default();
+        Self((!names.is_empty()).then(|| names.into()))
+    }
+
+    /// In the order in which they are looked for.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|names| names.iter()).map(String::as_str)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl fmt::Display for Names {
+    /// As they are told to whoever has the certificate.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN_MAX: usize = 4;
+        for (n, name) in self.iter().take(SHOWN_MAX).enumerate() {
+            let comma = if n == 0 { "" } else { ", " };
+            write!(f, "{comma}{}", shown(name))?;
+        }
+        match self.iter().count().saturating_sub(SHOWN_MAX) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+fn names(der: &[u8]) -> Option<Vec<String>> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    // One part that cannot be read, and it is not known what the others are worth.
+    let alternative = certificate.subject_alternative_name().ok()?;
+    let alternative = alternative.iter().flat_map(|names| &names.value.general_names);
+    let mut names: Vec<_> = alternative
+        .filter_map(|name| match name {
+            GeneralName::URI(uri) => Some((Kind::Uri, *uri)),
+            GeneralName::DNSName(host) => Some((Kind::Dns, *host)),
+            GeneralName::RFC822Name(address) => Some((Kind::Email, *address)),
+            _ => None,
+        })
+        .collect();
+    // The last is the most special one: those before it may be folders, which many are in.
+    let common = certificate.subject().iter_common_name().last();
+    names.extend(common.and_then(|name| Some((Kind::Common, name.as_str().ok()?))));
+    names.sort_by_key(|(kind, _)| *kind);
+    Some(names.into_iter().map(|(kind, name)| kind.compared(name)).collect())
+}
+
+/// A name that stands for a token, as it is compared.
+pub(super) fn name(text: &str) -> Result<Arc<str>, String> {
+    let named = |kind: Kind| Some((kind, text.strip_prefix(kind.prefix())?));
+    match Kind::ALL.into_iter().find_map(named) {
+        Some((_, name)) if name.contains('*') => Err(format!(
+            "{} is a pattern, and names of certificates are compared as a whole: write each by itself",
+            shown(text)
+        )),
+        Some((kind, name)) if !name.is_empty() && name.trim() == name => {
+            Ok(kind.compared(name).into())
+        }
+        _ => Err(format!(
+            "{} is no name of a certificate: write URI=URI, DNS=HOST, EMAIL=ADDRESS or CN=NAME, as \
+             `snowmint token names` shows those of a certificate",
+            shown(text)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+
+    fn signed(params: &CertificateParams) -> Vec<String> {
+        let der = params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec();
+        Names::of(&der).iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn tokens_write_names_with_their_kind() {
+        for (text, compared) in [
+            ("CN=A b", "CN=A b"),
+            ("DNS=Orders.Internal", "DNS=orders.internal"),
+            ("URI=spiffe://X/Y", "URI=spiffe://X/Y"),
+            ("EMAIL=Ada@Example.org", "EMAIL=Ada@example.org"),
+            ("CN=CN=a", "CN=CN=a"),
+        ] {
+            assert_eq!(name(text).as_deref(), Ok(compared), "{text}");
+        }
+        for text in ["", "CN=", "CN= a", "orders", "cn=a", "IP=10.0.0.1", "DNS=*.internal", "CN=*"]
+        {
+            let why = name(text).unwrap_err();
+            assert!(why.contains(text), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn names_are_looked_for_in_the_order_of_their_kinds() {
+        let mut params =
+            CertificateParams::new(["B.internal".into(), "a.internal".into()]).unwrap();
+        let more = [
+            SanType::Rfc822Name("Ada@Example.org".try_into().unwrap()),
+            SanType::IpAddress([10, 0, 0, 1].into()),
+            SanType::URI("spiffe://x/Y".try_into().unwrap()),
+        ];
+        params.subject_alt_names.extend(more);
+        params.distinguished_name.push(DnType::OrganizationName, "CN=boss");
+        params.distinguished_name.push(DnType::CommonName, "Orders");
+        let names = [
+            "URI=spiffe://x/Y",
+            "DNS=b.internal",
+            "DNS=a.internal",
+            "EMAIL=Ada@example.org",
+            "CN=Orders",
+        ];
+        assert_eq!(signed(&params), names);
+    }
+
+    #[test]
+    fn of_several_common_names_the_most_special_counts() {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        // The same kind by its number: the library keeps one of each.
+        params.distinguished_name.push(DnType::CustomDnType(vec![2, 5, 4, 3]), "Users");
+        params.distinguished_name.push(DnType::CommonName, "ada");
+        assert_eq!(signed(&params), ["CN=ada"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_names_nobody() {
+        assert!(Names::of(b"no certificate").is_empty());
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        assert_eq!(signed(&params), Vec::<String>::new());
+        params.distinguished_name.push(DnType::CommonName, "orders");
+        assert_eq!(signed(&params), ["CN=orders"]);
+        // Alternative names that are none: what else it says counts as little.
+        let broken =
+            rcgen::CustomExtension::from_oid_content(&[2, 5, 29, 17], b"\x02\x01\x01".to_vec());
+        params.custom_extensions.push(broken);
+        assert_eq!(signed(&params), Vec::<String>::new());
+    }
+
+    #[test]
+    fn not_all_names_of_a_long_list_are_repeated() {
+        let hosts: Vec<_> = (0..6).map(|n| format!("h{n}.internal")).collect();
+        let mut params = CertificateParams::new(hosts).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        let der = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let told = Names::of(der.der()).to_string();
+        assert!(
+            told.starts_with("\"DNS=h0.internal\", ") && told.ends_with(" and 2 more"),
+            "{told}"
+        );
+    }
+}
