@@ -188,3 +188,34 @@ async fn a_worker_number_is_never_another_stores() {
     let shares = source.stats().stores;
     assert_eq!(shares.iter().map(|share| share.store.as_str()).collect::<Vec<_>>(), ["a", "b"]);
 }
+
+/// A store that takes connections and never answers.
+#[derive(Debug)]
+struct Silent;
+
+#[async_trait]
+impl Place for Silent {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        std::future::pending().await
+    }
+}
+
+/// Each source asks it, and what one has found out the others need not.
+#[tokio::test]
+async fn a_store_that_does_not_answer_holds_up_many_sources_no_longer_than_one() {
+    let several = Several::new();
+    let mut settings = several.settings();
+    settings.beside.insert("b".into(), Arc::new(Silent));
+    let parts = several.world.parts();
+    let node = Node::open(several.world.handle(), settings, parts).await.unwrap();
+    let mut opening = tokio::task::JoinSet::new();
+    for number in 0..6 {
+        let name = format!("orders-{number}");
+        let minted = spec(r#"{"layout":"redis","mint":"store","stores":"a=3,b=4"}"#);
+        node.define(&name, &minted).await.unwrap();
+        let node = node.clone();
+        opening.spawn(async move { node.source(&name).await.map(drop) });
+    }
+    let opened = several.within(opening.join_all()).await;
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+}
