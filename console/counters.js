@@ -31,6 +31,8 @@ async function look() {
 
 async function raise() {
   await attempt(byId("counter-notice"), async () => {
+    // The address may name another source by the time that it is confirmed.
+    const of = source;
     const key = byId("counter-key").value;
     const bound = byId("counter-bound").value.trim();
     if (key === "") throw new Error("Say the key first.");
@@ -43,7 +45,7 @@ async function raise() {
       action: "Raise",
     });
     if (!sure) return;
-    const raised = await api.raise(source, key, bound);
+    const raised = await api.raise(of, key, bound);
     tell(byId("counter-done"), `${key}: every later number is greater than ${grouped(raised.bound)}.`);
   });
 }

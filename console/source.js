@@ -7,6 +7,8 @@ import { attempt, byId, el, facts, fill, onSubmit, table, tell } from "./dom.js"
 import { changes, fromLines, keysOf, nested, toLines } from "./keys.js";
 import { grouped } from "./values.js";
 
+/** The name that was asked for last: answers may come in another order. */
+let asked;
 /** The source that is shown; none when none is. */
 let shown;
 /** The source as it was when its lines were put up for altering: others may alter it meanwhile. */
@@ -24,6 +26,7 @@ export function begin(changed) {
 }
 
 export async function load(name) {
+  asked = name;
   const box = byId("source");
   box.hidden = !name;
   if (!name) {
@@ -36,6 +39,7 @@ export async function load(name) {
   }
   byId("source-title").textContent = `Source ${name}`;
   const source = await attempt(byId("source-notice"), () => api.source(name));
+  if (asked !== name) return;
   byId("source-body").hidden = source === undefined;
   if (source === undefined) return;
   shown = source;
@@ -72,11 +76,13 @@ function endAlter() {
 
 async function alter() {
   await change(async () => {
+    // The address may name another source by the time that it is confirmed.
+    const { name } = begun;
     const different = changes(keysOf(begun), fromLines(byId("source-lines").value));
     if (different.length === 0) throw new Error("Nothing is different.");
     const patch = nested(different.map(({ name, to }) => [name, to]));
     const sure = await confirm({
-      title: `Alter ${shown.name}?`,
+      title: `Alter ${name}?`,
       means: [
         "Every server of the namespace follows within about a second, and goes on minting meanwhile.",
         "What its IDs depend on (kind, layout, epoch, stripe) cannot change: the server refuses it.",
@@ -85,7 +91,7 @@ async function alter() {
       action: "Alter",
     });
     if (!sure) return undefined;
-    const { version } = await api.alter(shown.name, patch);
+    const { version } = await api.alter(name, patch);
     endAlter();
     return `Altered: version ${grouped(version)}.`;
   });
@@ -95,9 +101,10 @@ const told = (value) => (value === undefined ? "not said" : String(value));
 
 async function switchOnOrOff() {
   await change(async () => {
+    const { name } = shown;
     const on = shown.enabled === false;
     const sure = await confirm({
-      title: on ? `Switch ${shown.name} on?` : `Switch ${shown.name} off?`,
+      title: on ? `Switch ${name} on?` : `Switch ${name} off?`,
       means: on
         ? ["Every server of the namespace mints from it again, above everything that it minted before."]
         : [
@@ -107,7 +114,7 @@ async function switchOnOrOff() {
       action: on ? "Switch on" : "Switch off",
     });
     if (!sure) return undefined;
-    await api.alter(shown.name, { enabled: on });
+    await api.alter(name, { enabled: on });
     return on ? "Switched on." : "Switched off.";
   });
 }

@@ -36,7 +36,8 @@ pub(crate) fn names(text: &str) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The stores that mint a source, each with the worker number in its IDs: `a=3,b=4`.
+/// The stores that mint a source, each with the worker number in its IDs: `a=3,b=4`. A number without a store,
+/// `=5`, is that of one that is gone: nobody mints under it.
 pub(crate) fn workers(text: &str) -> Result<Vec<(String, u64)>, String> {
     let one = |part: &str| {
         let (name, number) = part.split_once('=')?;
@@ -51,13 +52,18 @@ pub(crate) fn workers(text: &str) -> Result<Vec<(String, u64)>, String> {
             })
         })
         .collect::<Result<_, _>>()?;
-    let names: Vec<_> = workers.iter().map(|(name, _)| name.as_str()).collect();
-    check_names(&names, MINTING)?;
+    let names = workers.iter().map(|(name, _)| name.as_str()).filter(|name| !name.is_empty());
+    check_names(&names.collect::<Vec<_>>(), MINTING)?;
     for (index, (name, worker)) in workers.iter().enumerate() {
         let mut before = workers.iter().take(index);
         if let Some((other, _)) = before.find(|(_, number)| number == worker) {
+            let shown = |name: &str| {
+                if name.is_empty() { "a store that is gone".into() } else { name.to_owned() }
+            };
             return Err(format!(
-                "{other} and {name} both have worker number {worker}: each store needs another"
+                "{} and {} both have worker number {worker}: each store needs another",
+                shown(other),
+                shown(name)
             ));
         }
     }
@@ -76,4 +82,20 @@ fn check_names(names: &[&str], possible: RangeInclusive<usize>) -> Result<(), St
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_may_be_that_of_a_store_that_is_gone() {
+        let named = |name: &str, worker| (name.to_owned(), worker);
+        assert_eq!(workers("a=3, =4 ,b=5").unwrap(), [named("a", 3), named("", 4), named("b", 5)]);
+        assert_eq!(workers("a=3,=4,=5").unwrap().len(), 3);
+        for text in ["=4", "a=3,=3", "=3,a=3", "a=3,4", "a=3,=", "a=3,a=4"] {
+            assert!(workers(text).is_err(), "{text}");
+        }
+        assert!(workers("a=3,=3").unwrap_err().contains("a store that is gone"));
+    }
 }

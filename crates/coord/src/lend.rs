@@ -21,6 +21,9 @@ pub const KEEP_MS_MAX: u64 = 100 * 365 * 86_400_000;
 /// Most bits of a number that is lent.
 pub const WIDTH_MAX: u32 = 31;
 
+/// The longest name of a space: with the rest it is the name of a pool, of at most 63 bytes.
+const SPACE_BYTES_MAX: usize = 50;
+
 /// What names of pools begin with whose numbers are lent; their width and their space follow.
 const PREFIX: &str = "lent-";
 
@@ -85,8 +88,13 @@ pub fn lent_pool(space: &str, width: u32) -> Result<Pool, ErrorKind> {
         let what = format!("a number that is lent has 1 to {WIDTH_MAX} bits, not {width}");
         return Err(ErrorKind::Invalid { what });
     }
+    if space.len() > SPACE_BYTES_MAX || check_name("space", space).is_err() {
+        let what = format!(
+            "{space:?} is no name of those who borrow numbers: 1 to {SPACE_BYTES_MAX} of A-Z a-z 0-9 _ . - are"
+        );
+        return Err(ErrorKind::Invalid { what });
+    }
     let name = format!("{PREFIX}{width}-{space}");
-    check_name("pool", &name)?;
     Ok(Pool { name, slots: 1 << width, group: 1, reuse: Reuse::Recycle })
 }
 
@@ -112,9 +120,13 @@ mod tests {
         assert_eq!((pool.name.as_str(), pool.slots), ("lent-10-shop-1.eu", 1024));
         assert_eq!(space_of(&pool.name), Some("shop-1.eu"));
         assert_eq!(lent_pool("a", 31).unwrap().slots, 1 << 31);
-        for (space, width) in [("a", 0), ("a", 32), ("", 70), ("a b", 10), (&"a".repeat(60), 10)] {
+        for (space, width) in [("a", 0), ("a", 32), ("", 70), ("a b", 10), (&"a".repeat(51), 10)] {
             assert_eq!(lent_pool(space, width).unwrap_err().code(), "invalid", "{space} {width}");
         }
+        let longest = lent_pool(&"a".repeat(SPACE_BYTES_MAX), WIDTH_MAX).unwrap();
+        check_name("pool", &longest.name).unwrap();
+        let said = lent_pool(&"a".repeat(60), 10).unwrap_err().to_string();
+        assert!(said.contains("1 to 50"), "{said}");
         for other in ["workers-10", "sections", "lent-x-a", "lent-10", "lent"] {
             assert!(!is_lent(other), "{other}");
         }

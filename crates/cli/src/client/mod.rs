@@ -14,7 +14,7 @@ use ureq::Agent;
 use ureq::http::{HeaderValue, Method, Request};
 
 pub(crate) use self::certificates::rustls_config;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 
 /// Where `serve` listens when nothing is given.
 pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";
@@ -26,7 +26,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// The longest answer that is read: 100,000 IDs of 48 characters take 5 MB.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// One server or several with the same content, of which the first that can be reached answers.
+/// One server or several with the same content, of which the first that can answers.
 pub(crate) struct Client {
     agent: Agent,
     bases: Vec<String>,
@@ -139,14 +139,20 @@ impl Client {
             Ok(body) => body.unwrap_or_default(),
             Err(error) => return Err(failed(format!("internal error: {error}"))),
         };
-        let mut reasons = Vec::new();
+        let (mut reasons, mut passing) = (Vec::new(), None);
         for base in &self.bases {
             match self.call_one(base, method, path, &body) {
                 Err(CallError::NotReached(reason)) => reasons.push(reason),
+                // It has died since, or cannot now: another may.
+                Err(CallError::Failed(failure @ Failure::Said { exit: Exit::Unavailable, .. }))
+                    if may_be_done_twice(method, path) =>
+                {
+                    passing.get_or_insert(failure);
+                }
                 other => return other,
             }
         }
-        Err(CallError::NotReached(reasons.join("; ")))
+        Err(passing.map_or_else(|| CallError::NotReached(reasons.join("; ")), CallError::Failed))
     }
 
     fn call_one<T: DeserializeOwned>(
@@ -199,6 +205,12 @@ impl Client {
     }
 }
 
+/// Whether a call that was done, perhaps, can be made once more: what it took is lost, or it says the same again.
+fn may_be_done_twice(method: &Method, path: &str) -> bool {
+    let takes = ["/v1/ids/", "/v1/segments/"].iter().any(|prefix| path.starts_with(prefix));
+    matches!(*method, Method::GET | Method::PUT) || (*method == Method::POST && takes)
+}
+
 /// What is shown to servers: never of the command line, where others could see it.
 pub(crate) fn bearer(credentials: &Credentials) -> Outcome<Option<HeaderValue>> {
     let Some(token) = credentials.read_token().map_err(Failure::usage)? else { return Ok(None) };
@@ -249,6 +261,11 @@ pub(crate) fn segment(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -267,6 +284,47 @@ mod tests {
             ["", "http://", "ftp://a:1", "https://", "a:1/path", "a b", "a:1,,b:2", "sqlite:x"]
         {
             assert!(Client::new(url).is_err(), "{url}");
+        }
+    }
+
+    /// A server that answers every request so, or closes its connection when it was read; and how many it had.
+    fn server(answer: &'static str) -> (String, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, asked) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
+        let counted = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut byte = [0];
+                let mut read = Vec::new();
+                // To the end of the body, which is an empty text.
+                while !read.ends_with(b"\"\"") && stream.read(&mut byte).is_ok_and(|read| read > 0)
+                {
+                    read.extend(byte);
+                }
+                counted.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        (address.to_string(), asked)
+    }
+
+    #[test]
+    fn the_next_server_is_asked_where_one_dies_or_cannot_and_twice_is_as_once() {
+        let stops = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 73\r\nconnection: close\r\n\r\n\
+                     {\"error\":{\"code\":\"closed\",\"message\":\"it stops\",\"retry_after_ms\":null}}   ";
+        let well =
+            "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"ids\":[\"7\"]}";
+        for ill in ["", stops] {
+            let ((one, one_asked), (two, two_asked)) = (server(ill), server(well));
+            let client = Client::new(&format!("snowmint://{one},{two}")).unwrap();
+            let minted = client.post::<serde_json::Value>("/v1/ids/orders", &"");
+            assert!(minted.is_ok_and(|body| body["ids"][0] == "7"), "{ill}");
+            // What may have been done is not done again.
+            let defined = client.post::<serde_json::Value>("/v1/sources", &"");
+            assert!(matches!(defined, Err(CallError::Failed(_))), "{ill}");
+            let asked = (one_asked.load(Ordering::SeqCst), two_asked.load(Ordering::SeqCst));
+            assert_eq!(asked, (2, 1), "{ill}");
         }
     }
 

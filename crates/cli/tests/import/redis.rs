@@ -119,6 +119,20 @@ fn what_is_no_counter_is_refused_and_nothing_is_moved() {
 }
 
 #[test]
+fn two_keys_that_would_be_one_counter_are_refused() {
+    let (redis, place) = (Redis::start(), Place::new());
+    redis.ask(&["MSET", "seq:a", "5", "a", "7"]);
+    let with = ["--match", "*", "--strip", "seq:", "--json"];
+    let refused = place.import("redis", &redis.server.url(), &with);
+    assert_eq!((refused.code, actions(&refused)), (3, vec!["move".into(), "refuse".into()]));
+    assert!(refused.out.contains("becomes the same counter"), "{refused:?}");
+    assert_eq!(
+        (redis.ask(&["GET", "a"]).as_str(), redis.ask(&["GET", "seq:a"]).as_str()),
+        ("7", "5")
+    );
+}
+
+#[test]
 fn counters_move_under_load_into_a_running_server_and_no_number_comes_twice() {
     let (redis, place) = (Redis::start(), Place::new());
     let server = Server::start(serve(place.0.path(), &[]));

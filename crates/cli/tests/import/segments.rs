@@ -261,3 +261,42 @@ fn both_systems_serve_until_the_table_is_cut_over() {
     assert!(after[0] > 3001, "{after:?}");
     assert!(import(&[]).ok().contains("nothing to do"));
 }
+
+/// The store is told first, then the row ends, and only then the source has numbers of its own.
+#[test]
+fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {
+    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    leaf.run(LEAF);
+    leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 10)");
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    let import = |more: &[&str]| place.import("leaf", &leaf.url(), &[&with[..], more].concat());
+    let minted = || -> Vec<u64> {
+        let args = ["mint", "orders", "-n", "20", "--data-dir", place.dir()];
+        run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
+    };
+    import(&["--draw", "old"]).ok();
+    assert_eq!(minted()[0], 2001);
+
+    // The row cannot be ended: Leaf draws on, and so do we, above what Leaf drew.
+    leaf.run("ALTER TABLE leaf_alloc ADD CONSTRAINT stays CHECK (max_id < 9223372036854775807)");
+    let broken = import(&["--cut-over"]);
+    assert!(broken.code != 0 && broken.err.contains("give this command again"), "{broken:?}");
+    leaf.run("UPDATE leaf_alloc SET max_id = 90001 WHERE biz_tag = 'orders'");
+    let ours = minted();
+    assert!(ours.iter().all(|id| *id > 90_000), "{ours:?}");
+    let plan = import(&["--cut-over", "--dry-run"]);
+    assert!(plan.code == 0 && plan.out.contains("cut over, above 90"), "{plan:?}");
+
+    // As the command leaves it that is killed when the row has ended: nobody draws.
+    assert_ne!(import(&["--cut-over"]).code, 0);
+    leaf.run("ALTER TABLE leaf_alloc DROP CONSTRAINT stays");
+    leaf.run("UPDATE leaf_alloc SET max_id = 9223372036854775807 WHERE biz_tag = 'orders'");
+    let still = import(&[]);
+    assert!(still.code == 3 && still.out.contains("--cut-over again"), "{still:?}");
+    assert!(import(&["--cut-over"]).ok().contains("was ended there: go on from"));
+    let after = minted();
+    assert!(after[0] > *ours.last().unwrap(), "{after:?} after {ours:?}");
+    assert!(import(&["--cut-over"]).ok().contains("nothing to do"));
+}

@@ -144,6 +144,24 @@ fn baidus_numbers_are_avoided_up_to_the_highest_or_passed_by_a_pool_without_reus
     assert_eq!(json(decoded.trim())["worker"], 6, "{decoded}");
 }
 
+/// The numbers of the one that has them would be forgotten otherwise.
+#[test]
+fn a_database_without_the_table_of_workers_is_named() {
+    let (one, two, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    one.run(COSID_MACHINE);
+    one.run(
+        "INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
+         ('app.3', 'app', 3, '10.0.0.1:80')",
+    );
+    for (first, second) in [(&one, &two), (&two, &one)] {
+        let refused = place.import("cosid", &first.url(), &["--from", &second.url()]);
+        assert!(
+            refused.code == 1 && refused.err.contains("no table of worker numbers"),
+            "{refused:?}"
+        );
+    }
+}
+
 #[test]
 fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
     let (mysql, place) = (Mysql::start(&[]), Place::new());

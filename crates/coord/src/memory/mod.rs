@@ -66,6 +66,9 @@ pub struct MemoryStore {
     namespace: String,
     clock: Option<MemoryClock>,
     closed: AtomicBool,
+    /// A verb that this handle does not get through with.
+    #[cfg(test)]
+    pub(crate) lacks: Option<&'static str>,
 }
 
 #[derive(Clone)]
@@ -115,6 +118,8 @@ impl MemoryStore {
             namespace: namespace.into(),
             clock,
             closed: AtomicBool::new(false),
+            #[cfg(test)]
+            lacks: None,
         })
     }
 
@@ -129,6 +134,8 @@ impl MemoryStore {
             namespace: namespace.into(),
             clock: self.clock.clone(),
             closed: AtomicBool::new(false),
+            #[cfg(test)]
+            lacks: None,
         })
     }
 
@@ -159,6 +166,10 @@ impl MemoryStore {
     ) -> Result<T> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::new(op, ErrorKind::Closed { what: "the memory store".into() }));
+        }
+        #[cfg(test)]
+        if self.lacks == Some(op) {
+            return Err(Error::new(op, ErrorKind::Unavailable { what: "the memory store".into() }));
         }
         let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
         let World { identity, spaces } = &mut *world;

@@ -15,6 +15,7 @@ impl Node {
         let around = &self.core().around;
         let (new, enabled) = self.core().new_definition("define", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
+        self.check_workers("define", name, spec).await?;
         let mut defined = around.call("define", around.store.define(&new)).await?;
         if !enabled && defined.state == SourceState::Enabled {
             let disable = around.store.set_state(name, SourceState::Disabled);
@@ -37,7 +38,7 @@ impl Node {
         let around = &self.core().around;
         let (new, enabled) = self.core().new_definition("alter", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
-        self.check_workers(name, spec).await?;
+        self.check_workers("alter", name, spec).await?;
         let mut defined = around.call("alter", around.store.alter(&new, if_version)).await?;
         let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
         if spec.enabled.is_some() && defined.state != state {
@@ -46,9 +47,9 @@ impl Node {
         self.core().changed(&defined)
     }
 
-    /// A worker number that one store has is given to no other: what is minted under it may lie ahead of the
-    /// other's clock.
-    async fn check_workers(&self, name: &str, spec: &SourceSpec) -> Result<()> {
+    /// A worker number that one store has had is given to no other: what is minted under it may lie ahead of
+    /// the other's clock. So whoever takes a store away leaves its number where it was.
+    async fn check_workers(&self, op: &'static str, name: &str, spec: &SourceSpec) -> Result<()> {
         let stores = |spec: &SourceSpec| match spec.check() {
             Ok(Plan::Snowflake(SnowflakePlan { minted: Minted::Stores(stores), .. })) => stores,
             _ => Vec::new(),
@@ -58,19 +59,30 @@ impl Node {
             return Ok(());
         }
         let around = &self.core().around;
-        let stored = around.call("get source", around.store.get(name)).await?;
-        for (store, worker) in stores(&read_spec(&stored)?) {
-            let heir = wanted.iter().find(|(other, number)| *number == worker && *other != store);
-            let Some((heir, _)) = heir else { continue };
+        // With those that were deleted, whose numbers stay what they are.
+        let catalog = around.call("list sources", around.store.list()).await?;
+        let Some(stored) = catalog.definitions.iter().find(|stored| stored.name == name) else {
+            return Ok(());
+        };
+        for (store, worker) in stores(&read_spec(stored)?) {
+            let heir = wanted.iter().find(|(_, number)| *number == worker);
+            let way_out = match heir {
+                Some((heir, _)) if heir.is_empty() || *heir == store => continue,
+                Some((heir, _)) => format!("give {heir} one that no store has had"),
+                None => format!("without that store, write ={worker} in its place"),
+            };
+            let shown = |stores: &[(String, u64)]| {
+                let each = stores.iter().map(|(store, worker)| format!("{store}={worker}"));
+                each.collect::<Vec<_>>().join(",")
+            };
             let kind = ErrorKind::Conflict {
                 what: format!(
-                    "worker number {worker} of source {name} is that of another store; give {heir} one that no \
-                     store has had"
+                    "worker number {worker} of source {name} stays that of the store that has had it; {way_out}"
                 ),
-                stored: format!("{store}={worker}"),
-                wanted: format!("{heir}={worker}"),
+                stored: shown(&[(store, worker)]),
+                wanted: shown(&wanted),
             };
-            return Err(Error::new("alter", kind));
+            return Err(Error::new(op, kind));
         }
         Ok(())
     }

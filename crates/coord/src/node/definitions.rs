@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, PoisonError};
 
+use snowmint_core::Rfc3339;
+
 use super::{Core, SourceInfo, pool_of};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, ErrorKind, Result};
@@ -165,6 +167,26 @@ impl Core {
                 "no store of source {} serves ({})",
                 source.name,
                 said.collect::<Vec<_>>().join("; ")
+            ))
+        };
+        self.known_sources().into_iter().filter_map(said).collect()
+    }
+
+    /// The sources whose layouts have run out, in sentences.
+    pub(super) fn without_years(&self) -> Vec<String> {
+        let now = self.around.clock.unix_ms();
+        let said = |source: Arc<SourceInner>| {
+            let defined = source.defined.load();
+            let Plan::Snowflake(plan) = &defined.plan else { return None };
+            let end = plan.layout.end();
+            if defined.state != SourceState::Enabled || now < end {
+                return None;
+            }
+            Some(format!(
+                "the layout of source {} ended at {}, and has no ID left: define another source, and switch \
+                 this one off",
+                source.name,
+                Rfc3339(end)
             ))
         };
         self.known_sources().into_iter().filter_map(said).collect()

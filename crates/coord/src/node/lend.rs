@@ -1,4 +1,7 @@
 //! Numbers for processes that mint by themselves ([`lend`](crate::lend)): given, kept, taken back.
+//!
+//! Here the servers' clocks decide whose a number is, since a borrower knows no terms. So whoever finds his
+//! own too far from the store's lends nothing, keeps nothing and takes nothing back.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use snowmint_core::UnixMillis;
 
 use super::{Core, Node};
+use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, SlotInfo, Term, Wish};
 use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent, lent_pool};
@@ -66,21 +70,23 @@ impl Node {
     /// of. Who has one already is told the same.
     ///
     /// # Errors
-    /// `PoolFull`; `Invalid`; `Unavailable` while the store is away, or others are faster.
+    /// `PoolFull`; `Invalid`; `ClockAhead` or `ClockBehind` when our clock is not to be trusted;
+    /// `Unavailable` while the store is away, or others are faster.
     pub async fn lend(&self, borrower: &Borrower, width: u32, keep_ms: u64) -> Result<Lent> {
         let member = self.lender(borrower)?;
         let pool = lent_pool(&borrower.space, width).map_err(|kind| Error::new("lend", kind))?;
         let core = self.core();
-        // Whoever asks again may have minted until now.
-        let after = core.around.clock.unix_ms();
+        let now = core.around.checked_time().await?;
+        let until = core.until(now, keep_ms);
         for _ in 0..TRIES {
-            let own = core.lent_to(borrower).await?;
+            let own = core.lent_to(borrower, now).await?;
             let Some(number) = own.iter().find(|held| held.pool == pool.name) else {
-                return core.lend_anew(member, borrower, pool, keep_ms).await;
+                return core.lend_anew(member, borrower, pool, now, until).await;
             };
             let number = number.slot;
-            if core.prolong(borrower, own, keep_ms).await? {
-                return Ok(Lent { number, after });
+            if core.prolong(borrower, own, now, until).await? {
+                // Whoever asks again may have minted until now.
+                return Ok(Lent { number, after: now });
             }
         }
         Err(overtaken("lend"))
@@ -89,24 +95,28 @@ impl Node {
     /// A borrower is still there: what it has is kept for another while.
     ///
     /// # Errors
-    /// `Invalid`; `Unavailable` while the store is away, or others are faster.
+    /// As [`Node::lend`], but for `PoolFull`.
     pub async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Kept> {
         self.lender(borrower)?;
         let core = self.core();
+        let now = core.around.checked_time().await?;
+        let until = core.until(now, keep_ms);
         let known = core.lendings.of(borrower);
         let had_one = known.is_some();
-        if let Some(known) = known
-            && core.prolong(borrower, known, keep_ms).await?
+        // What need not be moved would be believed without asking the store.
+        let moves = |held: &Vec<Held>| held.iter().all(|held| held.mark < until);
+        if let Some(known) = known.filter(moves)
+            && core.prolong(borrower, known, now, until).await?
         {
             return Ok(Kept::Yes);
         }
         for _ in 0..TRIES {
-            let own = core.lent_to(borrower).await?;
+            let own = core.lent_to(borrower, now).await?;
             if own.is_empty() {
                 core.lendings.forget(borrower);
                 return Ok(if had_one { Kept::Lost } else { Kept::Unknown });
             }
-            if core.prolong(borrower, own, keep_ms).await? {
+            if core.prolong(borrower, own, now, until).await? {
                 return Ok(Kept::Yes);
             }
         }
@@ -117,14 +127,15 @@ impl Node {
     /// have all passed this moment. Answers whether it had anything.
     ///
     /// # Errors
-    /// `Unavailable` while the store is away; the number is kept then, until its mark has passed.
+    /// `Unavailable` while the store is away, `ClockAhead` or `ClockBehind` when our clock is not to be
+    /// trusted; the number is kept then, until its mark has passed.
     pub async fn take_back(&self, borrower: &Borrower) -> Result<bool> {
         self.lender(borrower)?;
         let core = self.core();
         let around = &core.around;
+        let now = around.checked_time().await?;
         core.lendings.forget(borrower);
-        let own = core.lent_to(borrower).await?;
-        let now = around.clock.unix_ms();
+        let own = core.lent_to(borrower, now).await?;
         let end = Mark::from(now.saturating_add(core.apart_ms()));
         let had_one = !own.is_empty();
         for Held { pool, slot, term, mark } in own {
@@ -151,15 +162,26 @@ impl Node {
 
 impl Core {
     /// How far two clocks of the namespace are apart at most.
-    const fn apart_ms(&self) -> u64 {
-        self.settings.clock_skew_max_ms.saturating_mul(2)
+    fn apart_ms(&self) -> u64 {
+        let off_ms = self.settings.clock_skew_max_ms;
+        let off_ms = match self.around.store.capabilities().clock {
+            ClockOf::Store => off_ms,
+            // What clocks are compared with is as old as a presence.
+            ClockOf::Caller => off_ms.saturating_add(self.settings.presence_ttl_ms),
+        };
+        off_ms.saturating_mul(2)
+    }
+
+    /// So far that no clock of the namespace has passed it before `keep_ms` are over.
+    fn until(&self, now: UnixMillis, keep_ms: u64) -> Mark {
+        let keep_ms = Ord::min(keep_ms, KEEP_MS_MAX).saturating_add(self.apart_ms());
+        Mark::from(now.saturating_add(keep_ms))
     }
 
     /// The slots that are a borrower's, or that it was the last to have.
-    async fn lent_to(&self, borrower: &Borrower) -> Result<Vec<Held>> {
+    async fn lent_to(&self, borrower: &Borrower, now: UnixMillis) -> Result<Vec<Held>> {
         let around = &self.around;
-        let slots = around.store.workers(around.clock.unix_ms());
-        let slots = around.call("list workers", slots).await?;
+        let slots = around.call("list workers", around.store.workers(now)).await?;
         Ok(slots.into_iter().filter(|slot| borrower.had_last(slot)).map(Held::from).collect())
     }
 
@@ -169,10 +191,10 @@ impl Core {
         member: Incarnation,
         borrower: &Borrower,
         pool: Pool,
-        keep_ms: u64,
+        now: UnixMillis,
+        until: Mark,
     ) -> Result<Lent> {
         let around = &self.around;
-        let now = around.clock.unix_ms();
         let request = ClaimRequest {
             pool,
             member,
@@ -187,39 +209,51 @@ impl Core {
         let lease = leases.into_iter().next().ok_or_else(|| overtaken("lend"))?;
         let (number, after) = (lease.slot, lease.floor.unix_millis());
         let term = lease.term;
-        let held = self.moved(vec![Held::from(lease)], keep_ms).await?;
+        let held = self.moved(vec![Held::from(lease)], now, until).await?;
         let Some(mut held) = held else { return Err(overtaken("lend")) };
         // The mark keeps it from here on. Held by a member besides, it would not be free when the mark has
-        // passed. Where the store does not say that it is given up, it is when this node ends.
+        // passed. Where the store does not say that it is given up, it is when this node ends; and then its
+        // term is not known here, but asked for when the borrower is heard of again.
+        let mut given_up = true;
         for Held { pool, slot, mark, .. } in &held {
             let (pool, slot, mark) = (pool.clone(), *slot, *mark);
             let release = Release { pool, slot, term, mark };
             if let Err(error) = around.call("release", around.store.release(&release, now)).await {
                 tracing::warn!(error = %error.kind(), "a number that is lent stays with this server, too");
+                given_up = false;
             }
         }
-        held.iter_mut().for_each(|held| held.term = term.next());
-        self.lendings.know(borrower, held, now);
+        if given_up {
+            held.iter_mut().for_each(|held| held.term = term.next());
+            self.lendings.know(borrower, held, now);
+        }
         Ok(Lent { number, after })
     }
 
     /// Moves the marks of a borrower's slots on. False: somebody else has moved one, or has one.
-    async fn prolong(&self, borrower: &Borrower, held: Vec<Held>, keep_ms: u64) -> Result<bool> {
-        let moved = self.moved(held, keep_ms).await?;
+    async fn prolong(
+        &self,
+        borrower: &Borrower,
+        held: Vec<Held>,
+        now: UnixMillis,
+        until: Mark,
+    ) -> Result<bool> {
+        let moved = self.moved(held, now, until).await?;
         let done = moved.is_some();
         if let Some(held) = moved {
-            self.lendings.know(borrower, held, self.around.clock.unix_ms());
+            self.lendings.know(borrower, held, now);
         }
         Ok(done)
     }
 
-    /// Slots with their marks so far ahead that no clock has passed them before `keep_ms` are over; none
-    /// when somebody else was faster.
-    async fn moved(&self, mut held: Vec<Held>, keep_ms: u64) -> Result<Option<Vec<Held>>> {
+    /// Slots with their marks so far ahead; none when somebody else was faster.
+    async fn moved(
+        &self,
+        mut held: Vec<Held>,
+        now: UnixMillis,
+        to: Mark,
+    ) -> Result<Option<Vec<Held>>> {
         let around = &self.around;
-        let now = around.clock.unix_ms();
-        let keep_ms = Ord::min(keep_ms, KEEP_MS_MAX).saturating_add(self.apart_ms());
-        let to = Mark::from(now.saturating_add(keep_ms));
         let mut items = Vec::with_capacity(held.len());
         for held in held.iter_mut().filter(|held| held.mark < to) {
             items.push(Extend {

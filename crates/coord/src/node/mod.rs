@@ -282,6 +282,7 @@ impl Node {
         let core = self.core();
         let mut readiness = core.readiness.lock().unwrap_or_else(PoisonError::into_inner).clone();
         readiness.reasons.extend(core.without_stores());
+        readiness.reasons.extend(core.without_years());
         readiness.ready &= readiness.reasons.is_empty();
         readiness
     }

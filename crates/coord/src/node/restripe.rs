@@ -23,6 +23,24 @@ pub struct NewStripe {
     pub if_version: Option<u64>,
 }
 
+impl NewStripe {
+    /// All numbers.
+    const fn all_from(first: Option<u64>) -> Self {
+        Self { offset: 1, increment: 1, first, if_version: None }
+    }
+}
+
+/// Why a stripe changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// An operator wants another.
+    Stripe,
+    /// What the source draws from is about to end below its `first`.
+    BeginCutOver,
+    /// It has ended.
+    CutOver,
+}
+
 impl Node {
     /// Gives a segment source another stripe, for everybody in the namespace. Numbers of the old stripe
     /// lie below all of the new one's; what is in stock is lost. Nothing is known of other stores: to
@@ -32,21 +50,21 @@ impl Node {
     /// `Invalid` for a stripe that is none, a `first` at or below what was handed out, or a source of another
     /// kind; `NotFound`; `Conflict` when the source was changed meanwhile.
     pub async fn restripe(&self, name: &str, wanted: NewStripe) -> Result<SourceInfo> {
-        self.change_stripe(name, wanted, false).await
+        self.change_stripe(name, wanted, Change::Stripe).await
     }
 
     async fn change_stripe(
         &self,
         name: &str,
         wanted: NewStripe,
-        cuts_over: bool,
+        change: Change,
     ) -> Result<SourceInfo> {
         check_name("source", name).map_err(|kind| Error::new("restripe", kind))?;
         let around = &self.core().around;
         let mut tries = 0;
         loop {
             let stored = around.call("get source", around.store.get(name)).await?;
-            let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1, cuts_over)?;
+            let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1, change)?;
             match around.call("restripe", around.store.restripe(&restripe)).await {
                 Ok(changed) => return self.core().changed(&changed),
                 Err(error) => {
@@ -60,15 +78,25 @@ impl Node {
         }
     }
 
-    /// Ends that a source draws from another system: from here on it has numbers of its own, from `first`
-    /// on. The other system must not hand out any from there on, nor be drawn from.
+    /// Says before the other system is ended that a source draws from how far that had come: nothing below
+    /// `first` is handed out any more. The source draws on, if that is all that happens; and if the other
+    /// system has ended when the command breaks off, the definition says so that [`Node::cut_over`] may
+    /// follow.
     ///
     /// # Errors
     /// As [`Node::restripe`].
-    pub async fn cut_over(&self, name: &str, first: u64) -> Result<SourceInfo> {
-        let first = Some(first);
-        let wanted = NewStripe { offset: 1, increment: 1, first, if_version: None };
-        self.change_stripe(name, wanted, true).await
+    pub async fn begin_cut_over(&self, name: &str, first: u64) -> Result<SourceInfo> {
+        self.change_stripe(name, NewStripe::all_from(Some(first)), Change::BeginCutOver).await
+    }
+
+    /// Ends that a source draws from another system, which has ended: from here on it has numbers of its own,
+    /// above all that it drew and all that the other system handed out before the cut-over was
+    /// [begun](Node::begin_cut_over).
+    ///
+    /// # Errors
+    /// As [`Node::restripe`].
+    pub async fn cut_over(&self, name: &str) -> Result<SourceInfo> {
+        self.change_stripe(name, NewStripe::all_from(None), Change::CutOver).await
     }
 
     /// The definition by which numbers go from `ahead` above the stored mark on.
@@ -77,7 +105,7 @@ impl Node {
         stored: &Definition,
         wanted: NewStripe,
         ahead: u64,
-        cuts_over: bool,
+        change: Change,
     ) -> Result<Restripe> {
         let invalid = |what: String| Error::invalid("restripe", what);
         if let Some(version) = wanted.if_version.filter(|version| *version != stored.version) {
@@ -101,47 +129,51 @@ impl Node {
                 stores.join(", ")
             )));
         }
-        if let Some(origin) = origin
-            && !cuts_over
-        {
-            return Err(invalid(format!(
-                "source {} draws its numbers from {origin}: cut it over first (import --cut-over)",
-                stored.name
-            )));
-        }
-        let reached = stored.segment.mark.get().max(stripe.number_min());
-        let mark = match wanted.first {
+        let name = &stored.name;
+        let lowest_mark = match (change, origin) {
+            (Change::Stripe, Some(origin)) => {
+                return Err(invalid(format!(
+                    "source {name} draws its numbers from {origin}: cut it over first (import --cut-over)"
+                )));
+            }
+            (Change::BeginCutOver, None) => {
+                return Err(invalid(format!("source {name} draws its numbers from nowhere")));
+            }
+            // While it draws, each number is the ID. Not 1, from where on all sources are that say nothing.
+            (Change::BeginCutOver, Some(_)) => Ord::max(wanted.first.unwrap_or(0), 2),
+            (Change::Stripe | Change::CutOver, _) => 0,
+        };
+        let reached = stored.segment.mark.get().max(stripe.number_min()).max(lowest_mark);
+        let mark = match (change, wanted.first) {
             // No further ahead than the number that is named: above it is not what was asked for.
-            Some(first) if !cuts_over => {
+            (Change::Stripe, Some(first)) => {
                 reached.saturating_add(ahead).min(stripe.number_from(first)).max(reached)
             }
             _ => reached.saturating_add(ahead),
         };
         let next = stripe.next(mark).ok_or_else(|| {
-            let what = format!("source {}", stored.name);
+            let what = format!("source {name}");
             let kind = ErrorKind::Exhausted { what, limit: crate::segment::NUMBER_MAX };
             Error::new("restripe", kind)
         })?;
         // Whatever the source was told (`until`): somebody else may have lifted that, and a store that was
         // restored not know it.
         let free = stripe.free_from(mark);
-        let lowest = match wanted.first {
-            // Whoever cuts over has seen to it that nothing from there on is somebody else's.
-            Some(first) if cuts_over => first.max(free),
-            Some(first) => first,
-            None => next,
+        let lowest = match change {
+            Change::Stripe => wanted.first.unwrap_or(next),
+            Change::BeginCutOver | Change::CutOver => next,
         };
         if lowest < free {
             return Err(invalid(format!(
-                "first = {lowest} is not possible: numbers below {free} of source {} were handed out; take {free} \
-                 or more",
-                stored.name
+                "first = {lowest} is not possible: numbers below {free} of source {name} were handed out; take {free} \
+                 or more"
             )));
         }
         let stripe = Stripe::new(wanted.offset, wanted.increment, lowest, mark)
             .map_err(|error| invalid(error.to_string()))?;
-        let spec = stripe.to_spec(SourceSpec { until: None, origin: None, ..spec });
-        let (new, _) = self.core().new_definition("restripe", &stored.name, &spec)?;
+        let origin = spec.origin.clone().filter(|_| change == Change::BeginCutOver);
+        let spec = stripe.to_spec(SourceSpec { until: None, origin, ..spec });
+        let (new, _) = self.core().new_definition("restripe", name, &spec)?;
         Ok(Restripe { new, if_version: stored.version, mark: Mark::new(mark) })
     }
 }

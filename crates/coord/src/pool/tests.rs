@@ -173,6 +173,14 @@ fn a_mark_is_allowed_up_to_the_limit_itself() {
 }
 
 #[test]
+fn numbers_that_are_not_allowed_are_not_looked_at_one_by_one() {
+    let ground = Ground { mark: Mark::new(NOW.get() + 7), ..Ground::default() };
+    let wish = request(1 << 50, Wish::Any);
+    let chosen = choose(&wish, &[], &[member(ME, true)], ground, 0, NOW, 0);
+    assert_eq!(full(chosen.unwrap_err()).usable_in_ms, Some(7));
+}
+
+#[test]
 fn exactly_one_number_is_that_one_or_an_error() {
     let rows = [row(0, Some(1), 10, 0)];
     assert_eq!(slots(&choose_with(&request(9, Wish::Exactly(5)), &rows, &[]).unwrap()), [5]);

@@ -79,9 +79,10 @@ impl<'a> View<'a> {
     pub(super) fn recycled(&self, pass: usize) -> Result<Vec<u64>, ErrorKind> {
         let count = usize::try_from(self.request.count).unwrap_or(usize::MAX);
         let usable = || self.used.iter().filter(|(_, group)| self.usable(group));
-        let unused = (0..self.request.pool.groups()).filter(|number| {
-            self.mark_allowed(self.ground.mark) && !self.used.contains_key(number)
-        });
+        // None is looked at where none is allowed: there may be billions.
+        let groups =
+            if self.mark_allowed(self.ground.mark) { self.request.pool.groups() } else { 0 };
+        let unused = (0..groups).filter(|number| !self.used.contains_key(number));
 
         let mut chosen = BTreeSet::new();
         if let Wish::Exactly(only) = self.request.wish {

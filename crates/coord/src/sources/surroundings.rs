@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use snowmint_core::UnixMillis;
 use tokio::sync::{Notify, oneshot};
 
 use super::sections::Lease;
@@ -155,15 +156,21 @@ impl Surroundings {
         *self.clock_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
-    /// Whether our clock may decide what everybody else must follow from then on.
-    pub(super) async fn check_clock(&self) -> Result<()> {
+    /// The time by our clock, if that may decide what everybody else must follow from then on.
+    ///
+    /// # Errors
+    /// What the node has against it; `ClockAhead` and `ClockBehind` when it is too far from the store's;
+    /// what the store says.
+    pub(crate) async fn checked_time(&self) -> Result<UnixMillis> {
         let error = self.clock_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(error) = error {
             return Err(error);
         }
-        let Some(theirs) = self.call("now", self.store.now()).await? else { return Ok(()) };
+        let theirs = self.call("now", self.store.now()).await?;
         let ours = self.clock.unix_ms();
+        let Some(theirs) = theirs else { return Ok(ours) };
         compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock".into())
+            .map(|()| ours)
             .map_err(|kind| Error::new("compare clocks", kind))
     }
 

@@ -1,21 +1,20 @@
 //! Who may do what, over every protocol: each door is tried with no token, a wrong one, one without the
 //! right and one with it.
 
+mod doors;
+mod grpc;
+
 use std::sync::Arc;
 
 use snowmint_coord::{BootTimer, Timer as _};
 use snowmint_server::{Access, Secret, Settings, TokenHash, TokenSettings, Tokens};
 use snowmint_wire::error::Code as Told;
-use snowmint_wire::grpc::mint_client::MintClient;
-use snowmint_wire::grpc::store::{self, store_client::StoreClient};
-use snowmint_wire::grpc::{
-    DeleteSourceRequest, ListSourcesRequest, ListWorkersRequest, ReserveRequest,
-};
-use tonic::{Code, Request, Status};
+use tonic::Code;
 use tonic_types::StatusExt as _;
 
-use crate::common::{Server, node, request, server_for, soon};
-use crate::grpc::{many, reason, wish};
+use self::grpc::named;
+use crate::common::{Server, node, request, server_for};
+use crate::grpc::{reason, wish};
 
 const MINTER: &str = "minter-0123456789abcdef0123456789";
 const READER: &str = "reader-0123456789abcdef0123456789";
@@ -218,113 +217,6 @@ async fn a_pipeline_under_a_rate_is_answered_to_the_last_and_each_counts() {
     assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
 }
 
-fn named<T>(message: T, token: &str) -> Request<T> {
-    let mut request = Request::new(message);
-    if !token.is_empty() {
-        let value = format!("Bearer {token}").parse().unwrap();
-        request.metadata_mut().insert("authorization", value);
-    }
-    request
-}
-
-#[tokio::test]
-async fn grpc_asks_for_a_token_and_its_rights() {
-    let (server, _) = guarded().await;
-    let mut client = server.grpc().await;
-    let told =
-        |outcome: Result<(), Status>| outcome.err().map(|status| (status.code(), reason(&status)));
-    let unknown = Some((Code::Unauthenticated, Told::Unauthenticated));
-    let forbidden = Some((Code::PermissionDenied, Told::Forbidden));
-    for (token, mint, reserve, admin) in [
-        ("", unknown, unknown, unknown),
-        ("wrong", unknown, unknown, unknown),
-        (READER, forbidden, forbidden, forbidden),
-        (MINTER, None, None, forbidden),
-        (ADMIN, None, None, None),
-    ] {
-        let minted = client.mint(named(wish("default", None), token)).await.map(drop);
-        assert_eq!(told(minted), mint, "{token}");
-        let stream = client.mint_stream(named(many("numbers", 5), token)).await.map(drop);
-        assert_eq!(told(stream), mint, "{token}");
-        let wanted = ReserveRequest { source: "numbers".into(), length: 2 };
-        let reserved = client.reserve(named(wanted, token)).await.map(drop);
-        assert_eq!(told(reserved), reserve, "{token}");
-        let workers = client.list_workers(named(ListWorkersRequest {}, token)).await.map(drop);
-        assert_eq!(told(workers), admin, "{token}");
-        let wanted = DeleteSourceRequest { name: "counters".into() };
-        let deleted = client.delete_source(named(wanted, token)).await.map(drop);
-        assert_eq!(told(deleted), admin, "{token}");
-        let listed = client.list_sources(named(ListSourcesRequest {}, token)).await.map(drop);
-        assert_eq!(told(listed), mint.filter(|told| Some(*told) == unknown), "{token}");
-    }
-}
-
-/// Programs that mint beside themselves may take numbers of the sources that they have the right for, and
-/// move nothing else.
-#[tokio::test]
-async fn the_store_is_for_those_who_may_reserve() {
-    let (server, _) = guarded().await;
-    let unknown = Some(Code::Unauthenticated);
-    let forbidden = Some(Code::PermissionDenied);
-    for (token, join, reserve, other, operate) in [
-        ("", unknown, unknown, unknown, unknown),
-        ("wrong", unknown, unknown, unknown, unknown),
-        (READER, forbidden, forbidden, forbidden, forbidden),
-        (MINTER, None, None, forbidden, forbidden),
-        (ADMIN, None, None, None, None),
-    ] {
-        let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", server.http));
-        let mut client = StoreClient::new(channel.unwrap().connect().await.unwrap());
-        let described = client.describe(named(store::DescribeRequest::default(), token)).await;
-        assert_eq!(described.as_ref().err().map(Status::code), join, "{token}");
-        let door = described.map(|answer| answer.into_inner().door).unwrap_or_default();
-        macro_rules! told {
-            ($call:ident, $message:expr) => {{
-                let mut request = named($message, token);
-                if !door.is_empty() {
-                    request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
-                    client.$call(request).await.err().map(|status| status.code())
-                } else {
-                    // Whoever is told nothing cannot name the door; asked all the same, he gets nowhere.
-                    assert!(client.$call(request).await.is_err(), "{token}");
-                    join
-                }
-            }};
-        }
-        let segment = |source: &str| store::ReserveRequest {
-            source: source.into(),
-            length: 2,
-            ..Default::default()
-        };
-        assert_eq!(told!(reserve, segment("numbers")), reserve, "{token}");
-        assert_eq!(told!(reserve, segment("orders")), other, "{token}");
-        let new = store::NewDefinition { name: "orders".into(), ..Default::default() };
-        assert_eq!(told!(define, store::DefineRequest { new: Some(new) }), other, "{token}");
-        let forward = store::AcceptLeadRequest { until: 1 };
-        assert_eq!(told!(accept_lead, forward), operate, "{token}");
-        assert_eq!(told!(fast_forward, store::FastForwardRequest::default()), operate, "{token}");
-        assert_eq!(told!(list, store::ListRequest {}), join, "{token}");
-    }
-}
-
-#[tokio::test]
-async fn a_stream_ends_when_its_token_is_taken_away() {
-    let (server, access) = guarded().await;
-    let mut client: MintClient<_> = server.grpc().await;
-    let stream = client.mint_stream(named(many("numbers", 1_000_000_000), MINTER)).await;
-    let mut stream = stream.unwrap().into_inner();
-    soon(stream.message()).await.unwrap().unwrap();
-    access.replace(&Tokens::default()).unwrap();
-    let status = loop {
-        match soon(stream.message()).await {
-            Ok(Some(_)) => {}
-            Ok(None) => panic!("a stream that was cut off has an error"),
-            Err(status) => break status,
-        }
-    };
-    assert_eq!(reason(&status), Told::Unauthenticated, "{status:?}");
-}
-
 #[tokio::test]
 async fn resp_asks_for_a_name_and_a_token() {
     let (server, _) = guarded().await;
@@ -398,57 +290,4 @@ async fn a_connection_follows_its_token() {
     access.replace(&rotated).unwrap();
     assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOAUTH"));
     assert_eq!(client.ask(&["AUTH", "minter", "the next one"]).await, "+OK");
-}
-
-#[tokio::test]
-async fn the_doors_of_other_systems_ask_as_well() {
-    let (server, _) = guarded_with(|settings| {
-        settings.compat.leaf.enabled = true;
-        settings.compat.tinyid.enabled = true;
-        settings.compat.cosid.enabled = true;
-        settings.compat.cosid.define = true;
-    })
-    .await;
-    for (method, path) in [
-        ("GET", "/api/segment/get/numbers"),
-        ("GET", "/api/snowflake/get/default"),
-        ("GET", "/decodeSnowflakeId?snowflakeId=1"),
-        ("GET", "/ids/numbers"),
-        ("GET", "/ids/as-string/numbers"),
-        ("PATCH", "/segments/a/b?step=5"),
-        ("POST", "/segments/distributor/a/b?offset=0&step=5"),
-    ] {
-        let status = async |headers: &str| server.send(method, path, headers, "").await.status;
-        assert_eq!(status("").await, 401, "{path}");
-        assert_eq!(status(&bearer("wrong")).await, 401, "{path}");
-        let right = status(&bearer(ADMIN)).await;
-        assert!(![401, 403].contains(&right), "{path}: {right}");
-    }
-    assert_eq!(
-        server.send("GET", "/api/segment/get/numbers", &bearer(READER), "").await.status,
-        403
-    );
-    // Tinyid's clients say their token in the query.
-    for (token, code) in [("", 5), ("wrong", 5), (READER, 5), (MINTER, 200)] {
-        let path = format!("/id/nextId?bizType=numbers&token={token}");
-        assert_eq!(server.get(&path).await.json()["code"], code, "{token}");
-    }
-}
-
-#[tokio::test]
-async fn tokens_of_tinyid_let_in_for_numbers_only() {
-    let (server, _) = guarded_with(|settings| {
-        settings.compat.tinyid.enabled = true;
-        let hash = TokenHash::of(b"hashed").to_string();
-        let tokens = [("plain".to_owned(), "numbers".to_owned()), (hash, "*".to_owned())];
-        settings.compat.tinyid.tokens = tokens.into();
-    })
-    .await;
-    for (token, code) in [("plain", 200), ("hashed", 200), ("", 5), ("other", 5), (MINTER, 5)] {
-        for call in ["nextId", "nextSegmentId"] {
-            let path = format!("/tinyid/id/{call}?bizType=numbers&token={token}");
-            assert_eq!(server.get(&path).await.json()["code"], code, "{call} {token}");
-        }
-    }
-    assert_eq!(server.as_whom("plain", "GET", "/v1/ids/numbers", "").await, 401);
 }

@@ -115,6 +115,26 @@ async fn the_console_is_at_the_root() {
     assert_eq!(pressed.header("content-encoding"), Some("gzip"), "{}", pressed.head);
 }
 
+/// A page that somebody on this machine has opened elsewhere cannot have his browser change anything here.
+#[tokio::test]
+async fn pages_of_other_sites_change_nothing() {
+    let server = server().await;
+    let body = r#"{"name":"theirs","kind":"segment"}"#;
+    let from = |site: &str| format!("content-type: text/plain\r\nsec-fetch-site: {site}\r\n");
+    for headers in ["cross-site", "same-site"].map(from) {
+        let refused = server.send("POST", "/v1/sources", &headers, body).await;
+        assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"), "{refused:?}");
+        assert_eq!(server.get("/v1/sources/theirs").await.status, 404);
+        assert_eq!(server.send("POST", "/v1/ids/numbers", &headers, "").await.status, 403);
+        assert_eq!(server.send("DELETE", "/v1/sources/numbers", &headers, "").await.status, 403);
+        // What the browser looks at for the person himself.
+        assert_eq!(server.send("GET", "/", &headers, "").await.status, 200);
+    }
+    for headers in ["same-origin", "none"].map(from) {
+        assert_eq!(server.send("POST", "/v1/sources", &headers, body).await.status, 200);
+    }
+}
+
 /// Long texts are pressed for those who take it; IDs are not, for it would take longer than the way.
 #[tokio::test]
 async fn long_texts_are_pressed_on_request() {

@@ -1,214 +1,22 @@
 //! Claim, extend and release of slots.
 
+mod parts;
+
 use std::collections::BTreeSet;
 
 use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release};
 use snowmint_coord::machine::{Pace, WindowMachine};
 use snowmint_coord::pool::{Choice, Ground, choose};
 use snowmint_coord::{
-    ClaimRequest, ErrorKind, Extend, Incarnation, Lease, Mark, Member, MemberInfo, Pool, Presence,
-    Release, Reuse, SlotRow, Term, Wish,
+    ClaimRequest, ErrorKind, Extend, Lease, Mark, Pool, Release, Reuse, SlotRow, Term, Wish,
 };
 use snowmint_core::UnixMillis;
 use stateright::{Model, Property};
 
-const PROCESSES: usize = 2;
-const POOL: &str = "workers";
-
-/// A wrong decision, to see that the model finds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flaw {
-    /// Extends and releases are done for any term.
-    SkipTheTermCheck,
-    /// An extend is done wherever the mark is.
-    ExtendWithoutComparingFrom,
-    /// A release names the last tick taken, not the one after.
-    ReleaseWithTheLastTick,
-}
-
-/// The bounds.
-#[derive(Clone, Debug)]
-pub(crate) struct Leases {
-    /// None in the real world.
-    pub(crate) flaw: Option<Flaw>,
-    pub(crate) slots: u64,
-    /// Marks go up to this.
-    pub(crate) ticks: u64,
-    /// How many requests are ever sent.
-    pub(crate) requests: u64,
-    /// How often each slot changes hands: terms go up to this.
-    pub(crate) terms: u64,
-    /// How many lives a process has.
-    pub(crate) lives: u64,
-    /// Whether a process remembers over its death up to where it may have minted.
-    pub(crate) journal: bool,
-}
-
-/// What the store keeps of a slot that matters here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Row {
-    slot: u64,
-    term: Term,
-    floor: Mark,
-    mark: Mark,
-    holder: Option<Incarnation>,
-    claim_request: u64,
-    extend_request: u64,
-}
-
-impl Row {
-    fn of(row: &SlotRow) -> Self {
-        Self {
-            slot: row.slot,
-            term: row.term,
-            floor: row.floor,
-            mark: row.mark,
-            holder: row.holder,
-            claim_request: row.claim_request,
-            extend_request: row.extend_request,
-        }
-    }
-
-    fn whole(&self) -> SlotRow {
-        SlotRow {
-            slot: self.slot,
-            term: self.term,
-            floor: self.floor,
-            mark: self.mark,
-            holder: self.holder,
-            owner: String::new(),
-            claim_request: self.claim_request,
-            extend_request: self.extend_request,
-            held_since: UnixMillis::ZERO,
-            given_up_at: UnixMillis::ZERO,
-        }
-    }
-}
-
-/// A lease as its process sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Held {
-    slot: u64,
-    term: Term,
-    /// Where its generator began.
-    floor: u64,
-    lease_floor: Mark,
-    /// As the store acknowledged it.
-    mark: Mark,
-    /// The end of everything minted.
-    taken: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Process {
-    life: u64,
-    /// The request that it waits for.
-    waiting: Option<u64>,
-    held: Option<Held>,
-    /// Slot, term, and a mark that nothing was minted from on.
-    journal: Option<(u64, Term, u64)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Message {
-    Claim { request: u64, member: Incarnation, supersedes: Option<Incarnation> },
-    Extend { request: u64, slot: u64, term: Term, from: Mark, to: Mark },
-    Release { slot: u64, term: Term, mark: Mark },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Answer {
-    Claimed {
-        request: u64,
-        slot: u64,
-        term: Term,
-        floor: Mark,
-        mark: Mark,
-    },
-    Extended {
-        request: u64,
-        mark: Mark,
-    },
-    /// The lease is over.
-    Lost {
-        request: u64,
-    },
-}
-
-impl Answer {
-    const fn request(&self) -> u64 {
-        match self {
-            Self::Claimed { request, .. }
-            | Self::Extended { request, .. }
-            | Self::Lost { request } => *request,
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct State {
-    rows: Vec<Row>,
-    processes: Vec<Process>,
-    sent: BTreeSet<Message>,
-    answers: BTreeSet<Answer>,
-    requests: u64,
-    /// Slot, tick and who minted it.
-    minted: BTreeSet<(u64, u64, usize)>,
-    twice: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Action {
-    Claim(usize),
-    Extend {
-        process: usize,
-        by: u64,
-    },
-    Release(usize),
-    Mint {
-        process: usize,
-        tick: u64,
-    },
-    /// The process dies and begins its next life. Its journal holds this mark.
-    Die {
-        process: usize,
-        journal: u64,
-    },
-    /// A message arrives, while others look live or not.
-    Arrive {
-        message: Message,
-        others_live: bool,
-    },
-    Hear {
-        process: usize,
-        answer: Answer,
-    },
-}
-
-fn incarnation(process: usize, life: u64) -> Incarnation {
-    Incarnation::new(process as u128 * 100 + u128::from(life))
-}
-
-fn members(live: impl Fn(Incarnation) -> bool, lives: u64) -> Vec<MemberInfo> {
-    let all = (0..PROCESSES).flat_map(|process| (1..=lives).map(move |life| (process, life)));
-    let info = |(process, life)| {
-        let incarnation = incarnation(process, life);
-        MemberInfo {
-            member: Member {
-                incarnation,
-                owner: String::new(),
-                host: String::new(),
-                process: 0,
-                address: String::new(),
-            },
-            presence: Presence { sample: UnixMillis::ZERO, renewals: 0, ttl_ms: 1_000 },
-            joined_at: UnixMillis::ZERO,
-            renewed_at: UnixMillis::ZERO,
-            live: live(incarnation),
-        }
-    };
-    all.map(info).collect()
-}
+use parts::{
+    Action, Answer, Held, Message, POOL, PROCESSES, Process, Row, State, incarnation, members,
+};
+pub(crate) use parts::{Flaw, Leases};
 
 impl Leases {
     /// What the store does, by its real decisions.

@@ -134,15 +134,17 @@ impl Whole {
     }
 }
 
-/// While the row is locked nobody draws, so what it says then is the end. The source is above it before
-/// the row is left as nobody can use it: a command that is cut off leaves both to draw, or neither.
+/// While the row is locked nobody draws, so what it says then is the end. The store is told of it, then the
+/// row is left as nobody can use it, and only then the source has numbers of its own: a command that is cut
+/// off leaves both to draw, or neither until it is given again.
 async fn cut_over(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coord::Result<()> {
     let Some(shared) = shared else { return Ok(()) };
     let frozen = shared.freeze(&item.key).await?;
     if let Some(highest) = frozen.highest() {
-        node.cut_over(&item.source, highest.saturating_add(1)).await?;
+        node.begin_cut_over(&item.source, highest.saturating_add(1)).await?;
     }
-    frozen.end().await
+    frozen.end().await?;
+    node.cut_over(&item.source).await.map(drop)
 }
 
 async fn act(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coord::Result<()> {
@@ -157,7 +159,7 @@ async fn act(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coor
             };
             node.restripe(&item.source, wanted).await.map(drop)
         }
-        Action::CutOver { .. } => cut_over(node, item, shared).await,
+        Action::CutOver { .. } | Action::Finish { .. } => cut_over(node, item, shared).await,
         Action::Keep { .. } | Action::Refuse { .. } => Ok(()),
     }
 }
@@ -195,6 +197,7 @@ fn show(items: &[Item], json: bool, out: &mut Output) -> Outcome {
             Action::Define { first, .. } => format!("define, from {first} on"),
             Action::Raise { next, first, .. } => format!("raise from {next} to {first}"),
             Action::CutOver { highest } => format!("cut over, above {highest} or where it is then"),
+            Action::Finish { next } => format!("was ended there: go on from {next} on"),
             Action::Keep { next } => format!("nothing to do: is at {next}"),
             Action::Refuse { reason } => format!("REFUSED: {reason}"),
         };

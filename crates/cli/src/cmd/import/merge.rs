@@ -74,11 +74,24 @@ fn one(key: String, standings: Vec<(usize, Standing)>, labels: &[String]) -> Mer
 
 fn joined(standings: Vec<Standing>) -> Standing {
     let mut numbers = Vec::new();
+    let mut moved = false;
     for standing in standings {
         match standing {
             Standing::At(one) => numbers.push(one),
-            other => return other,
+            Standing::Moved => moved = true,
+            Standing::Senseless(why) => return Standing::Senseless(why),
         }
+    }
+    match (moved, numbers.is_empty()) {
+        (true, true) => return Standing::Moved,
+        (true, false) => {
+            return Standing::Senseless(
+                "it was cut over once, and numbers of it are handed out elsewhere: import it from there \
+                 alone, by another name"
+                    .into(),
+            );
+        }
+        (false, _) => {}
     }
     together(&numbers).map_or_else(Standing::Senseless, Standing::At)
 }
@@ -144,6 +157,11 @@ mod tests {
         let senseless =
             Sequence { key: "orders".into(), standing: Standing::Senseless("why".into()) };
         assert_eq!(of(vec![sequence(7, 1, 2), senseless]), Err("why".into()));
+        let moved = || Sequence { key: "orders".into(), standing: Standing::Moved };
+        assert_eq!(of(vec![moved(), moved()]), Err("moved".into()));
+        for some in [vec![moved(), sequence(7, 1, 1)], vec![sequence(7, 1, 1), moved()]] {
+            assert!(of(some).unwrap_err().starts_with("it was cut over once"));
+        }
     }
 
     #[test]

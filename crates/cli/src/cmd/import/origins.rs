@@ -135,18 +135,30 @@ impl UidGenerator {
     }
 }
 
-/// The worker numbers of all databases.
+/// The worker numbers of all databases; none where none of them has a table of these.
 async fn crew(common: &Common, crew: Crew) -> Outcome<Option<Vec<Worker>>> {
-    let mut all = Vec::new();
+    let mut all: Option<Vec<Worker>> = None;
+    let mut without = Vec::new();
     for url in &common.from {
         let foreign = Foreign::open(url)?;
-        let Some(found) = present(foreign.workers(crew).await)? else { return Ok(None) };
-        all.extend(found);
+        match present(foreign.workers(crew).await)? {
+            Some(found) => all.get_or_insert_default().extend(found),
+            None => without.push(foreign.label()),
+        }
         for caution in foreign.cautions().await? {
             complain(caution);
         }
     }
-    Ok(Some(all))
+    match &all {
+        // Somebody who names a database in vain may have named the wrong one.
+        Some(_) if !without.is_empty() => {
+            let without = without.join(", ");
+            Err(Failure::no(format!(
+                "there is no table of worker numbers in {without}, and one in others"
+            )))
+        }
+        _ => Ok(all),
+    }
 }
 
 fn numbers(

@@ -49,6 +49,11 @@ pub(super) enum Action {
         /// No number above was handed out so far.
         highest: u64,
     },
+    /// The other system was ended, by a command that did not come further: it goes on by itself.
+    Finish {
+        /// Its next number.
+        next: u64,
+    },
     /// It is above all.
     Keep {
         /// Its next number.
@@ -94,7 +99,7 @@ pub(super) fn item(
             None if how.cut_over => Err(format!("source {source} does not draw from it")),
             None => decide(&key, &source, numbers, how, stored),
         },
-        Standing::Moved => moved(&source, stored, how),
+        Standing::Moved => moved(&key, &source, stored, how),
         Standing::Senseless(reason) => Err(reason),
     };
     let (action, overlap) = worked_out.unwrap_or_else(|reason| (Action::Refuse { reason }, None));
@@ -157,9 +162,14 @@ fn origin(stored: Option<&Definition>) -> Option<String> {
     SourceSpec::from_json(&stored.spec).ok()?.origin
 }
 
+/// Whether an origin is this key of some other system.
+fn draws_from(origin: &str, key: &str) -> bool {
+    origin.split_once(':').is_some_and(|(_, theirs)| theirs == key)
+}
+
 /// A source that draws from an origin.
 fn drawing(source: &str, origin: &str, key: &str, numbers: Numbers, how: How<'_>) -> Decided {
-    let same_key = origin.split_once(':').is_some_and(|(_, theirs)| theirs == key);
+    let same_key = draws_from(origin, key);
     let same_name = how.draw.is_none_or(|name| origin == format!("{name}:{key}"));
     if !same_key || !same_name {
         return Err(format!("source {source} draws from {origin}"));
@@ -174,7 +184,7 @@ fn drawing(source: &str, origin: &str, key: &str, numbers: Numbers, how: How<'_>
 }
 
 /// A key from which nobody can draw any more.
-fn moved(source: &str, stored: Option<&Definition>, how: How<'_>) -> Decided {
+fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> Decided {
     if how.draw.is_some() {
         return Err("it was cut over: there is nothing to draw from".into());
     }
@@ -183,14 +193,23 @@ fn moved(source: &str, stored: Option<&Definition>, how: How<'_>) -> Decided {
             "it was cut over, and there is no source {source} that took its place"
         ));
     };
-    if origin(Some(stored)).is_some() {
-        // As it is left only by somebody else's hand: a cut-over changes the source first.
-        return Err(format!("it was ended there, and source {source} draws from it still"));
-    }
-    let (stripe, _) = segment(source, stored)?;
+    let (stripe, spec) = segment(source, stored)?;
     let next = stripe.next(stored.segment.mark.get());
     let next = next.ok_or_else(|| format!("source {source} has no number left"))?;
-    Ok((Action::Keep { next }, None))
+    match origin(Some(stored)) {
+        None => Ok((Action::Keep { next }, None)),
+        Some(origin) if !draws_from(&origin, key) => {
+            Err(format!("source {source} draws from {origin}"))
+        }
+        // As it is left by somebody else's hand, who knows how far it had come.
+        Some(_) if spec.first_at.is_none() => {
+            Err(format!("it was ended there by others, and source {source} draws from it still"))
+        }
+        Some(_) if how.cut_over => Ok((Action::Finish { next }, None)),
+        Some(_) => Err(format!(
+            "it was ended there, and source {source} draws from it still: give --cut-over again"
+        )),
+    }
 }
 
 /// A source that takes its numbers where the other system does.
@@ -328,7 +347,19 @@ mod tests {
         assert!(matches!(of_own(draws, at(2000)), Action::Refuse { .. }));
         let moved = || read(Standing::Moved);
         assert!(matches!(of_own(cuts, moved()), Action::Keep { next: 2001 }));
-        assert!(matches!(of(cuts, moved()), Action::Refuse { .. }));
+        assert!(matches!(of(cuts, moved()), Action::Refuse { .. }), "ended by others");
+        // As a command leaves it that was cut off when the table had ended.
+        let begun = |origin: &str| {
+            let (first, first_at) = (Some(700), Some(700));
+            let origin = Some(origin.to_owned());
+            let spec = SourceSpec { origin, first, first_at, ..(*spec).clone() };
+            stored(&spec.canonical().unwrap(), 700)
+        };
+        let of_begun =
+            |how, origin| item(moved(), "orders".into(), how, Some(&begun(origin))).action;
+        assert!(matches!(of_begun(cuts, "old:old"), Action::Finish { next: 700 }));
+        assert!(matches!(of_begun(HOW, "old:old"), Action::Refuse { .. }));
+        assert!(matches!(of_begun(cuts, "old:other"), Action::Refuse { .. }));
     }
 
     #[test]

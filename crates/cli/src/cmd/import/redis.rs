@@ -1,5 +1,7 @@
 //! `snowmint import redis`: what was counted by INCR goes on here, above every number that it came to.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde::Serialize;
 use snowmint_coord::{Node, Source};
@@ -122,13 +124,19 @@ impl Redis {
 
     async fn plan(&self, counters: &Counters) -> Outcome<Vec<Item>> {
         let mut items = Vec::new();
+        let mut taken: BTreeMap<String, String> = BTreeMap::new();
         for name in counters.keys(&self.pattern).await? {
             let key = String::from_utf8_lossy(&name).into_owned();
             if self.except.contains(&key) {
                 continue;
             }
             let counter = key.strip_prefix(&self.strip).unwrap_or(&key).to_owned();
-            let action = self.action(&name, &counter, counters.look(&name).await?);
+            let mut action = self.action(&name, &counter, counters.look(&name).await?);
+            if let Some(other) = taken.insert(counter.clone(), key.clone()) {
+                let reason =
+                    format!("key {other:?} becomes the same counter: one key, one counter");
+                action = Action::Refuse { reason };
+            }
             items.push(Item { name, key, counter, action });
         }
         Ok(items)

@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use crate::server::{Folder, PATIENCE, Server, curl};
 
-const CONFIG: &str = "[compat.cosid]\nenabled = true\n[clock]\nskew_max = \"1s\"\n";
-/// For how long a number is kept beyond a client's silence: twice `skew_max`.
-const MARGIN: Duration = Duration::from_secs(2);
+const CONFIG: &str = "[compat.cosid]\nenabled = true\n[clock]\nskew_max = \"1s\"\n\
+    [counters]\nlease = \"5s\"\n";
+/// For how long a number is kept beyond a client's silence: twice `skew_max` and, since SQLite has no clock,
+/// twice `counters.lease`.
+const MARGIN: Duration = Duration::from_secs(12);
 
 /// A client of CosId: what it asks, and what it is told.
 #[derive(Clone, Debug)]

@@ -31,12 +31,9 @@ impl Wanted {
     pub(super) fn of(spec: &SourceSpec, plan: &Plan) -> Self {
         let spec = SourceSpec { stores: None, enabled: None, ..spec.clone() };
         match plan {
-            Plan::Snowflake(SnowflakePlan { minted: Minted::Stores(stores), .. }) => {
-                let each = |(_, worker): &(String, u64)| SourceSpec {
-                    worker: Some(*worker),
-                    ..spec.clone()
-                };
-                Self::Workers(stores.iter().map(each).collect())
+            Plan::Snowflake(SnowflakePlan { minted: minted @ Minted::Stores(_), .. }) => {
+                let each = |(_, worker)| SourceSpec { worker: Some(worker), ..spec.clone() };
+                Self::Workers(minted.minters().map(each).collect())
             }
             _ => Self::Stripes(Box::new(spec)),
         }

@@ -13,6 +13,8 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use snowmint_core::ElapsedMillis;
+
 use super::{Node, NodeSettings, Parts};
 use crate::beside::{Place, Places};
 use crate::catalog::check_name;
@@ -48,6 +50,8 @@ struct Neighbour {
 #[derive(Debug, Default)]
 struct State {
     node: Option<Node>,
+    /// When it could not be opened last, and why.
+    failed: Option<(ElapsedMillis, Error)>,
     closed: bool,
 }
 
@@ -231,10 +235,25 @@ impl Neighbour {
     /// # Errors
     /// `Unavailable` when the store does not answer in time; what it says otherwise.
     async fn node(self: &Arc<Self>) -> Result<Node> {
+        let asked_at = self.parts.timer.elapsed();
         let _one_at_a_time = self.opening.lock().await;
         if let Some(node) = self.known()? {
             return Ok(node);
         }
+        // Whoever has waited for the one before him need not find out the same again.
+        if let Some((failed_at, error)) = self.state().failed.clone()
+            && failed_at >= asked_at
+        {
+            return Err(error);
+        }
+        let opened = self.opened().await;
+        if let Err(error) = &opened {
+            self.state().failed = Some((self.parts.timer.elapsed(), error.clone()));
+        }
+        opened
+    }
+
+    async fn opened(self: &Arc<Self>) -> Result<Node> {
         // To its end, whoever waits for it: a store that is opened half holds its locks.
         let mut opening = tokio::spawn(open(Arc::clone(self)));
         let node = tokio::select! {

@@ -140,8 +140,10 @@ impl Supply {
             match served {
                 Ok(source) => share.serve(source),
                 Err(error) => {
-                    tracing::warn!(source = several.name(), store = %share.store, %error, "a store does not serve");
-                    share.suspend(error);
+                    let why = error.to_string();
+                    if share.suspend(error) {
+                        tracing::warn!(source = several.name(), store = %share.store, error = why, "a store does not serve");
+                    }
                 }
             }
         }

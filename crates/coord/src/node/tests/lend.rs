@@ -3,10 +3,12 @@
 use super::*;
 use crate::error::ErrorKind;
 use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent};
+use crate::memory::MemoryClock;
 
 const KEEP_MS: u64 = 5_000;
-/// With the clocks apart as far as they may be.
-const KEPT_MS: u64 = KEEP_MS + 2 * 10_000;
+/// How far clocks may be apart that are compared with samples as old as a presence.
+const APART_MS: u64 = 2 * 20_000;
+const KEPT_MS: u64 = KEEP_MS + APART_MS;
 
 fn called(label: &str) -> Borrower {
     Borrower { space: "shop".into(), label: label.into() }
@@ -115,7 +117,7 @@ async fn what_is_given_back_is_anothers_once_every_clock_has_passed_that_moment(
     assert!(node.take_back(&called("a")).await.unwrap(), "twice is as once");
     assert!(!node.take_back(&called("nobody")).await.unwrap());
     assert!(lend(&node, "b", 1).await.is_err());
-    world.pass(20_000).await;
+    world.pass(APART_MS).await;
     let lent = lend(&node, "b", 1).await.unwrap();
     assert!(lent.number == 1 && lent.after >= back, "{lent:?}");
     // A year of silence is nothing to one that is to keep it for ever.
@@ -155,5 +157,74 @@ async fn borrowers_that_ask_at_once_have_different_numbers() {
     for own in numbers {
         // One that asked twice at once may have two: both are its own.
         assert!(own.into_iter().all(|number| seen.insert(number)), "{seen:?}");
+    }
+}
+
+/// A clock that is an hour off would find every mark passed, or keep a number up to a time that is over.
+#[tokio::test]
+async fn whoever_has_a_wrong_clock_lends_keeps_and_takes_back_nothing() {
+    let time = MemoryClock::new(START);
+    let store = MemoryStore::with_clock("default", time.clone()).unwrap();
+    let world = World { store, ..World::new() };
+    let node = joined(&world).await;
+    lend(&node, "a", 1).await.unwrap();
+    lend(&node, "b", 1).await.unwrap();
+    let refused = async |code: &str| {
+        let lent = lend(&node, "c", 1).await.unwrap_err();
+        let kept = node.keep_lent(&called("a"), KEEP_MS).await.unwrap_err();
+        let taken = node.take_back(&called("a")).await.unwrap_err();
+        for error in [lent, kept, taken] {
+            assert_eq!(error.kind().code(), code, "{error}");
+        }
+    };
+    // Nobody but the store can have noticed: elapsed time stands still.
+    world.clock.set(time.now().saturating_add(3_600_000));
+    refused("clock_ahead").await;
+    world.clock.set(time.now().saturating_sub(3_600_000));
+    refused("clock_behind").await;
+    world.clock.set(time.now());
+    assert_eq!((keep(&node, "a").await, keep(&node, "b").await), (Kept::Yes, Kept::Yes));
+}
+
+#[tokio::test]
+async fn without_a_clock_of_the_stores_a_jump_that_nobody_confirms_is_not_lent_by() {
+    let world = World::new();
+    let node = joined(&world).await;
+    lend(&node, "a", 1).await.unwrap();
+    lend(&node, "b", 1).await.unwrap();
+    world.clock.advance_ms(3_600_000);
+    world.pass(2_000).await;
+    assert_eq!(lend(&node, "c", 1).await.unwrap_err().kind().code(), "clock_ahead");
+}
+
+#[tokio::test]
+async fn what_another_server_took_back_is_not_kept_from_memory() {
+    let world = World::new();
+    let (one, two) = (joined(&world).await, joined(&world).await);
+    one.lend(&called("a"), 1, KEEP_MS * 100).await.unwrap();
+    two.lend(&called("b"), 1, u64::MAX).await.unwrap();
+    assert!(two.take_back(&called("a")).await.unwrap());
+    world.pass(APART_MS).await;
+    assert_eq!(lend(&two, "c", 1).await.unwrap().number, 0);
+    assert_eq!(one.keep_lent(&called("a"), 1).await.unwrap(), Kept::Lost);
+}
+
+/// Whether the store has given the number up is not known then, so its term is not, either.
+#[tokio::test]
+async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
+    let world = World::new();
+    let mut store = world.store.handle("default").unwrap();
+    store.lacks = Some("release");
+    let store = Arc::new(store);
+    let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
+    for _ in 0..100 {
+        if node.incarnation().is_some() {
+            break;
+        }
+        world.pass(100).await;
+    }
+    assert_eq!(lend(&node, "a", 1).await.unwrap().number, 0);
+    for _ in 0..3 {
+        assert_eq!(keep(&node, "a").await, Kept::Yes);
     }
 }

@@ -158,3 +158,64 @@ async fn lanes_count_in_the_numbers_of_one_store_at_a_time() {
     node.close().await.unwrap();
     assert!((0..20).any(|_| lane.try_next().is_err()), "it ends with its run");
 }
+
+/// What was minted under it may lie ahead of another store's clock.
+#[tokio::test]
+async fn a_worker_number_is_never_another_stores() {
+    let several = Several::new();
+    let clock = Arc::clone(&several.world.clock);
+    let node = several.open(&clock).await;
+    let minted =
+        |stores: &str| spec(&format!(r#"{{"layout":"redis","mint":"store","stores":"{stores}"}}"#));
+    node.define("orders", &minted("a=3,b=4")).await.unwrap();
+    let refused = async |stores: &str, said: &str| {
+        let error = node.alter("orders", &minted(stores), None).await.unwrap_err();
+        assert!(error.kind().code() == "conflict" && error.to_string().contains(said), "{error}");
+    };
+    refused("a=4,b=3", "no store has had").await;
+    refused("a=3", "write =4 in its place").await;
+    refused("b=4", "write =3 in its place").await;
+    node.alter("orders", &minted("a=3,=4"), None).await.unwrap();
+    refused("a=3,b=4", "no store has had").await;
+    refused("a=3", "write =4").await;
+    // Nor after the source was deleted in between.
+    node.delete("orders").await.unwrap();
+    let again = node.define("orders", &minted("a=3,b=4")).await.unwrap_err();
+    assert_eq!(again.kind().code(), "conflict", "{again}");
+    node.define("orders", &minted("a=3,=4,b=5")).await.unwrap();
+    let source = several.within(node.source("orders")).await.unwrap();
+    several.within(source.mint(1, None, 5_000)).await.unwrap();
+    let shares = source.stats().stores;
+    assert_eq!(shares.iter().map(|share| share.store.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+/// A store that takes connections and never answers.
+#[derive(Debug)]
+struct Silent;
+
+#[async_trait]
+impl Place for Silent {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        std::future::pending().await
+    }
+}
+
+/// Each source asks it, and what one has found out the others need not.
+#[tokio::test]
+async fn a_store_that_does_not_answer_holds_up_many_sources_no_longer_than_one() {
+    let several = Several::new();
+    let mut settings = several.settings();
+    settings.beside.insert("b".into(), Arc::new(Silent));
+    let parts = several.world.parts();
+    let node = Node::open(several.world.handle(), settings, parts).await.unwrap();
+    let mut opening = tokio::task::JoinSet::new();
+    for number in 0..6 {
+        let name = format!("orders-{number}");
+        let minted = spec(r#"{"layout":"redis","mint":"store","stores":"a=3,b=4"}"#);
+        node.define(&name, &minted).await.unwrap();
+        let node = node.clone();
+        opening.spawn(async move { node.source(&name).await.map(drop) });
+    }
+    let opened = several.within(opening.join_all()).await;
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+}

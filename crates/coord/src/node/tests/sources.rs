@@ -356,3 +356,32 @@ async fn a_worker_number_that_no_source_needs_any_more_is_given_back() {
         assert!(node.readiness().ready, "{:?}", node.readiness());
     }
 }
+
+#[tokio::test]
+async fn a_layout_that_has_run_out_is_no_readiness() {
+    let world = World::new();
+    let node = world.open().await;
+    // 2^20 ms, of which some 8 s are left.
+    let epoch = START.get() - 1_040_000;
+    let keys = format!(
+        r#"{{"layout":"time=20,worker=10,sequence=12,unit=1ms,epoch={epoch}","short_life":true}}"#
+    );
+    node.define("short", &spec(&keys)).await.unwrap();
+    let opening = tokio::spawn({
+        let node = node.clone();
+        async move { node.source("short").await.map(drop) }
+    });
+    while !opening.is_finished() {
+        world.pass(100).await;
+    }
+    opening.await.unwrap().unwrap();
+    let readiness = node.readiness();
+    assert!(readiness.ready, "{readiness:?}");
+    world.pass(9_000).await;
+    let readiness = node.readiness();
+    assert!(!readiness.ready, "{readiness:?}");
+    assert!(readiness.reasons.iter().any(|why| why.contains("source short ended at 2026-06-01T")));
+    node.set_enabled("short", false).await.unwrap();
+    let reasons = node.readiness().reasons;
+    assert!(!reasons.iter().any(|why| why.contains("ended at")), "{reasons:?}");
+}

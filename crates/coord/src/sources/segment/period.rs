@@ -46,7 +46,7 @@ impl SegmentSource {
     pub(super) async fn reservable(&self) -> Result<Option<Period>> {
         let Some((period, is_new)) = self.period()? else { return Ok(None) };
         if is_new {
-            self.around.check_clock().await?;
+            self.around.checked_time().await?;
         }
         Ok(Some(period))
     }

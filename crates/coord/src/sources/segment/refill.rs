@@ -257,8 +257,14 @@ impl SegmentSource {
         let mut tries = 0;
         loop {
             let drawn = self.around.call("draw", origin.draw(&plan.key, length)).await;
-            // It may have been cut over: then the catalog says so already.
-            let drawn = drawn.inspect_err(|_| self.around.catalog_stale())?;
+            let drawn = drawn.map_err(|error| {
+                self.around.catalog_stale();
+                match error.kind() {
+                    // It is being cut over: the catalog says so soon.
+                    ErrorKind::Conflict { .. } => error.with_retry(Retry::AfterMs(STALE_MS)),
+                    _ => error,
+                }
+            })?;
             let count = drawn.end.saturating_sub(drawn.first);
             let answer = self.reserve_within(count, Some(Bounds::Range(drawn))).await;
             tries += 1;

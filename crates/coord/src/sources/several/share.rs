@@ -43,10 +43,12 @@ impl Share {
         self.say(None);
     }
 
-    /// It does not serve.
-    pub(crate) fn suspend(&self, why: Error) {
+    /// It does not serve. Answers whether why is news: it is asked again each second, and one line is enough.
+    pub(crate) fn suspend(&self, why: Error) -> bool {
         self.source.store(None);
-        self.say(Some(why));
+        let said = why.to_string();
+        let before = self.why.lock().unwrap_or_else(PoisonError::into_inner).replace(why);
+        before.is_none_or(|before| before.to_string() != said)
     }
 
     pub(crate) fn say(&self, why: Option<Error>) {
@@ -104,5 +106,21 @@ impl Share {
             worker: spec.worker,
             trouble: trouble.map(|error| error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_stays_away_is_told_of_once() {
+        let share = Share::new("a");
+        let away =
+            |what: &str| Error::new("open store", ErrorKind::Unavailable { what: what.to_owned() });
+        let told = ["one", "one", "two", "two", "one"].map(|what| share.suspend(away(what)));
+        assert_eq!(told, [true, false, true, false, true]);
+        share.say(None);
+        assert!(share.suspend(away("one")));
     }
 }

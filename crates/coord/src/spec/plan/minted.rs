@@ -17,11 +17,22 @@ pub enum Minted {
         /// The worker number in all its IDs.
         worker: u64,
     },
-    /// Any of these stores, at each request, each with the worker number in its IDs.
+    /// Any of these stores, at each request, each with the worker number in its IDs. Those without a name
+    /// are gone, and mint no more.
     Stores(Vec<(String, u64)>),
 }
 
 impl Minted {
+    /// The stores that mint, where several do, each with the worker number in its IDs.
+    pub(crate) fn minters(&self) -> impl Iterator<Item = (&str, u64)> {
+        let stores = match self {
+            Self::Stores(stores) => stores.as_slice(),
+            Self::Process | Self::Store { .. } => &[],
+        };
+        let named = stores.iter().filter(|(store, _)| !store.is_empty());
+        named.map(|(store, worker)| (store.as_str(), *worker))
+    }
+
     pub(super) fn check(spec: &SourceSpec, plan: &SnowflakePlan) -> Result<Self, SpecError> {
         if spec.mint.unwrap_or_default() == MintBy::Process {
             return match (spec.worker, &spec.stores) {

@@ -41,9 +41,7 @@ impl Plan {
     pub fn stores(&self) -> Vec<&str> {
         match self {
             Self::Segment(plan) => plan.stores.iter().map(String::as_str).collect(),
-            Self::Snowflake(SnowflakePlan { minted: Minted::Stores(stores), .. }) => {
-                stores.iter().map(|(store, _)| store.as_str()).collect()
-            }
+            Self::Snowflake(plan) => plan.minted.minters().map(|(store, _)| store).collect(),
             _ => Vec::new(),
         }
     }

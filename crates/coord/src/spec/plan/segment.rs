@@ -164,10 +164,11 @@ fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
     }
 }
 
-/// What is drawn from another system has its numbers.
+/// What is drawn from another system has its numbers: also where a cut-over was begun, which says from where on
+/// the source will have its own.
 fn origin(text: Option<&str>, stripe: Stripe) -> Result<Option<OriginPlan>, SpecError> {
     let Some(text) = text else { return Ok(None) };
-    if stripe != Stripe::ALL {
+    if !stripe.is_plain() {
         return Err(SpecError::Needs {
             key: "origin",
             needs: "no offset, increment, first or until",

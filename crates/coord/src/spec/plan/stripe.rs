@@ -139,6 +139,12 @@ impl Stripe {
         Self { until: None, ..self } == Self { until: None, ..other }
     }
 
+    /// Whether each number is the ID, wherever they begin.
+    #[must_use]
+    pub fn is_plain(self) -> bool {
+        self.increment == 1 && self.first == self.first_at && self.until.is_none()
+    }
+
     /// The ID of a number from `first_at` to [`number_max`](Self::number_max).
     #[inline]
     #[must_use]

@@ -1,0 +1,104 @@
+// What is done to a source is done to the one that was asked about, whatever the address names meanwhile.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+/** As much of a browser's element as the scripts touch. */
+class Element {
+  hidden = false;
+  textContent = "";
+  value = "";
+  dataset = {};
+  #listeners = new Map();
+
+  addEventListener(kind, listener, { once = false } = {}) {
+    const all = this.#listeners.get(kind) ?? [];
+    this.#listeners.set(kind, [...all, { listener, once }]);
+  }
+  fire(kind) {
+    const all = this.#listeners.get(kind) ?? [];
+    this.#listeners.set(kind, all.filter(({ once }) => !once));
+    for (const { listener } of all) listener({ preventDefault() {} });
+  }
+  close(answer) {
+    this.returnValue = answer;
+    this.fire("close");
+  }
+  contains() {
+    return false;
+  }
+  querySelectorAll() {
+    return [];
+  }
+  append() {}
+  focus() {}
+  removeAttribute() {}
+  replaceChildren() {}
+  setAttribute() {}
+  showModal() {}
+}
+
+const elements = new Map();
+const byId = (id) => elements.get(id) ?? elements.set(id, new Element()).get(id);
+globalThis.document = { activeElement: null, createElement: () => new Element(), getElementById: byId };
+globalThis.location = { hash: "" };
+
+/** What was asked for and not answered yet. */
+let waiting = [];
+globalThis.fetch = (url, { method, body }) => new Promise((answer) => waiting.push({ url, method, body, answer }));
+
+const settle = () => new Promise((done) => setImmediate(done));
+
+/** Answers the call that waits for this. */
+async function answer(method, url, body) {
+  const call = waiting.find((one) => one.method === method && one.url === url);
+  assert.ok(call, `${method} ${url} is not among ${JSON.stringify(waiting)}`);
+  waiting = waiting.filter((one) => one !== call);
+  call.answer({ ok: true, status: 200, text: async () => JSON.stringify(body) });
+  await settle();
+  return call;
+}
+
+const source = (name, more = {}) => ({ name, version: 1, kind: "segment", enabled: true, ...more });
+
+const panel = await import("../source.js");
+panel.begin(async () => {});
+
+async function show(name) {
+  const shown = panel.load(name);
+  await answer("GET", `v1/sources/${name}`, source(name));
+  await shown;
+}
+
+test("of two sources the one that was asked for last is shown, whichever answer comes last", async () => {
+  const [first, second] = [panel.load("a"), panel.load("b")];
+  await answer("GET", "v1/sources/b", source("b", { step: { size: 22 } }));
+  await answer("GET", "v1/sources/a", source("a", { step: { size: 11 } }));
+  await Promise.all([first, second]);
+  assert.equal(byId("source-title").textContent, "Source b");
+  assert.match(byId("source-keys").textContent, /step.size = 22/);
+});
+
+test("what was confirmed for one source is not done to another", async () => {
+  for (const [begins, confirmed] of [
+    [() => byId("source-switch").fire("click"), { enabled: false }],
+    [
+      () => {
+        byId("source-alter").fire("click");
+        byId("source-lines").value += "\nstep.size = 7";
+        byId("source-alter-form").fire("submit");
+      },
+      { step: { size: 7 } },
+    ],
+  ]) {
+    await show("a");
+    begins();
+    await settle();
+    assert.match(byId("confirm-title").textContent, / a\b/);
+    await show("b");
+    byId("confirm-yes").fire("click");
+    await settle();
+    const { body } = await answer("PATCH", "v1/sources/a", source("a", { version: 2 }));
+    assert.deepEqual(JSON.parse(body), confirmed);
+  }
+});

@@ -1,0 +1,159 @@
+//! The table of keys: it has every key, and each takes what it says.
+
+use super::*;
+
+#[test]
+fn unknown_keys_and_wrong_types_are_refused() {
+    for (json, word) in [
+        (r#"{"layuot":"twitter"}"#, "layuot"),
+        (r#"{"prefill":{"bosst":3}}"#, "bosst"),
+        (r#"{"kind":"snowfalke"}"#, "snowfalke"),
+        (r#"{"burst":5}"#, "5"),
+        (r#"{"burst":"5"}"#, "length of time"),
+        (r#"{"enabled":"yes"}"#, "yes"),
+        ("[]", ""),
+        (r#"{"kind":"segment","step":{"rule":"fast"}}"#, "fast"),
+        (r#"{"kind":"segment","step":{"min":-1}}"#, "-1"),
+        (r#"{"kind":"segment","step":{"waste_max":256}}"#, "256"),
+        ("", ""),
+    ] {
+        let error = SourceSpec::from_json(json).unwrap_err();
+        assert!(error.to_string().contains(word), "{json}: {error}");
+    }
+}
+
+/// A value that each key can take.
+fn sample(key: &keys::Key) -> &'static str {
+    match key.name {
+        "kind" => "segment",
+        "layout" => "twitter",
+        "epoch" => "2024-01-01T00:00:00Z",
+        "mint" => "store",
+        "unique" => "namespace",
+        "order" => "local",
+        "on_rollback" => "fail",
+        "wait_for" => "twice",
+        "sequence_start" => "carried",
+        "step.rule" => "leaf",
+        "serial.reset" => "month",
+        "prefill.on_empty" => "wait",
+        "disguise.mode" => "full",
+        "disguise.check" => "00",
+        "text" => "hex",
+        "uuid.namespace" => "dns",
+        "counter.confirm" => "store",
+        "counter.keys" => "alone",
+        _ => match key.takes {
+            keys::Takes::Flag => "true",
+            keys::Takes::Number => "7",
+            keys::Takes::Text => "7s",
+        },
+    }
+}
+
+/// The dotted names of everything in a JSON object.
+fn leaves(prefix: &str, map: &serde_json::Map<String, serde_json::Value>) -> Vec<String> {
+    map.iter()
+        .flat_map(|(name, value)| match value {
+            serde_json::Value::Object(inner) => leaves(&format!("{prefix}{name}."), inner),
+            _ => vec![format!("{prefix}{name}")],
+        })
+        .collect()
+}
+
+#[test]
+fn the_table_has_every_key_and_no_other() {
+    let mut whole = SourceSpec::default();
+    let mut set = Vec::new();
+    for key in keys::KEYS {
+        whole.set(key.name, sample(key)).unwrap();
+        set.push(key.name.to_owned());
+    }
+    let mut found = leaves("", &whole.to_json());
+    found.sort();
+    set.sort();
+    assert_eq!(found, set);
+    // Were a key of the structs missing in the table, it would still be unset here.
+    let SourceSpec {
+        kind,
+        enabled,
+        layout,
+        epoch,
+        short_life,
+        mint,
+        worker,
+        unique,
+        order,
+        on_rollback,
+        lead_max,
+        wait_max,
+        wait_for,
+        burst,
+        sequence_start,
+        prefill,
+        disguise,
+        text,
+        step,
+        offset,
+        increment,
+        first,
+        first_at,
+        until,
+        origin,
+        stores,
+        counter,
+        serial,
+        uuid,
+    } = whole;
+    assert!(kind.is_some() && enabled.is_some() && layout.is_some() && epoch.is_some());
+    assert!(short_life.is_some() && mint.is_some() && worker.is_some());
+    assert!(unique.is_some() && order.is_some() && on_rollback.is_some() && lead_max.is_some());
+    assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
+    assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());
+    assert!(first.is_some() && first_at.is_some() && until.is_some());
+    assert!(origin.is_some() && stores.is_some());
+    let SerialSpec { prefix, date, zone, width, reset } = serial.unwrap();
+    assert!(prefix.is_some() && date.is_some() && zone.is_some() && width.is_some());
+    assert!(reset.is_some());
+    let PrefillSpec { enabled, boost, threshold, schedule, on_empty, wait_max } = prefill.unwrap();
+    assert!(enabled.is_some() && boost.is_some() && threshold.is_some() && schedule.is_some());
+    assert!(on_empty.is_some() && wait_max.is_some());
+    let DisguiseSpec { mode, key, bits, check } = disguise.unwrap();
+    assert!(mode.is_some() && key.is_some() && bits.is_some() && check.is_some());
+    let StepSpec { rule, size, min, max, lasts, waste_max } = step.unwrap();
+    assert!(rule.is_some() && size.is_some() && waste_max.is_some());
+    assert!(min.is_some() && max.is_some() && lasts.is_some());
+    let CounterSpec { start, step, confirm, keys } = counter.unwrap();
+    assert!(start.is_some() && step.is_some() && confirm.is_some() && keys.is_some());
+    let UuidSpec { version, namespace } = uuid.unwrap();
+    assert!(version.is_some() && namespace.is_some());
+}
+
+#[test]
+fn keys_are_set_from_text() {
+    let mut spec = SourceSpec::default();
+    spec.set("kind", "segment").unwrap();
+    spec.set("step.min", "5").unwrap();
+    spec.set("step.max", "50").unwrap();
+    spec.set("enabled", "false").unwrap();
+    assert_eq!(spec.kind(), Kind::Segment);
+    assert!(!spec.is_enabled());
+    assert_eq!(spec.step.as_ref().unwrap().max, Some(50));
+    let before = spec.clone();
+    for (key, text) in [
+        ("step.min", "-1"),
+        ("step.min", "many"),
+        ("step.mni", "1"),
+        ("enabled", "yes"),
+        ("kind", "Segment"),
+        ("prefill.boost", "4294967296"),
+        ("burst", "5"),
+        ("serial", "x"),
+        ("serial.width", "-1"),
+        ("", ""),
+        ("step", "5"),
+    ] {
+        assert!(spec.set(key, text).is_err(), "{key} = {text}");
+        assert_eq!(spec, before, "{key} = {text}");
+    }
+}

@@ -1,0 +1,58 @@
+//! At the doors of other systems.
+
+use snowmint_server::TokenHash;
+
+use super::{ADMIN, MINTER, READER, bearer, guarded_with};
+
+#[tokio::test]
+async fn the_doors_of_other_systems_ask_as_well() {
+    let (server, _) = guarded_with(|settings| {
+        settings.compat.leaf.enabled = true;
+        settings.compat.tinyid.enabled = true;
+        settings.compat.cosid.enabled = true;
+        settings.compat.cosid.define = true;
+    })
+    .await;
+    for (method, path) in [
+        ("GET", "/api/segment/get/numbers"),
+        ("GET", "/api/snowflake/get/default"),
+        ("GET", "/decodeSnowflakeId?snowflakeId=1"),
+        ("GET", "/ids/numbers"),
+        ("GET", "/ids/as-string/numbers"),
+        ("PATCH", "/segments/a/b?step=5"),
+        ("POST", "/segments/distributor/a/b?offset=0&step=5"),
+    ] {
+        let status = async |headers: &str| server.send(method, path, headers, "").await.status;
+        assert_eq!(status("").await, 401, "{path}");
+        assert_eq!(status(&bearer("wrong")).await, 401, "{path}");
+        let right = status(&bearer(ADMIN)).await;
+        assert!(![401, 403].contains(&right), "{path}: {right}");
+    }
+    assert_eq!(
+        server.send("GET", "/api/segment/get/numbers", &bearer(READER), "").await.status,
+        403
+    );
+    // Tinyid's clients say their token in the query.
+    for (token, code) in [("", 5), ("wrong", 5), (READER, 5), (MINTER, 200)] {
+        let path = format!("/id/nextId?bizType=numbers&token={token}");
+        assert_eq!(server.get(&path).await.json()["code"], code, "{token}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_tinyid_let_in_for_numbers_only() {
+    let (server, _) = guarded_with(|settings| {
+        settings.compat.tinyid.enabled = true;
+        let hash = TokenHash::of(b"hashed").to_string();
+        let tokens = [("plain".to_owned(), "numbers".to_owned()), (hash, "*".to_owned())];
+        settings.compat.tinyid.tokens = tokens.into();
+    })
+    .await;
+    for (token, code) in [("plain", 200), ("hashed", 200), ("", 5), ("other", 5), (MINTER, 5)] {
+        for call in ["nextId", "nextSegmentId"] {
+            let path = format!("/tinyid/id/{call}?bizType=numbers&token={token}");
+            assert_eq!(server.get(&path).await.json()["code"], code, "{call} {token}");
+        }
+    }
+    assert_eq!(server.as_whom("plain", "GET", "/v1/ids/numbers", "").await, 401);
+}
