@@ -186,7 +186,7 @@ const BEARER: &[u8] = b"Bearer ";
 const SITE: &str = "sec-fetch-site";
 
 /// Whether a browser asks, for a page that is not this server's own.
-fn is_of_another_site(headers: &HeaderMap) -> bool {
+pub(crate) fn is_of_another_site(headers: &HeaderMap) -> bool {
     let site = headers.get(SITE).map(HeaderValue::as_bytes);
     site.is_some_and(|site| !matches!(site, b"same-origin" | b"none"))
 }

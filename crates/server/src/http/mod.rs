@@ -31,7 +31,7 @@ use futures_util::future::Either;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Method, Request, Version};
+use hyper::{Method, Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use opentelemetry::trace::FutureExt as _;
@@ -43,6 +43,7 @@ use tower::ServiceExt as _;
 use tower_http::compression::CompressionLayer;
 
 use crate::accept::{self, Surroundings, stopping};
+use crate::access::is_of_another_site;
 use crate::config::HttpSettings;
 use crate::grpc;
 use crate::log_line::{Issued, Line};
@@ -207,7 +208,9 @@ impl Pages {
             let refusal = Refusal(Error::bad_request(message)).into_response();
             return Ok(answer::never_stored(refusal).await);
         }
-        if is_of_another_site(request.method(), request.headers()) {
+        // Such a page sees no answer, but where nobody is asked for a token, what it asks for would be done.
+        let only_looks = matches!(*request.method(), Method::GET | Method::HEAD);
+        if !only_looks && is_of_another_site(request.headers()) {
             let message =
                 "a page of another site had a browser ask this, and those may change nothing here";
             let refusal = Refusal(Error::new(Code::Forbidden, message)).into_response();
@@ -217,14 +220,6 @@ impl Pages {
         request.extensions_mut().insert(caller);
         self.router.clone().oneshot(request.map(Body::new)).await
     }
-}
-
-/// Whether a browser says that a page of another site wants more than to look. Such a page sees no answer, but
-/// where nobody is asked for a token, what it asks for would be done.
-fn is_of_another_site(method: &Method, headers: &HeaderMap) -> bool {
-    let from = headers.get("sec-fetch-site");
-    let elsewhere = from.is_some_and(|site| site != "same-origin" && site != "none");
-    elsewhere && !matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Serves HTTP, and gRPC with it, until the server stops.
