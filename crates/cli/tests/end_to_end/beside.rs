@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use snowmint::{Counter, Options, Segment, Snowflake};
 use snowmint_testkit::proxy::{Proxy, Way};
+use snowmint_testkit::servers::Redis;
 use tokio::runtime::Runtime;
 
 use super::server::{Folder, PATIENCE, Server, client, curl, snowmint};
@@ -197,7 +198,11 @@ fn what_is_asked_for_again_comes_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_server_is_passed_over() {
     let folder = Folder::new("beside-frozen");
-    let servers: Vec<_> = (0..2).map(|number| Server::sharing(&folder, number, CONFIG)).collect();
+    // Whoever is frozen in the middle of a step on a file holds up everybody who shares it.
+    let store = Redis::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let servers: Vec<_> = (0..2)
+        .map(|number| Server::sharing_on(&store.url(), &folder, (number, CONFIG), "127.0.0.1:0"))
+        .collect();
     let addresses: Vec<&str> = servers.iter().map(|server| server.http.as_str()).collect();
     let program = Program::open(&addresses).await;
     let mut seen = Seen::default();

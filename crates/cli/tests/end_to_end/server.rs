@@ -87,12 +87,22 @@ impl Server {
 
     /// The same, with HTTP at this address.
     pub(crate) fn sharing_at(folder: &Folder, number: usize, config: &str, http: &str) -> Self {
+        let store = format!("sqlite:{}", folder.join("ids.db").display());
+        Self::sharing_on(&store, folder, (number, config), http)
+    }
+
+    /// The same, on another store.
+    pub(crate) fn sharing_on(
+        store: &str,
+        folder: &Folder,
+        (number, config): (usize, &str),
+        http: &str,
+    ) -> Self {
         let path = folder.join("config.toml");
         fs::write(&path, config).unwrap();
-        let store = format!("sqlite:{}", folder.join("ids.db").display());
         let data = folder.join(&format!("server-{number}"));
         let (path, data) = (path.to_str().unwrap(), data.to_str().unwrap());
-        let arguments = ["--config", path, "--store", &store, "--data-dir", data, "--http", http];
+        let arguments = ["--config", path, "--store", store, "--data-dir", data, "--http", http];
         let server = Self::start(&arguments, &[]);
         server.ready();
         server
