@@ -85,7 +85,7 @@ const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ
 #[derive(Debug)]
 struct MySql {
     pool: MySqlPool,
-    /// For steps of one message.
+    /// Connections for steps of one message.
     own: Own<sqlx::MySql>,
     namespace: String,
     label: String,

@@ -86,7 +86,7 @@ const STRONGER: &str = "SELECT set_config('synchronous_commit', 'on', false)
 #[derive(Debug)]
 struct Postgres {
     pool: PgPool,
-    /// For steps of one message.
+    /// Connections for steps of one message.
     own: Own<sqlx::Postgres>,
     namespace: String,
     label: String,

@@ -1,8 +1,8 @@
-//! A connection for steps of one message. A pool asks a connection whether it is well before it hands it out
+//! Connections for steps of one message. A pool asks a connection whether it is well before it hands it out
 //! and after it was given back, which takes longer than such a step.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::{BootTimer, Timer as _};
 use snowmint_core::ElapsedMillis;
@@ -10,22 +10,21 @@ use sqlx::{Connection as _, Database, Pool};
 
 use super::network::{Boxed, IDLE_KEPT_MS};
 
-/// The connection while nobody uses it, and since when. One of the pool's that has left it.
-pub(crate) struct Own<DB: Database>(Mutex<Option<(DB::Connection, ElapsedMillis)>>);
+/// Those that nobody uses, and since when; the last is the one that was used last. They have left the pool.
+pub(crate) struct Own<DB: Database>(Mutex<Vec<(DB::Connection, ElapsedMillis)>>);
 
 impl<DB: Database> Own<DB> {
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(None))
+        Self(Mutex::new(Vec::new()))
     }
 
-    /// Takes it away. Whatever ends before it is [put](Self::put) back closes it, and the server forgets what
+    /// Takes one away. Whatever ends before it is [put](Self::put) back closes it, and the server forgets what
     /// was not committed.
     pub(crate) async fn take(&self, pool: &Pool<DB>) -> Result<DB::Connection, sqlx::Error> {
         if pool.is_closed() {
             return Err(sqlx::Error::PoolClosed);
         }
-        let now = BootTimer.elapsed();
-        let kept = self.kept().filter(|(_, since)| now.since(*since) < IDLE_KEPT_MS);
+        let kept = self.fresh().pop();
         if let Some((connection, _)) = kept {
             return Ok(connection);
         }
@@ -35,19 +34,27 @@ impl<DB: Database> Own<DB> {
 
     /// Puts it back, well and outside of any transaction.
     pub(crate) fn put(&self, connection: DB::Connection) {
-        let kept = (connection, BootTimer.elapsed());
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+        self.fresh().push((connection, BootTimer.elapsed()));
     }
 
     pub(crate) async fn close(&self) {
-        if let Some((connection, _)) = self.kept() {
+        let kept = std::mem::take(&mut *self.kept());
+        for (connection, _) in kept {
             // It is gone in any case.
             let _ = connection.close().await;
         }
     }
 
-    fn kept(&self) -> Option<(DB::Connection, ElapsedMillis)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Without those that were idle for too long.
+    fn fresh(&self) -> MutexGuard<'_, Vec<(DB::Connection, ElapsedMillis)>> {
+        let mut kept = self.kept();
+        let now = BootTimer.elapsed();
+        kept.retain(|(_, since)| now.since(*since) < IDLE_KEPT_MS);
+        kept
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<(DB::Connection, ElapsedMillis)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
