@@ -156,8 +156,10 @@ async fn connection(client: TcpStream, server_port: u16, sets: Arc<watch::Sender
     let requests = pump(from_client, to_server, Way::ToServer, &sets);
     let answers = pump(from_server, to_client, Way::ToClient, &sets);
     tokio::select! {
-        _ = async { tokio::join!(requests, answers) } => {}
+        biased;
+        // First: what was held when it was cut is lost, also where it is healed in the same moment.
         _ = weather.wait_for(|now| now.cuts != begun.cuts) => {}
+        _ = async { tokio::join!(requests, answers) } => {}
     }
 }
 

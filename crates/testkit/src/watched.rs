@@ -16,6 +16,10 @@ use crate::history::Right;
 
 /// Who is told.
 pub trait Witness: Send + Sync + fmt::Debug + 'static {
+    /// The store is about to be asked for `[from, to)`: whoever is killed meanwhile may have it, and a journal
+    /// goes on from there.
+    fn asks(&self, right: &Right, from: u64, to: u64);
+
     /// The store has acknowledged `[from, to)`; whoever asked does not know yet.
     fn granted(&self, right: &Right, from: u64, to: u64);
 
@@ -76,10 +80,14 @@ impl<W: Witness> Store for Watched<W> {
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        let right = |item: &Extend| Right::Slot(item.pool.clone(), item.slot);
+        for item in items {
+            self.witness.asks(&right(item), item.from.get(), item.to.get());
+        }
         let answers = self.store.extend(items, now).await?;
         for (item, answer) in items.iter().zip(&answers) {
             if let Ok(extended) = answer {
-                let right = Right::Slot(item.pool.clone(), item.slot);
+                let right = right(item);
                 self.witness.granted(&right, item.from.get(), extended.mark.get());
             }
         }

@@ -67,6 +67,10 @@ impl Checker {
         let _ = self.ledger.granted(right, from, to, voice.party());
     }
 
+    pub(crate) fn asked(&mut self, voice: Voice, right: &Right, from: u64, to: u64) {
+        self.ledger.asked(right, from, to, voice.party(), voice.life);
+    }
+
     pub(crate) fn given_up(&mut self, voice: Voice, right: &Right, mark: u64) {
         self.ledger.given_up(right, mark, voice.party());
     }

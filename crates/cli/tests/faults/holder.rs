@@ -65,6 +65,10 @@ fn shown(right: &Right) -> String {
 struct Loud;
 
 impl Witness for Loud {
+    fn asks(&self, right: &Right, from: u64, to: u64) {
+        say(&format!("~ {} {from} {to}", shown(right)));
+    }
+
     fn granted(&self, right: &Right, from: u64, to: u64) {
         say(&format!("+ {} {from} {to}", shown(right)));
     }
@@ -295,6 +299,9 @@ fn hear(line: &str, voice: Voice, seen: &Mutex<Seen>, checker: &Mutex<Checker>) 
         slot => Right::Slot(name.into(), number(slot)),
     };
     match words.as_slice() {
+        ["~", name, slot, from, to] => {
+            checker.lock().unwrap().asked(voice, &right(name, slot), number(from), number(to));
+        }
         ["+", name, slot, from, to] => {
             checker.lock().unwrap().granted(voice, &right(name, slot), number(from), number(to));
         }

@@ -31,6 +31,10 @@ struct Tells {
 }
 
 impl Witness for Tells {
+    fn asks(&self, right: &Right, from: u64, to: u64) {
+        self.checker.lock().unwrap().asked(self.voice, right, from, to);
+    }
+
     fn granted(&self, right: &Right, from: u64, to: u64) {
         self.checker.lock().unwrap().granted(self.voice, right, from, to);
     }

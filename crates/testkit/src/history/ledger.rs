@@ -49,6 +49,8 @@ pub struct Ledger {
 struct Known {
     /// Disjoint, as long as nobody is promised what another has.
     windows: Vec<(u64, u64, Party)>,
+    /// What was asked for, by whom, in which life of its machine: the store may have given it.
+    asked: Vec<(u64, u64, Party, u32)>,
     /// The end of everything minted.
     minted_end: u64,
     /// The highest mark there ever was.
@@ -103,6 +105,12 @@ impl Ledger {
             None => known.windows.push((from, to, party)),
         }
         other.map_or(Ok(()), |other| Err(promised_twice(right, (from, to, party), other)))
+    }
+
+    /// `party` is about to ask the store for `[from, to)`, in its machine's life `life`. Killed before it has
+    /// said what the store answered, a later life of it may go on there.
+    pub fn asked(&mut self, right: &Right, from: u64, to: u64, party: Party, life: u32) {
+        self.known(right).asked.push((from, to, party, life));
     }
 
     /// A mark is there now: what lies above it is nobody's.
@@ -162,7 +170,10 @@ impl Ledger {
             .windows
             .iter()
             .any(|(begin, end, whose)| *whose == party && *begin <= from && to <= *end);
-        if !inside {
+        let inherited = known.asked.iter().any(|(begin, end, whose, before)| {
+            *whose == party && *before < life && *begin <= from && to <= *end
+        });
+        if !inside && !inherited {
             return Err(Violation(format!(
                 "{party} minted {from} to {to} from {right}, outside every window that it had"
             )));
@@ -245,6 +256,20 @@ mod tests {
         assert!(ledger.minted(&right(), 12, 13, A, 2).is_err(), "below an earlier life");
         ledger.given_up(&right(), 15, A);
         assert!(ledger.minted(&right(), 15, 16, A, 1).is_err(), "given up");
+    }
+
+    /// Killed before it has said what the store answered.
+    #[test]
+    fn a_later_life_may_have_what_an_earlier_one_asked_for() {
+        let mut ledger = Ledger::default();
+        ledger.granted(&right(), 10, 20, A).unwrap();
+        ledger.asked(&right(), 20, 30, A, 1);
+        assert!(ledger.minted(&right(), 20, 21, B, 2).is_err(), "another");
+        assert!(ledger.minted(&right(), 30, 31, A, 2).is_err(), "above");
+        let mut ledger = Ledger::default();
+        ledger.asked(&right(), 20, 30, A, 1);
+        assert!(ledger.minted(&right(), 20, 21, A, 1).is_err(), "it does not know itself");
+        ledger.minted(&right(), 22, 23, A, 2).unwrap();
     }
 
     #[test]
