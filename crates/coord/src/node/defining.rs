@@ -15,7 +15,7 @@ impl Node {
         let around = &self.core().around;
         let (new, enabled) = self.core().new_definition("define", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
-        self.check_workers("define", name, spec).await?;
+        self.check_stores("define", name, spec).await?;
         let mut defined = around.call("define", around.store.define(&new)).await?;
         if !enabled && defined.state == SourceState::Enabled {
             let disable = around.store.set_state(name, SourceState::Disabled);
@@ -38,8 +38,9 @@ impl Node {
         let around = &self.core().around;
         let (new, enabled) = self.core().new_definition("alter", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
-        self.check_workers("alter", name, spec).await?;
-        let mut defined = around.call("alter", around.store.alter(&new, if_version)).await?;
+        let looked_at = self.check_stores("alter", name, spec).await?;
+        let alter = around.store.alter(&new, if_version.or(looked_at));
+        let mut defined = around.call("alter", alter).await?;
         let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
         if spec.enabled.is_some() && defined.state != state {
             defined = around.call("set state", around.store.set_state(name, state)).await?;
@@ -47,44 +48,27 @@ impl Node {
         self.core().changed(&defined)
     }
 
-    /// A worker number that one store has had is given to no other: what is minted under it may lie ahead of
-    /// the other's clock. So whoever takes a store away leaves its number where it was.
-    async fn check_workers(&self, op: &'static str, name: &str, spec: &SourceSpec) -> Result<()> {
-        let stores = |spec: &SourceSpec| match spec.check() {
-            Ok(Plan::Snowflake(SnowflakePlan { minted: Minted::Stores(stores), .. })) => stores,
-            _ => Vec::new(),
-        };
-        let wanted = stores(spec);
-        if wanted.is_empty() {
-            return Ok(());
+    /// Refuses another list of stores by which what one store has had could become another's. The version that
+    /// was looked at, if the list is another.
+    async fn check_stores(
+        &self,
+        op: &'static str,
+        name: &str,
+        spec: &SourceSpec,
+    ) -> Result<Option<u64>> {
+        if spec.stores.is_none() {
+            return Ok(None);
         }
         let around = &self.core().around;
         // With those that were deleted, whose numbers stay what they are.
         let catalog = around.call("list sources", around.store.list()).await?;
         let Some(stored) = catalog.definitions.iter().find(|stored| stored.name == name) else {
-            return Ok(());
+            return Ok(None);
         };
-        for (store, worker) in stores(&read_spec(stored)?) {
-            let heir = wanted.iter().find(|(_, number)| *number == worker);
-            let way_out = match heir {
-                Some((heir, _)) if heir.is_empty() || *heir == store => continue,
-                Some((heir, _)) => format!("give {heir} one that no store has had"),
-                None => format!("without that store, write ={worker} in its place"),
-            };
-            let shown = |stores: &[(String, u64)]| {
-                let each = stores.iter().map(|(store, worker)| format!("{store}={worker}"));
-                each.collect::<Vec<_>>().join(",")
-            };
-            let kind = ErrorKind::Conflict {
-                what: format!(
-                    "worker number {worker} of source {name} stays that of the store that has had it; {way_out}"
-                ),
-                stored: shown(&[(store, worker)]),
-                wanted: shown(&wanted),
-            };
-            return Err(Error::new(op, kind));
-        }
-        Ok(())
+        let now = read_spec(stored)?;
+        check_workers(op, name, (&now, spec))?;
+        self.core().beside.check_leaving(op, name, (&now, spec)).await?;
+        Ok((now.stores != spec.stores).then_some(stored.version))
     }
 
     /// Switches a source off for everybody, or on again.
@@ -128,4 +112,42 @@ impl Node {
         let catalog = around.call("list sources", around.store.list()).await?;
         Ok(self.core().listed(&catalog))
     }
+}
+
+/// A worker number that one store has had is given to no other: what is minted under it may lie ahead of
+/// the other's clock. So whoever takes a store away leaves its number where it was.
+fn check_workers(
+    op: &'static str,
+    name: &str,
+    (stored, wanted): (&SourceSpec, &SourceSpec),
+) -> Result<()> {
+    let stores = |spec: &SourceSpec| match spec.check() {
+        Ok(Plan::Snowflake(SnowflakePlan { minted: Minted::Stores(stores), .. })) => stores,
+        _ => Vec::new(),
+    };
+    let wanted = stores(wanted);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    for (store, worker) in stores(stored) {
+        let heir = wanted.iter().find(|(_, number)| *number == worker);
+        let way_out = match heir {
+            Some((heir, _)) if heir.is_empty() || *heir == store => continue,
+            Some((heir, _)) => format!("give {heir} one that no store has had"),
+            None => format!("without that store, write ={worker} in its place"),
+        };
+        let shown = |stores: &[(String, u64)]| {
+            let each = stores.iter().map(|(store, worker)| format!("{store}={worker}"));
+            each.collect::<Vec<_>>().join(",")
+        };
+        let kind = ErrorKind::Conflict {
+            what: format!(
+                "worker number {worker} of source {name} stays that of the store that has had it; {way_out}"
+            ),
+            stored: shown(&[(store, worker)]),
+            wanted: shown(&wanted),
+        };
+        return Err(Error::new(op, kind));
+    }
+    Ok(())
 }

@@ -221,10 +221,20 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         &self.clock
     }
 
-    /// Looks at the clock, so that a step is reported even while nobody mints.
+    /// Looks at the clock, so that a step is reported even while nobody mints: with what comes of it
+    /// for the next ID.
     pub fn check_clock(&self) {
-        let step = self.engine.notice(self.clock.read());
-        self.engine.report_as(step, Outcome::Unaffected, self.engine.settings.rollback.name());
+        let reading = self.clock.read();
+        let step = self.engine.notice(reading);
+        if step.is_none() {
+            return;
+        }
+        let next = self.next.0.load(Ordering::Acquire);
+        let decided = match next < CLOSED {
+            true => self.engine.decide(self.state(next), 1, reading),
+            false => Err(self.ended()),
+        };
+        self.engine.report(step, decided.map(|grant| grant.outcome));
     }
 
     /// Where the generator stands.

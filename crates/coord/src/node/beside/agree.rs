@@ -206,9 +206,18 @@ fn share_numbers(
     behind(one, other, next_other) || behind(other, one, next)
 }
 
-/// Nothing was handed out by it, ever.
+/// Nothing was handed out by it, ever, and it begins with the source's first numbers.
 fn is_fresh(stripe: Stripe, next: Option<u64>) -> bool {
-    !stripe.was_another() && next == Some(stripe.first())
+    !stripe.was_another() && next == Some(stripe.first()) && stripe.first() <= stripe.increment()
+}
+
+/// Whether a store with this stripe shows that numbers were handed out: as long as it is one of a source's,
+/// none of the others is [given what looks free](free_residues).
+pub(super) fn shows_use(info: &SourceInfo) -> bool {
+    match info.spec.check() {
+        Ok(Plan::Segment(SegmentPlan { stripe, .. })) => !is_fresh(stripe, info.next),
+        _ => false,
+    }
 }
 
 /// The residues that nobody has, if nobody has handed out a number, and all divide them in the same way.
@@ -321,6 +330,8 @@ mod tests {
         assert_eq!(defined(vec![none(), Has::Unknown]), None);
         assert_eq!(defined(vec![none(), residue(2, 2, 1)]), None, "used");
         assert_eq!(defined(vec![none(), residue(2, 3, 0)]), None, "divided otherwise");
+        let added = || has(r#""offset":2,"increment":2,"first":1002"#, 0);
+        assert_eq!(defined(vec![none(), added()]), None, "joined later");
         assert_eq!(serving(vec![none(), Has::Unknown]), [false, true]);
         assert_eq!(serving(vec![none(), residue(2, 2, 1)]), [false, true]);
     }

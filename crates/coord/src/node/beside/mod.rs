@@ -4,6 +4,7 @@
 //! as that of servers does, by the names that the servers know.
 
 mod agree;
+mod leaving;
 mod supply;
 mod workers;
 

@@ -29,10 +29,10 @@ pub(super) struct Supply {
 }
 
 /// What is known of one store now.
-struct Reached {
+pub(super) struct Reached {
     node: Option<Node>,
-    has: Has,
-    error: Option<Error>,
+    pub(super) has: Has,
+    pub(super) error: Option<Error>,
 }
 
 /// All stores as they are now, and what follows.
@@ -224,7 +224,8 @@ impl Reached {
     }
 }
 
-async fn reach(neighbour: &Arc<Neighbour>, source: &str) -> Reached {
+/// What one store has of the source.
+pub(super) async fn reach(neighbour: &Arc<Neighbour>, source: &str) -> Reached {
     let node = match neighbour.node().await {
         Ok(node) => node,
         Err(error) => return Reached::failed(None, error),

@@ -22,24 +22,27 @@ impl Place for At {
     }
 }
 
-/// Two stores beside the own one.
+/// Stores beside the own one.
 struct Several {
     world: World,
     a: MemoryStore,
     b: MemoryStore,
+    c: MemoryStore,
 }
 
 impl Several {
     fn new() -> Self {
         let store = || MemoryStore::new("default").unwrap();
-        Self { world: World::new(), a: store(), b: store() }
+        Self { world: World::new(), a: store(), b: store(), c: store() }
     }
 
     fn settings(&self) -> NodeSettings {
         let at = |store: &MemoryStore| {
             Arc::new(At { store: store.handle("default").unwrap() }) as Arc<dyn Place>
         };
-        let beside = Places::from([("a".into(), at(&self.a)), ("b".into(), at(&self.b))]);
+        let stores = [("a", &self.a), ("b", &self.b), ("c", &self.c)];
+        let beside = stores.map(|(name, store)| (name.into(), at(store)));
+        let beside = Places::from(beside);
         NodeSettings { beside, ..NodeSettings::default() }
     }
 
@@ -187,6 +190,43 @@ async fn a_worker_number_is_never_another_stores() {
     several.within(source.mint(1, None, 5_000)).await.unwrap();
     let shares = source.stats().stores;
     assert_eq!(shares.iter().map(|share| share.store.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+/// A store that nobody asks any more, and what it handed out looks free.
+#[tokio::test]
+async fn a_store_leaves_only_where_its_numbers_are_given_to_nobody() {
+    let several = Several::new();
+    let clock = Arc::clone(&several.world.clock);
+    let node = several.open(&clock).await;
+    let numbers = |stores: &str| spec(&format!(r#"{{"kind":"segment","stores":"{stores}"}}"#));
+    node.define("orders", &numbers("a,b")).await.unwrap();
+    several.within(node.source("orders")).await.unwrap();
+    let refused = async |stores: &str| {
+        let error = node.alter("orders", &numbers(stores), None).await.unwrap_err();
+        assert_eq!(error.kind().code(), "conflict", "{error}");
+        error.to_string()
+    };
+    let said = refused("a,c").await;
+    assert!(said.contains("--leaves b") && said.contains("a,b") && said.contains("a,c"), "{said}");
+    refused("a").await;
+    refused("c").await;
+    node.alter("orders", &numbers("a,b,c"), None).await.unwrap();
+    refused("a,b").await;
+    // Nor after the source was deleted in between.
+    node.delete("orders").await.unwrap();
+    let again = node.define("orders", &numbers("a,c")).await.unwrap_err();
+    assert_eq!(again.kind().code(), "conflict", "{again}");
+    node.define("orders", &numbers("a,b,c")).await.unwrap();
+
+    // By its new stripe, `a` says for ever that there were others.
+    let at_a = several.within(node.store_beside("a")).await.unwrap();
+    let own = Node::open(at_a, NodeSettings::default(), several.world.parts()).await.unwrap();
+    let alone = NewStripe { offset: 1, increment: 2, first: Some(101), if_version: None };
+    own.restripe("orders", alone).await.unwrap();
+    node.alter("orders", &numbers("a,c"), None).await.unwrap();
+    let source = several.within(node.source("orders")).await.unwrap();
+    let minted = several.within(source.mint(3, None, 5_000)).await.unwrap();
+    assert_eq!(minted, Values::Numbers(vec![101, 103, 105]), "c has no stripe");
 }
 
 /// A store that takes connections and never answers.

@@ -75,6 +75,26 @@ fn an_idle_generator_is_told_by_looking() {
 }
 
 #[test]
+fn an_idle_generator_is_told_what_comes_of_it() {
+    for (back_ms, outcome) in [(800, Outcome::Held), (20_000, Outcome::Refused)] {
+        let (clock, steps) = (clock(), Steps::default());
+        let ids = watched(Rollback::HOLD, &clock, &steps);
+        let last = ids.try_mint().unwrap();
+        clock.step_back_ms(back_ms);
+        ids.check_clock();
+        assert_eq!(steps.take()[0].outcome, outcome, "{back_ms}");
+        match ids.try_mint() {
+            Ok(id) => assert!(outcome == Outcome::Held && id > last),
+            Err(refusal) => assert!(
+                outcome == Outcome::Refused && matches!(refusal, Refusal::ClockBehind { .. }),
+                "{refusal}"
+            ),
+        }
+        assert_eq!(steps.take(), [], "told once");
+    }
+}
+
+#[test]
 fn time_that_only_passes_is_no_step() {
     let (clock, steps) = (clock(), Steps::default());
     let ids = watched(Rollback::HOLD, &clock, &steps);
