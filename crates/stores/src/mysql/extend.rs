@@ -19,7 +19,7 @@ impl MySql {
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         let message = message(&extending::values(&self.namespace, item, seen)?);
         // After an error in the middle it is within a transaction, and is not put back.
-        let mut connection = self.own.take(&self.pool).await?;
+        let mut connection = self.own.take().await?;
         let rows = sqlx::raw_sql(AssertSqlSafe(message)).fetch_all(&mut connection);
         let rows: Vec<MySqlRow> = match rows.await {
             Ok(rows) => rows,

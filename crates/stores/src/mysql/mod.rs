@@ -105,8 +105,9 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = label("MySQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
-    let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;
-    let store = MySql { pool, own: Own::new(), namespace: namespace.into(), label, failover };
+    let pool = || pool(&url, &label).map_err(|kind| Error::new(OPEN, kind));
+    let (pool, own) = (pool()?, Own::made_by(pool()?));
+    let store = MySql { pool, own, namespace: namespace.into(), label, failover };
     match schema::prepare(&store.pool, &store.label, settings.make).await {
         Ok(()) => Ok(Arc::new(Kept::new(store))),
         Err(failure) => {

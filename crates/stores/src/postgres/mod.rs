@@ -108,12 +108,12 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = label("PostgreSQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
-    let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;
+    let pool = || pool(&url, &label).map_err(|kind| Error::new(OPEN, kind));
     let mut store = Postgres {
-        pool,
-        own: Own::new(),
+        pool: pool()?,
+        own: Own::made_by(pool()?),
         namespace: namespace.into(),
-        label,
+        label: label.clone(),
         failover,
         mute: None,
     };

@@ -27,14 +27,25 @@ pub(crate) async fn begin<DB: Database>(
     pool: &Pool<DB>,
     statement: &'static str,
 ) -> Result<Transaction<'static, DB>, sqlx::Error> {
-    let begin = || -> Boxed<'_, _> { Box::pin(async { pool.begin_with(statement).await }) };
     for _ in 0..pool.num_idle() {
-        match begin().await {
+        match begin_to_its_end(pool, statement).await {
             Err(error) if is_lost(&error) => {}
             begun => return begun,
         }
     }
-    begin().await
+    begin_to_its_end(pool, statement).await
+}
+
+/// Whoever waits for it: of a transaction that is given up while it begins, sqlx does not know that there is one.
+/// Its connection would go back to the pool within it, and what is asked next there be a part of it.
+async fn begin_to_its_end<DB: Database>(
+    pool: &Pool<DB>,
+    statement: &'static str,
+) -> Result<Transaction<'static, DB>, sqlx::Error> {
+    let pool = pool.clone();
+    let begun: Boxed<'static, _> = Box::pin(async move { pool.begin_with(statement).await });
+    // Nobody cancels it, and it does not panic; the runtime may end.
+    tokio::spawn(begun).await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
 /// Whether this was the connection's end, and another may do better. What was asked may have happened.
@@ -44,10 +55,11 @@ pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
         | sqlx::Error::Tls(_)
         | sqlx::Error::Protocol(_)
         | sqlx::Error::WorkerCrashed => true,
-        // The server shuts down, or has ended the session: PostgreSQL's words, and MySQL's.
+        // The server shuts down, or has ended the session, as one that was silent for too long: PostgreSQL's words,
+        // and MySQL's.
         sqlx::Error::Database(error) => {
             let code = error.code().unwrap_or_default();
-            ["57P", "08", "70100"].iter().any(|class| code.starts_with(class))
+            ["57P", "08", "25P03", "70100"].iter().any(|class| code.starts_with(class))
         }
         _ => false,
     }

@@ -10,25 +10,31 @@ use sqlx::{Connection as _, Database, Pool};
 
 use super::network::{Boxed, IDLE_KEPT_MS};
 
-/// Those that nobody uses, and since when; the last is the one that was used last. They have left the pool.
-pub(crate) struct Own<DB: Database>(Mutex<Vec<(DB::Connection, ElapsedMillis)>>);
+/// Connections outside of any transaction: what is asked over them is done when it is answered.
+pub(crate) struct Own<DB: Database> {
+    /// Makes them, and gets none back.
+    makes: Pool<DB>,
+    /// Those that nobody uses, and since when; the last is the one that was used last.
+    kept: Mutex<Vec<(DB::Connection, ElapsedMillis)>>,
+}
 
 impl<DB: Database> Own<DB> {
-    pub(crate) const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+    /// By this pool of its own.
+    pub(crate) const fn made_by(makes: Pool<DB>) -> Self {
+        Self { makes, kept: Mutex::new(Vec::new()) }
     }
 
     /// Takes one away. Whatever ends before it is [put](Self::put) back closes it, and the server forgets what
     /// was not committed.
-    pub(crate) async fn take(&self, pool: &Pool<DB>) -> Result<DB::Connection, sqlx::Error> {
-        if pool.is_closed() {
+    pub(crate) async fn take(&self) -> Result<DB::Connection, sqlx::Error> {
+        if self.makes.is_closed() {
             return Err(sqlx::Error::PoolClosed);
         }
         let kept = self.fresh().pop();
         if let Some((connection, _)) = kept {
             return Ok(connection);
         }
-        let acquired: Boxed<'_, _> = Box::pin(pool.acquire());
+        let acquired: Boxed<'_, _> = Box::pin(self.makes.acquire());
         Ok(acquired.await?.detach())
     }
 
@@ -38,6 +44,7 @@ impl<DB: Database> Own<DB> {
     }
 
     pub(crate) async fn close(&self) {
+        self.makes.close().await;
         let kept = std::mem::take(&mut *self.kept());
         for (connection, _) in kept {
             // It is gone in any case.
@@ -54,7 +61,7 @@ impl<DB: Database> Own<DB> {
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<(DB::Connection, ElapsedMillis)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,17 +1,22 @@
-//! Connections that a server has ended while nobody used them are found by whoever comes next, and nobody is
-//! told of it.
+//! Connections of stores behind a network: those that a server has ended while nobody used them are found by
+//! whoever comes next, and nobody is told of it; those of calls that were given up are as good as any.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use snowmint_coord::{
-    ClaimRequest, Extend, Incarnation, Mark, Member, NewDefinition, Pool, Presence, Reuse, Wish,
+    ClaimRequest, Extend, Incarnation, Lease, Mark, Member, NewDefinition, Pool, Presence, Reuse,
+    Store, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_testkit::servers::Server;
+use tokio::time::timeout;
 
 /// No clock of a server is before it, so no mark leads.
 const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
 
-pub(crate) async fn are_made_anew(mut server: Server) {
-    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+/// A process that holds a number to mint with.
+async fn holder(store: &Arc<dyn Store>) -> Lease {
     let member = Incarnation::new(7);
     let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 600_000 };
     let who = Member {
@@ -32,19 +37,59 @@ pub(crate) async fn are_made_anew(mut server: Server) {
         mark_at_most: Mark::MAX,
         request: 1,
     };
-    let lease = store.claim(&claim, NOW).await.unwrap().remove(0);
-    let extend = async |from: Mark, request| {
-        let item = Extend {
-            pool: lease.pool.clone(),
-            slot: lease.slot,
-            term: lease.term,
-            from,
-            to: Mark::new(from.get() + 1_000),
-            request,
-            ahead_max_ms: None,
-        };
-        store.extend(&[item], NOW).await.unwrap().remove(0).unwrap().mark
+    store.claim(&claim, NOW).await.unwrap().remove(0)
+}
+
+/// Moves the mark on from there.
+async fn extend(store: &Arc<dyn Store>, lease: &Lease, from: Mark, request: u64) -> Mark {
+    let item = Extend {
+        pool: lease.pool.clone(),
+        slot: lease.slot,
+        term: lease.term,
+        from,
+        to: Mark::new(from.get() + 1_000),
+        request,
+        ahead_max_ms: None,
     };
+    store.extend(&[item], NOW).await.unwrap().remove(0).unwrap().mark
+}
+
+/// Calls that are given up while the server stands still leave nothing behind: what is answered afterwards is
+/// done, for everybody.
+pub(crate) async fn outlive_calls_that_are_given_up(server: Server) {
+    let url = server.url();
+    let open = || snowmint_stores::open(&url, "default");
+    let (store, other) = (open().await.unwrap(), open().await.unwrap());
+    let lease = holder(&store).await;
+    let mut mark = extend(&store, &lease, lease.mark, 1).await;
+    for round in 0..3 {
+        let new = |name: String| NewDefinition { name, spec: "{}".into(), identity: "{}".into() };
+        let (one, two) = (new(format!("a{round}")), new(format!("b{round}")));
+        server.freeze(true);
+        let brief = Duration::from_millis(100);
+        let given_up = tokio::join!(
+            timeout(brief, store.list()),
+            timeout(brief, store.list()),
+            timeout(brief, store.define(&one)),
+            timeout(brief, store.workers(NOW)),
+        );
+        server.freeze(false);
+        assert!(given_up.0.is_err() && given_up.1.is_err() && given_up.2.is_err());
+        for handle in [&store, &other] {
+            let request = mark.get();
+            mark = extend(handle, &lease, mark, request).await;
+        }
+        store.define(&two).await.unwrap();
+        assert!(store.list().await.unwrap().definitions.iter().any(|known| known.name == two.name));
+    }
+    store.close().await.unwrap();
+    other.close().await.unwrap();
+}
+
+pub(crate) async fn are_made_anew(mut server: Server) {
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let lease = holder(&store).await;
+    let extend = async |from: Mark, request| extend(&store, &lease, from, request).await;
     // Twice: the first looks at the rows, and the second knows what they say.
     let mark = extend(lease.mark, 1).await;
     let mark = extend(mark, 2).await;

@@ -28,6 +28,11 @@ async fn connections_that_the_server_ended_are_made_anew() {
 }
 
 #[tokio::test]
+async fn connections_outlive_calls_that_are_given_up() {
+    connections::outlive_calls_that_are_given_up(Postgres::start(&[]).into()).await;
+}
+
+#[tokio::test]
 async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
     let server = Postgres::start(&["fsync=off"]);
     let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
