@@ -78,11 +78,11 @@ pub struct LetGo {
     pub slots: Vec<(u64, Term)>,
 }
 
-/// Checks that a take makes sense, and that its member has joined.
+/// Checks that a take makes sense, whatever there is.
 ///
 /// # Errors
-/// `Invalid`, `NotFound`.
-pub fn check_take(take: &Take, members: &[MemberInfo]) -> Result<(), ErrorKind> {
+/// `Invalid`.
+pub fn check_take(take: &Take) -> Result<(), ErrorKind> {
     let pool = &take.pool;
     pool.check()?;
     let invalid = |what: String| Err(ErrorKind::Invalid { what });
@@ -99,10 +99,16 @@ pub fn check_take(take: &Take, members: &[MemberInfo]) -> Result<(), ErrorKind> 
         let last = pool.slots.saturating_sub(1);
         return invalid(format!("slot {slot} of pool {} is outside 0 to {last}", pool.name));
     }
-    if !members.iter().any(|info| info.member.incarnation == take.member) {
-        return Err(not_joined(take.member));
-    }
     Ok(())
+}
+
+/// Checks that the member has joined who takes.
+///
+/// # Errors
+/// `NotFound`.
+pub fn check_joined(take: &Take, members: &[MemberInfo]) -> Result<(), ErrorKind> {
+    let is_taker = |info: &MemberInfo| info.member.incarnation == take.member;
+    if members.iter().any(is_taker) { Ok(()) } else { Err(not_joined(take.member)) }
 }
 
 /// The members that are as silent as the taker says: their records go.
@@ -130,6 +136,9 @@ pub enum TakeStep {
 
 /// Decides a take of one slot, given its row if it was ever taken, all members, and those of them that
 /// are [`gone`].
+///
+/// A holder that is no member is gone, too. So where rows and members are not read at one moment, rows are
+/// read first: who joins after the members were read, and takes the slot, would look as if it were gone.
 #[must_use]
 pub fn decide_take(
     row: Option<&SlotRow>,

@@ -43,6 +43,12 @@ impl ClockGuard {
         (seen.wall, 0)
     }
 
+    /// How far ahead a jump is believed.
+    #[must_use]
+    pub const fn tolerance_ms(&self) -> u64 {
+        self.tolerance_ms
+    }
+
     /// Believes the clock as it is from here on: somebody who knows better says so.
     pub fn believe(&mut self, seen: Now) {
         self.anchor = Some(seen);

@@ -13,7 +13,9 @@ use crate::lease::{
     decide_release, forwarded, given_up, never_claimed, slot_info,
 };
 use crate::member::{self, Incarnation, Member, MemberInfo, MemberRow, Presence};
-use crate::ordered::{LetGo, Take, TakeStep, Taken, check_take, decide_let_go, decide_take, gone};
+use crate::ordered::{
+    LetGo, Take, TakeStep, Taken, check_joined, check_take, decide_let_go, decide_take, gone,
+};
 use crate::pool::{Choice, Ground, Pool, choose, leases};
 use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back};
 use crate::store::FastForward;
@@ -149,7 +151,8 @@ impl Space {
     pub(super) fn take(&mut self, take: &Take, now: UnixMillis) -> Step<Taken> {
         let name = &take.pool.name;
         let members = self.members(now);
-        check_take(take, &members)?;
+        check_take(take)?;
+        check_joined(take, &members)?;
         if let Some(stored) = self.pools.get(name) {
             take.pool.check_same(&stored.pool)?;
         }

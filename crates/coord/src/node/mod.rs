@@ -147,6 +147,7 @@ impl Node {
         )?;
         let around = around.drawing_from(settings.origins.clone());
         let around = around.within_skew(settings.clock_skew_max_ms);
+        let around = around.within_jumps(settings.clock_jump_max_ms);
         let around = Arc::new(around.counting_in(settings.counter_bytes_max));
         let witness = keeper.witness();
         let met = entry::refuse_other_store(&around, &witness).await?;

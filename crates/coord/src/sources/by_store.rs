@@ -15,6 +15,7 @@ use super::Surroundings;
 use super::asked::Asks;
 use super::minter::Make;
 use super::segment::check_forward;
+use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result};
 use crate::segment::{Bounds, Reserve, Segment};
 use crate::spec::SnowflakePlan;
@@ -59,16 +60,25 @@ impl ByStore {
         self.definition_version.store(definition_version, Ordering::Release);
     }
 
-    fn ticks(&self) -> Ticks {
+    fn ticks(&self, now: UnixMillis) -> Ticks {
         let plan = self.plan.load();
         let lead_ms = Make::of(&plan).lead_max_ms();
-        Ticks::of(&self.layout, plan.burst_ms, lead_ms, self.around.clock.unix_ms())
+        Ticks::of(&self.layout, plan.burst_ms, lead_ms, now)
+    }
+
+    /// What a store counts by that has no clock of its own. A mark that our clock put years ahead would stay
+    /// there, for everybody.
+    fn now(&self) -> Result<UnixMillis> {
+        match self.around.store.capabilities().clock {
+            ClockOf::Store => Ok(self.around.clock.unix_ms()),
+            ClockOf::Caller => self.around.time_not_ahead(),
+        }
     }
 
     /// The end of the last tick that was seen here.
     pub(super) fn taken_until(&self) -> Option<UnixMillis> {
         let last = self.seen_end.load(Ordering::Relaxed).checked_sub(1)?;
-        let tick = self.ticks().tick_of(last);
+        let tick = self.ticks(UnixMillis::ZERO).tick_of(last);
         Some(self.layout.start_of(Tick::new(tick.saturating_add(1))))
     }
 
@@ -110,7 +120,7 @@ impl Asks for ByStore {
     }
 
     async fn ask(&self, count: u64) -> Result<Segment> {
-        let ticks = self.ticks();
+        let ticks = self.ticks(self.now()?);
         let reserve = Reserve {
             source: self.name.clone(),
             length: count,

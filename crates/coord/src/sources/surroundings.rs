@@ -12,7 +12,7 @@ use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::machine::compare_clocks;
+use crate::machine::{ClockGuard, Now, compare_clocks};
 use crate::origin::Origins;
 use crate::segment::{Reserve, Segment};
 use crate::stats::{CountingObserver, Watch};
@@ -43,6 +43,8 @@ pub(crate) struct Surroundings {
     pub(crate) home: Home,
     /// How far our clock may be from the store's.
     clock_skew_max_ms: u64,
+    /// Holds our clock against elapsed time.
+    guard: Mutex<ClockGuard>,
     /// What the node has against our clock.
     clock_error: Mutex<Option<Error>>,
     stale: AtomicBool,
@@ -96,6 +98,7 @@ impl Surroundings {
             origins: Origins::new(),
             home,
             clock_skew_max_ms: u64::MAX,
+            guard: Mutex::new(ClockGuard::new(u64::MAX)),
             clock_error: Mutex::default(),
             stale: AtomicBool::new(false),
             spent: AtomicBool::new(false),
@@ -119,6 +122,11 @@ impl Surroundings {
     /// The same, whose sources can draw from these.
     pub(crate) fn drawing_from(self, origins: Origins) -> Self {
         Self { origins, ..self }
+    }
+
+    /// The same, which believes that its clock jumps ahead by so much at most.
+    pub(crate) fn within_jumps(self, clock_jump_max_ms: u64) -> Self {
+        Self { guard: Mutex::new(ClockGuard::new(clock_jump_max_ms)), ..self }
     }
 
     /// A call to the store that ends: with its answer, or with `Unavailable` when it takes too long.
@@ -156,19 +164,61 @@ impl Surroundings {
         *self.clock_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
+    /// Both kinds of time, as decisions may see them, and what is wrong with our clock if it jumped ahead
+    /// further than is believed.
+    pub(crate) fn now(&self) -> (Now, Option<Error>) {
+        // Read behind the lock: who looks later has seen no earlier time.
+        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen();
+        let (wall, ahead_ms) = guard.vet(seen);
+        let limit_ms = guard.tolerance_ms();
+        let jumped = (ahead_ms > 0).then(|| {
+            let compared_with = "the time that has passed".into();
+            Error::new("read clock", ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with })
+        });
+        (Now { wall, ..seen }, jumped)
+    }
+
+    /// Our clock agrees with one that is worth more: it is believed as it is.
+    pub(crate) fn believe_clock(&self) {
+        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.believe(self.seen());
+    }
+
+    fn seen(&self) -> Now {
+        Now { wall: self.clock.unix_ms(), elapsed: self.timer.elapsed(), chance: 0 }
+    }
+
+    fn told_clock_error(&self) -> Option<Error> {
+        self.clock_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The time by our clock, if nothing is known that it would be ahead of: for marks that nobody sets back
+    /// once it is set right.
+    ///
+    /// # Errors
+    /// `ClockAhead`.
+    pub(crate) fn time_not_ahead(&self) -> Result<UnixMillis> {
+        let (now, jumped) = self.now();
+        let is_ahead = |error: &Error| matches!(error.kind(), ErrorKind::ClockAhead { .. });
+        match jumped.or_else(|| self.told_clock_error().filter(is_ahead)) {
+            Some(error) => Err(error),
+            None => Ok(now.wall),
+        }
+    }
+
     /// The time by our clock, if that may decide what everybody else must follow from then on.
     ///
     /// # Errors
     /// What the node has against it; `ClockAhead` and `ClockBehind` when it is too far from the store's;
     /// what the store says.
     pub(crate) async fn checked_time(&self) -> Result<UnixMillis> {
-        let error = self.clock_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(error) = error {
+        if let Some(error) = self.told_clock_error() {
             return Err(error);
         }
         let theirs = self.call("now", self.store.now()).await?;
+        let Some(theirs) = theirs else { return self.time_not_ahead() };
         let ours = self.clock.unix_ms();
-        let Some(theirs) = theirs else { return Ok(ours) };
         compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock".into())
             .map(|()| ours)
             .map_err(|kind| Error::new("compare clocks", kind))

@@ -69,7 +69,7 @@ pub(crate) struct Batch {
     pub(crate) changes: BTreeMap<String, Option<String>>,
     /// The server's clock shows at least this, where it has one.
     pub(crate) not_before: UnixMillis,
-    /// Which server it must be, as far as that was not seen in the step itself.
+    /// Which server it must be, where another may lack what that one acknowledged.
     pub(crate) server: Option<String>,
 }
 
@@ -89,6 +89,8 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     type Error: Send;
     /// Whether all reads of a step see the moment of its head.
     const SNAPSHOT: bool;
+    /// Whether a server may be asked that has not heard yet of all that was written.
+    const LAGS: bool = false;
     /// How many keys one batch may name.
     const BATCH_MAX: usize;
     /// Whether it can count numbers in one step of its own.
@@ -267,83 +269,4 @@ fn emptied(label: &str) -> ErrorKind {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use snowmint_coord::{ClockOf, NewDefinition, PresenceBy, Store as _};
-
-    use super::*;
-    use crate::verbs::Kept;
-
-    /// Keys on which others write all the time: every batch comes too late.
-    #[derive(Debug, Default)]
-    struct Contended {
-        batches: AtomicU32,
-    }
-
-    #[async_trait]
-    impl Keys for Contended {
-        type Error = std::convert::Infallible;
-        const SNAPSHOT: bool = true;
-        const BATCH_MAX: usize = 100;
-
-        fn capabilities(&self) -> Capabilities {
-            Capabilities {
-                clock: ClockOf::Caller,
-                durable_on_reply: false,
-                safe_over_failover: false,
-                presence: PresenceBy::Record,
-            }
-        }
-
-        fn namespace(&self) -> &str {
-            "default"
-        }
-
-        fn label(&self) -> String {
-            "the store".into()
-        }
-
-        async fn head(&self) -> Result<Head, Failure<Self::Error>> {
-            let record = StoreRecord::new("it".into(), None).write()?;
-            let store = Entry { key: name::STORE.into(), value: record, version: 1 };
-            let (writes, store) = (u64::from(self.batches.load(Ordering::SeqCst)), Some(store));
-            Ok(Head { writes, clock: None, server: None, store, namespace: None })
-        }
-
-        async fn get(&self, _: &str, _: u64) -> Result<Option<Entry>, Failure<Self::Error>> {
-            Ok(None)
-        }
-
-        async fn list(&self, _: &str, _: u64) -> Result<Vec<Entry>, Failure<Self::Error>> {
-            Ok(Vec::new())
-        }
-
-        async fn send(&self, _: &Batch) -> Result<Outcome, Failure<Self::Error>> {
-            self.batches.fetch_add(1, Ordering::SeqCst);
-            Ok(Outcome::Lost)
-        }
-
-        fn explain(&self, op: &'static str, error: Self::Error) -> Error {
-            Error::internal(op, error.to_string())
-        }
-
-        async fn close(&self) -> Result<()> {
-            Ok(())
-        }
-    }
-
-    #[tokio::test]
-    async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
-        for (tries, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
-            let keyed = Keyed::open(Contended::default(), true).await.unwrap();
-            let keys = Arc::clone(&keyed.keys);
-            let store = Kept::new(keyed).trying(tries);
-            let new = NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into() };
-            let refused = store.define(&new).await.unwrap_err();
-            assert_eq!(keys.batches.load(Ordering::SeqCst), done);
-            assert_eq!(refused.kind().code(), "unavailable");
-            assert!(refused.to_string().contains(&format!("{} tries", tries.max(1))), "{refused}");
-        }
-    }
-}
+mod tests;

@@ -128,6 +128,10 @@ impl<K: Keys> Rows for Step<K> {
         Self::commit(self).await
     }
 
+    async fn unchanged(self) -> Answer<Self, ()> {
+        Self::unchanged(self).await
+    }
+
     async fn roll_back(self) -> Answer<Self, ()> {
         Self::roll_back(self).await
     }

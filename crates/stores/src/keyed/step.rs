@@ -1,6 +1,6 @@
 //! One atomic step: what was read, and what is to be written.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use snowmint_coord::{ErrorKind, StoreIdentity};
@@ -59,7 +59,6 @@ impl<K: Keys> Step<K> {
         step.read = rows.entries;
         step.on_known = Some(seen.writes);
         step.batch.not_before = not_before;
-        step.batch.server.clone_from(&step.head.server);
         Ok(step)
     }
 
@@ -78,7 +77,8 @@ impl<K: Keys> Step<K> {
         };
         let writes = head.writes.saturating_add(store.writes_more);
         let identity = StoreIdentity { id: store.id.clone(), writes };
-        let mut batch = Batch::default();
+        // It may have become another since it was read.
+        let mut batch = Batch { server: head.server.clone(), ..Batch::default() };
         let version = |entry: &Option<Entry>| entry.as_ref().map_or(0, |entry| entry.version);
         batch.expected.insert(name::STORE.into(), version(&head.store));
         batch.expected.insert(name::NAMESPACE.into(), version(&head.namespace));
@@ -220,6 +220,14 @@ impl<K: Keys> Step<K> {
         Ok(StoreIdentity { id: self.store.id, writes: found })
     }
 
+    /// Ends a step whose answer is what it has read.
+    pub(super) async fn unchanged(self) -> Done<K, ()> {
+        if self.access == Access::Read || !K::LAGS {
+            return self.roll_back().await;
+        }
+        stand(&*self.keys, self.batch.expected).await
+    }
+
     /// Ends a step that changes nothing. What several requests have read counts only if it all
     /// stood there at one moment.
     pub(super) async fn roll_back(self) -> Done<K, ()> {
@@ -231,11 +239,15 @@ impl<K: Keys> Step<K> {
             // One row: it stood there when it was read, with a store that was the same all along.
             expected.retain(|key, _| [name::STORE, name::NAMESPACE].contains(&key.as_str()));
         }
-        let batch = Batch { expected, ..Batch::default() };
-        match self.keys.send(&batch).await? {
-            Outcome::Done(_) => Ok(()),
-            Outcome::Lost => Err(Failure::Lost),
-        }
+        stand(&*self.keys, expected).await
+    }
+}
+
+/// Whether all these keys stand as they were read.
+async fn stand<K: Keys>(keys: &K, expected: BTreeMap<String, u64>) -> Done<K, ()> {
+    match keys.send(&Batch { expected, ..Batch::default() }).await? {
+        Outcome::Done(_) => Ok(()),
+        Outcome::Lost => Err(Failure::Lost),
     }
 }
 

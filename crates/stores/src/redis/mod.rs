@@ -65,6 +65,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
+const OPEN: &str = "open store";
+
 /// One namespace in a server or cluster.
 struct Redis {
     link: Link,
@@ -97,8 +99,12 @@ impl std::fmt::Debug for Redis {
 /// is set to lose or evict what it acknowledged, or for TLS in a program without cryptography;
 /// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    const OPEN: &str = "open store";
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+    let keys = connect(url, namespace).await?;
+    Ok(Arc::new(Kept::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+}
+
+async fn connect(url: &str, namespace: &str) -> Result<Redis> {
     let label = format!("Redis at {}", crate::shown(url));
     let address = Address::read(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     let by_run = address.by_run;
@@ -109,7 +115,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         checked
             .map_err(|failure| failure.said(OPEN, &label, |error| explain(OPEN, &label, error)))?;
     }
-    let keys = Redis {
+    Ok(Redis {
         link,
         head: Script::new(include_str!("head.lua")),
         send: Script::new(include_str!("send.lua")),
@@ -120,8 +126,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         label,
         by_run,
         closed: AtomicBool::new(false),
-    };
-    Ok(Arc::new(Kept::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+    })
 }
 
 type Answer<T> = Result<T, Failure<RedisError>>;
@@ -230,7 +235,8 @@ impl Keys for Redis {
             }) + 1
         };
         let mut arguments = self.send.prepare_invoke();
-        arguments.arg(batch.not_before.get()).arg(batch.expected.len());
+        arguments.arg(batch.not_before.get()).arg(batch.server.as_deref().unwrap_or_default());
+        arguments.arg(batch.expected.len());
         for (key, version) in &batch.expected {
             arguments.arg(number_of(key)).arg(name::split(key).1).arg(version);
         }
@@ -306,7 +312,10 @@ pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error
 
 #[cfg(test)]
 mod tests {
+    use snowmint_coord::{BootTimer, Timer as _};
+
     use super::*;
+    use crate::verbs::{Access, Backend as _, NamespaceRow, Rows as _};
 
     #[test]
     fn the_docs_show_the_capabilities() {
@@ -329,6 +338,29 @@ mod tests {
             );
             assert!(refused.to_string().contains("install_default()"), "{refused}");
             assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+        }
+    }
+
+    /// What a step has read stood on a run that is over: the next may lack what others wrote meanwhile.
+    #[tokio::test]
+    async fn a_step_that_began_on_another_run_writes_nothing() {
+        let mut server = snowmint_testkit::servers::Redis::start(&[]);
+        for (parameters, outlives) in [("?persistence=any", false), ("", true)] {
+            let url = format!("{}{parameters}", server.url());
+            let namespace = if outlives { "keeps" } else { "any" };
+            let store = Keyed::open(connect(&url, namespace).await.unwrap(), true).await.unwrap();
+            let mut step = store.begin(Access::Write).await.unwrap();
+            step.put_namespace(NamespaceRow { catalog_version: 7, ..NamespaceRow::default() })
+                .await
+                .unwrap();
+            server.restart();
+            // Somebody else finds the broken connection.
+            while store.begin(Access::Read).await.is_err() {
+                BootTimer.sleep_ms(20).await;
+            }
+            let ended = step.commit().await;
+            assert_eq!(ended.is_ok(), outlives, "{parameters}: {ended:?}");
+            assert!(outlives || matches!(ended, Err(Failure::Lost)), "{ended:?}");
         }
     }
 }

@@ -29,9 +29,10 @@ impl Verb for Avoids<'_> {
             pool.check_same(stored)?;
         }
         let before = stored.as_ref().map_or(0, |(_, next)| *next);
+        // Before the members, where one is read after the other: whoever holds a slot here has joined by then.
+        let found = rows.named_slots(&pool.name, self.slots).await?;
         let members = infos(rows, now).await?;
         let ground = rows.namespace().await?.ground;
-        let found = rows.named_slots(&pool.name, self.slots).await?;
         let avoided = decide_avoid(self.avoid, found, &members, ground, before, now)?;
         if avoided.rows.is_empty() && avoided.next == before {
             return Ok(((), false));

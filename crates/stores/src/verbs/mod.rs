@@ -158,7 +158,11 @@ pub(crate) trait Rows: Send + Sized {
 
     /// Makes all of it durable, and counts one more write. Answers the identity after it.
     async fn commit(self) -> Answer<Self, StoreIdentity>;
-    /// Ends a step that changed nothing, or was refused.
+    /// Ends a step that changed nothing, and answers what it has read.
+    async fn unchanged(self) -> Answer<Self, ()> {
+        self.roll_back().await
+    }
+    /// Ends a step that was refused.
     async fn roll_back(self) -> Answer<Self, ()>;
 
     /// The time that counts, when the caller's is `now`.
@@ -312,7 +316,7 @@ impl<B: Backend> Kept<B> {
             Ok((answer, true)) => (answer, rows.commit().await?.writes),
             Ok((answer, false)) => {
                 let writes = rows.identity().writes;
-                rows.roll_back().await?;
+                rows.unchanged().await?;
                 (answer, writes)
             }
             Err(Failure::Refused(kind)) => {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use snowmint_coord::ordered::{TakeStep, check_take, decide_let_go, decide_take, gone};
+use snowmint_coord::ordered::{
+    TakeStep, check_joined, check_take, decide_let_go, decide_take, gone,
+};
 use snowmint_coord::pool::leases;
 use snowmint_coord::{LetGo, SlotRow, Take, Taken, Term};
 use snowmint_core::UnixMillis;
@@ -25,11 +27,15 @@ impl Verb for Takes<'_> {
     const OP: &'static str = "take";
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Taken> {
+        check_take(self.take)?;
         let pool = &self.take.pool;
+        let stored = rows.pool(&pool.name).await?;
+        // Before the members, where one is read after the other: whoever holds a slot here has joined by then.
+        let found = rows.named_slots(&pool.name, self.slots).await?;
         let now = rows.time(self.now);
         let members = infos(rows, now).await?;
-        check_take(self.take, &members)?;
-        match rows.pool(&pool.name).await? {
+        check_joined(self.take, &members)?;
+        match stored {
             Some((stored, _)) => pool.check_same(&stored)?,
             None => rows.put_pool(pool, 0).await?,
         }
@@ -38,7 +44,7 @@ impl Verb for Takes<'_> {
         gone.truncate(R::WRITES_MAX / 2);
         let mut taken = Taken::default();
         let mut granted = Vec::new();
-        for (slot, row) in rows.named_slots(&pool.name, self.slots).await? {
+        for (slot, row) in found {
             match decide_take(row.as_ref(), slot, self.take, &members, &gone, ground, now) {
                 TakeStep::Held(holder) => taken.held.push((slot, holder)),
                 TakeStep::Repeat(row) => taken.leases.extend(leases(&pool.name, &[row])),

@@ -15,7 +15,8 @@
 //! not live, however fresh its record. A session that ended while its process was away is made anew
 //! with the next renewal.
 //!
-//! **Durability.** A majority has written to disk what is answered.
+//! **Durability.** A majority has written to disk what is answered. Servers answer what they have heard of:
+//! a verb that could write, and found nothing to be written, has the ensemble agree that it is still so.
 //!
 //! **Identity.** ZooKeeper does not say which ensemble it is; its transaction numbers, which an older
 //! copy turns back, are the store's count of changes.
@@ -263,6 +264,7 @@ fn gone(deleted: Result<(), Error>) -> Answer<()> {
 impl Keys for Zookeeper {
     type Error = Error;
     const SNAPSHOT: bool = false;
+    const LAGS: bool = true;
     const BATCH_MAX: usize = 1000;
 
     fn version_after(before: u64, _writes: u64) -> u64 {

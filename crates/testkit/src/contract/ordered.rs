@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use super::case::{Case, TASKS, TTL_LONG_MS, TTL_SHORT_MS, code, extend, later, pool};
 use super::cases;
 use snowmint_coord::{
-    FastForward, LetGo, Mark, Member, Pool, Result, Reuse, Silent, Take, Taken, Term, Wish, random,
+    BootTimer, FastForward, LetGo, Mark, Member, Pool, Result, Reuse, Silent, Take, Taken, Term,
+    Timer as _, Wish, random,
 };
 
 cases![
@@ -18,6 +19,7 @@ cases![
     a_take_can_open_a_window_at_once,
     a_take_that_makes_no_sense_is_refused,
     sixteen_takers_of_the_same_slots_share_none,
+    who_joins_while_another_takes_all_keeps_what_it_took,
     a_thousand_slots_are_taken_at_once,
     fast_forward_moves_counters_beyond_what_a_lost_state_can_have_answered,
 ];
@@ -211,6 +213,33 @@ async fn sixteen_takers_of_the_same_slots_share_none(case: Case) {
     for (member, leases) in answers {
         for lease in leases {
             assert_eq!((lease.term.get(), lease.mark), (1, Mark::ZERO));
+            assert_eq!(holders.insert(lease.slot, member), None, "slot {}", lease.slot);
+        }
+    }
+    assert_eq!(holders.len(), usize::try_from(SLOTS).unwrap(), "none was left");
+}
+
+/// Nobody is taken for gone who joined after the taker had looked who is there.
+async fn who_joins_while_another_takes_all_keeps_what_it_took(case: Case) {
+    const SLOTS: u64 = 300;
+    let answers = case
+        .contend(|case, number| async move {
+            BootTimer.sleep_ms(2 * number).await;
+            let member = case.member("counters").await;
+            // The first looks at theirs last.
+            let slots = if number == 0 { 0..SLOTS } else { SLOTS - number..SLOTS - number + 1 };
+            loop {
+                match take(&case, &wanting(&member, slots.clone())).await {
+                    Ok(taken) => break (member.incarnation, taken.leases),
+                    Err(error) => assert_eq!(error.kind().code(), "unavailable", "{error:?}"),
+                }
+            }
+        })
+        .await;
+    let mut holders = BTreeMap::new();
+    for (member, leases) in answers {
+        for lease in leases {
+            assert_eq!(lease.term.get(), 1, "slot {} was had by another", lease.slot);
             assert_eq!(holders.insert(lease.slot, member), None, "slot {}", lease.slot);
         }
     }

@@ -3,7 +3,7 @@
 use super::super::entry::{Compared, Entered, JOURNAL_LEAD_MS_MAX};
 use super::super::lease::{Held, LeaseKey};
 use super::super::record::{JournalMark, Written};
-use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage};
+use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage, uses_again};
 use crate::error::{Error, ErrorKind, Result};
 
 use crate::lease::{Extend, Extended, Release};
@@ -31,8 +31,7 @@ impl Driver {
             }
             Done::ClockChecked(Ok(compared)) => {
                 if compared == Compared::Agrees {
-                    let wall = self.core.around.clock.unix_ms();
-                    self.guard.believe(Now { wall, ..now });
+                    self.core.around.believe_clock();
                 }
                 if self.clock_error.as_ref().is_some_and(|error| error.op() == "compare clocks") {
                     self.clock_error = None;
@@ -255,7 +254,9 @@ impl Driver {
         let (known, releases) = held.close(why);
         self.past
             .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));
-        self.past.extend(known);
+        if uses_again(self.settings()) {
+            self.past.extend(known);
+        }
         releases
     }
 }

@@ -29,10 +29,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Release};
 use crate::machine::{
-    ClockGuard, Granted, LeaseAction, LeaseEvent, Now, PresenceAction, PresenceMachine,
-    SectionsMachine, WindowAction, WindowMachine,
+    Granted, LeaseAction, LeaseEvent, Now, PresenceAction, PresenceMachine, SectionsMachine,
+    WindowAction, WindowMachine,
 };
 use crate::member::{Incarnation, Member};
+use crate::pool::Reuse;
 use crate::random;
 use crate::sources::{SourceInner, sections_pool};
 
@@ -105,7 +106,6 @@ pub(super) struct Driver {
     tasks: JoinSet<Done>,
     stage: Stage,
     witness: Witness,
-    guard: ClockGuard,
     clock_error: Option<Error>,
     leases: BTreeMap<LeaseKey, Held>,
     /// What is known about slots that no generator of ours mints from any more.
@@ -133,15 +133,14 @@ impl Driver {
         seed: u64,
     ) -> Self {
         let past = keeper.past_leases();
+        let past = if uses_again(&core.settings) { past } else { Vec::new() };
         let before = keeper.past_member();
-        let guard = ClockGuard::new(core.settings.clock_jump_max_ms);
         Self {
             core,
             commands,
             tasks: JoinSet::new(),
             stage: Stage::Out { retry_at_ms: 0, failures: 0, error: None },
             witness,
-            guard,
             clock_error: None,
             leases: BTreeMap::new(),
             past,
@@ -199,26 +198,18 @@ impl Driver {
 
     /// Time as decisions may see it.
     fn now(&mut self) -> Now {
-        let wall = self.core.around.clock.unix_ms();
-        let elapsed = self.core.around.timer.elapsed();
-        // Without it request numbers still differ in each machine, but for a copy of its memory.
-        let chance = random::number().unwrap_or_default();
-        let seen = Now { wall, elapsed, chance };
-        let (believed, beyond_ms) = self.guard.vet(seen);
-        if beyond_ms > 0 && self.clock_error.is_none() {
-            let kind = ErrorKind::ClockAhead {
-                ahead_ms: beyond_ms,
-                limit_ms: self.core.settings.clock_jump_max_ms,
-                compared_with: "the time that has passed".into(),
-            };
-            tracing::error!(beyond_ms, "the clock jumped ahead and is not believed");
-            self.clock_error = Some(Error::new("read clock", kind));
-        } else if beyond_ms == 0
-            && self.clock_error.as_ref().is_some_and(|error| error.op() == "read clock")
-        {
-            self.clock_error = None;
+        let (now, jumped) = self.core.around.now();
+        let known = self.clock_error.as_ref().map(Error::op);
+        match jumped {
+            Some(error) if known.is_none() => {
+                tracing::error!(%error, "the clock jumped ahead and is not believed");
+                self.clock_error = Some(error);
+            }
+            None if known == Some("read clock") => self.clock_error = None,
+            _ => {}
         }
-        Now { wall: believed, ..seen }
+        // Without it request numbers still differ in each machine, but for a copy of its memory.
+        Now { chance: random::number().unwrap_or_default(), ..now }
     }
 
     /// Does everything that is due.
@@ -411,6 +402,12 @@ impl Driver {
         let soonest = stage.into_iter().chain(leases).chain(others.into_iter().flatten()).min();
         soonest.unwrap_or(LOOK_MS_MAX).clamp(1, LOOK_MS_MAX)
     }
+}
+
+/// Whether a number may be claimed again. What is known of those that are not would fill the journal, a
+/// little with each start.
+fn uses_again(settings: &NodeSettings) -> bool {
+    settings.reuse != Reuse::Never
 }
 
 fn closed() -> Error {

@@ -147,6 +147,32 @@ async fn a_clock_that_goes_back_is_led_or_refused_as_the_source_says_and_told() 
     assert!(numbers(source.mint(1, None, 0).await.unwrap())[0] > led[1_999]);
 }
 
+/// The mark that such a clock leaves behind is everybody's, and nobody sets it back.
+#[tokio::test]
+async fn a_clock_that_jumped_years_ahead_moves_no_mark_where_the_store_has_none() {
+    const YEARS_MS: u64 = 10 * 31_556_952_000;
+    let world = World::new();
+    let node = world.open().await;
+    node.define("orders", &spec(BY_STORE)).await.unwrap();
+    let source = node.source("orders").await.unwrap();
+    let before = numbers(source.mint(1, None, 0).await.unwrap())[0];
+    let (taken, limit_ms) = (mark(&world, "orders").await, 600_000);
+    for ahead_ms in [limit_ms + 1, YEARS_MS] {
+        // At once: the node itself has not looked at its clock since.
+        world.clock.set(START.saturating_add(ahead_ms));
+        let refused = source.mint(1, None, 0).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "clock_ahead", "{ahead_ms}: {refused}");
+        assert_eq!(mark(&world, "orders").await, taken);
+    }
+    world.clock.set(START);
+    let after = numbers(source.mint(1, None, 0).await.unwrap())[0];
+    let parts = Layout::REDIS.unpack(after).unwrap();
+    assert!(after > before && Layout::REDIS.start_of(parts.tick) == START);
+    // As far as clocks are believed that nobody else knows better than.
+    world.clock.set(START.saturating_add(limit_ms));
+    numbers(source.mint(1, None, 0).await.unwrap());
+}
+
 /// The definition is altered by somebody else: the next request reads it, and is answered.
 #[tokio::test]
 async fn another_definition_is_followed_and_a_store_that_went_back_is_refused() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::error::Retry;
 use crate::ordered::silence_ms;
+use crate::segment::NUMBER_MAX;
 use crate::sources::{Place, SECTIONS};
 use crate::spec::Kind;
 
@@ -254,6 +255,41 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     };
     assert_eq!(store.take(&take, now).await.unwrap().leases.len(), 2);
     count(&plain, "alice").await.expect("it believes in its lease");
+    let refused = sure.counted(b"alice", 0).await.unwrap_err();
+    assert_eq!(
+        refused.kind().code(),
+        "unavailable",
+        "what others have got since is not known here"
+    );
     let refused = sure.count(b"alice", 1, 0).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
+}
+
+/// Sections are those of all sources: one may send them further than another can count.
+#[tokio::test]
+async fn a_source_counts_no_further_than_there_are_numbers() {
+    let world = World::new();
+    let node = world.open().await;
+    let far = r#"{"kind":"counter","counter":{"step":1}}"#;
+    let later = r#"{"kind":"counter","counter":{"step":1,"start":1000}}"#;
+    node.define("far", &spec(far)).await.unwrap();
+    node.define("later", &spec(later)).await.unwrap();
+    let highest = NUMBER_MAX - 500;
+    let raised = tokio::spawn({
+        let far = node.source("far").await.unwrap();
+        async move { far.raise(b"{one}", highest, 60_000).await }
+    });
+    while !raised.is_finished() {
+        world.pass(10).await;
+    }
+    raised.await.unwrap().unwrap();
+    node.close().await.unwrap();
+
+    let node = world.open().await;
+    let (far, later) = (node.source("far").await.unwrap(), node.source("later").await.unwrap());
+    let answer = count(&far, "{one}").await.unwrap();
+    assert!(answer > highest && answer <= NUMBER_MAX, "{answer}");
+    let refused = count(&later, "{one}").await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
+    assert_eq!(later.counted(b"{one}", 0).await.unwrap(), NUMBER_MAX);
 }

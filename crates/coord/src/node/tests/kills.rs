@@ -8,7 +8,9 @@ use snowmint_core::Clock;
 
 use super::*;
 use crate::error::ErrorKind;
+use crate::journal::{DataDir, inspect};
 use crate::node::entry::Witness;
+use crate::pool::Reuse;
 use crate::random;
 use crate::sources::Source;
 use crate::timer::{BootTimer, Timer};
@@ -325,5 +327,32 @@ async fn numbers_of_a_killed_process_leave_a_gap_and_never_come_twice() {
         }
         drop((node, source));
         settle().await;
+    }
+}
+
+/// A journal has no room for the numbers of thousands of lives.
+#[tokio::test]
+async fn numbers_that_nobody_has_again_are_not_remembered() {
+    let world = World::new();
+    let dir = Scratch::new();
+    for life in 1..=4 {
+        let settings = NodeSettings { reuse: Reuse::Never, ..settings(Some(&dir)) };
+        let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+        node.define("orders", &SourceSpec::default()).await.unwrap();
+        let source = in_time(&world, node.source("orders")).await.unwrap();
+        assert!(mint_some(&world, &source, &mut HashSet::new(), "once").await > 0);
+        if life % 2 == 0 {
+            in_time(&world, node.close()).await.unwrap();
+        }
+        drop((node, source));
+        // The process is on its way out.
+        let lock = loop {
+            match DataDir::lock(&dir.0) {
+                Ok(lock) => break lock,
+                Err(_) => BootTimer.sleep_ms(5).await,
+            }
+        };
+        let leases = inspect(&lock).unwrap().leases;
+        assert!(leases.len() <= 1, "life {life}: {leases:?}");
     }
 }

@@ -189,7 +189,8 @@ impl CounterSource {
             drop(shard);
             return Err(self.not_here(section));
         };
-        let limit = window.limit;
+        // Another source may have sent the section further than this one can count.
+        let limit = window.limit.min(self.end());
         let place = self.table.place(&mut shard, key, hash);
         let first = place.saturating_add(1).max(window.base).max(1);
         let last = first.saturating_add(count - 1);
@@ -209,6 +210,11 @@ impl CounterSource {
         Ok(Counted { first: shown(first), last: shown(last) })
     }
 
+    /// The first of a section's numbers that this source has none for.
+    const fn end(&self) -> u64 {
+        NUMBER_MAX.saturating_sub(self.above).saturating_add(1)
+    }
+
     fn want(&self, last: u64) -> Want {
         Want::Numbers { until: last.saturating_add(1), step: self.step.load(Ordering::Relaxed) }
     }
@@ -225,7 +231,7 @@ impl CounterSource {
 
     #[cold]
     fn spent(&self, section: u16, last: u64) -> Refused {
-        if last > NUMBER_MAX.saturating_sub(self.above) {
+        if last >= self.end() {
             let what = format!("source {}", self.name);
             return Refused::Error(Error::new(
                 "count",
@@ -262,7 +268,11 @@ impl CounterSource {
     pub(crate) async fn bound(&self, key: &[u8], within_ms: u64) -> Result<u64> {
         let parsed = Key::new(key)?;
         let section = self.slots.of(key);
-        self.patiently(within_ms, || self.try_bound(parsed, section)).await
+        let bound = self.patiently(within_ms, || self.try_bound(parsed, section)).await?;
+        if self.confirm.load(Ordering::Acquire) && !self.confirmed(section).await? {
+            return Err(self.lapsed());
+        }
+        Ok(bound)
     }
 
     /// From now on every number of a key is greater than `highest`; durably, when this answers.
@@ -336,10 +346,10 @@ impl CounterSource {
         let bound = known.max(cell.below());
         drop(shard);
         self.answered(lease)?;
-        Ok(if bound == 0 { 0 } else { bound.saturating_add(self.above) })
+        Ok(if bound == 0 { 0 } else { bound.saturating_add(self.above).min(NUMBER_MAX) })
     }
 
-    /// Asks the store whether the section is still ours, after a number was taken.
+    /// Asks the store whether the section is still ours, after a number was taken or read.
     async fn confirmed(&self, section: u16) -> Result<bool> {
         let around = &self.around;
         let Some(member) = self.sections().shares.load().own() else { return Ok(false) };

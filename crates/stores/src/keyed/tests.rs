@@ -1,0 +1,327 @@
+//! What others do in the middle of a step.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use snowmint_coord::{
+    Avoid, ClaimRequest, ClockOf, Incarnation, Mark, Member, NewDefinition, Pool, Presence,
+    PresenceBy, Reuse, Silent, Store as _, Take, Wish,
+};
+
+use super::*;
+use crate::verbs::Kept;
+
+/// The time of everybody here.
+const NOW: UnixMillis = UnixMillis::new(1_000_000);
+
+const CAPABILITIES: Capabilities = Capabilities {
+    clock: ClockOf::Caller,
+    durable_on_reply: false,
+    safe_over_failover: false,
+    presence: PresenceBy::Record,
+};
+
+/// Keys on which others write all the time: every batch comes too late.
+#[derive(Debug, Default)]
+struct Contended {
+    batches: AtomicU32,
+}
+
+#[async_trait]
+impl Keys for Contended {
+    type Error = Infallible;
+    const SNAPSHOT: bool = true;
+    const BATCH_MAX: usize = 100;
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn namespace(&self) -> &str {
+        "default"
+    }
+
+    fn label(&self) -> String {
+        "the store".into()
+    }
+
+    async fn head(&self) -> Result<Head, Failure<Self::Error>> {
+        let record = StoreRecord::new("it".into(), None).write()?;
+        let store = Entry { key: name::STORE.into(), value: record, version: 1 };
+        let (writes, store) = (u64::from(self.batches.load(Ordering::SeqCst)), Some(store));
+        Ok(Head { writes, clock: None, server: None, store, namespace: None })
+    }
+
+    async fn get(&self, _: &str, _: u64) -> Result<Option<Entry>, Failure<Self::Error>> {
+        Ok(None)
+    }
+
+    async fn list(&self, _: &str, _: u64) -> Result<Vec<Entry>, Failure<Self::Error>> {
+        Ok(Vec::new())
+    }
+
+    async fn send(&self, _: &Batch) -> Result<Outcome, Failure<Self::Error>> {
+        self.batches.fetch_add(1, Ordering::SeqCst);
+        Ok(Outcome::Lost)
+    }
+
+    fn explain(&self, op: &'static str, error: Self::Error) -> Error {
+        Error::internal(op, error.to_string())
+    }
+
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
+    for (tries, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
+        let keyed = Keyed::open(Contended::default(), true).await.unwrap();
+        let keys = Arc::clone(&keyed.keys);
+        let store = Kept::new(keyed).trying(tries);
+        let new = NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into() };
+        let refused = store.define(&new).await.unwrap_err();
+        assert_eq!(keys.batches.load(Ordering::SeqCst), done);
+        assert_eq!(refused.kind().code(), "unavailable");
+        assert!(refused.to_string().contains(&format!("{} tries", tries.max(1))), "{refused}");
+    }
+}
+
+/// A server: its count of changes, and its keys.
+#[derive(Clone, Debug, Default)]
+struct Server {
+    writes: u64,
+    keys: BTreeMap<String, Entry>,
+}
+
+/// What somebody else does, and after how many more reads.
+type Meanwhile = Arc<Mutex<Option<(u32, Pin<Box<dyn Future<Output = ()> + Send>>)>>>;
+
+/// The keys of a server, read one after the other.
+#[derive(Clone, Default)]
+struct OneByOne {
+    server: Arc<Mutex<Server>>,
+    meanwhile: Meanwhile,
+    /// What is read instead until something is written: another server, which lags behind.
+    behind: Arc<Mutex<Option<Server>>>,
+}
+
+impl fmt::Debug for OneByOne {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OneByOne").finish_non_exhaustive()
+    }
+}
+
+impl OneByOne {
+    async fn open(&self) -> Kept<Keyed<Self>> {
+        Kept::new(Keyed::open(self.clone(), true).await.unwrap()).trying(5)
+    }
+
+    /// Another handle on the same server.
+    async fn another(&self) -> Kept<Keyed<Self>> {
+        Self { server: Arc::clone(&self.server), ..Self::default() }.open().await
+    }
+
+    /// What there was, after others have done what they do now.
+    async fn read<T>(&self, read: impl FnOnce(&Server) -> T) -> T {
+        let found = match &*self.behind.lock().unwrap() {
+            Some(behind) => read(behind),
+            None => read(&self.server.lock().unwrap()),
+        };
+        let due = {
+            let mut meanwhile = self.meanwhile.lock().unwrap();
+            match meanwhile.as_mut().map(|(reads, _)| reads.checked_sub(1)) {
+                Some(Some(left)) => {
+                    meanwhile.as_mut().unwrap().0 = left;
+                    None
+                }
+                Some(None) => meanwhile.take(),
+                None => None,
+            }
+        };
+        if let Some((_, act)) = due {
+            act.await;
+        }
+        found
+    }
+}
+
+#[async_trait]
+impl Keys for OneByOne {
+    type Error = Infallible;
+    const SNAPSHOT: bool = false;
+    const LAGS: bool = true;
+    const BATCH_MAX: usize = 100;
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn namespace(&self) -> &str {
+        "default"
+    }
+
+    fn label(&self) -> String {
+        "the store".into()
+    }
+
+    async fn head(&self) -> Result<Head, Failure<Infallible>> {
+        let head = |server: &Server| Head {
+            writes: server.writes,
+            clock: None,
+            server: None,
+            store: server.keys.get(name::STORE).cloned(),
+            namespace: server.keys.get(name::NAMESPACE).cloned(),
+        };
+        Ok(self.read(head).await)
+    }
+
+    async fn get(&self, key: &str, _: u64) -> Result<Option<Entry>, Failure<Infallible>> {
+        Ok(self.read(|server| server.keys.get(key).cloned()).await)
+    }
+
+    async fn list(&self, folder: &str, _: u64) -> Result<Vec<Entry>, Failure<Infallible>> {
+        let is_in = |entry: &&Entry| name::split(&entry.key).0 == folder;
+        let list = |server: &Server| server.keys.values().filter(is_in).cloned().collect();
+        Ok(self.read(list).await)
+    }
+
+    async fn send(&self, batch: &Batch) -> Result<Outcome, Failure<Infallible>> {
+        *self.behind.lock().unwrap() = None;
+        let mut server = self.server.lock().unwrap();
+        let version = |key: &String| server.keys.get(key).map_or(0, |entry| entry.version);
+        if batch.expected.iter().any(|(key, expected)| version(key) != *expected) {
+            return Ok(Outcome::Lost);
+        }
+        server.writes += 1;
+        let version = server.writes;
+        for (key, value) in &batch.changes {
+            match value.clone() {
+                Some(value) => {
+                    server.keys.insert(key.clone(), Entry { key: key.clone(), value, version })
+                }
+                None => server.keys.remove(key),
+            };
+        }
+        Ok(Outcome::Done(version))
+    }
+
+    fn explain(&self, _: &'static str, error: Infallible) -> Error {
+        match error {}
+    }
+
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+async fn join(store: &Kept<Keyed<OneByOne>>, number: u128) -> Incarnation {
+    let incarnation = Incarnation::new(number);
+    let (owner, host, address) = (String::new(), String::new(), String::new());
+    let member = Member { incarnation, owner, host, process: 1, address };
+    let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 10_000 };
+    store.join(&member, presence, NOW).await.unwrap();
+    incarnation
+}
+
+fn wanting(member: Incarnation, slots: &[u64]) -> Take {
+    let pool = Pool { name: "sections".into(), slots: 100, group: 1, reuse: Reuse::Ordered };
+    Take {
+        pool,
+        member,
+        owner: String::new(),
+        slots: slots.to_vec(),
+        silent: Vec::new(),
+        supersedes: None,
+        length: 10,
+        request: 7,
+    }
+}
+
+/// Two members: the second joins, and takes a slot, while the first is in the middle of taking it too, after
+/// each of its reads.
+#[tokio::test]
+async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
+    let mut met = 0;
+    for reads in 0..12 {
+        let keys = OneByOne::default();
+        let (store, other) = (keys.open().await, keys.another().await);
+        let first = join(&store, 1).await;
+        // The pool is there.
+        store.take(&wanting(first, &[1]), NOW).await.unwrap();
+        let second = Incarnation::new(2);
+        let act = Box::pin(async move {
+            join(&other, 2).await;
+            let taken = other.take(&wanting(second, &[7]), NOW).await.unwrap();
+            assert_eq!(taken.leases.len(), 1, "nobody has it yet");
+        });
+        *keys.meanwhile.lock().unwrap() = Some((reads, act));
+        let taken = store.take(&wanting(first, &[5, 7]), NOW).await.unwrap();
+        if keys.meanwhile.lock().unwrap().is_some() {
+            // It was done before.
+            break;
+        }
+        met += 1;
+        let slots: Vec<u64> = taken.leases.iter().map(|lease| lease.slot).collect();
+        assert_eq!((slots, taken.held), (vec![5], vec![(7, second)]), "after read {reads}");
+    }
+    assert!(met >= 4, "a take reads more than {met} times");
+}
+
+/// A number that somebody claims meanwhile is not kept away from him, who mints with it already.
+#[tokio::test]
+async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
+    let pool = || Pool { name: "workers".into(), slots: 4, group: 1, reuse: Reuse::Recycle };
+    let mut met = 0;
+    for reads in 0..12 {
+        let keys = OneByOne::default();
+        let (store, other) = (keys.open().await, keys.another().await);
+        let avoid = |slot| {
+            let label = "it".into();
+            Avoid { pool: pool(), slots: vec![slot], until: Mark::MAX, label }
+        };
+        // The pool is there.
+        store.avoid(&avoid(2), NOW).await.unwrap();
+        let act = Box::pin(async move {
+            let request = ClaimRequest {
+                pool: pool(),
+                member: join(&other, 2).await,
+                owner: String::new(),
+                count: 1,
+                wish: Wish::Exactly(3),
+                supersedes: None,
+                mark_at_most: Mark::from(NOW),
+                request: 7,
+            };
+            other.claim(&request, NOW).await.unwrap();
+        });
+        *keys.meanwhile.lock().unwrap() = Some((reads, act));
+        let answer = store.avoid(&avoid(3), NOW).await;
+        if keys.meanwhile.lock().unwrap().is_some() {
+            break;
+        }
+        met += 1;
+        let refused = answer.expect_err(&format!("after read {reads}"));
+        assert_eq!(refused.kind().code(), "conflict", "after read {reads}: {refused}");
+    }
+    assert!(met >= 4, "an avoid reads more than {met} times");
+}
+
+/// Who asks whether he still has a slot (`counter.confirm`) is told so by nobody who has not heard of later.
+#[tokio::test]
+async fn what_a_server_says_that_lags_is_looked_at_again() {
+    let keys = OneByOne::default();
+    let (store, other) = (keys.open().await, keys.another().await);
+    let (first, second) = (join(&store, 1).await, join(&other, 2).await);
+    let leases = store.take(&wanting(first, &[7]), NOW).await.unwrap().leases;
+    assert_eq!(store.take(&wanting(first, &[7]), NOW).await.unwrap().leases, leases, "still his");
+    let before = keys.server.lock().unwrap().clone();
+    let silent = vec![Silent { member: first, renewals: 0 }];
+    let taken = other.take(&Take { silent, ..wanting(second, &[7]) }, NOW).await.unwrap();
+    assert_eq!(taken.leases.len(), 1);
+    *keys.behind.lock().unwrap() = Some(before);
+    let refused = store.take(&wanting(first, &[7]), NOW).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "not_found", "{refused}");
+}
