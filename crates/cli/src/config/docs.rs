@@ -222,6 +222,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "define",
                 "Whether a client that asks for the segments of a source that there is not may define it.",
             ),
+            (
+                "machines_max",
+                "How many machine IDs the clients of one namespace of CosId may have in the store, those that are free again too.",
+            ),
         ],
     ),
     (
