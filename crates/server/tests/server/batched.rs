@@ -11,7 +11,9 @@ use std::task::{Context, Poll, ready};
 
 use rcgen::{CertificateParams, KeyPair};
 use snowmint_server::{Pems, Secret, Settings, Tls};
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, ReadBuf};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, ReadBuf,
+};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -148,9 +150,13 @@ async fn replies_of_one_read_are_sent_together() {
     let (server, connector) = encrypted().await;
     let mut client = Client::to(server.resp, &connector).await;
     // A tick that is full, or a window that is being moved, is waited for: what there is then goes out before.
-    for request in ["INCR default\r\n", "INCR counters:alice\r\n"] {
+    for request in ["INCR default\r\n", "INCR counters:alice\r\n", "MINT default\r\n"] {
         client.batches(request, 500, ":", 10).await;
     }
+    // What might wait, and need not.
+    client.batches("MINT default 3\r\n", 150, "*3", 10).await;
+    client.batches("GET counters:alice\r\n", 500, "$", 10).await;
+    client.batches("DECODE 1 default\r\n", 20, "tick", 10).await;
     client.batches("PING\r\n", 1_000, "+PONG", 1).await;
 }
 
