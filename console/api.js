@@ -66,8 +66,9 @@ export const source = async (name) =>
   parse(await call("GET", "/v1/sources/{name}", { parts: { name } }));
 export const define = async (definition) =>
   parse(await call("POST", "/v1/sources", { body: write(definition) }));
-export const alter = async (name, changes) =>
-  parse(await call("PATCH", "/v1/sources/{name}", { parts: { name }, body: write(changes) }));
+/** Only if the source still has this version. */
+export const alter = async (name, version, changes) =>
+  parse(await call("PATCH", "/v1/sources/{name}", { parts: { name }, body: write({ version, ...changes }) }));
 export const remove = (name) => call("DELETE", "/v1/sources/{name}", { parts: { name } });
 export const workers = async () => parse(await call("GET", "/v1/workers"));
 export const layouts = async () => parse(await call("GET", "/v1/layouts"));

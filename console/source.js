@@ -77,7 +77,7 @@ function endAlter() {
 async function alter() {
   await change(async () => {
     // The address may name another source by the time that it is confirmed.
-    const { name } = begun;
+    const { name, version } = begun;
     const different = changes(keysOf(begun), fromLines(byId("source-lines").value));
     if (different.length === 0) throw new Error("Nothing is different.");
     const patch = nested(different.map(({ name, to }) => [name, to]));
@@ -91,9 +91,9 @@ async function alter() {
       action: "Alter",
     });
     if (!sure) return undefined;
-    const { version } = await api.alter(name, patch);
+    const altered = await api.alter(name, version, patch);
     endAlter();
-    return `Altered: version ${grouped(version)}.`;
+    return `Altered: version ${grouped(altered.version)}.`;
   });
 }
 
@@ -101,7 +101,7 @@ const told = (value) => (value === undefined ? "not said" : String(value));
 
 async function switchOnOrOff() {
   await change(async () => {
-    const { name } = shown;
+    const { name, version } = shown;
     const on = shown.enabled === false;
     const sure = await confirm({
       title: on ? `Switch ${name} on?` : `Switch ${name} off?`,
@@ -114,7 +114,7 @@ async function switchOnOrOff() {
       action: on ? "Switch on" : "Switch off",
     });
     if (!sure) return undefined;
-    await api.alter(name, { enabled: on });
+    await api.alter(name, version, { enabled: on });
     return on ? "Switched on." : "Switched off.";
   });
 }
@@ -143,11 +143,18 @@ async function change(work) {
   const done = byId("source-done");
   done.hidden = true;
   let words;
+  let late = false;
   const before = shown;
   await attempt(byId("change-notice"), async () => {
-    words = await work();
+    try {
+      words = await work();
+    } catch (error) {
+      // Others have changed it since it was shown.
+      late = error.code === "conflict";
+      throw error;
+    }
   });
-  if (words === undefined) return;
+  if (words === undefined && !late) return;
   await again();
-  if (shown?.name === before.name) tell(done, words);
+  if (words !== undefined && shown?.name === before.name) tell(done, words);
 }

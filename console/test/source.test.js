@@ -50,11 +50,11 @@ globalThis.fetch = (url, { method, body }) => new Promise((answer) => waiting.pu
 const settle = () => new Promise((done) => setImmediate(done));
 
 /** Answers the call that waits for this. */
-async function answer(method, url, body) {
+async function answer(method, url, body, status = 200) {
   const call = waiting.find((one) => one.method === method && one.url === url);
   assert.ok(call, `${method} ${url} is not among ${JSON.stringify(waiting)}`);
   waiting = waiting.filter((one) => one !== call);
-  call.answer({ ok: true, status: 200, text: async () => JSON.stringify(body) });
+  call.answer({ ok: status === 200, status, text: async () => JSON.stringify(body) });
   await settle();
   return call;
 }
@@ -62,7 +62,10 @@ async function answer(method, url, body) {
 const source = (name, more = {}) => ({ name, version: 1, kind: "segment", enabled: true, ...more });
 
 const panel = await import("../source.js");
-panel.begin(async () => {});
+let looks = 0;
+panel.begin(async () => {
+  looks += 1;
+});
 
 async function show(name) {
   const shown = panel.load(name);
@@ -81,14 +84,14 @@ test("of two sources the one that was asked for last is shown, whichever answer 
 
 test("what was confirmed for one source is not done to another", async () => {
   for (const [begins, confirmed] of [
-    [() => byId("source-switch").fire("click"), { enabled: false }],
+    [() => byId("source-switch").fire("click"), { version: 1, enabled: false }],
     [
       () => {
         byId("source-alter").fire("click");
         byId("source-lines").value += "\nstep.size = 7";
         byId("source-alter-form").fire("submit");
       },
-      { step: { size: 7 } },
+      { version: 1, step: { size: 7 } },
     ],
   ]) {
     await show("a");
@@ -101,4 +104,25 @@ test("what was confirmed for one source is not done to another", async () => {
     const { body } = await answer("PATCH", "v1/sources/a", source("a", { version: 2 }));
     assert.deepEqual(JSON.parse(body), confirmed);
   }
+});
+
+test("what was altered by others since it was shown is not altered here, and looked at again", async () => {
+  await show("a");
+  byId("source-alter").fire("click");
+  byId("source-lines").value += "\nstep.size = 7";
+  // The panel looks at it again by itself; what was typed is still of the version before.
+  const later = panel.load("a");
+  await answer("GET", "v1/sources/a", source("a", { version: 2 }));
+  await later;
+  const before = looks;
+  byId("source-alter-form").fire("submit");
+  await settle();
+  byId("confirm-yes").fire("click");
+  await settle();
+  const refusal = { error: { code: "conflict", message: "it was changed since" } };
+  const { body } = await answer("PATCH", "v1/sources/a", refusal, 409);
+  assert.deepEqual(JSON.parse(body), { version: 1, step: { size: 7 } });
+  assert.match(byId("change-notice").textContent, /changed since/);
+  assert.equal(byId("source-done").hidden, true);
+  assert.equal(looks, before + 1);
 });

@@ -64,6 +64,15 @@ fn sources_are_managed_from_the_command_line() {
     assert!(defined["layout"].as_str().unwrap().starts_with("time=42,worker=5+5,"));
     assert_eq!(json(&source(&["alter", "orders", "--burst", "5ms"]).ok())["burst"], "5ms");
     assert_eq!(json(&source(&["show", "orders"]).ok())["burst"], "5ms");
+    // Whoever has seen a version changes that one, or nothing.
+    let seen = defined["version"].to_string();
+    let late = source(&["alter", "orders", "--burst", "7ms", "--if-version", &seen]);
+    assert_eq!(late.code, 2, "{late:?}");
+    assert!(late.err.contains("was changed since; read it again"), "{late:?}");
+    let shown = json(&source(&["show", "orders"]).ok());
+    assert_eq!(shown["burst"], "5ms");
+    let seen = shown["version"].to_string();
+    source(&["alter", "orders", "--burst", "6ms", "--if-version", &seen]).ok();
 
     let id = server.mint(&["orders"]).ok();
     let decoded = json(&run(&["decode", id.trim(), "--layout", "discord", "--json"]).ok());

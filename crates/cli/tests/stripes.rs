@@ -155,6 +155,65 @@ fn one_installation_is_restriped_by_its_own_mark() {
     assert!(ids.iter().all(|id| id % 16 == 5) && ids[1] == ids[0] + 16, "{ids:?}");
 }
 
+fn minted(server: &Server, count: &str) -> Vec<u64> {
+    let ids = run(&["mint", "orders", "-n", count, "--server", &server.http]).ok();
+    ids.lines().map(|id| id.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_stripe_begins_where_it_is_told_to() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--step.rule fixed --step.size 10");
+    minted(&one, "10");
+    let from = |increment: &str, offset: &str, first: &str| {
+        let stripe = ["--increment", increment, "--offset", offset, "--first", first];
+        run(&[&["source", "restripe", "orders", "--server", &one.http][..], &stripe].concat())
+    };
+    from("16", "5", "5000").ok();
+    assert_eq!(minted(&one, "2"), [5013, 5029]);
+    // Given again it changes nothing: no number is lost.
+    from("16", "5", "5000").ok();
+    assert_eq!(minted(&one, "1"), [5045]);
+    // The stripe may stay, and only begin further up; never below what was handed out.
+    from("16", "5", "6000").ok();
+    assert_eq!(minted(&one, "1"), [6005]);
+    let refused = from("1", "1", "6000");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("first = 6000 is not possible"), "{refused:?}");
+}
+
+#[test]
+fn several_installations_begin_where_they_are_told_to() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let two = installation(&place, 2, "--offset 2 --increment 2");
+    let drawn = minted(&one, "700");
+    let from = |increment: &str, first: &str| {
+        let stripes = [format!("2={}", one.http), format!("1={}", two.http)];
+        let args = ["source", "restripe", "orders", "--json", "--increment", increment];
+        let stripes = ["--stripe", &stripes[0], "--stripe", &stripes[1], "--first", first];
+        run(&[&args[..], &stripes].concat())
+    };
+    let low = from("2", "900");
+    assert_eq!(low.code, 2, "{low:?}");
+    for part in ["first = 900 is not possible", "nothing was changed"] {
+        assert!(low.err.contains(part), "{part}: {low:?}");
+    }
+    for server in [&one, &two] {
+        let shown = run(&["source", "show", "orders", "--json", "--server", &server.http]).ok();
+        assert!(json(shown.trim()).get("until").is_none(), "{shown}");
+    }
+    from("2", "100000").ok();
+    assert_eq!(
+        (minted(&one, "2"), minted(&two, "2")),
+        (vec![100_000, 100_002], vec![100_001, 100_003])
+    );
+    // Where stripes stay, only those that are not there yet go up.
+    from("2", "200001").ok();
+    assert_eq!((minted(&one, "1"), minted(&two, "1")), (vec![200_002], vec![200_001]));
+    assert!(drawn.iter().all(|id| *id < 100_000));
+}
+
 /// Set by hand, as by somebody who did not look.
 #[test]
 fn an_end_below_what_was_handed_out_is_refused_and_nothing_begins_there() {

@@ -156,9 +156,7 @@ pub fn decide_alter(
     check_new(new)?;
     let stored = existing(stored, &new.name)?;
     check_identity(stored, &new.identity)?;
-    if let Some(version) = if_version {
-        check_version(stored, version)?;
-    }
+    check_version(&stored.name, stored.version, if_version)?;
     if stored.spec == new.spec {
         return Ok(CatalogStep::Same);
     }
@@ -186,7 +184,7 @@ pub fn decide_restripe(
     check_new(new)?;
     check_mark(*mark)?;
     let stored = existing(stored, &new.name)?;
-    check_version(stored, *if_version)?;
+    check_version(&stored.name, stored.version, Some(*if_version))?;
     if *mark < stored.segment.mark {
         return Err(ErrorKind::MarkMoved {
             what: format!("source {}", new.name),
@@ -312,15 +310,19 @@ fn check_above(stored: &Definition, restripe: &Restripe) -> Result<(), ErrorKind
     }
 }
 
-fn check_version(stored: &Definition, version: u64) -> Result<(), ErrorKind> {
-    if stored.version == version {
-        return Ok(());
+/// Whether a source still has the version that a change was thought out for, if one is said.
+///
+/// # Errors
+/// `Conflict`.
+pub fn check_version(name: &str, version: u64, wanted: Option<u64>) -> Result<(), ErrorKind> {
+    match wanted {
+        Some(wanted) if wanted != version => Err(ErrorKind::Conflict {
+            what: format!("source {name} was changed since; read it again"),
+            stored: format!("version {version}"),
+            wanted: format!("version {wanted}"),
+        }),
+        _ => Ok(()),
     }
-    Err(ErrorKind::Conflict {
-        what: format!("source {} was changed since; read it again", stored.name),
-        stored: format!("version {}", stored.version),
-        wanted: format!("version {version}"),
-    })
 }
 
 fn check_identity(stored: &Definition, identity: &str) -> Result<(), ErrorKind> {

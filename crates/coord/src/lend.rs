@@ -73,9 +73,7 @@ impl Borrower {
 
     /// Whether a slot is this borrower's, or nobody's since.
     pub(crate) fn had_last(&self, slot: &SlotInfo) -> bool {
-        space_of(&slot.pool) == Some(&self.space)
-            && slot.owner == self.label
-            && slot.mark < Mark::MAX
+        is_lent_in(&slot.pool, &self.space) && slot.owner == self.label && slot.mark < Mark::MAX
     }
 }
 
@@ -102,6 +100,11 @@ pub fn lent_pool(space: &str, width: u32) -> Result<Pool, ErrorKind> {
 #[must_use]
 pub fn is_lent(pool: &str) -> bool {
     space_of(pool).is_some()
+}
+
+/// Whether they are lent in this space.
+pub(crate) fn is_lent_in(pool: &str, space: &str) -> bool {
+    space_of(pool) == Some(space)
 }
 
 /// The space of a pool whose numbers are lent.

@@ -66,7 +66,7 @@ pub use owners::Owners;
 pub use pool::{Pool, Reuse};
 pub use segment::{Bounds, GiveBack, Reserve, Segment};
 pub use sources::{
-    Decoded, NumberLane, NumberStats, Numbers, OnEmpty, OnFull, Patience, PrefillHooks,
+    BOUND_MAX, Decoded, NumberLane, NumberStats, Numbers, OnEmpty, OnFull, Patience, PrefillHooks,
     PrefillStats, Row, ShareStats, Shares, Source, SourceStats, Values,
 };
 pub use spec::SourceSpec;

@@ -2,7 +2,9 @@
 
 mod compat;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use snowmint_coord::BOUND_MAX;
 use snowmint_coord::spec::Span;
 
 pub use compat::{CompatSettings, CosIdSettings, Keys, LeafSettings, TinyidSettings};
@@ -35,6 +37,10 @@ pub struct Limits {
     pub segment_max: u64,
     /// The most numbers of one `INCRBY`. 1,000,000.
     pub incrby_max: u64,
+    /// The highest bound that `PUT /v1/counters/{source}/{key}` raises a counter to, and with it, sooner or
+    /// later, all keys of its section. 2^62, beyond which there is none.
+    #[serde(deserialize_with = "bound")]
+    pub bound_max: u64,
     /// How long a request may wait for the next tick or for the store. 1 s.
     pub wait_max: Span,
     /// How many IDs may be minted and not yet sent, over all connections. Small answers are not
@@ -51,10 +57,19 @@ impl Default for Limits {
             stream_max: 1_000_000_000,
             segment_max: 1_000_000,
             incrby_max: 1_000_000,
+            bound_max: BOUND_MAX,
             wait_max: Span::from_ms(1_000),
             unsent_max: 4_000_000,
             stop_max: Span::from_ms(10_000),
         }
+    }
+}
+
+/// A bound that there can be.
+fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match u64::deserialize(deserializer)? {
+        bound if bound <= BOUND_MAX => Ok(bound),
+        _ => Err(D::Error::custom(format_args!("it takes {BOUND_MAX} (2^62) at most"))),
     }
 }
 

@@ -207,6 +207,9 @@ pub struct AlterSourceRequest {
     /// The changes as a JSON merge patch (RFC 7396).
     #[prost(string, tag = "2")]
     pub changes: ::prost::alloc::string::String,
+    /// Only if the source still has this version.
+    #[prost(uint64, optional, tag = "3")]
+    pub version: ::core::option::Option<u64>,
 }
 /// Another stripe for a segment source.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

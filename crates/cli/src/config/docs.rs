@@ -125,6 +125,10 @@ pub(super) const SECTIONS: &[Section] = &[
             ("stream_max", "The most IDs of one MintStream."),
             ("segment_max", "The longest range of POST /v1/segments/{source}."),
             ("incrby_max", "The most numbers of one INCRBY."),
+            (
+                "bound_max",
+                "The highest bound that PUT /v1/counters/{source}/{key}, and so import redis, raises a counter to: other keys go on above it, too, and nothing lowers it again. At most 2^62.",
+            ),
             ("wait_max", "How long a request may wait for the next tick or for the store."),
             ("unsent_max", "How many IDs may be minted and not yet sent, over all connections."),
             ("stop_max", "How long a stop waits for requests in progress."),
@@ -217,6 +221,10 @@ pub(super) const SECTIONS: &[Section] = &[
             (
                 "define",
                 "Whether a client that asks for the segments of a source that there is not may define it.",
+            ),
+            (
+                "machines_max",
+                "How many machine IDs the clients of one namespace of CosId may have in the store, those that are free again too.",
             ),
         ],
     ),

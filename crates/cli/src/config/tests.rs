@@ -93,6 +93,18 @@ fn the_number_of_tries_has_limits() {
 }
 
 #[test]
+fn the_highest_bound_of_a_counter_has_a_limit() {
+    let file = |bound: &str| load(&format!("[limits]\nbound_max = {bound}\n"), &[], Vec::new());
+    for bound in [0, 9_007_199_254_740_992, 1 << 62] {
+        assert_eq!(file(&bound.to_string()).unwrap().limits.bound_max, bound);
+    }
+    let refused = file("4611686018427387905").unwrap_err();
+    for part in ["line 2: limits.bound_max", "it takes 4611686018427387904 (2^62) at most"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+}
+
+#[test]
 fn lengths_of_time_have_limits_which_are_told() {
     for (key, min, below, max, above, limits) in [
         ("worker.window", "1s", "999ms", "1d", "86400001ms", "1s at least and 1d at most"),

@@ -101,6 +101,29 @@ fn with_a_margin_redis_stays_as_it_is() {
 }
 
 #[test]
+fn counters_move_up_to_half_of_all_numbers_and_no_margin_goes_beyond() {
+    let (redis, place) = (Redis::start(), Place::new());
+    redis.ask(&[
+        "MSET",
+        "seq:nanoseconds",
+        "1795000000000000000",
+        "seq:half",
+        "4611686018427387904",
+    ]);
+    let with = ["--match", "seq:*", "--margin", "1", "--json"];
+    let refused = place.import("redis", &redis.server.url(), &with);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.out.contains("4611686018427387905, which is above"), "{refused:?}");
+    let server = Server::start(serve(place.0.path(), &[]));
+    let with = ["--match", "seq:*", "--json", "--server", &server.http];
+    place.import("redis", &redis.server.url(), &with).ok();
+    for (key, value) in [("seq:nanoseconds", 1_795_000_000_000_000_000), ("seq:half", 1 << 62)] {
+        let minted = server.mint(&["counters", "--key", key, "-n", "1"]).ok();
+        assert!(minted.trim().parse::<u64>().unwrap() > value, "{key}: {minted}");
+    }
+}
+
+#[test]
 fn what_is_no_counter_is_refused_and_nothing_is_moved() {
     let (redis, place) = (Redis::start(), Place::new());
     let top = "9223372036854775807";

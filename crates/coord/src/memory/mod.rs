@@ -66,9 +66,9 @@ pub struct MemoryStore {
     namespace: String,
     clock: Option<MemoryClock>,
     closed: AtomicBool,
-    /// A verb that this handle does not get through with.
+    /// A verb that this handle does not get through with, from when it is said on.
     #[cfg(test)]
-    pub(crate) lacks: Option<&'static str>,
+    pub(crate) lacks: Arc<Mutex<Option<&'static str>>>,
 }
 
 #[derive(Clone)]
@@ -119,7 +119,7 @@ impl MemoryStore {
             clock,
             closed: AtomicBool::new(false),
             #[cfg(test)]
-            lacks: None,
+            lacks: Arc::default(),
         })
     }
 
@@ -135,7 +135,7 @@ impl MemoryStore {
             clock: self.clock.clone(),
             closed: AtomicBool::new(false),
             #[cfg(test)]
-            lacks: None,
+            lacks: Arc::default(),
         })
     }
 
@@ -168,7 +168,7 @@ impl MemoryStore {
             return Err(Error::new(op, ErrorKind::Closed { what: "the memory store".into() }));
         }
         #[cfg(test)]
-        if self.lacks == Some(op) {
+        if *self.lacks.lock().unwrap_or_else(PoisonError::into_inner) == Some(op) {
             return Err(Error::new(op, ErrorKind::Unavailable { what: "the memory store".into() }));
         }
         let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@
 //! own too far from the store's lends nothing, keeps nothing and takes nothing back.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use snowmint_core::UnixMillis;
 
@@ -12,7 +12,7 @@ use super::{Core, Node};
 use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, SlotInfo, Term, Wish};
-use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent, lent_pool};
+use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent, is_lent_in, lent_pool};
 use crate::member::Incarnation;
 use crate::pool::Pool;
 use crate::random;
@@ -44,15 +44,23 @@ impl From<Lease> for Held {
 /// What was lent through this node, so that keeping it takes one write and no search. It may be out of
 /// date: the store knows.
 #[derive(Debug, Default)]
-pub(super) struct Lendings(Mutex<HashMap<Borrower, Vec<Held>>>);
+pub(super) struct Lendings {
+    known: Mutex<HashMap<Borrower, Vec<Held>>>,
+    /// Whose turn it is to look at all slots.
+    turn: tokio::sync::Mutex<()>,
+}
 
 impl Lendings {
+    fn known(&self) -> MutexGuard<'_, HashMap<Borrower, Vec<Held>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn of(&self, borrower: &Borrower) -> Option<Vec<Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(borrower).cloned()
+        self.known().get(borrower).cloned()
     }
 
     fn know(&self, borrower: &Borrower, held: Vec<Held>, now: UnixMillis) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known();
         if !known.contains_key(borrower) {
             // Borrowers that came no more must not fill the memory.
             known.retain(|_, held| held.iter().any(|held| held.mark.unix_millis() > now));
@@ -60,33 +68,64 @@ impl Lendings {
         known.insert(borrower.clone(), held);
     }
 
+    /// What is known to be a borrower's, if it has to be moved to come so far: what need not be would be
+    /// believed without asking the store.
+    fn moving(&self, borrower: &Borrower, until: Mark) -> Option<Vec<Held>> {
+        self.of(borrower).filter(|held| held.iter().all(|held| held.mark < until))
+    }
+
     fn forget(&self, borrower: &Borrower) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(borrower);
+        self.known().remove(borrower);
     }
 }
 
 impl Node {
     /// Lends a number of `width` bits, which is the borrower's until `keep_ms` after it was last heard
-    /// of. Who has one already is told the same.
+    /// of. Who has one already is told the same. A space in which `most` numbers were lent has no new ones:
+    /// there, only a number that is free again is lent. (Servers that lend at the same moment may be over by one
+    /// each.)
     ///
     /// # Errors
-    /// `PoolFull`; `Invalid`; `ClockAhead` or `ClockBehind` when our clock is not to be trusted;
-    /// `Unavailable` while the store is away, or others are faster.
-    pub async fn lend(&self, borrower: &Borrower, width: u32, keep_ms: u64) -> Result<Lent> {
+    /// `PoolFull`; `TooMany` beyond `most`; `Invalid`; `ClockAhead` or `ClockBehind` when our clock is not to be
+    /// trusted; `Unavailable` while the store is away, or others are faster.
+    pub async fn lend(
+        &self,
+        borrower: &Borrower,
+        width: u32,
+        keep_ms: u64,
+        most: u64,
+    ) -> Result<Lent> {
         let member = self.lender(borrower)?;
         let pool = lent_pool(&borrower.space, width).map_err(|kind| Error::new("lend", kind))?;
         let core = self.core();
         let now = core.around.checked_time().await?;
         let until = core.until(now, keep_ms);
+        let in_pool =
+            |held: &[Held]| held.iter().find(|held| held.pool == pool.name).map(|it| it.slot);
+        // Whoever asks again may have minted until now.
+        let again = |number| Lent { number, after: now };
+        if let Some(known) = core.lendings.moving(borrower, until)
+            && let Some(number) = in_pool(&known)
+            && core.prolong(borrower, known, now, until).await?
+        {
+            return Ok(again(number));
+        }
+        let _turn = core.turn().await?;
         for _ in 0..TRIES {
-            let own = core.lent_to(borrower, now).await?;
-            let Some(number) = own.iter().find(|held| held.pool == pool.name) else {
-                return core.lend_anew(member, borrower, pool, now, until).await;
-            };
-            let number = number.slot;
-            if core.prolong(borrower, own, now, until).await? {
-                // Whoever asks again may have minted until now.
-                return Ok(Lent { number, after: now });
+            let space = core.lent_in(&borrower.space, now).await?;
+            let own = lent_to(borrower, &space);
+            if let Some(number) = in_pool(&own) {
+                if core.prolong(borrower, own, now, until).await? {
+                    return Ok(again(number));
+                }
+                continue;
+            }
+            let wish = wish(borrower, &space, &pool, now, most)?;
+            match core.lend_anew(member, borrower, pool.clone(), wish, now, until).await {
+                // Another server has lent the one that was free.
+                Err(error)
+                    if wish != Wish::Any && matches!(error.kind(), ErrorKind::PoolFull(_)) => {}
+                lent => return lent,
             }
         }
         Err(overtaken("lend"))
@@ -101,17 +140,15 @@ impl Node {
         let core = self.core();
         let now = core.around.checked_time().await?;
         let until = core.until(now, keep_ms);
-        let known = core.lendings.of(borrower);
-        let had_one = known.is_some();
-        // What need not be moved would be believed without asking the store.
-        let moves = |held: &Vec<Held>| held.iter().all(|held| held.mark < until);
-        if let Some(known) = known.filter(moves)
+        let had_one = core.lendings.of(borrower).is_some();
+        if let Some(known) = core.lendings.moving(borrower, until)
             && core.prolong(borrower, known, now, until).await?
         {
             return Ok(Kept::Yes);
         }
+        let _turn = core.turn().await?;
         for _ in 0..TRIES {
-            let own = core.lent_to(borrower, now).await?;
+            let own = lent_to(borrower, &core.lent_in(&borrower.space, now).await?);
             if own.is_empty() {
                 core.lendings.forget(borrower);
                 return Ok(if had_one { Kept::Lost } else { Kept::Unknown });
@@ -135,7 +172,8 @@ impl Node {
         let around = &core.around;
         let now = around.checked_time().await?;
         core.lendings.forget(borrower);
-        let own = core.lent_to(borrower, now).await?;
+        let _turn = core.turn().await?;
+        let own = lent_to(borrower, &core.lent_in(&borrower.space, now).await?);
         let end = Mark::from(now.saturating_add(core.apart_ms()));
         let had_one = !own.is_empty();
         for Held { pool, slot, term, mark } in own {
@@ -178,11 +216,22 @@ impl Core {
         Mark::from(now.saturating_add(keep_ms))
     }
 
-    /// The slots that are a borrower's, or that it was the last to have.
-    async fn lent_to(&self, borrower: &Borrower, now: UnixMillis) -> Result<Vec<Held>> {
+    /// One at a time looks at all slots, which is what costs: clients that come at once, or make up names, ask no
+    /// more of the store than one does.
+    async fn turn(&self) -> Result<tokio::sync::MutexGuard<'_, ()>> {
+        tokio::select! {
+            biased;
+            turn = self.lendings.turn.lock() => Ok(turn),
+            () = self.around.timer.sleep_ms(self.around.store_call_ms) => Err(overtaken("lend")),
+        }
+    }
+
+    /// The slots that are lent in a space, or were.
+    async fn lent_in(&self, space: &str, now: UnixMillis) -> Result<Vec<SlotInfo>> {
         let around = &self.around;
-        let slots = around.call("list workers", around.store.workers(now)).await?;
-        Ok(slots.into_iter().filter(|slot| borrower.had_last(slot)).map(Held::from).collect())
+        let mut slots = around.call("list workers", around.store.workers(now)).await?;
+        slots.retain(|slot| is_lent_in(&slot.pool, space) && !slot.is_avoided());
+        Ok(slots)
     }
 
     /// Claims a number that is nobody's, and leaves it to its mark.
@@ -191,6 +240,7 @@ impl Core {
         member: Incarnation,
         borrower: &Borrower,
         pool: Pool,
+        wish: Wish,
         now: UnixMillis,
         until: Mark,
     ) -> Result<Lent> {
@@ -200,7 +250,7 @@ impl Core {
             member,
             owner: borrower.label.clone(),
             count: 1,
-            wish: Wish::Any,
+            wish,
             supersedes: None,
             mark_at_most: Mark::from(now),
             request: random::request()?,
@@ -282,6 +332,37 @@ impl Core {
             }
         }
         Ok(Some(held))
+    }
+}
+
+/// The slots of a space that are a borrower's, or that it was the last to have.
+fn lent_to(borrower: &Borrower, space: &[SlotInfo]) -> Vec<Held> {
+    space.iter().filter(|slot| borrower.had_last(slot)).cloned().map(Held::from).collect()
+}
+
+/// Which number somebody gets who has none: any, while the space has fewer than `most`; else the one of the pool
+/// that has been free for longest.
+fn wish(
+    borrower: &Borrower,
+    space: &[SlotInfo],
+    pool: &Pool,
+    now: UnixMillis,
+    most: u64,
+) -> Result<Wish> {
+    let lent = u64::try_from(space.len()).unwrap_or(u64::MAX);
+    if lent < most {
+        return Ok(Wish::Any);
+    }
+    let is_free = |slot: &&SlotInfo| {
+        slot.pool == pool.name && slot.holder.is_none() && slot.mark <= Mark::from(now)
+    };
+    match space.iter().filter(is_free).min_by_key(|slot| slot.mark) {
+        Some(slot) => Ok(Wish::Exactly(slot.slot)),
+        None => {
+            let what = format!("numbers lent in {} (compat.cosid.machines_max)", borrower.space);
+            let wanted = lent.saturating_add(1);
+            Err(Error::new("lend", ErrorKind::TooMany { what, wanted, limit: most }))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::definitions::read_spec;
 use super::{Node, SourceInfo};
-use crate::catalog::{Definition, Restripe, check_name};
+use crate::catalog::{Definition, Restripe, check_name, check_version};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::Mark;
 use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
@@ -108,14 +108,8 @@ impl Node {
         change: Change,
     ) -> Result<Restripe> {
         let invalid = |what: String| Error::invalid("restripe", what);
-        if let Some(version) = wanted.if_version.filter(|version| *version != stored.version) {
-            let kind = ErrorKind::Conflict {
-                what: format!("source {} was changed since; read it again", stored.name),
-                stored: format!("version {}", stored.version),
-                wanted: format!("version {version}"),
-            };
-            return Err(Error::new("restripe", kind));
-        }
+        check_version(&stored.name, stored.version, wanted.if_version)
+            .map_err(|kind| Error::new("restripe", kind))?;
         let spec = read_spec(stored)?;
         let Ok(Plan::Segment(SegmentPlan { stripe, origin, stores, .. })) = spec.check() else {
             let what = format!("source {} is no segment source, which have stripes", stored.name);

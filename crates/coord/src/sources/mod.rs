@@ -30,8 +30,8 @@ use snowmint_core::text::{Format, Text};
 pub(crate) use afar::Afar;
 pub(crate) use back::{Back, SegmentBack, SnowflakeBack};
 pub(crate) use by_store::ByStore;
+pub use counter::{BOUND_MAX, KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
 pub(crate) use counter::{CounterSource, SECTIONS_POOL, counts, sections_pool};
-pub use counter::{KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
 pub use form::Keyrings;
 pub(crate) use form::{Form, check_value, compare_check};
 pub(crate) use minter::{Make, Minter, SlotWindow};
@@ -267,7 +267,7 @@ impl Source {
     /// above already stays. Other keys of its section jump as far when the section changes hands.
     ///
     /// # Errors
-    /// As [`Source::count`].
+    /// As [`Source::count`]; `Invalid` above [`BOUND_MAX`].
     pub async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
         self.inner.check_enabled()?;
         self.inner.counter()?.raise(key, highest, within_ms).await

@@ -74,15 +74,24 @@ impl Default for TinyidSettings {
 }
 
 /// The door of CosId's proxy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CosIdSettings {
     /// Whether it is open.
     pub enabled: bool,
     /// Whether a client may define the segment source that it asks for.
     pub define: bool,
+    /// How many machine IDs the clients of one namespace may have in the store, those that are free again too.
+    /// 4,096.
+    pub machines_max: u64,
     /// The sources of keys, which are `NAMESPACE.NAME` for segments, and a name for IDs.
     pub keys: Keys,
+}
+
+impl Default for CosIdSettings {
+    fn default() -> Self {
+        Self { enabled: false, define: false, machines_max: 4_096, keys: Keys::new() }
+    }
 }
 
 impl CompatSettings {
@@ -107,6 +116,9 @@ impl CompatSettings {
         leaf.zone()?;
         if tinyid.segment_length == 0 {
             return Err("compat.tinyid.segment_length = 0: take 1 or more".to_owned());
+        }
+        if cosid.machines_max == 0 {
+            return Err("compat.cosid.machines_max = 0: take 1 or more".to_owned());
         }
         if tinyid.tokens.contains_key("") {
             return Err("compat.tinyid.tokens: an empty token is none".to_owned());
@@ -162,6 +174,7 @@ mod tests {
             ("compat.leaf.snowflake", with(|all| all.leaf.snowflake = "/".into())),
             ("compat.leaf.layout", with(|all| all.leaf.layout = "time=99".into())),
             ("compat.leaf.zone", with(|all| all.leaf.zone = "Mars/Base".into())),
+            ("compat.cosid.machines_max", with(|all| all.cosid.machines_max = 0)),
             ("compat.tinyid.segment_length", with(|all| all.tinyid.segment_length = 0)),
             (
                 "compat.tinyid.tokens",

@@ -69,7 +69,7 @@ pub(super) async fn define(
 
 pub(super) async fn alter(service: &Service, request: AlterSourceRequest) -> Result<Source, Error> {
     let changes = object("changes", &request.changes)?;
-    Ok(source(&service.alter(&request.name, &changes).await?))
+    Ok(source(&service.alter(&request.name, &changes, request.version).await?))
 }
 
 pub(super) async fn restripe(

@@ -5,11 +5,10 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value};
 use snowmint_coord::{Listed, NewStripe};
 use snowmint_wire::http::{
-    DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RestripeRequest, ServerBody, SourceBody,
-    SourceRequest, SourcesBody, UnreadableBody, WorkersBody,
+    AlterRequest, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RestripeRequest, ServerBody,
+    SourceBody, SourceRequest, SourcesBody, UnreadableBody, WorkersBody,
 };
 
 use super::Door;
@@ -112,20 +111,20 @@ pub(super) async fn define(door: Asked<Door>, body: Body) -> Result<Response, Re
     Ok(answer::json(&source_body(&definition)))
 }
 
-/// Changes keys of a source, as a JSON merge patch.
+/// Changes keys of a source, as a JSON merge patch; with `version`, only if it still has that one.
 #[utoipa::path(
     patch,
     path = "/v1/sources/{name}",
     tag = "sources",
     params(("name" = String, Path, description = "The name of a source")),
-    request_body = Object,
+    request_body = AlterRequest,
     responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
 )]
 pub(super) async fn alter(door: Asked<Door>, name: Part, body: Body) -> Result<Response, Refusal> {
     let name = answer::part(name)?;
     let body = answer::bytes(body, door.body_bytes_max).await?;
-    let changes: Map<String, Value> = answer::parsed(&body)?;
-    let definition = door.service.alter(&name, &changes).await?;
+    let AlterRequest { version, changes } = answer::parsed(&body)?;
+    let definition = door.service.alter(&name, &changes, version).await?;
     Ok(answer::json(&source_body(&definition)))
 }
 

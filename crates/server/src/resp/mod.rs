@@ -3,6 +3,7 @@
 mod access;
 mod cmd;
 mod connection;
+mod replies;
 mod session;
 
 use snowmint_coord::Timer;

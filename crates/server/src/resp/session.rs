@@ -25,14 +25,14 @@ pub(super) struct Session {
     generation: u64,
     /// What his certificate calls him.
     names: Names,
-    pub(super) ticket: Ticket,
+    pub(super) ticket: Arc<Ticket>,
     pub(super) protocol: Protocol,
     /// The source asked last: most clients ask one again and again.
     source: Option<AtHand>,
 }
 
 impl Session {
-    pub(super) fn new(door: Arc<Door>, ticket: Ticket, names: Names) -> Self {
+    pub(super) fn new(door: Arc<Door>, ticket: Arc<Ticket>, names: Names) -> Self {
         let service = door.service.clone();
         let generation = service.access().map_or(0, Access::generation);
         let mut session = Self {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use snowmint_coord::catalog::check_version;
 use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{Listed, NewStripe, SlotInfo, SourceInfo, Store};
 
@@ -25,19 +26,22 @@ impl Service {
     }
 
     /// Changes keys of a source: those given, as a JSON merge patch (RFC 7396); the others stay, but for
-    /// those that mean nothing any more.
+    /// those that mean nothing any more. With `if_version`, only if the source still has it.
     ///
     /// # Errors
     /// Without the admin right; when the keys are not possible, are part of the source's identity, or
-    /// somebody else changed the source at the same time.
+    /// somebody else changed the source at the same time, or since that version.
     pub async fn alter(
         &self,
         name: &str,
         changes: &Map<String, Value>,
+        if_version: Option<u64>,
     ) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name, 1).await?;
         let before = self.node.definition(name).await?;
+        check_version(name, before.version, if_version)
+            .map_err(|kind| snowmint_coord::Error::new("alter", kind))?;
         let mut keys = before.spec.to_json();
         merge(&mut keys, changes);
         let spec = without_leftovers(keys, changes)?;

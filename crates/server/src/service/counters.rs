@@ -59,10 +59,17 @@ impl Service {
     /// Makes every later number of a key greater than `highest`.
     ///
     /// # Errors
-    /// Without the right to administer, and as [`Service::count`].
+    /// Without the right to administer; above `limits.bound_max`, for everybody, since nothing lowers it again;
+    /// and as [`Service::count`].
     pub async fn raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
         self.admit(Right::Admin, name, 1).await?;
-        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
+        let (limit, wait_ms) = self.live.limit(|limits| (limits.bound_max, limits.wait_max.ms()));
+        if highest > limit {
+            return Err(Error::bad_request(format!(
+                "bound: {highest} is above {limit} (limits.bound_max); all keys of the counter's section would go \
+                 on above it, and nothing lowers them again"
+            )));
+        }
         match self.opened(name).await?.raise(key.as_bytes(), highest, wait_ms).await {
             Ok(()) => Ok(()),
             Err(error) => {

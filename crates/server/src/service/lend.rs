@@ -6,19 +6,21 @@ use super::{Error, Service};
 use crate::access::Right;
 
 impl Service {
-    /// Lends a number of `width` bits to somebody who is heard of again within `keep_ms`.
+    /// Lends a number of `width` bits to somebody who is heard of again within `keep_ms`, where no more than
+    /// `most` are lent in a space.
     ///
     /// # Errors
-    /// Without the right to reserve in the borrower's space, as if it were a source; when all numbers are
-    /// in use; what the store refuses.
+    /// Without the right to reserve in the borrower's space, as if it were a source; when all numbers, or as
+    /// many as may be, are in use; what the store refuses.
     pub(crate) async fn lend(
         &self,
         borrower: &Borrower,
         width: u32,
         keep_ms: u64,
+        most: u64,
     ) -> Result<Lent, Error> {
         self.caller.may(Right::Reserve, &borrower.space)?;
-        Ok(self.node.lend(borrower, width, keep_ms).await?)
+        Ok(self.node.lend(borrower, width, keep_ms, most).await?)
     }
 
     /// A borrower was heard of.

@@ -96,7 +96,14 @@ pub struct Minted {
 
 /// A share of the limit of unsent IDs.
 #[derive(Debug, Default)]
-pub struct Hold(#[allow(dead_code, reason = "held for its drop")] Option<OwnedSemaphorePermit>);
+pub struct Hold(Option<OwnedSemaphorePermit>);
+
+impl Hold {
+    /// Whether anything is counted.
+    pub(crate) fn counts(&self) -> bool {
+        self.0.is_some()
+    }
+}
 
 impl Minted {
     /// The IDs, and what to keep until they are sent.

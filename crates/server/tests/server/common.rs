@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings};
-use snowmint_server::{Access, Handle, Parts, Settings, start};
+use snowmint_server::{Access, Handle, Parts, Settings, Tls, start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -35,6 +35,16 @@ pub(crate) async fn server_of(node: Node, settings: Settings) -> Server {
 
 /// The same, for those who may.
 pub(crate) async fn server_for(node: Node, settings: Settings, access: Option<Access>) -> Server {
+    server_behind(None, node, settings, access).await
+}
+
+/// The same, whose connections are encrypted, if with anything.
+pub(crate) async fn server_behind(
+    tls: Option<Tls>,
+    node: Node,
+    settings: Settings,
+    access: Option<Access>,
+) -> Server {
     let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let resp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let parts = Parts {
@@ -44,7 +54,7 @@ pub(crate) async fn server_for(node: Node, settings: Settings, access: Option<Ac
         http: Some(http),
         resp: Some(resp),
         access,
-        tls: None,
+        tls,
         traces: None,
         shutdown: std::future::pending(),
     };

@@ -204,8 +204,11 @@ async fn sources_workers_and_layouts_are_as_in_http() {
     }
 
     let changes = "{\"enabled\":false}".to_owned();
-    let alter = AlterSourceRequest { name: "invoices".into(), changes };
-    let altered = client.alter_source(alter).await.unwrap().into_inner();
+    let version = Some(defined.version);
+    let alter = AlterSourceRequest { name: "invoices".into(), changes, version };
+    let altered = client.alter_source(alter.clone()).await.unwrap().into_inner();
+    let late = client.alter_source(alter).await.unwrap_err();
+    assert_eq!((late.code(), reason(&late)), (Code::FailedPrecondition, Told::Conflict));
     assert!(altered.version > defined.version);
     let keys: serde_json::Value = serde_json::from_str(&altered.keys).unwrap();
     assert_eq!(keys["enabled"], false);

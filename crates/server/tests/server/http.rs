@@ -258,6 +258,20 @@ async fn a_source_from_its_definition_to_its_end() {
     assert_eq!((both.status, both.code().as_str()), (400, "bad_request"), "{both:?}");
     assert_eq!(server.get("/v1/ids/orders").await.code(), "disabled");
     assert!(resp.ask(&["INCR", "orders"]).await.starts_with("-ERR source orders is disabled"));
+    // Only if nobody has changed it since.
+    let version = leaf["version"].as_u64().unwrap();
+    let if_version = async |version: &str| {
+        let body = format!("{{\"version\":{version},\"step\":{{\"size\":20}}}}");
+        server.send("PATCH", "/v1/sources/orders", "", &body).await
+    };
+    assert_eq!(if_version(&version.to_string()).await.json()["step"]["size"], 20);
+    for late in [version, 0, version + 1_000] {
+        let late = if_version(&late.to_string()).await;
+        assert_eq!((late.status, late.code().as_str()), (409, "conflict"));
+        assert!(late.body.contains("was changed since; read it again"), "{late:?}");
+    }
+    assert_eq!(if_version("null").await.status, 200);
+    assert_eq!(if_version("\"a\"").await.status, 400);
     let identity = server.send("PATCH", "/v1/sources/orders", "", "{\"kind\":\"ulid\"}").await;
     assert!(matches!(identity.status, 400 | 409), "{identity:?}");
 

@@ -23,4 +23,11 @@ async fn limits_hold_from_the_moment_that_they_are_set() {
         assert_eq!(service.limits().unsent_max, unsent_max);
     }
     assert_eq!(ids(100_000).await, 200);
+    // What is above the limit stays refused to whoever may all else: nothing lowers a bound again.
+    service.set_limits(Limits { bound_max: 1_000, ..Limits::default() });
+    for (bound, status) in [(1_001, 400), (1_000, 200)] {
+        let body = format!("{{\"bound\":\"{bound}\"}}");
+        let answer = soon(server.send("PUT", "/v1/counters/counters/k", "", &body)).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+    }
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod asked;
+mod batched;
 mod common;
 mod described;
 mod doors;

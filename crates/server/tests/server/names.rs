@@ -52,6 +52,21 @@ async fn no_number_is_too_large_to_be_refused() {
         assert!(matches!(answer.status, 400 | 413), "{many}: {answer:?}");
     }
     assert_eq!(resp.ask(&["INCR", "numbers"]).await, ":1");
+    // 2^62 is the highest; the others would leave the keys of a section without numbers.
+    for (bound, status) in [
+        ("18446744073709551615", 400),
+        ("9223372036854775806", 400),
+        ("4611686018427387905", 400),
+        ("4611686018427387904", 200),
+    ] {
+        let body = format!("{{\"bound\":\"{bound}\"}}");
+        let answer = server.send("PUT", "/v1/counters/counters/k", "", &body).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        if status == 400 {
+            assert!(answer.body.contains(bound) && answer.body.contains("limits.bound_max"));
+        }
+    }
+    assert_eq!(resp.ask(&["INCR", "counters:k"]).await, ":4611686018427387905");
 }
 
 /// A key may be anything: it is told apart byte by byte.

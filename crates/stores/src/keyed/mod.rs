@@ -26,7 +26,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use snowmint_coord::{Capabilities, Error, ErrorKind, Extend, Reserve, Result, Segment, random};
+use snowmint_coord::{Capabilities, Error, Extend, Reserve, Result, Segment, random};
 use snowmint_core::UnixMillis;
 
 use crate::verbs::{Access, Backend, Extends, Failure, NamespaceRow, Seen, Verb as _};
@@ -261,11 +261,6 @@ impl<E> From<record::Unreadable> for Failure<E> {
     fn from(record::Unreadable(what): record::Unreadable) -> Self {
         Self::Damaged(what)
     }
-}
-
-/// The refusal of a store whose own record is gone.
-fn emptied(label: &str) -> ErrorKind {
-    ErrorKind::Corrupt { what: format!("{label} (its key {} is gone)", name::STORE) }
 }
 
 #[cfg(test)]

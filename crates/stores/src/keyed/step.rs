@@ -8,8 +8,8 @@ use snowmint_core::UnixMillis;
 
 use super::known::{self, Known};
 use super::record::{Record, StoreRecord};
-use super::{Batch, Entry, Head, Keys, Outcome, emptied, name};
-use crate::verbs::{Access, Failure, NamespaceRow, Seen};
+use super::{Batch, Entry, Head, Keys, Outcome, name};
+use crate::verbs::{Access, Failure, NamespaceRow, Seen, emptied};
 
 type Done<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 
@@ -64,7 +64,8 @@ impl<K: Keys> Step<K> {
 
     fn with_head(keys: Arc<K>, known: Arc<Known>, head: Head, access: Access) -> Done<K, Self> {
         let Some(entry) = &head.store else {
-            return Err(Failure::Refused(emptied(&keys.label())));
+            let what = format!("its key {} is gone", name::STORE);
+            return Err(Failure::Refused(emptied(&keys.label(), &what)));
         };
         let store = StoreRecord::read(name::STORE, &entry.value)?;
         store.check_form(&keys.label())?;

@@ -55,7 +55,7 @@ use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS, lab
 use crate::sql::own::Own;
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Tx, network};
-use crate::verbs::{Access, Backend, Failure, Kept, Seen};
+use crate::verbs::{Access, Backend, Failure, Kept, Seen, emptied};
 pub(crate) use session::MySqlSession;
 
 /// What MySQL can do.
@@ -176,6 +176,10 @@ impl Backend for MySql {
     }
 
     fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
+        if number(&error) == Some(NO_SUCH_TABLE) {
+            let kind = emptied(&self.label, "its tables are gone");
+            return Error::new(op, kind).with_source(error);
+        }
         explain(op, &self.label, error)
     }
 
@@ -186,15 +190,19 @@ impl Backend for MySql {
     }
 }
 
+/// What is said of a table that is not there.
+const NO_SUCH_TABLE: u16 = 1146;
+
+fn number(error: &sqlx::Error) -> Option<u16> {
+    let error = error.as_database_error()?;
+    Some(error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?.number())
+}
+
 /// Says MySQL's error in the words of the domain, by error number:
 /// <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>.
 pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
-    let number = error
-        .as_database_error()
-        .and_then(|error| error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>())
-        .map(sqlx::mysql::MySqlDatabaseError::number);
     let what = label.to_owned();
-    let kind = match number {
+    let kind = match number(&error) {
         None => return network::explain(op, label, error),
         // Disk full, table full.
         Some(1021 | 1114) => ErrorKind::StorageFull { what },

@@ -58,7 +58,7 @@ use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAI
 use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
-use crate::verbs::{Access, Backend, Failure, Kept, Seen};
+use crate::verbs::{Access, Backend, Failure, Kept, Seen, emptied};
 pub(crate) use session::PostgresSession;
 
 /// What PostgreSQL can do.
@@ -200,6 +200,11 @@ impl Backend for Postgres {
     }
 
     fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
+        let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
+        if code == UNDEFINED_TABLE {
+            let kind = emptied(&self.label, "its tables are gone");
+            return Error::new(op, kind).with_source(error);
+        }
         explain(op, &self.label, error)
     }
 
@@ -209,6 +214,9 @@ impl Backend for Postgres {
         Ok(())
     }
 }
+
+/// What is said of a table that is not there.
+const UNDEFINED_TABLE: &str = "42P01";
 
 /// Says PostgreSQL's error in the words of the domain, by SQLSTATE:
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.

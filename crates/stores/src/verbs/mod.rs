@@ -14,6 +14,7 @@ mod sources;
 mod store;
 
 use std::fmt;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
@@ -68,6 +69,20 @@ impl<E> From<ErrorKind> for Failure<E> {
         Self::Refused(kind)
     }
 }
+
+/// The refusal of a store that has lost everything, its own record too: whoever starts now makes another in its
+/// place, and is told by a journal of the old one that it is another. So is who runs.
+#[cfg(any(feature = "keyed", feature = "postgres", feature = "mysql"))]
+pub(crate) fn emptied(label: &str, what: &str) -> ErrorKind {
+    ErrorKind::OtherStore {
+        witness: WITNESS.into(),
+        expected: "the one that was there".into(),
+        found: format!("empty ({label}: {what})"),
+    }
+}
+
+/// Who remembers what this handle has seen.
+const WITNESS: &str = "this process";
 
 /// What a verb answers inside its step, and whether it changed anything.
 pub(crate) type Step<R, T> = Result<(T, bool), Failure<<R as Rows>::Error>>;
@@ -249,6 +264,8 @@ pub(crate) trait Verb: Sync {
 #[derive(Debug)]
 pub(crate) struct Kept<B> {
     backend: B,
+    /// Which store this handle has seen; empty before the first step.
+    id_seen: std::sync::Mutex<String>,
     /// The highest number of writes that this handle has seen.
     writes_seen: AtomicU64,
     /// The version of the catalog that an extend found last.
@@ -261,8 +278,14 @@ pub(crate) struct Kept<B> {
 
 impl<B: Backend> Kept<B> {
     pub(crate) const fn new(backend: B) -> Self {
-        let (writes_seen, catalog_seen) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { backend, writes_seen, catalog_seen, claims: Mutex::const_new(()), tries: 1 }
+        Self {
+            backend,
+            id_seen: std::sync::Mutex::new(String::new()),
+            writes_seen: AtomicU64::new(0),
+            catalog_seen: AtomicU64::new(0),
+            claims: Mutex::const_new(()),
+            tries: 1,
+        }
     }
 
     /// The same, which tries a step so often.
@@ -308,16 +331,16 @@ impl<B: Backend> Kept<B> {
         // Read before the step begins: steps of this handle may overlap.
         let seen = self.writes_seen.load(Ordering::SeqCst);
         let mut rows = self.backend.begin(V::ACCESS).await?;
-        let answer = match self.check_went_back(&mut rows, V::ACCESS, seen).await {
+        let answer = match self.check_seen(&mut rows, V::ACCESS, seen).await {
             Ok(()) => verb.run(&mut rows).await,
             Err(failure) => Err(failure),
         };
-        let (answer, writes) = match answer {
-            Ok((answer, true)) => (answer, rows.commit().await?.writes),
+        let (answer, identity) = match answer {
+            Ok((answer, true)) => (answer, rows.commit().await?),
             Ok((answer, false)) => {
-                let writes = rows.identity().writes;
+                let identity = rows.identity().clone();
                 rows.unchanged().await?;
-                (answer, writes)
+                (answer, identity)
             }
             Err(Failure::Refused(kind)) => {
                 rows.roll_back().await?;
@@ -326,23 +349,33 @@ impl<B: Backend> Kept<B> {
             // Dropped with its connection.
             Err(failure) => return Err(failure),
         };
-        self.writes_seen.fetch_max(writes, Ordering::SeqCst);
-        Ok((answer, writes))
+        self.writes_seen.fetch_max(identity.writes, Ordering::SeqCst);
+        *self.id_seen() = identity.id;
+        Ok((answer, identity.writes))
     }
 
-    /// Whoever remembers a higher number of writes knows that the store is an older copy.
-    async fn check_went_back(
+    fn id_seen(&self) -> std::sync::MutexGuard<'_, String> {
+        self.id_seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever remembers another store knows that this was made in its place; whoever remembers a higher number
+    /// of writes, that the store is an older copy.
+    async fn check_seen(
         &self,
         rows: &mut B::Rows,
         access: Access,
         seen: u64,
     ) -> Answer<B::Rows, ()> {
-        let found = rows.identity().writes;
+        let StoreIdentity { id, writes: found } = rows.identity().clone();
+        let expected = self.id_seen().clone();
+        if access != Access::Forward && !expected.is_empty() && expected != id {
+            let witness = WITNESS.into();
+            return Err(Failure::Refused(ErrorKind::OtherStore { witness, expected, found: id }));
+        }
         if found >= seen {
             return Ok(());
         }
         if access == Access::Forward {
-            let id = rows.identity().id.clone();
             return rows.accept(StoreIdentity { id, writes: seen }).await;
         }
         Err(Failure::Refused(ErrorKind::StoreWentBack {

@@ -49,7 +49,7 @@ use zookeeper_client::{
 use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
-use crate::verbs::{Failure, Kept};
+use crate::verbs::{Failure, Kept, emptied};
 pub(crate) use link::{Link, within};
 use path::path;
 
@@ -404,9 +404,7 @@ fn explain(op: &'static str, label: &str, error: Error) -> CoordError {
         }
         Error::QuotaExceeded => ErrorKind::StorageFull { what },
         Error::BadArguments(why) => ErrorKind::Invalid { what: format!("{label}: {why}") },
-        Error::NoNode => {
-            ErrorKind::Corrupt { what: format!("{label} (a node that is always there is gone)") }
-        }
+        Error::NoNode => emptied(label, "a node that is always there is gone"),
         _ => ErrorKind::Internal { what: format!("{label} refused a request") },
     };
     CoordError::new(op, kind).with_source(error)

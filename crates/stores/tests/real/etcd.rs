@@ -24,6 +24,16 @@ async fn opening_etcd_makes_a_store_once() {
 }
 
 #[tokio::test]
+async fn an_emptied_server_is_another_store() {
+    let server = Etcd::start();
+    let empty = async || {
+        let deleted = server.client().args(["del", "", "--prefix"]).output().unwrap();
+        assert!(deleted.status.success(), "{deleted:?}");
+    };
+    opening::is_another_when_emptied(&server.url(), empty).await;
+}
+
+#[tokio::test]
 async fn a_prefix_separates_stores_of_one_cluster() {
     let server = Etcd::start();
     let open = async |path: &str| {

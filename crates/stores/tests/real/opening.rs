@@ -1,11 +1,11 @@
-//! What opening does on every server: it makes a store once, a look makes none, and a server that is
-//! not there is said in time.
+//! What opening does on every server: it makes a store once, a look makes none, a server that is not there is
+//! said in time, and one that was emptied is another store.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::{BootTimer, Store, Timer as _};
+use snowmint_coord::{BootTimer, FastForward, NewDefinition, Store, Timer as _};
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::Factory;
 
@@ -44,6 +44,43 @@ pub(crate) async fn makes_a_store_once(url: String, server: impl Sized) {
     assert_eq!(looked.identity().await.unwrap().id, ids[0]);
     drop((looked, server));
     absence_is_said_in_time(&url).await;
+}
+
+/// Whoever runs when `empty` takes everything away, as whoever flushes a server does, is told so as whoever
+/// starts afterwards: this is another store.
+pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()) {
+    let new =
+        |name: &str| NewDefinition { name: name.into(), spec: "{}".into(), identity: "{}".into() };
+    let running = snowmint_stores::open(url, "default").await.unwrap();
+    running.define(&new("orders")).await.unwrap();
+    let before = running.identity().await.unwrap();
+    empty().await;
+    for refused in [
+        running.define(&new("bills")).await.unwrap_err(),
+        running.list().await.unwrap_err(),
+        running.identity().await.unwrap_err(),
+        running.fast_forward(&FastForward::default()).await.unwrap_err(),
+    ] {
+        assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+        for part in ["the store is empty (", "gone", "this process", "fast-forward"] {
+            assert!(refused.to_string().contains(part), "{part}: {refused}");
+        }
+    }
+    let started = snowmint_stores::open(url, "default").await.unwrap();
+    started.define(&new("bills")).await.unwrap();
+    let after = started.identity().await.unwrap();
+    let told = after.check_remembered("the journal", &before.id, before.writes).unwrap_err();
+    assert_eq!(told.code(), "other_store", "{told}");
+    // It is not empty any more, and still not the one that was there.
+    for refused in
+        [running.define(&new("more")).await.unwrap_err(), running.identity().await.unwrap_err()]
+    {
+        assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+        for part in [&before.id, &after.id] {
+            assert!(refused.to_string().contains(part.as_str()), "{part}: {refused}");
+        }
+    }
+    started.define(&new("others")).await.unwrap();
 }
 
 async fn looking_finds_nothing(url: &str) {

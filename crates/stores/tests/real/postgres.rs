@@ -23,6 +23,18 @@ async fn opening_postgres_makes_a_store_once() {
 }
 
 #[tokio::test]
+async fn tables_that_were_dropped_are_another_store() {
+    let server = Postgres::start(&[]);
+    let drop = async || {
+        server.run(
+            "DROP TABLE snowmint_schema, snowmint_store, snowmint_namespace, snowmint_member, snowmint_pool, \
+             snowmint_slot, snowmint_source",
+        );
+    };
+    opening::is_another_when_emptied(&server.url(), drop).await;
+}
+
+#[tokio::test]
 async fn connections_that_the_server_ended_are_made_anew() {
     connections::are_made_anew(Postgres::start(&[]).into()).await;
 }

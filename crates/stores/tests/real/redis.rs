@@ -20,6 +20,17 @@ async fn opening_redis_makes_a_store_once() {
     opening::makes_a_store_once(server.url(), server).await;
 }
 
+#[tokio::test]
+async fn an_emptied_server_is_another_store() {
+    let server = Redis::start(&[]);
+    let flush = async || {
+        let client = redis::Client::open(server.url()).unwrap();
+        let mut hand = client.get_multiplexed_async_connection().await.unwrap();
+        let () = redis::cmd("FLUSHALL").query_async(&mut hand).await.unwrap();
+    };
+    opening::is_another_when_emptied(&server.url(), flush).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_redis_cluster_keeps_the_contract() {
     let cluster = RedisCluster::start();

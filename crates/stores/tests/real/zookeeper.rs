@@ -25,6 +25,28 @@ async fn opening_zookeeper_makes_a_store_once() {
 }
 
 #[tokio::test]
+async fn an_emptied_tree_is_another_store() {
+    let server = Zookeeper::start();
+    let empty = async || {
+        let url = server.url();
+        let hosts = url.strip_prefix("zookeeper://").unwrap();
+        let client = zookeeper_client::Client::connect(hosts).await.unwrap();
+        // Each with its parents before it, so from the last to the first.
+        let mut nodes = vec!["/snowmint".to_owned()];
+        let mut seen = 0;
+        while let Some(node) = nodes.get(seen).cloned() {
+            let children = client.list_children(&node).await.unwrap();
+            nodes.extend(children.iter().map(|child| format!("{node}/{child}")));
+            seen += 1;
+        }
+        for node in nodes.iter().rev() {
+            client.delete(node, None).await.unwrap();
+        }
+    };
+    opening::is_another_when_emptied(&server.url(), empty).await;
+}
+
+#[tokio::test]
 async fn users_have_nodes_of_their_own() {
     let server = Zookeeper::start();
     let url = |user: &str| server.url().replace("://", &format!("://{user}")) + "/deep/down";

@@ -15,6 +15,19 @@ pub struct SourceRequest {
     pub keys: Map<String, Value>,
 }
 
+/// The body of `PATCH /v1/sources/{name}`: a JSON merge patch (RFC 7396) of the source's keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AlterRequest {
+    /// Only if the source still has this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// The keys that change; one that is null is taken away.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = std::collections::HashMap<String, Value>))]
+    pub changes: Map<String, Value>,
+}
+
 /// A source as the catalog has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

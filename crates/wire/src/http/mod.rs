@@ -9,8 +9,9 @@ mod mint;
 mod server;
 
 pub use admin::{
-    BitsBody, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, ReadyBody, RestripeRequest,
-    ShareBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody, WorkerBody, WorkersBody,
+    AlterRequest, BitsBody, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, ReadyBody,
+    RestripeRequest, ShareBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody, WorkerBody,
+    WorkersBody,
 };
 pub use mint::{
     Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines,

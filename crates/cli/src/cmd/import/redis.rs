@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::Serialize;
-use snowmint_coord::{Node, Source};
+use snowmint_coord::{BOUND_MAX, Node, Source};
 use snowmint_stores::foreign::{CounterAt, Counters};
 use snowmint_wire::http::CounterBody;
 use tokio::runtime::Runtime;
@@ -151,9 +151,14 @@ impl Redis {
             (CounterAt::Senseless(reason), _) => Action::Refuse { reason },
             (CounterAt::Moved(value), _) => Action::Finish { value },
             (CounterAt::Counts(value), None) => Action::Move { value },
-            (CounterAt::Counts(value), Some(margin)) => {
-                Action::Raise { value, above: value.saturating_add(margin) }
-            }
+            (CounterAt::Counts(value), Some(margin)) => match value.saturating_add(margin) {
+                above if above <= BOUND_MAX => Action::Raise { value, above },
+                above => Action::Refuse {
+                    reason: format!(
+                        "{value} and the margin are {above}, which is above {BOUND_MAX} (2^62)"
+                    ),
+                },
+            },
         }
     }
 

@@ -99,7 +99,7 @@ impl Follows for Sources {
             (None, Some(new)) => self.0.define(name, &new.spec).await.map_err(refused)?,
             (Some(old), Some(new)) => {
                 let changes = patch(&old.spec.to_json(), &new.spec.to_json());
-                self.0.alter(name, &changes).await.map_err(refused)?
+                self.0.alter(name, &changes, None).await.map_err(refused)?
             }
         };
         Ok(())

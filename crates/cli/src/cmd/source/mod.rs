@@ -3,10 +3,11 @@
 mod restripe;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
-use serde::Serialize;
 use serde_json::{Map, Value};
 use snowmint_coord::spec::{SourceSpec, keys};
-use snowmint_wire::http::{ShareBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody};
+use snowmint_wire::http::{
+    AlterRequest, ShareBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody,
+};
 
 use crate::client::{Client, DEFAULT_SERVER, segment};
 use crate::exit::{Outcome, complain};
@@ -22,6 +23,7 @@ use crate::output::Output;
   snowmint source define orders --layout twitter,epoch=2026-01-01T00:00:00Z --on_rollback wait
   snowmint source define invoices --kind segment --first 1000
   snowmint source alter orders --lead_max 10s
+  snowmint source alter orders --lead_max 10s --if-version 7
   snowmint source disable orders
   snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \
       --stripe 3=10.0.0.3:7700")]
@@ -39,7 +41,7 @@ enum Action {
     /// A new source. Saying the same again is no error.
     Define(NamedKeys),
     /// Change keys of a source. What its IDs depend on (kind, layout, epoch, ...) cannot change.
-    Alter(NamedKeys),
+    Alter(Alteration),
     /// The source refuses to mint until `alter NAME --enabled true`.
     Disable(Named),
     Restripe(restripe::Restripe),
@@ -70,6 +72,15 @@ struct NamedKeys {
     named: Named,
     #[command(flatten)]
     keys: Keys,
+}
+
+#[derive(Debug, Args)]
+struct Alteration {
+    /// Only if nobody has changed the source since it had this version, which `show` says.
+    #[arg(long, value_name = "NUMBER")]
+    if_version: Option<u64>,
+    #[command(flatten)]
+    to: NamedKeys,
 }
 
 /// The keys of a source as options: made from the table that the configuration file and the HTTP
@@ -141,13 +152,13 @@ impl Source {
                 let body = named.target.client()?.post("/v1/sources", &request)?;
                 show(&body, named.target.json, &mut out)?;
             }
-            Action::Alter(NamedKeys { named, keys: Keys(spec) }) => {
-                alter(&named, &spec.to_json(), &mut out)?;
+            Action::Alter(Alteration { if_version, to: NamedKeys { named, keys: Keys(spec) } }) => {
+                alter(&named, &spec, if_version, &mut out)?;
             }
             Action::Restripe(restripe) => restripe.run()?,
             Action::Disable(named) => {
                 let spec = SourceSpec { enabled: Some(false), ..SourceSpec::default() };
-                alter(&named, &spec.to_json(), &mut out)?;
+                alter(&named, &spec, None, &mut out)?;
             }
         }
         out.flush()
@@ -166,8 +177,9 @@ impl Named {
     }
 }
 
-fn alter(named: &Named, keys: &impl Serialize, out: &mut Output) -> Outcome {
-    let body = named.target.client()?.patch(&named.path(), keys)?;
+fn alter(named: &Named, to: &SourceSpec, version: Option<u64>, out: &mut Output) -> Outcome {
+    let request = AlterRequest { version, changes: to.to_json() };
+    let body = named.target.client()?.patch(&named.path(), &request)?;
     show(&body, named.target.json, out)
 }
 

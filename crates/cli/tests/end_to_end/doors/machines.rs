@@ -133,3 +133,17 @@ fn as_many_clients_as_there_are_numbers_get_one_each_at_once() {
     assert_eq!(numbers.into_iter().collect::<BTreeSet<_>>(), (0..32).collect());
     assert_eq!(Client::new("one-more", "PT5M").distribute(&one, 5), Err("M-01".to_owned()));
 }
+
+#[test]
+fn a_namespace_has_no_more_machine_ids_than_it_may() {
+    let folder = Folder::new("machines-most");
+    let config = "[compat.cosid]\nenabled = true\nmachines_max = 2\n";
+    let one = Server::sharing(&folder, 1, config);
+    let clients: Vec<_> = (0..3).map(|name| Client::new(name, "PT5M")).collect();
+    assert_eq!(clients[0].distribute(&one, 10), Ok(0));
+    assert_eq!(clients[1].distribute(&one, 20), Ok(0));
+    let (status, body) = clients[2].ask(&one, "POST", "&machineBit=31");
+    assert_eq!((status.as_str(), &body["code"]), ("400", &"M-01".into()), "{body}");
+    assert!(body["msg"].as_str().unwrap().contains("compat.cosid.machines_max"), "{body}");
+    assert_eq!((clients[0].distribute(&one, 10), clients[1].guard(&one)), (Ok(0), None));
+}

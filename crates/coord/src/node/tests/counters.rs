@@ -6,7 +6,7 @@ use super::*;
 use crate::error::Retry;
 use crate::ordered::silence_ms;
 use crate::segment::NUMBER_MAX;
-use crate::sources::{Place, SECTIONS};
+use crate::sources::{BOUND_MAX, Place, SECTIONS};
 use crate::spec::Kind;
 
 const TTL_MS: u64 = 9_000;
@@ -36,6 +36,17 @@ async fn count(source: &Source, key: &str) -> Result<u64> {
         }
     }
     source.try_count(key.as_bytes(), 1).map(|(first, _)| first)
+}
+
+/// Likewise.
+async fn raise(source: &Source, key: &str, highest: u64) -> Result<()> {
+    for _ in 0..200 {
+        match source.raise(key.as_bytes(), highest, 0).await {
+            Err(error) if error.retry() != Retry::Never => settle().await,
+            answer => return answer,
+        }
+    }
+    source.raise(key.as_bytes(), highest, 0).await
 }
 
 fn is_elsewhere(answer: &Result<u64>) -> bool {
@@ -86,6 +97,32 @@ async fn a_section_is_written_once_a_step_whatever_the_number_of_keys() {
     }
     settle().await;
     assert_eq!(world.handle().identity().await.unwrap().writes, writes);
+}
+
+/// All keys of a section go on above what one of them was raised to.
+#[tokio::test]
+async fn nobody_raises_a_key_so_far_that_its_section_has_no_numbers_left() {
+    let world = World::new();
+    let (node, source) = server(&world, "").await;
+    for highest in [BOUND_MAX + 1, NUMBER_MAX, u64::MAX] {
+        let refused = raise(&source, "{one}-a", highest).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "invalid", "{refused}");
+        assert!(refused.to_string().contains(&BOUND_MAX.to_string()), "{refused}");
+    }
+    assert_eq!(count(&source, "{one}-a").await.unwrap(), 1);
+    raise(&source, "{one}-a", BOUND_MAX).await.unwrap();
+    raise(&source, "{one}-b", 70).await.unwrap();
+    assert_eq!(count(&source, "{one}-a").await.unwrap(), BOUND_MAX + 1);
+    assert_eq!(count(&source, "{one}-b").await.unwrap(), 71);
+    node.close().await.unwrap();
+    let (_node, source) = server(&world, "").await;
+    let mut history = History::default();
+    history.rises("a", BOUND_MAX + 1);
+    history.rises("b", 71);
+    for _ in 0..1_000 {
+        history.rises("a", count(&source, "{one}-a").await.unwrap());
+        history.rises("b", count(&source, "{one}-b").await.unwrap());
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,8 @@ use crate::memory::MemoryClock;
 const KEEP_MS: u64 = 5_000;
 /// How far clocks may be apart that are compared with samples as old as a presence.
 const APART_MS: u64 = 2 * 20_000;
+/// More than any of these spaces has.
+const MOST: u64 = 1_000;
 const KEPT_MS: u64 = KEEP_MS + APART_MS;
 
 fn called(label: &str) -> Borrower {
@@ -26,7 +28,7 @@ async fn joined(world: &World) -> Node {
 }
 
 async fn lend(node: &Node, label: &str, width: u32) -> Result<Lent> {
-    node.lend(&called(label), width, KEEP_MS).await
+    node.lend(&called(label), width, KEEP_MS, MOST).await
 }
 
 async fn keep(node: &Node, label: &str) -> Kept {
@@ -47,7 +49,7 @@ async fn every_borrower_has_a_number_and_keeps_it() {
     // Another width, and another space, are other numbers.
     assert_eq!(lend(&one, "e", 3).await.unwrap().number, 0);
     let elsewhere = Borrower { space: "shop-2".into(), label: "a".into() };
-    assert_eq!(two.lend(&elsewhere, 2, KEEP_MS).await.unwrap().number, 0);
+    assert_eq!(two.lend(&elsewhere, 2, KEEP_MS, MOST).await.unwrap().number, 0);
     // Who asks again, anywhere, has the same, and may have minted until now.
     let again = lend(&two, "c", 2).await.unwrap();
     assert_eq!((again.number, again.after), (2, world.clock.unix_ms()));
@@ -110,7 +112,7 @@ async fn what_is_given_back_is_anothers_once_every_clock_has_passed_that_moment(
     let world = World::new();
     let node = joined(&world).await;
     let forever = called("stable");
-    assert_eq!(node.lend(&forever, 1, u64::MAX).await.unwrap().number, 0);
+    assert_eq!(node.lend(&forever, 1, u64::MAX, MOST).await.unwrap().number, 0);
     assert_eq!(lend(&node, "a", 1).await.unwrap().number, 1);
     let back = world.clock.unix_ms();
     assert!(node.take_back(&called("a")).await.unwrap());
@@ -124,6 +126,64 @@ async fn what_is_given_back_is_anothers_once_every_clock_has_passed_that_moment(
     world.clock.advance_ms(KEEP_MS_MAX / 100);
     let mark = node.workers().await.unwrap()[0].mark.unix_millis();
     assert!(mark > world.clock.unix_ms() && mark < UnixMillis::new(u64::MAX / 4));
+}
+
+#[tokio::test]
+async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
+    let world = World::new();
+    let (one, two) = (joined(&world).await, joined(&world).await);
+    let lend =
+        async |node: &Node, label: &str, width| node.lend(&called(label), width, KEEP_MS, 3).await;
+    let rows = async || one.workers().await.unwrap().len();
+    for (number, label) in (0..).zip(["a", "b", "c"]) {
+        assert_eq!(lend(&one, label, 10).await.unwrap().number, number);
+    }
+    // Of all widths together, whoever is asked; and others have their own.
+    for (node, width) in [(&one, 10), (&two, 10), (&one, 20)] {
+        let refused = lend(node, "d", width).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "too_many", "{refused}");
+        for part in ["4 numbers lent in shop", "3 are allowed", "compat.cosid.machines_max"] {
+            assert!(refused.to_string().contains(part), "{part}: {refused}");
+        }
+    }
+    let elsewhere = Borrower { space: "shop-2".into(), label: "d".into() };
+    two.lend(&elsewhere, 10, KEEP_MS, 3).await.unwrap();
+    assert_eq!(rows().await, 4);
+    // Who has one keeps it, and is told the same.
+    assert_eq!((lend(&two, "b", 10).await.unwrap().number, keep(&one, "c").await), (1, Kept::Yes));
+    // What is free again is lent again: the one that has been for longest.
+    assert!(two.take_back(&called("c")).await.unwrap());
+    world.pass(APART_MS).await;
+    assert_eq!((keep(&one, "a").await, keep(&one, "b").await), (Kept::Yes, Kept::Yes));
+    assert_eq!(lend(&one, "d", 10).await.unwrap().number, 2);
+    assert_eq!(lend(&two, "e", 10).await.unwrap_err().kind().code(), "too_many");
+    world.pass(2 * KEPT_MS).await;
+    for number in 0..20_u64 {
+        lend(&one, &format!("new-{number}"), 10).await.unwrap();
+        world.pass(KEPT_MS).await;
+    }
+    assert_eq!(rows().await, 4);
+}
+
+#[tokio::test]
+async fn who_is_known_costs_no_look_at_all_slots() {
+    let world = World::new();
+    let store = world.store.handle("default").unwrap();
+    let lacks = Arc::clone(&store.lacks);
+    let store = Arc::new(store);
+    let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
+    for _ in 0..100 {
+        if node.incarnation().is_some() {
+            break;
+        }
+        world.pass(100).await;
+    }
+    let lent = lend(&node, "a", 4).await.unwrap();
+    world.pass(KEEP_MS / 2).await;
+    *lacks.lock().unwrap() = Some("workers");
+    let again = lend(&node, "a", 4).await.unwrap();
+    assert_eq!((again.number, again.after), (lent.number, world.clock.unix_ms()));
+    assert!(lend(&node, "b", 4).await.is_err(), "who is not known has to be looked for");
 }
 
 #[tokio::test]
@@ -201,8 +261,8 @@ async fn without_a_clock_of_the_stores_a_jump_that_nobody_confirms_is_not_lent_b
 async fn what_another_server_took_back_is_not_kept_from_memory() {
     let world = World::new();
     let (one, two) = (joined(&world).await, joined(&world).await);
-    one.lend(&called("a"), 1, KEEP_MS * 100).await.unwrap();
-    two.lend(&called("b"), 1, u64::MAX).await.unwrap();
+    one.lend(&called("a"), 1, KEEP_MS * 100, MOST).await.unwrap();
+    two.lend(&called("b"), 1, u64::MAX, MOST).await.unwrap();
     assert!(two.take_back(&called("a")).await.unwrap());
     world.pass(APART_MS).await;
     assert_eq!(lend(&two, "c", 1).await.unwrap().number, 0);
@@ -213,8 +273,8 @@ async fn what_another_server_took_back_is_not_kept_from_memory() {
 #[tokio::test]
 async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     let world = World::new();
-    let mut store = world.store.handle("default").unwrap();
-    store.lacks = Some("release");
+    let store = world.store.handle("default").unwrap();
+    *store.lacks.lock().unwrap() = Some("release");
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
     for _ in 0..100 {

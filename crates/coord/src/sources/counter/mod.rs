@@ -38,6 +38,9 @@ pub(crate) const SECTIONS_POOL: &str = "sections";
 const LOOK_AGAIN_MS: u64 = 20;
 /// The most numbers of one call.
 pub const RUN_MAX: u64 = 1_000_000;
+/// The highest bound that a counter is raised to: half of all numbers. The other keys of its section go on above
+/// it too, sooner or later, so whoever raised one to the end would leave them all without a number.
+pub const BOUND_MAX: u64 = 1 << 62;
 
 /// The pool of all sections of a namespace.
 pub(crate) fn sections_pool() -> Pool {
@@ -278,6 +281,14 @@ impl CounterSource {
     /// From now on every number of a key is greater than `highest`; durably, when this answers.
     pub(crate) async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
         let parsed = Key::new(key)?;
+        if highest > BOUND_MAX {
+            let what = format!(
+                "a key of {} is raised to {BOUND_MAX} at most, not {highest}: the other keys of its section \
+                 go on above it, too, and need numbers",
+                self.name
+            );
+            return Err(Error::invalid("raise", what));
+        }
         let section = self.slots.of(key);
         let highest = highest.saturating_sub(self.above);
         self.patiently(within_ms, || self.try_raise(parsed, section, highest)).await

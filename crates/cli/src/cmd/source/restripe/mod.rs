@@ -39,6 +39,7 @@ const FURTHER: u64 = 8;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint source restripe orders --increment 2 --offset 1
+  snowmint source restripe orders --increment 1 --offset 1 --first 1000000
   snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \\
       --stripe 3=10.0.0.3:7700
   snowmint source restripe orders --increment 3 --config snowmint.toml --stripe 1=a --stripe 2=b --stripe 3=c")]
@@ -49,6 +50,9 @@ pub(crate) struct Restripe {
     /// How many stripes there are: the distance from a number to the next.
     #[arg(long, value_name = "M")]
     increment: u64,
+    /// Where the new stripes begin: above all numbers that were handed out. Without it, as soon as can be.
+    #[arg(long, value_name = "NUMBER")]
+    first: Option<u64>,
     /// The stripe of the only installation, 1 to M.
     #[arg(long, value_name = "J", required_unless_present = "stripe", conflicts_with = "stripe")]
     offset: Option<u64>,
@@ -92,10 +96,12 @@ struct Installation {
 impl Restripe {
     pub(crate) fn run(self) -> Outcome {
         let mut all = self.look()?;
-        if !all.iter().filter(|one| one.offset.is_some()).all(|one| one.has(self.increment)) {
-            // A lone store needs no number that parts old from new: its own mark does.
+        if !all.iter().filter(|one| one.offset.is_some()).all(|one| self.is_done(one)) {
+            // A lone store needs no number that parts old from new: its own mark does. Nor do several whose
+            // stripes stay what they are, and only begin further up.
             let alone = all.len() == 1 && all.iter().all(|one| one.until().is_none());
-            let parting = if alone { None } else { Some(self.part(&mut all)?) };
+            let stay = self.first.is_some() && all.iter().all(|one| one.keeps(self.increment));
+            let parting = if alone || stay { self.first } else { Some(self.part(&mut all)?) };
             self.change(&mut all, parting)?;
         }
         let mut out = Output::new();
@@ -103,6 +109,11 @@ impl Restripe {
             show(body, self.json, &mut out)?;
         }
         out.flush()
+    }
+
+    /// Whether nothing is left to be done about one.
+    fn is_done(&self, one: &Installation) -> bool {
+        one.has(self.increment) && self.first.is_none_or(|first| one.first() >= first)
     }
 
     fn configuration(&self) -> Outcome<Config> {
@@ -166,20 +177,23 @@ impl Restripe {
         if all.iter().any(|one| one.has(self.increment)) {
             return self.go_on(all);
         }
+        if let Some(first) = self.first {
+            if self.agree(all, first)? {
+                return Ok(first);
+            }
+            let why = format!(
+                "first = {first} is not possible: numbers below {} of source {} were handed out; take more",
+                highest(all),
+                self.name
+            );
+            return Err(self.undo(all, Failure::usage(why)));
+        }
         let mut room = all.iter().map(Installation::stride).fold(1, u64::max);
         for _ in 0..TRIES {
-            let highest = all.iter().map(Installation::next).fold(0, u64::max);
+            let highest = highest(all);
             let parting = highest.saturating_add(self.within_period(all, highest, room)?);
-            match self.cap(all, parting) {
-                Ok(()) if !was_passed(all, parting) => return Ok(parting),
-                Ok(()) => {}
-                Err(failure) => {
-                    // Whoever has passed it is not told to end there.
-                    self.look_again(all);
-                    if !was_passed(all, parting) {
-                        return Err(self.undo(all, failure));
-                    }
-                }
+            if self.agree(all, parting)? {
+                return Ok(parting);
             }
             room = room.saturating_mul(FURTHER);
         }
@@ -188,6 +202,14 @@ impl Restripe {
             self.name
         );
         Err(self.undo(all, Failure::unavailable(why)))
+    }
+
+    /// Tells all that their old stripes end there. Answers whether none had passed it.
+    fn agree(&self, all: &mut [Installation], parting: u64) -> Outcome<bool> {
+        let Err(failure) = self.cap(all, parting) else { return Ok(!was_passed(all, parting)) };
+        // Whoever has passed it is not told to end there.
+        self.look_again(all);
+        if was_passed(all, parting) { Ok(false) } else { Err(self.undo(all, failure)) }
     }
 
     /// As much of the room as the period has for which serials are made now: what parts old from new in a
@@ -213,7 +235,8 @@ impl Restripe {
             all.iter().filter(|one| one.body.is_some()).partition(|one| one.has(self.increment));
         if left.is_empty() {
             // All that are left never had a stripe: they begin where the first of the others does.
-            return Ok(done.iter().map(|one| one.first()).fold(u64::MAX, u64::min));
+            let lowest = done.iter().map(|one| one.first()).fold(u64::MAX, u64::min);
+            return Ok(self.first.map_or(lowest, |first| Ord::max(first, lowest)));
         }
         let mut partings = left.iter().map(|one| one.until());
         let parting = partings.next().flatten();
@@ -221,6 +244,14 @@ impl Restripe {
             partings.all(|other| other == Some(*parting))
                 && done.iter().all(|one| one.first() >= *parting)
         });
+        if let (Some(first), Some(agreed)) = (self.first, agreed)
+            && first != agreed
+        {
+            return Err(Failure::refused(format!(
+                "a command before this one has agreed on {agreed} as the number where the new stripes begin, not \
+                 {first}: finish it without --first"
+            )));
+        }
         agreed.ok_or_else(|| {
             let urls = |some: &[&Installation]| {
                 some.iter().map(|one| one.url.as_str()).collect::<Vec<_>>().join(", ")
@@ -275,7 +306,7 @@ impl Restripe {
         let count = all.len();
         let keys = all.iter().find_map(|one| one.body.as_ref()).map(|body| body.keys.clone());
         for (index, one) in all.iter_mut().enumerate() {
-            let Some(offset) = one.offset.filter(|_| !one.has(self.increment)) else { continue };
+            let Some(offset) = one.offset.filter(|_| !self.is_done(one)) else { continue };
             let increment = self.increment;
             let changed = match &one.body {
                 Some(body) => {
@@ -306,6 +337,11 @@ impl Restripe {
     }
 }
 
+/// Everything below was handed out by one of them.
+fn highest(all: &[Installation]) -> u64 {
+    all.iter().map(Installation::next).fold(0, u64::max)
+}
+
 /// Whether one of them has handed out a number that lies above.
 fn was_passed(all: &[Installation], parting: u64) -> bool {
     all.iter().any(|one| one.next() > parting)
@@ -330,11 +366,15 @@ impl Installation {
         self.number("until")
     }
 
-    /// Whether it has its stripe of so many.
-    fn has(&self, increment: u64) -> bool {
+    /// Whether the stripe that it gets, of so many, is the one that it has.
+    fn keeps(&self, increment: u64) -> bool {
         self.offset.is_some()
             && (self.number("offset"), self.number("increment")) == (self.offset, Some(increment))
-            && self.until().is_none()
+    }
+
+    /// Whether it has its stripe of so many, without an end.
+    fn has(&self, increment: u64) -> bool {
+        self.keeps(increment) && self.until().is_none()
     }
 
     /// The lowest number of its stripe.

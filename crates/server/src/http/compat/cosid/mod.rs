@@ -33,6 +33,7 @@ struct CosId {
     service: Service,
     keys: Keys,
     define: bool,
+    machines_max: u64,
     body_bytes_max: usize,
 }
 
@@ -67,8 +68,8 @@ type Name = Result<Path<String>, PathRejection>;
 type Names = Result<Path<(String, String)>, PathRejection>;
 
 pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max: usize) -> Router {
-    let keys = settings.keys.clone();
-    let cosid = CosId { service, keys, define: settings.define, body_bytes_max };
+    let CosIdSettings { enabled: _, define, machines_max, ref keys } = *settings;
+    let cosid = CosId { service, keys: keys.clone(), define, machines_max, body_bytes_max };
     Router::new()
         .route("/segments/distributor/{namespace}/{name}", post(distributor))
         .route("/segments/{namespace}/{name}", patch(next_max_id))

@@ -1,0 +1,172 @@
+//! Answers to requests that came together leave together.
+//!
+//! With TLS each write of the server is one record, whatever the network cuts or joins afterwards. So a client
+//! that counts records counts the server's writes.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use rcgen::{CertificateParams, KeyPair};
+use snowmint_server::{Pems, Secret, Settings, Tls};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, ReadBuf,
+};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::common::{Server, node, server_behind, soon};
+
+/// What begins a record: its kind, two bytes of a version, two of its length.
+const HEAD_BYTES: usize = 5;
+/// The kind of a record of whoever is behind the encryption.
+const APPLICATION_DATA: u8 = 23;
+
+/// A socket that counts the records which come.
+struct Counting {
+    stream: TcpStream,
+    head: Vec<u8>,
+    /// How much of the record's body is still to come.
+    body: usize,
+    records: usize,
+}
+
+impl Counting {
+    fn came(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if self.body > 0 {
+                self.body -= 1;
+                continue;
+            }
+            self.head.push(*byte);
+            if self.head.len() == HEAD_BYTES {
+                self.body = usize::from(u16::from_be_bytes([self.head[3], self.head[4]]));
+                self.records += usize::from(self.head[0] == APPLICATION_DATA);
+                self.head.clear();
+            }
+        }
+    }
+}
+
+impl AsyncRead for Counting {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        self.came(&buffer.filled()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Counting {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// A server with TLS, and what its clients trust.
+async fn encrypted() -> (Server, TlsConnector) {
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = certificate.self_signed(&key).unwrap();
+    let pems = Pems {
+        cert: certificate.pem().into_bytes(),
+        key: Secret::new(key.serialize_pem()),
+        client_ca: None,
+        peers_ca: None,
+    };
+    let tls = Tls::new(&pems).unwrap();
+    let server = server_behind(Some(tls), node().await, Settings::default(), None).await;
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    (server, TlsConnector::from(Arc::new(config)))
+}
+
+struct Client(BufReader<TlsStream<Counting>>);
+
+impl Client {
+    async fn to(address: SocketAddr, connector: &TlsConnector) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let counting = Counting { stream, head: Vec::new(), body: 0, records: 0 };
+        let name = address.ip().to_string().try_into().unwrap();
+        Self(BufReader::new(soon(connector.connect(name, counting)).await.unwrap()))
+    }
+
+    /// Sends `requests` at once, reads until so many lines have this in them, and answers how often the server
+    /// wrote for them.
+    async fn writes(&mut self, requests: &str, lines: usize, found_by: &str) -> usize {
+        let records = |client: &Self| client.0.get_ref().get_ref().0.records;
+        let before = records(self);
+        self.0.write_all(requests.as_bytes()).await.unwrap();
+        self.0.flush().await.unwrap();
+        let (mut found, mut line) = (0, String::new());
+        while found < lines {
+            line.clear();
+            soon(self.0.read_line(&mut line)).await.unwrap();
+            assert!(!line.is_empty(), "{found} of {lines} answers, and no more");
+            found += usize::from(line.contains(found_by));
+        }
+        records(self) - before
+    }
+
+    /// A request that comes alone is answered by a write of its own, and many in one read by `most` at most.
+    async fn batches(&mut self, request: &str, many: usize, found_by: &str, most: usize) {
+        let mut alone = 0;
+        for _ in 0..10 {
+            alone += self.writes(request, 1, found_by).await;
+        }
+        assert!(alone >= 10, "{alone} writes for 10 answers, each of which was waited for");
+        let writes = self.writes(&request.repeat(many), many, found_by).await;
+        assert!(writes <= most, "{writes} writes for {many} answers to {request:?}");
+    }
+}
+
+/// All of these fit into one read of the server, and their replies into one record.
+#[tokio::test]
+async fn replies_of_one_read_are_sent_together() {
+    let (server, connector) = encrypted().await;
+    let mut client = Client::to(server.resp, &connector).await;
+    // A tick that is full, or a window that is being moved, is waited for: what there is then goes out before.
+    for request in ["INCR default\r\n", "INCR counters:alice\r\n", "MINT default\r\n"] {
+        client.batches(request, 500, ":", 10).await;
+    }
+    // What might wait, and need not.
+    client.batches("MINT default 3\r\n", 150, "*3", 10).await;
+    client.batches("GET counters:alice\r\n", 500, "$", 10).await;
+    client.batches("DECODE 1 default\r\n", 20, "tick", 10).await;
+    client.batches("PING\r\n", 1_000, "+PONG", 1).await;
+}
+
+/// Of HTTP/1.1: what hyper would send one by one is collected up to 16 KiB.
+#[tokio::test]
+async fn answers_of_a_pipeline_over_http_are_sent_together() {
+    let (server, connector) = encrypted().await;
+    let mut client = Client::to(server.http, &connector).await;
+    let get = "GET /v1/ids/default HTTP/1.1\r\nhost: x\r\n\r\n";
+    client.batches(get, 100, "HTTP/1.1 200", 10).await;
+    let unknown = "GET /v1/ids/nobody HTTP/1.1\r\nhost: x\r\n\r\n";
+    client.batches(unknown, 50, "HTTP/1.1 404", 10).await;
+}
