@@ -36,7 +36,7 @@ use binding::Binding;
 pub use disk::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work};
 use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, Frame};
 pub use lock::DataDir;
-use record::Content;
+use record::{Content, SourcesText};
 pub use record::{JournalLease, JournalTail, KeptSource, Past, Record};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -48,6 +48,8 @@ const JOURNAL_FILE_NEW: &str = "journal.new";
 /// What an operator can do about a journal that cannot be used.
 const WAY_OUT: &str =
     "once no other process uses this data, run: snowmint worker fast-forward --data-dir";
+/// So much is read at once.
+const READ_BYTES: usize = 1 << 14;
 /// What is said of a journal that this version cannot read, and is whole.
 const NEWER: &str = "a newer version wrote it; run that one, or a newer";
 /// How far the kernel's stamp of the last change may lie after the moment that the journal itself
@@ -69,6 +71,7 @@ pub struct Journal {
     sequence: u64,
     /// Which copy to write first: the one that does not hold the newest whole state.
     first: usize,
+    sources: SourcesText,
 }
 
 impl Journal {
@@ -104,7 +107,8 @@ impl Journal {
         let file = dir.create(JOURNAL_FILE_NEW).map_err(failed)?;
         let status = file.status().map_err(failed)?;
         let binding = Binding::new(machine, dir.path(), &status);
-        let mut journal = Self { dir, path, file, binding, sequence: 0, first: 0 };
+        let sources = SourcesText::default();
+        let mut journal = Self { dir, path, file, binding, sequence: 0, first: 0, sources };
         journal.write(&Record::default())?;
         // The name appears only once the content is whole, so that a file under it is never empty.
         let renamed = journal.dir.rename(JOURNAL_FILE_NEW, JOURNAL_FILE);
@@ -142,7 +146,9 @@ impl Journal {
             }
         };
         let record = content.into_record().map_err(|error| refused(error.to_string()))?;
-        let journal = Self { dir, path, file, binding, sequence: frame.sequence, first: 1 - copy };
+        let (sequence, first) = (frame.sequence, 1 - copy);
+        let sources = SourcesText::default();
+        let journal = Self { dir, path, file, binding, sequence, first, sources };
         Ok((journal, Some(Past { record, marks_are_sure })))
     }
 
@@ -155,7 +161,8 @@ impl Journal {
     /// system says. The journal then holds either the old record or the new one.
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let op = "write journal";
-        let content = serde_json::to_vec(&Content::new(self.binding.clone(), record))
+        let content = Content::new(self.binding.clone(), record, &mut self.sources)
+            .and_then(|content| serde_json::to_vec(&content))
             .map_err(|error| Error::internal(op, "a record has no JSON form").with_source(error))?;
         let bytes = content.len();
         let sequence = self.sequence.saturating_add(1);
@@ -303,11 +310,11 @@ fn read_content(frame: &Frame) -> Result<Content, String> {
         .map_err(|error| format!("its content is not for this version ({error}): {NEWER}"))
 }
 
-/// What there is of one copy.
+/// What there is of one copy. Most are short.
 fn read_copy(file: &dyn JournalFile, offset: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; COPY_BYTES_MAX];
-    let mut filled = 0;
-    while filled < bytes.len() {
+    let (mut bytes, mut filled) = (Vec::new(), 0);
+    while filled < COPY_BYTES_MAX {
+        bytes.resize(COPY_BYTES_MAX.min(filled + READ_BYTES), 0);
         match file.read_at(&mut bytes[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(count) => filled += count,

@@ -91,6 +91,8 @@ pub struct Position {
     pub taken_until: UnixMillis,
     /// Whether the slot may be needed soon: not so for the clock values that do not serve.
     pub wanted: bool,
+    /// A clock that went back is held: time runs on at half speed until the wall clock is there.
+    pub held: bool,
 }
 
 /// What to do about a window.
@@ -406,12 +408,18 @@ impl WindowMachine {
             return None;
         }
         let at = now.wall.max(position.taken_until).max(self.floor);
+        // In how long so much of the window is over. By the wall clock alone, a held clock would be looked
+        // at again and again, each time after half of what is left.
+        let over_in_ms = |ms: u64| {
+            let held_ms = ms.saturating_add(ms.min(at.since(now.wall)));
+            if position.held { held_ms } else { ms }
+        };
         let retry_ms = self.retry_at.since(now.elapsed);
         let extend = match &self.asked {
             Some(asked) => (!asked.sent).then_some(retry_ms),
             None => (position.wanted && self.pace.window_ms > 0).then(|| {
                 let left_ms = self.mark.unix_millis().since(at);
-                left_ms.saturating_sub(self.pace.window_ms / 2).max(retry_ms)
+                over_in_ms(left_ms.saturating_sub(self.pace.window_ms / 2)).max(retry_ms)
             }),
         };
         let journal = self
@@ -422,7 +430,9 @@ impl WindowMachine {
                 let room = self.mark.unix_millis() > self.journal_mark;
                 position.wanted && self.journal_asked.is_none() && room && !self.is_unused(now)
             })
-            .map(|pace| self.journal_mark.since(at).saturating_sub(pace.renew_below_ms));
+            .map(|pace| {
+                over_in_ms(self.journal_mark.since(at).saturating_sub(pace.renew_below_ms))
+            });
         extend.into_iter().chain(journal).min()
     }
 

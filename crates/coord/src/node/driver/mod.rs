@@ -233,6 +233,7 @@ impl Driver {
         self.look_at_presence(now);
         self.stir(now);
         self.go_on_alone(now);
+        self.leases.values_mut().for_each(Held::see);
         self.look_alone(now);
         self.look_at_leases(now);
         self.look_at_sections(now);
@@ -276,14 +277,13 @@ impl Driver {
 
     fn look_at_leases(&mut self, now: Now) {
         let Stage::In { member, .. } = &self.stage else { return };
-        let member = member.clone();
+        let incarnation = member.incarnation;
         let mut extends = Vec::new();
         for (key, held) in &mut self.leases {
-            let positions = held.positions();
             for minter in held.groups.values().filter_map(|group| group.minter.as_ref()) {
                 minter.check_clock();
             }
-            for action in held.machine.on(now, LeaseEvent::Look(&positions)) {
+            for action in held.machine.on(now, LeaseEvent::Look(&held.seen)) {
                 match action {
                     LeaseAction::Claim { request } => {
                         let mut past = held.known_alone();
@@ -298,7 +298,7 @@ impl Driver {
                             owed: self.owed.releases.clone(),
                         };
                         let (core, key) = (Arc::clone(&self.core), key.clone());
-                        let member = member.incarnation;
+                        let member = incarnation;
                         self.tasks.spawn(async move {
                             let mut owed = Vec::new();
                             let answer =
@@ -321,7 +321,7 @@ impl Driver {
                 }
             }
         }
-        self.spawn_extends(member.incarnation, extends, now);
+        self.spawn_extends(incarnation, extends, now);
     }
 
     fn spawn_extends(&mut self, member: Incarnation, items: Vec<(LeaseKey, Extend)>, now: Now) {
@@ -401,7 +401,7 @@ impl Driver {
             .leases
             .values()
             .filter(|_| joined)
-            .filter_map(|held| held.machine.look_in_ms(now, &held.positions()))
+            .filter_map(|held| held.machine.look_in_ms(now, &held.seen))
             .min();
         let alone = self.leases.values().filter_map(|held| held.look_alone_in_ms(now)).min();
         let sections = self.actor().and_then(|actor| self.sections.look_in_ms(now.elapsed, &actor));
