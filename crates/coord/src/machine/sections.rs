@@ -22,7 +22,7 @@ use crate::lease::{Extend, Extended, Lease, Mark, Term};
 use crate::member::{Incarnation, MemberInfo};
 use crate::ordered::{LetGo, Take, Watch};
 use crate::pool::Pool;
-use crate::sources::{FRESH_MS, Want};
+use crate::sources::{FRESH_MS, Shares, Want};
 
 /// How soon the members are listed again, when somebody was sent elsewhere.
 const LIST_AGAIN_MS: u64 = 200;
@@ -97,6 +97,8 @@ pub(crate) struct SectionsMachine {
     listed_at: Option<ElapsedMillis>,
     members: Vec<MemberInfo>,
     watch: Watch,
+    /// Who should have what, of those who served when it was last asked.
+    shares: Shares,
 }
 
 impl SectionsMachine {
@@ -120,6 +122,7 @@ impl SectionsMachine {
             listed_at: None,
             members: Vec::new(),
             watch: Watch::default(),
+            shares: Shares::default(),
         }
     }
 

@@ -120,6 +120,28 @@ fn a_held_clock_is_looked_at_when_something_is_due() {
     assert_eq!(window.look_in_ms(nearly, held(ms / 2)), Some(left_ms + left_ms.min(20)));
 }
 
+/// Slots whose marks are due at different times would have the disk written for each of them.
+#[test]
+fn a_write_of_the_journal_moves_each_mark_on() {
+    let mut window = window(true);
+    let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
+    window.extended(at(START, 0), first.request, &done(&first));
+    let early = at(START, 0);
+    window.journal(early, WANTED);
+    assert_eq!(window.journal_target(), UnixMillis::new(START + 500));
+    window.journalled(window.journal_target());
+    // Not due by itself for 150 ms.
+    let now = at(START + 50, 50);
+    assert_same!(window.look(now, WANTED), []);
+    window.journal(now, WANTED);
+    assert_eq!(window.journal_target(), UnixMillis::new(START + 550));
+    assert_eq!(window.open_until(), UnixMillis::new(START + 500), "not before it is on disk");
+    assert_eq!(window.look_in_ms(now, WANTED), Some(14_950), "none is asked for meanwhile");
+    assert!(window.journalled(UnixMillis::new(START + 550)).is_some());
+    window.journal(now, Position::default());
+    assert_eq!(window.journal_target(), UnixMillis::new(START + 550), "nobody wants more");
+}
+
 #[test]
 fn a_journal_rests_when_nothing_is_taken() {
     let pace = pace(true).resting_after(Some(2_000), 1);

@@ -201,6 +201,14 @@ impl Held {
         self.seen = seen;
     }
 
+    /// The journal is written anyway.
+    pub(super) fn journal(&mut self, now: Now) {
+        self.machine.journal(now, &self.seen);
+        for (window, position) in self.alone.iter_mut().zip(&self.seen) {
+            window.journal(now, *position);
+        }
+    }
+
     /// Makes the generators that are missing, if the lease is held.
     pub(super) fn make_minters(&mut self, around: &Surroundings) -> Result<()> {
         let windows = if self.alone.is_empty() { self.machine.windows() } else { &self.alone };

@@ -66,6 +66,11 @@ impl Shares {
         Self { servers, own, owners, held: HashMap::new() }
     }
 
+    /// Whether these are the shares of those who serve, in the order of their addresses.
+    pub(crate) fn is_of(&self, own: Incarnation, servers: &[Server]) -> bool {
+        self.own == Some(own) && self.servers == servers
+    }
+
     /// The same, knowing that somebody else has some sections.
     pub(crate) fn holding(self, held: HashMap<u16, (Server, ElapsedMillis)>) -> Self {
         Self { held, ..self }

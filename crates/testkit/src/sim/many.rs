@@ -22,8 +22,12 @@ const RUNS_ENOUGH: u64 = 200;
 /// And so many IDs must have been minted, each run.
 const MINTED_MIN: u64 = 100;
 
-/// The number of a run, and what became of it.
-type Done = (u64, Result<Outcome, Violation>);
+/// A run that is done.
+struct Done {
+    number: u64,
+    outcome: Result<Outcome, Violation>,
+    took_ms: u64,
+}
 
 /// What happens in all profiles.
 const HAPPENS: [&str; 9] = [
@@ -76,17 +80,23 @@ pub struct Tally {
     pub runs: u64,
     /// How many IDs were minted.
     pub minted: u64,
+    /// How long all of them took together.
+    pub took_ms: u64,
+    /// The longest of them.
+    pub longest_ms: u64,
     /// What happened, and how often.
     pub happened: BTreeMap<&'static str, u64>,
 }
 
 impl Tally {
     const fn new(profile: Profile) -> Self {
-        Self { profile, runs: 0, minted: 0, happened: BTreeMap::new() }
+        Self { profile, runs: 0, minted: 0, took_ms: 0, longest_ms: 0, happened: BTreeMap::new() }
     }
 
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, outcome: &Outcome, took_ms: u64) {
         self.runs += 1;
+        self.took_ms += took_ms;
+        self.longest_ms = self.longest_ms.max(took_ms);
         self.minted += outcome.minted as u64;
         for (what, times) in &outcome.happened {
             *self.happened.entry(what).or_default() += times;
@@ -116,8 +126,10 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { profile, runs, minted, happened } = self;
-        write!(f, "{profile:?}: {runs} runs, {minted} IDs; {happened:?}")
+        let Self { profile, runs, minted, took_ms, longest_ms, happened } = self;
+        let each_ms = *took_ms as f64 / (*runs).max(1) as f64;
+        write!(f, "{profile:?}: {runs} runs of {each_ms:.1} ms, the longest {longest_ms} ms; ")?;
+        write!(f, "{minted} IDs; {happened:?}")
     }
 }
 
@@ -173,7 +185,10 @@ impl Plan<'_> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some((seed, profile)) = self.run(number) else { return };
-            if done.send((number, run_one(seed, profile, steps))).is_err() {
+            let begun = BootTimer.elapsed();
+            let outcome = run_one(seed, profile, steps);
+            let took_ms = BootTimer.elapsed().since(begun);
+            if done.send(Done { number, outcome, took_ms }).is_err() {
                 return;
             }
         }
@@ -192,10 +207,10 @@ impl Plan<'_> {
         loop {
             let wait_ms = TELL_EVERY_MS.saturating_sub(BootTimer.elapsed().since(told));
             match done.recv_timeout(Duration::from_millis(wait_ms)) {
-                Ok((number, outcome)) => {
+                Ok(Done { number, outcome, took_ms }) => {
                     let outcome = outcome?;
                     let tally = number % tallies.len() as u64;
-                    tallies[usize::try_from(tally).unwrap()].add(&outcome);
+                    tallies[usize::try_from(tally).unwrap()].add(&outcome, took_ms);
                     early.insert(number);
                     while early.remove(&first) {
                         first += 1;

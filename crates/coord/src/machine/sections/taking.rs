@@ -39,7 +39,7 @@ impl SectionsMachine {
     /// themselves: their marks are times. Of sections of counters what is wanted, and as many more of ours
     /// as are held already: a server that counts few keys has few sections, and one that counts many
     /// soon has them all, without a wait for each.
-    fn to_take(&self, now: ElapsedMillis, actor: &Actor) -> (Vec<u64>, u64) {
+    fn to_take(&mut self, now: ElapsedMillis, actor: &Actor) -> (Vec<u64>, u64) {
         let at_once = self.taking.at_once;
         if !self.orphans.is_empty() {
             return (self.orphans.iter().take(at_once).map(|slot| u64::from(*slot)).collect(), 0);

@@ -163,16 +163,19 @@ impl Driver {
 
     /// Runs until the node is closed or dropped.
     pub(super) async fn run(mut self) {
+        let mut now = self.now();
         loop {
-            let now = self.now();
             self.look(now);
             let wait_ms = self.wait_ms(now);
             // In order, here and wherever a node waits: a simulation repeats exactly. The loop looks at
             // everything that is due each time round, so nothing can be kept waiting.
-            tokio::select! {
+            let done = tokio::select! {
                 biased;
                 command = self.commands.recv() => match command {
-                    Some(Command::Attach { source, reply }) => self.attach(&source, reply),
+                    Some(Command::Attach { source, reply }) => {
+                        self.attach(&source, reply);
+                        None
+                    }
                     Some(Command::Close { reply }) => {
                         let outcome = self.close().await;
                         self.answer_closers(reply, &outcome).await;
@@ -187,12 +190,15 @@ impl Driver {
                         return;
                     }
                 },
-                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => match done {
-                    Ok(done) => self.done(done),
-                    Err(error) => tracing::error!(%error, "a task of the node failed"),
-                },
-                () = self.core.around.wake.notified() => {}
-                () = self.core.around.timer.sleep_ms(wait_ms) => {}
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => Some(done),
+                () = self.core.around.wake.notified() => None,
+                () = self.core.around.timer.sleep_ms(wait_ms) => None,
+            };
+            now = self.now();
+            match done {
+                Some(Ok(done)) => self.done(now, done),
+                Some(Err(error)) => tracing::error!(%error, "a task of the node failed"),
+                None => {}
             }
         }
     }
@@ -378,6 +384,10 @@ impl Driver {
             self.keeper.reserved(reserved);
         }
         self.keeper.saw_writes(self.core.around.writes_seen());
+        if self.keeper.is_due(now) {
+            // Each write is as far ahead as it can be for all of them, so that they are due together.
+            self.leases.values_mut().for_each(|held| held.journal(now));
+        }
         let held = self.leases.values().flat_map(|held| held.windows());
         if let Some(write) = self.keeper.begin(now, held, &self.past) {
             let disk = Arc::clone(&self.disk);
