@@ -48,8 +48,6 @@ const JOURNAL_FILE_NEW: &str = "journal.new";
 /// What an operator can do about a journal that cannot be used.
 const WAY_OUT: &str =
     "once no other process uses this data, run: snowmint worker fast-forward --data-dir";
-/// So much is read at once.
-const READ_BYTES: usize = 1 << 14;
 /// What is said of a journal that this version cannot read, and is whole.
 const NEWER: &str = "a newer version wrote it; run that one, or a newer";
 /// How far the kernel's stamp of the last change may lie after the moment that the journal itself
@@ -310,11 +308,11 @@ fn read_content(frame: &Frame) -> Result<Content, String> {
         .map_err(|error| format!("its content is not for this version ({error}): {NEWER}"))
 }
 
-/// What there is of one copy. Most are short.
+/// What there is of one copy.
 fn read_copy(file: &dyn JournalFile, offset: u64) -> io::Result<Vec<u8>> {
-    let (mut bytes, mut filled) = (Vec::new(), 0);
-    while filled < COPY_BYTES_MAX {
-        bytes.resize(COPY_BYTES_MAX.min(filled + READ_BYTES), 0);
+    let mut bytes = vec![0; COPY_BYTES_MAX];
+    let mut filled = 0;
+    while filled < bytes.len() {
         match file.read_at(&mut bytes[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(count) => filled += count,
