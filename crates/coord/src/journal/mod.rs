@@ -36,7 +36,7 @@ use binding::Binding;
 pub use disk::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work};
 use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, Frame};
 pub use lock::DataDir;
-use record::Content;
+use record::{Content, SourcesText};
 pub use record::{JournalLease, JournalTail, KeptSource, Past, Record};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -69,6 +69,7 @@ pub struct Journal {
     sequence: u64,
     /// Which copy to write first: the one that does not hold the newest whole state.
     first: usize,
+    sources: SourcesText,
 }
 
 impl Journal {
@@ -104,7 +105,8 @@ impl Journal {
         let file = dir.create(JOURNAL_FILE_NEW).map_err(failed)?;
         let status = file.status().map_err(failed)?;
         let binding = Binding::new(machine, dir.path(), &status);
-        let mut journal = Self { dir, path, file, binding, sequence: 0, first: 0 };
+        let sources = SourcesText::default();
+        let mut journal = Self { dir, path, file, binding, sequence: 0, first: 0, sources };
         journal.write(&Record::default())?;
         // The name appears only once the content is whole, so that a file under it is never empty.
         let renamed = journal.dir.rename(JOURNAL_FILE_NEW, JOURNAL_FILE);
@@ -142,7 +144,9 @@ impl Journal {
             }
         };
         let record = content.into_record().map_err(|error| refused(error.to_string()))?;
-        let journal = Self { dir, path, file, binding, sequence: frame.sequence, first: 1 - copy };
+        let (sequence, first) = (frame.sequence, 1 - copy);
+        let sources = SourcesText::default();
+        let journal = Self { dir, path, file, binding, sequence, first, sources };
         Ok((journal, Some(Past { record, marks_are_sure })))
     }
 
@@ -155,7 +159,8 @@ impl Journal {
     /// system says. The journal then holds either the old record or the new one.
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let op = "write journal";
-        let content = serde_json::to_vec(&Content::new(self.binding.clone(), record))
+        let content = Content::new(self.binding.clone(), record, &mut self.sources)
+            .and_then(|content| serde_json::to_vec(&content))
             .map_err(|error| Error::internal(op, "a record has no JSON form").with_source(error))?;
         let bytes = content.len();
         let sequence = self.sequence.saturating_add(1);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::binding::Binding;
 use crate::error::Result;
@@ -89,10 +90,14 @@ pub struct Past {
     pub marks_are_sure: bool,
 }
 
-/// The form in the file. Numbers and names only, so that a person can read it in need.
+/// The definitions, by the names of their sources.
+type Sources = BTreeMap<String, KeptSource>;
+
+/// The form in the file. Numbers and names only, so that a person can read it in need. Definitions are written
+/// as text that there is already.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Content {
+pub(super) struct Content<S = Sources> {
     pub(super) binding: Binding,
     store: String,
     namespace: String,
@@ -103,8 +108,27 @@ pub(super) struct Content {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tails: Vec<TailContent>,
     // Written only where it is used, so that a version that does not know it can read the others.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    sources: BTreeMap<String, KeptSource>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sources: Option<S>,
+}
+
+/// The definitions as they stand in the file. They are most of it and hardly ever change, so they are not
+/// written out for each write.
+#[derive(Debug, Default)]
+pub(super) struct SourcesText {
+    sources: Sources,
+    text: Option<Box<RawValue>>,
+}
+
+impl SourcesText {
+    /// None where there are none.
+    fn of(&mut self, sources: &Sources) -> serde_json::Result<Option<&RawValue>> {
+        if self.sources != *sources {
+            let text = (!sources.is_empty()).then(|| to_raw_value(sources)).transpose()?;
+            *self = Self { sources: sources.clone(), text };
+        }
+        Ok(self.text.as_deref())
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -129,9 +153,13 @@ struct LeaseContent {
     granted: Option<u64>,
 }
 
-impl Content {
-    pub(super) fn new(binding: Binding, record: &Record) -> Self {
-        Self {
+impl<'a> Content<&'a RawValue> {
+    pub(super) fn new(
+        binding: Binding,
+        record: &Record,
+        text: &'a mut SourcesText,
+    ) -> serde_json::Result<Self> {
+        Ok(Self {
             binding,
             store: record.store.clone(),
             namespace: record.namespace.clone(),
@@ -149,7 +177,7 @@ impl Content {
                     granted: (lease.granted > Mark::ZERO).then(|| lease.granted.get()),
                 })
                 .collect(),
-            sources: record.sources.clone(),
+            sources: text.of(&record.sources)?,
             segments: record.segments.iter().map(|(name, end)| (name.clone(), end.get())).collect(),
             tails: record
                 .tails
@@ -162,9 +190,11 @@ impl Content {
                     boot: tail.boot.clone(),
                 })
                 .collect(),
-        }
+        })
     }
+}
 
+impl Content {
     pub(super) fn into_record(self) -> Result<Record> {
         let incarnation = self.incarnation.map(|text| text.parse()).transpose()?;
         let lease = |lease: LeaseContent| JournalLease {
@@ -191,7 +221,7 @@ impl Content {
             leases: self.leases.into_iter().map(lease).collect(),
             segments: self.segments.into_iter().map(segment).collect(),
             tails: self.tails.into_iter().map(tail).collect(),
-            sources: self.sources,
+            sources: self.sources.unwrap_or_default(),
         })
     }
 }

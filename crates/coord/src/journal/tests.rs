@@ -346,7 +346,9 @@ fn a_record_too_long_is_refused_and_the_old_one_stays() {
 #[test]
 fn an_older_form_is_read_and_a_newer_one_is_called_by_its_name() {
     let binding = Binding::default();
-    let older = serde_json::to_string(&Content::new(binding.clone(), &record(5))).unwrap();
+    let mut text = SourcesText::default();
+    let older = Content::new(binding.clone(), &record(5), &mut text).unwrap();
+    let older = serde_json::to_string(&older).unwrap();
     assert!(!older.contains("granted") && !older.contains("sources"), "{older}");
     let read = serde_json::from_str::<Content>(&older).unwrap().into_record().unwrap();
     assert_eq!(read, record(5));

@@ -2,7 +2,8 @@
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
-use super::window::{Pace, Position, WindowAction, WindowMachine};
+use super::pace::Pace;
+use super::window::{Position, WindowAction, WindowMachine};
 use super::{Now, Requests, backoff_ms};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::lease::{Extended, Lease, Release};
@@ -119,6 +120,15 @@ impl LeaseMachine {
         match &self.phase {
             Phase::Holding(windows) => windows,
             _ => &[],
+        }
+    }
+
+    /// The journal is written anyway, with the generators at these positions.
+    pub fn journal(&mut self, now: Now, positions: &[Position]) {
+        if let Phase::Holding(windows) = &mut self.phase {
+            for (window, position) in windows.iter_mut().zip(positions) {
+                window.journal(now, *position);
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod guard;
 mod lease;
+mod pace;
 mod presence;
 mod sections;
 #[cfg(test)]
@@ -17,9 +18,10 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 pub use guard::ClockGuard;
 pub(crate) use guard::compare_clocks;
 pub use lease::{Granted, LeaseAction, LeaseEvent, LeaseMachine};
+pub use pace::{JournalPace, Pace};
 pub use presence::{PresenceAction, PresenceMachine};
 pub(crate) use sections::{Actor, SectionChange, SectionsAction, SectionsMachine};
-pub use window::{JournalPace, Pace, Position, WindowAction, WindowMachine};
+pub use window::{Position, WindowAction, WindowMachine};
 
 /// What one decision is given from outside: both kinds of time, and chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

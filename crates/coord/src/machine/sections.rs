@@ -22,7 +22,7 @@ use crate::lease::{Extend, Extended, Lease, Mark, Term};
 use crate::member::{Incarnation, MemberInfo};
 use crate::ordered::{LetGo, Take, Watch};
 use crate::pool::Pool;
-use crate::sources::{FRESH_MS, Want};
+use crate::sources::{FRESH_MS, Shares, Want};
 
 /// How soon the members are listed again, when somebody was sent elsewhere.
 const LIST_AGAIN_MS: u64 = 200;
@@ -74,6 +74,8 @@ pub(crate) struct SectionsMachine {
     pool: Pool,
     requests: Requests,
     held: BTreeMap<u16, Held>,
+    /// Those of them whose marks are to be moved on: of thousands that are held, a few.
+    moving: BTreeSet<u16>,
     /// To be taken.
     wanted: BTreeMap<u16, Want>,
     /// Whether a section that was not ours was ever wanted.
@@ -97,6 +99,8 @@ pub(crate) struct SectionsMachine {
     listed_at: Option<ElapsedMillis>,
     members: Vec<MemberInfo>,
     watch: Watch,
+    /// Who should have what, of those who served when it was last asked.
+    shares: Shares,
 }
 
 impl SectionsMachine {
@@ -105,6 +109,7 @@ impl SectionsMachine {
             pool,
             requests: Requests::new(seed),
             held: BTreeMap::new(),
+            moving: BTreeSet::new(),
             wanted: BTreeMap::new(),
             was_wanted: false,
             blocked: HashMap::new(),
@@ -120,6 +125,7 @@ impl SectionsMachine {
             listed_at: None,
             members: Vec::new(),
             watch: Watch::default(),
+            shares: Shares::default(),
         }
     }
 
@@ -127,6 +133,7 @@ impl SectionsMachine {
     /// seen of others still counts.
     pub(crate) fn lose(&mut self) {
         self.held.clear();
+        self.moving.clear();
         self.wanted.clear();
         self.blocked.clear();
         self.leaving.clear();
@@ -146,6 +153,7 @@ impl SectionsMachine {
             }
             if let Some(held) = self.held.get_mut(&section) {
                 held.want = Some(want);
+                self.moving.insert(section);
                 continue;
             }
             let is_fresh = |(_, at): &(Incarnation, ElapsedMillis)| now.since(*at) < FRESH_MS;
@@ -173,7 +181,8 @@ impl SectionsMachine {
             return None;
         }
         let mut due = Vec::new();
-        for (section, held) in &mut self.held {
+        for section in &self.moving {
+            let Some(held) = self.held.get_mut(section) else { continue };
             if let Some(want) = held.want.take()
                 && held.extend.is_none()
             {
@@ -239,6 +248,9 @@ impl SectionsMachine {
             match answer {
                 Ok(extended) => {
                     held.extend = None;
+                    if held.want.is_none() {
+                        self.moving.remove(&section);
+                    }
                     held.mark = extended.mark;
                     held.extended_at = Some(now);
                     if !self.leaving.contains(&section) {
@@ -252,13 +264,15 @@ impl SectionsMachine {
                 Err(error) if matches!(error.kind(), ErrorKind::ClockAhead { .. }) => {
                     tracing::warn!(section, %error, "no more time for a source of global order");
                     held.extend = None;
+                    if held.want.is_none() {
+                        self.moving.remove(&section);
+                    }
                     failed = true;
                 }
                 Err(error) => {
                     // Somebody else has it, or has had it: it is taken anew when it is wanted.
                     tracing::warn!(section, %error, "a section was lost");
-                    self.held.remove(&section);
-                    self.leaving.remove(&section);
+                    self.forget(section);
                     changes.push(SectionChange::Shut(section));
                 }
             }
@@ -277,10 +291,16 @@ impl SectionsMachine {
         self.letting.ended(now, answer.is_err());
         if answer.is_ok() {
             for section in slots.iter().filter_map(|(slot, _)| u16::try_from(*slot).ok()) {
-                self.leaving.remove(&section);
-                self.held.remove(&section);
+                self.forget(section);
             }
         }
+    }
+
+    /// It is not ours any more.
+    fn forget(&mut self, section: u16) {
+        self.held.remove(&section);
+        self.moving.remove(&section);
+        self.leaving.remove(&section);
     }
 
     /// The answer to a listing. Answers what is to be let go: whoever answers from it must stop first.
@@ -310,8 +330,7 @@ impl SectionsMachine {
         let take = (self.take.is_some() || !self.wanted.is_empty() || !self.orphans.is_empty())
             .then(|| self.taking.in_ms(now))
             .flatten();
-        let extends = self.held.values().any(|held| held.extend.is_some() || held.want.is_some());
-        let extend = extends.then(|| self.extending.in_ms(now)).flatten();
+        let extend = (!self.moving.is_empty()).then(|| self.extending.in_ms(now)).flatten();
         let let_go = (!self.leaving.is_empty()).then(|| self.letting.in_ms(now)).flatten();
         let list = self.watches(actor).then(|| {
             let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));

@@ -45,7 +45,7 @@ macro_rules! assert_same {
 mod claims;
 mod orders;
 
-const WANTED: Position = Position { taken_until: UnixMillis::ZERO, wanted: true };
+const WANTED: Position = Position { taken_until: UnixMillis::ZERO, wanted: true, held: false };
 
 fn extends(actions: &[WindowAction]) -> Vec<Extend> {
     let extend = |action: &WindowAction| match action {
@@ -93,6 +93,55 @@ fn it_is_extended_at_half_and_not_before() {
     assert_ne!(second.request, first.request);
 }
 
+/// By the wall clock alone it would be looked at eight times for each write, at last each millisecond.
+#[test]
+fn a_held_clock_is_looked_at_when_something_is_due() {
+    let mut window = window(true);
+    let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
+    window.extended(at(START, 0), first.request, &done(&first));
+    let held = |ms| Position { taken_until: UnixMillis::new(START + ms), wanted: true, held: true };
+    let (mut ms, mut looks, mut writes) = (0, 0, 0);
+    while ms < 20_000 {
+        // It went back by 4 s, and shows half of the time that passes.
+        let (now, position) = (at(START + ms - 4_000, ms), held(ms / 2));
+        for action in window.look(now, position) {
+            let WindowAction::Journal(to) = action else { continue };
+            window.journalled(to);
+            writes += 1;
+        }
+        assert!(window.open_until().get() >= START + ms / 2 + 300, "{ms}");
+        looks += 1;
+        ms += window.look_in_ms(now, position).unwrap();
+    }
+    assert!(writes >= 40 && looks <= writes + 2, "{looks} looks for {writes} writes");
+    // The wall clock is nearly there, and overtakes it.
+    let left_ms = window.open_until().get() - (START + ms / 2) - 300;
+    let nearly = at(START + ms / 2 - 20, ms);
+    assert_eq!(window.look_in_ms(nearly, held(ms / 2)), Some(left_ms + left_ms.min(20)));
+}
+
+/// Slots whose marks are due at different times would have the disk written for each of them.
+#[test]
+fn a_write_of_the_journal_moves_each_mark_on() {
+    let mut window = window(true);
+    let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
+    window.extended(at(START, 0), first.request, &done(&first));
+    let early = at(START, 0);
+    window.journal(early, WANTED);
+    assert_eq!(window.journal_target(), UnixMillis::new(START + 500));
+    window.journalled(window.journal_target());
+    // Not due by itself for 150 ms.
+    let now = at(START + 50, 50);
+    assert_same!(window.look(now, WANTED), []);
+    window.journal(now, WANTED);
+    assert_eq!(window.journal_target(), UnixMillis::new(START + 550));
+    assert_eq!(window.open_until(), UnixMillis::new(START + 500), "not before it is on disk");
+    assert_eq!(window.look_in_ms(now, WANTED), Some(14_950), "none is asked for meanwhile");
+    assert!(window.journalled(UnixMillis::new(START + 550)).is_some());
+    window.journal(now, Position::default());
+    assert_eq!(window.journal_target(), UnixMillis::new(START + 550), "nobody wants more");
+}
+
 #[test]
 fn a_journal_rests_when_nothing_is_taken() {
     let pace = pace(true).resting_after(Some(2_000), 1);
@@ -100,7 +149,7 @@ fn a_journal_rests_when_nothing_is_taken() {
     // Follows the store and the disk at once. Answers what was written.
     let look = |window: &mut WindowMachine, ms: u64, taken: u64| {
         let now = at(START + ms, ms);
-        let position = Position { taken_until: UnixMillis::new(taken), wanted: true };
+        let position = Position { taken_until: UnixMillis::new(taken), wanted: true, held: false };
         for extend in extends(&window.look(now, position)) {
             window.extended(now, extend.request, &done(&extend));
         }
@@ -136,7 +185,7 @@ fn a_journal_rests_when_nothing_is_taken() {
     // Whoever finds it spent gets it back by one write.
     let now = at(START + 40_000, 40_000);
     window.stir(now);
-    let position = Position { taken_until: UnixMillis::new(used), wanted: true };
+    let position = Position { taken_until: UnixMillis::new(used), wanted: true, held: false };
     let actions = window.look(now, position);
     let to = UnixMillis::new(START + 40_500);
     assert_same!(actions, [WindowAction::Journal(to)]);

@@ -2,86 +2,9 @@
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
-use super::{Now, Requests, backoff_ms};
+use super::{Now, Pace, Requests, backoff_ms};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{Extend, Extended, Lease, Mark, Release};
-
-/// How a window is kept ahead of need. All in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// How far ahead of the time that is minted from the store's mark is moved; zero: it is not.
-    pub window_ms: u64,
-    /// How far a mark may lie ahead of the store's own time.
-    pub ahead_max_ms: u64,
-    /// The journal's pace; none without a journal.
-    pub journal: Option<JournalPace>,
-}
-
-/// How the journal's mark is kept ahead of need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JournalPace {
-    /// How far ahead of the time that is minted from it is moved.
-    pub ahead_ms: u64,
-    /// It is moved when less than this is left.
-    pub renew_below_ms: u64,
-    /// It is left where it is once nothing was taken for this long, until somebody mints again; none:
-    /// it is always kept ahead.
-    pub rest_after_ms: Option<u64>,
-}
-
-impl JournalPace {
-    /// After a crash IDs are at most this far ahead of the clock, where ticks are not longer.
-    const AHEAD_MS: u64 = 500;
-    /// The time in which a write to a busy disk should be done.
-    const WRITE_MS: u64 = 300;
-
-    /// The pace for layouts whose slowest has ticks of `unit_ms`: a tick must lie wholly below the
-    /// mark, so slow ticks need a mark further ahead.
-    #[must_use]
-    pub const fn for_unit(unit_ms: u64) -> Self {
-        let slow_ms = unit_ms.saturating_mul(2).saturating_add(250);
-        let ahead_ms = if slow_ms > Self::AHEAD_MS { slow_ms } else { Self::AHEAD_MS };
-        let renew_below_ms = ahead_ms - (Self::AHEAD_MS - Self::WRITE_MS);
-        Self { ahead_ms, renew_below_ms, rest_after_ms: None }
-    }
-}
-
-impl Pace {
-    /// The shortest window.
-    pub const WINDOW_MS_MIN: u64 = 1_000;
-
-    /// The pace for layouts whose slowest has ticks of `unit_ms`, whose IDs may lead the clock by
-    /// `lead_ms`: a window of `window_ms`, but at least three ticks, with room for a store whose
-    /// clock is `skew_ms` behind ours.
-    #[must_use]
-    pub fn new(window_ms: u64, unit_ms: u64, lead_ms: u64, skew_ms: u64, journal: bool) -> Self {
-        let window_ms = window_ms.max(unit_ms.saturating_mul(3)).max(Self::WINDOW_MS_MIN);
-        Self {
-            window_ms,
-            // After a crash the floor may lie a whole window ahead of the clock.
-            ahead_max_ms: window_ms
-                .saturating_mul(2)
-                .saturating_add(lead_ms)
-                .saturating_add(skew_ms),
-            journal: journal.then(|| JournalPace::for_unit(unit_ms)),
-        }
-    }
-
-    /// The same, where there is nobody to ask for more.
-    #[must_use]
-    pub const fn alone(self) -> Self {
-        Self { window_ms: 0, ..self }
-    }
-
-    /// The same, with a journal that rests once nothing was taken for so long, but at least two ticks
-    /// of `unit_ms`: within one, minting leaves no trace in what is taken.
-    #[must_use]
-    pub fn resting_after(self, rest_after_ms: Option<u64>, unit_ms: u64) -> Self {
-        let rest_after_ms = rest_after_ms.map(|ms| ms.max(unit_ms.saturating_mul(2)));
-        let journal = self.journal.map(|journal| JournalPace { rest_after_ms, ..journal });
-        Self { journal, ..self }
-    }
-}
 
 /// Where the generators of a slot are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,6 +14,8 @@ pub struct Position {
     pub taken_until: UnixMillis,
     /// Whether the slot may be needed soon: not so for the clock values that do not serve.
     pub wanted: bool,
+    /// A clock that went back is held: time runs on at half speed until the wall clock is there.
+    pub held: bool,
 }
 
 /// What to do about a window.
@@ -220,7 +145,7 @@ impl WindowMachine {
         if self.over {
             return actions;
         }
-        let at = now.wall.max(position.taken_until).max(self.floor);
+        let at = self.at(now, position);
         if self.use_seen.at.is_none() || self.use_seen.taken_until != position.taken_until {
             self.use_seen = UseSeen { taken_until: position.taken_until, at: Some(now.elapsed) };
         }
@@ -233,6 +158,11 @@ impl WindowMachine {
         }
         actions.extend(self.open_if_more().map(WindowAction::Open));
         actions
+    }
+
+    /// The time that is minted from now.
+    fn at(&self, now: Now, position: Position) -> UnixMillis {
+        now.wall.max(position.taken_until).max(self.floor)
     }
 
     /// Somebody wants to mint, and found the window spent.
@@ -279,10 +209,27 @@ impl WindowMachine {
         Some(extend)
     }
 
+    /// The journal is written anyway: its mark is moved on with it, due or not.
+    pub fn journal(&mut self, now: Now, position: Position) {
+        if !self.over && !self.is_unused(now) {
+            self.journal_below(u64::MAX, self.at(now, position), position);
+        }
+    }
+
     fn journal_if_due(&mut self, at: UnixMillis, position: Position) -> Option<UnixMillis> {
+        self.journal_below(self.pace.journal?.renew_below_ms, at, position)
+    }
+
+    /// Moves the journal's mark on, if no more than so much is left.
+    fn journal_below(
+        &mut self,
+        left_ms_max: u64,
+        at: UnixMillis,
+        position: Position,
+    ) -> Option<UnixMillis> {
         let pace = self.pace.journal?;
         let left_ms = self.journal_mark.since(at);
-        if !position.wanted || self.journal_asked.is_some() || left_ms > pace.renew_below_ms {
+        if !position.wanted || self.journal_asked.is_some() || left_ms > left_ms_max {
             return None;
         }
         // Beyond the store's mark nothing can be minted anyway.
@@ -405,13 +352,19 @@ impl WindowMachine {
         if self.over {
             return None;
         }
-        let at = now.wall.max(position.taken_until).max(self.floor);
+        let at = self.at(now, position);
+        // In how long so much of the window is over. By the wall clock alone, a held clock would be looked
+        // at again and again, each time after half of what is left.
+        let over_in_ms = |ms: u64| {
+            let held_ms = ms.saturating_add(ms.min(at.since(now.wall)));
+            if position.held { held_ms } else { ms }
+        };
         let retry_ms = self.retry_at.since(now.elapsed);
         let extend = match &self.asked {
             Some(asked) => (!asked.sent).then_some(retry_ms),
             None => (position.wanted && self.pace.window_ms > 0).then(|| {
                 let left_ms = self.mark.unix_millis().since(at);
-                left_ms.saturating_sub(self.pace.window_ms / 2).max(retry_ms)
+                over_in_ms(left_ms.saturating_sub(self.pace.window_ms / 2)).max(retry_ms)
             }),
         };
         let journal = self
@@ -422,7 +375,9 @@ impl WindowMachine {
                 let room = self.mark.unix_millis() > self.journal_mark;
                 position.wanted && self.journal_asked.is_none() && room && !self.is_unused(now)
             })
-            .map(|pace| self.journal_mark.since(at).saturating_sub(pace.renew_below_ms));
+            .map(|pace| {
+                over_in_ms(self.journal_mark.since(at).saturating_sub(pace.renew_below_ms))
+            });
         extend.into_iter().chain(journal).min()
     }
 

@@ -151,6 +151,14 @@ impl MemoryStore {
         *self.world.lock().unwrap_or_else(PoisonError::into_inner) = backup.0;
     }
 
+    /// What the store holds of a slot; none of one that was never claimed. For whoever watches it: what a
+    /// member may know is in its verbs.
+    #[must_use]
+    pub fn row(&self, pool: &str, slot: u64) -> Option<SlotRow> {
+        let world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+        world.spaces.get(&self.namespace)?.row(pool, slot).cloned()
+    }
+
     /// The time that counts, when the caller's is `now`.
     fn time(&self, now: UnixMillis) -> UnixMillis {
         self.clock.as_ref().map_or(now, MemoryClock::now)

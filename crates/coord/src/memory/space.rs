@@ -77,6 +77,10 @@ impl Space {
         self.members.remove(&member).is_some()
     }
 
+    pub(super) fn row(&self, pool: &str, slot: u64) -> Option<&SlotRow> {
+        self.pools.get(pool)?.rows.get(&slot)
+    }
+
     pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = (&str, &mut SlotRow)> {
         self.pools
             .iter_mut()

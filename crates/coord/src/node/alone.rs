@@ -82,10 +82,9 @@ impl Held {
 
     /// What is due: no window is moved, there is nobody to ask.
     pub(super) fn look_alone(&mut self, now: Now) -> Vec<(usize, WindowAction)> {
-        let positions = self.positions();
         let mut actions = Vec::new();
         for (index, window) in self.alone.iter_mut().enumerate() {
-            let position = positions.get(index).copied().unwrap_or_default();
+            let position = self.seen.get(index).copied().unwrap_or_default();
             actions.extend(window.look(now, position).into_iter().map(|action| (index, action)));
         }
         actions
@@ -93,8 +92,8 @@ impl Held {
 
     /// In how many milliseconds to look again.
     pub(super) fn look_alone_in_ms(&self, now: Now) -> Option<u64> {
-        let windows = self.alone.iter().zip(self.positions());
-        windows.filter_map(|(window, position)| window.look_in_ms(now, position)).min()
+        let windows = self.alone.iter().zip(&self.seen);
+        windows.filter_map(|(window, position)| window.look_in_ms(now, *position)).min()
     }
 
     /// The journal holds these marks, durably; none: it could not be written. Answers what may be opened.

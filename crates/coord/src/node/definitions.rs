@@ -1,6 +1,6 @@
 //! What the catalog says of sources, and how the running ones follow it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use snowmint_core::Rfc3339;
 
@@ -103,7 +103,8 @@ impl Core {
         let keys = &self.settings.keyrings;
         compare_check(&definition.name, spec.disguise.as_ref(), &plan, keys)?;
         let form = Form::new(&definition.name, &plan, keys)?;
-        Ok(Defined { spec, plan, form, state: definition.state, version: definition.version })
+        let (state, version) = (definition.state, definition.version);
+        Ok(Defined { spec, plan, form, state, version, text: OnceLock::new() })
     }
 
     /// Makes the running source of a definition, or brings the one that runs up to date.
@@ -207,7 +208,9 @@ impl Core {
     pub(super) async fn read_catalog(&self) -> Result<Catalog> {
         let catalog = self.around.call("read catalog", self.around.store.list()).await?;
         for definition in &catalog.definitions {
-            if self.known(&definition.name).is_some()
+            let is_newer =
+                |known: Arc<SourceInner>| known.defined.load().version < definition.version;
+            if self.known(&definition.name).is_some_and(is_newer)
                 && let Err(error) = self.take_up(definition)
             {
                 tracing::error!(source = %definition.name, %error, "an altered source cannot be used here");

@@ -21,7 +21,8 @@ pub(super) fn is_away(error: &Error) -> bool {
 pub(super) fn kept(source: &SourceInner) -> Option<(String, KeptSource)> {
     let defined = source.defined.load();
     (defined.state == SourceState::Enabled).then(|| {
-        let spec = serde_json::Value::from(defined.spec.to_json()).to_string();
+        let text = || serde_json::Value::from(defined.spec.to_json()).to_string();
+        let spec = defined.text.get_or_init(text).clone();
         (source.name.clone(), KeptSource { spec, version: defined.version })
     })
 }

@@ -116,6 +116,8 @@ pub(super) struct Held {
     /// Windows of an earlier process, minted from until the machine holds some.
     pub(super) alone: Vec<WindowMachine>,
     pub(super) groups: BTreeMap<GroupKey, Group>,
+    /// Where the slots were, over all generators, when they were last looked at.
+    pub(super) seen: Vec<Position>,
     pace: Pace,
     /// How far ahead of the clock the slots were when they were claimed, if that was accepted.
     lead_ms: u64,
@@ -124,7 +126,15 @@ pub(super) struct Held {
 impl Held {
     pub(super) fn new(pool: Pool, pace: Pace) -> Result<Self> {
         let machine = LeaseMachine::new(pace, random::number()?);
-        Ok(Self { pool, machine, alone: Vec::new(), groups: BTreeMap::new(), pace, lead_ms: 0 })
+        Ok(Self {
+            pool,
+            machine,
+            alone: Vec::new(),
+            groups: BTreeMap::new(),
+            seen: Vec::new(),
+            pace,
+            lead_ms: 0,
+        })
     }
 
     pub(super) const fn pace(&self) -> Pace {
@@ -171,20 +181,32 @@ impl Held {
         self.groups.values_mut().for_each(|group| group.ends.clear());
     }
 
-    /// Where the slots are, over all generators.
-    pub(super) fn positions(&self) -> Vec<Position> {
-        let mut positions = vec![Position::default(); self.windows().len()];
+    /// Looks where the slots are, over all generators.
+    pub(super) fn see(&mut self) {
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.clear();
+        seen.resize(self.windows().len(), Position::default());
         for minter in self.groups.values().filter_map(|group| group.minter.as_ref()) {
-            for (all, one) in positions.iter_mut().zip(minter.positions()) {
+            minter.each_position(|index, one| {
+                let Some(all) = seen.get_mut(index) else { return };
                 all.taken_until = all.taken_until.max(one.taken_until);
                 all.wanted |= one.wanted;
-            }
+            });
             // A held clock runs on while nothing is minted.
-            if let (Some(first), Some(held)) = (positions.first_mut(), minter.held_at()) {
+            if let (Some(first), Some(held)) = (seen.first_mut(), minter.held_at()) {
+                first.held |= held > first.taken_until;
                 first.taken_until = first.taken_until.max(held);
             }
         }
-        positions
+        self.seen = seen;
+    }
+
+    /// The journal is written anyway.
+    pub(super) fn journal(&mut self, now: Now) {
+        self.machine.journal(now, &self.seen);
+        for (window, position) in self.alone.iter_mut().zip(&self.seen) {
+            window.journal(now, *position);
+        }
     }
 
     /// Makes the generators that are missing, if the lease is held.
@@ -230,7 +252,7 @@ impl Held {
 
     /// Tells the sources how far the store has granted.
     pub(super) fn tell_granted(&self) {
-        let windows = self.windows().iter().zip(self.positions());
+        let windows = self.windows().iter().zip(&self.seen);
         let marks = windows.filter(|(_, at)| at.wanted).map(|(window, _)| window.mark());
         let until = marks.max().map(|mark| mark.unix_millis()).unwrap_or_default();
         for source in self.groups.values().flat_map(|group| &group.sources) {

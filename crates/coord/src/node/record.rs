@@ -285,6 +285,13 @@ impl Keeper {
         }
     }
 
+    /// Whether a write is due, and none on its way.
+    pub(super) fn is_due(&self, now: Now) -> bool {
+        let is_due =
+            |kept: &Kept| kept.wanted && kept.journal.is_some() && now.elapsed >= kept.retry_at;
+        self.kept.as_ref().is_some_and(is_due)
+    }
+
     /// The next write, if one is due and none is on its way.
     pub(super) fn begin<'a>(
         &mut self,
@@ -292,10 +299,10 @@ impl Keeper {
         held: impl Iterator<Item = &'a WindowMachine>,
         past: &[JournalLease],
     ) -> Option<Write> {
-        let kept = self.kept.as_mut()?;
-        if !kept.wanted || now.elapsed < kept.retry_at {
+        if !self.is_due(now) {
             return None;
         }
+        let kept = self.kept.as_mut()?;
         let journal = kept.journal.take()?;
         kept.wanted = false;
         kept.begun = kept.begun.saturating_add(1);

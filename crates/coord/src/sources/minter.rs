@@ -193,19 +193,24 @@ impl Minter {
 
     /// Where each slot stands, and whether it is needed.
     pub(crate) fn positions(&self) -> Vec<Position> {
-        let wanted = |taken_until| Position { taken_until, wanted: true };
+        let mut positions = Vec::new();
+        self.each_position(|_, position| positions.push(position));
+        positions
+    }
+
+    /// The same, one after the other, with their indices.
+    pub(crate) fn each_position(&self, mut see: impl FnMut(usize, Position)) {
+        let wanted = |taken_until| Position { taken_until, wanted: true, held: false };
         match self {
-            Self::Plain(generator) => vec![wanted(generator.taken_until())],
-            Self::Ring(ring) => vec![wanted(ring.taken_until())],
+            Self::Plain(generator) => see(0, wanted(generator.taken_until())),
+            Self::Ring(ring) => see(0, wanted(ring.taken_until())),
             Self::Values(values) => {
                 let all = values.values();
                 let needed = needed_value(values.serving(), all, self.wall());
-                let each = all.iter().enumerate();
-                each.map(|(index, value)| Position {
-                    taken_until: value.taken_until(),
-                    wanted: index == needed,
-                })
-                .collect()
+                for (index, value) in all.iter().enumerate() {
+                    let taken_until = value.taken_until();
+                    see(index, Position { taken_until, wanted: index == needed, held: false });
+                }
             }
         }
     }

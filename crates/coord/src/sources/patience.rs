@@ -4,12 +4,20 @@ use super::{SourceInner, WINDOW_WAIT_MS};
 use crate::error::{Error, ErrorKind, Retry};
 use crate::spec::{Clockwork, Plan};
 
+/// Who has waited long for what may come any moment tries again less often: after this share of the time
+/// that it has waited,
+const WAITED_SHARE: u64 = 8;
+/// and no later than this. Each try may be a question to the store.
+const SOON_MS_MAX: u64 = 50;
+
 /// What one caller who waits remembers between two tries.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     clockwork: Option<Clockwork>,
     /// The one wait that the policy `wait` allows is over.
     waited_back: bool,
+    /// For how long it has waited for what may come any moment.
+    waited_ms: u64,
 }
 
 impl Patience {
@@ -18,7 +26,7 @@ impl Patience {
             Plan::Snowflake(plan) => Some(plan.clockwork),
             _ => None,
         };
-        Self { clockwork, waited_back: false }
+        Self { clockwork, waited_back: false, waited_ms: 0 }
     }
 
     /// How long to wait before the next try, in milliseconds; none when no wait helps, or the policy
@@ -26,8 +34,12 @@ impl Patience {
     pub fn rest_ms(&mut self, why: &Error, left_ms: u64) -> Option<u64> {
         let wait_ms = match (why.kind(), why.retry()) {
             // The driver was woken: the window may be there any moment.
-            (ErrorKind::WindowSpent { .. } | ErrorKind::Unavailable { .. }, _) => WINDOW_WAIT_MS,
+            (ErrorKind::WindowSpent { .. } | ErrorKind::Unavailable { .. }, _) => {
+                self.rest_soon_ms(left_ms)
+            }
             (_, Retry::Never) => return None,
+            // Who has it may let it go any moment.
+            (ErrorKind::Elsewhere { .. }, Retry::AfterMs(_)) => self.rest_soon_ms(left_ms),
             (ErrorKind::ClockBehind { behind_ms, .. }, Retry::AfterMs(hint_ms)) => {
                 self.rest_back_ms(*behind_ms, hint_ms)?
             }
@@ -35,6 +47,15 @@ impl Patience {
             (_, Retry::AfterMs(ms)) => ms,
         };
         (left_ms > 0 && wait_ms <= left_ms).then_some(wait_ms)
+    }
+
+    /// Until the next try for what may be there any moment.
+    fn rest_soon_ms(&mut self, left_ms: u64) -> u64 {
+        let wait_ms = (self.waited_ms / WAITED_SHARE).clamp(WINDOW_WAIT_MS, SOON_MS_MAX);
+        // The last try is at the end.
+        let wait_ms = wait_ms.min(left_ms.max(WINDOW_WAIT_MS));
+        self.waited_ms = self.waited_ms.saturating_add(wait_ms);
+        wait_ms
     }
 
     /// While the clock is behind: as core's blocking generators wait.
@@ -61,6 +82,10 @@ impl Patience {
 mod tests {
     use super::*;
 
+    fn patience(clockwork: Option<Clockwork>) -> Patience {
+        Patience { clockwork, waited_back: false, waited_ms: 0 }
+    }
+
     fn behind(ms: u64) -> Error {
         let kind =
             ErrorKind::ClockBehind { behind_ms: ms, limit_ms: 0, compared_with: "orders".into() };
@@ -68,7 +93,7 @@ mod tests {
     }
 
     fn rests(clockwork: Clockwork, behind_ms: u64) -> [Option<u64>; 2] {
-        let mut patience = Patience { clockwork: Some(clockwork), waited_back: false };
+        let mut patience = patience(Some(clockwork));
         [(); 2].map(|()| patience.rest_ms(&behind(behind_ms), 1_000))
     }
 
@@ -86,9 +111,24 @@ mod tests {
 
     #[test]
     fn no_wait_is_longer_than_the_time_that_is_left() {
-        let mut patience = Patience { clockwork: None, waited_back: false };
+        let mut patience = patience(None);
         assert_eq!(patience.rest_ms(&behind(9), 8), None);
         assert_eq!(patience.rest_ms(&behind(8), 8), Some(8));
         assert_eq!(patience.rest_ms(&behind(0), 0), None);
+    }
+
+    #[test]
+    fn who_has_waited_long_tries_less_often_and_once_at_the_end() {
+        let why = Error::new("mint", ErrorKind::Unavailable { what: "the store".into() });
+        let (mut patience, mut at_ms, mut waits) = (patience(None), 0, Vec::new());
+        while let Some(wait_ms) = patience.rest_ms(&why, 10_003 - at_ms) {
+            // Never later than an eighth of the whole wait, but for the shortest.
+            assert!(wait_ms <= WINDOW_WAIT_MS || wait_ms * WAITED_SHARE <= at_ms, "{at_ms}");
+            at_ms += wait_ms;
+            waits.push(wait_ms);
+        }
+        assert_eq!(waits[..9], [5; 9]);
+        assert!(at_ms > 10_003 - WINDOW_WAIT_MS && waits.iter().max() == Some(&SOON_MS_MAX));
+        assert!((200..260).contains(&waits.len()), "{}", waits.len());
     }
 }

@@ -1,7 +1,7 @@
 //! A source as it runs: its definition now, and what it mints from.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use snowmint_core::Refusal;
@@ -27,6 +27,8 @@ pub(crate) struct Defined {
     pub(crate) form: Form,
     pub(crate) state: SourceState,
     pub(crate) version: u64,
+    /// All keys, as canonical JSON, once somebody has asked for them.
+    pub(crate) text: OnceLock<String>,
 }
 
 /// A source in a node. The node has one of each name.

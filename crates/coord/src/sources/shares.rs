@@ -57,12 +57,18 @@ impl Shares {
         servers.sort_by(|one, next| one.address.cmp(&next.address));
         let serves = servers.iter().any(|server| Some(server.member) == own);
         let owners = if serves {
-            (0..SECTIONS / TOGETHER).map(|group| owner(&servers, group)).collect()
+            let hashes: Vec<u64> = servers.iter().map(|server| hash(&server.address)).collect();
+            (0..SECTIONS / TOGETHER).map(|group| owner(&hashes, group)).collect()
         } else {
             // Who serves nobody has what it can get.
             Vec::new()
         };
         Self { servers, own, owners, held: HashMap::new() }
+    }
+
+    /// Whether these are the shares of those who serve, in the order of their addresses.
+    pub(crate) fn is_of(&self, own: Incarnation, servers: &[Server]) -> bool {
+        self.own == Some(own) && self.servers == servers
     }
 
     /// The same, knowing that somebody else has some sections.
@@ -136,13 +142,14 @@ impl Shares {
     }
 }
 
-/// The place of the server with the highest hash.
-fn owner(servers: &[Server], group: u16) -> usize {
-    let score = |server: &Server| {
-        let fold = |sum: u64, byte: u8| mix(sum ^ u64::from(byte));
-        mix(server.address.bytes().fold(0, fold) ^ mix(group.into()))
-    };
-    let best = servers.iter().enumerate().max_by_key(|(_, server)| score(server));
+fn hash(address: &str) -> u64 {
+    address.bytes().fold(0, |sum, byte| mix(sum ^ u64::from(byte)))
+}
+
+/// The place of the server whose address has the highest hash with the group.
+fn owner(addresses: &[u64], group: u16) -> usize {
+    let group = mix(group.into());
+    let best = addresses.iter().enumerate().max_by_key(|(_, address)| mix(*address ^ group));
     best.map_or(0, |(place, _)| place)
 }
 

@@ -105,8 +105,10 @@ impl<C: Clock, O: Observer> Ring<C, O> {
 
     /// The end of the last tick that anything was taken from.
     pub fn taken_until(&self) -> UnixMillis {
-        let highest =
-            self.cells.iter().map(|cell| cell.load(Ordering::Acquire) & !CLOSED).max().unwrap_or(0);
+        let mut highest = 0;
+        for cell in &self.cells {
+            highest = highest.max(cell.load(Ordering::Acquire) & !CLOSED);
+        }
         self.engine.taken_until(Ordinal::new(highest))
     }
 

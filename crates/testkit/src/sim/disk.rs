@@ -51,14 +51,14 @@ pub(super) struct Content {
     modified_ms: u64,
     changed_ms: u64,
     /// What was written, by where it begins: a journal writes its copies whole.
-    parts: BTreeMap<u64, Vec<u8>>,
+    parts: BTreeMap<u64, Arc<[u8]>>,
 }
 
 /// One step of a work, to be done again up to the moment at which the machine died.
 #[derive(Clone, Debug)]
 enum Step {
     Create { path: PathBuf, content: Content },
-    Write { path: PathBuf, offset: u64, bytes: Vec<u8>, at_ms: u64 },
+    Write { path: PathBuf, offset: u64, bytes: Arc<[u8]>, at_ms: u64 },
     Rename { from: PathBuf, to: PathBuf },
 }
 
@@ -69,8 +69,10 @@ impl Step {
             Self::Write { path, offset, bytes, at_ms } => {
                 if let Some(file) = files.get_mut(&path) {
                     let part = file.parts.entry(offset).or_default();
-                    let kept = part.len().min(bytes.len());
-                    part.splice(..kept, bytes);
+                    *part = match part.get(bytes.len()..) {
+                        Some(rest) if !rest.is_empty() => [&*bytes, rest].concat().into(),
+                        _ => bytes,
+                    };
                     (file.modified_ms, file.changed_ms) = (at_ms, at_ms);
                 }
             }
@@ -186,9 +188,9 @@ impl SimDisk {
         for step in steps.into_iter().take(done) {
             step.apply(&mut files);
         }
-        if let Some(Step::Write { path, offset, mut bytes, at_ms }) = torn {
-            let kept = self.chance.below(bytes.len() as u64);
-            bytes.truncate(usize::try_from(kept).unwrap_or(0));
+        if let Some(Step::Write { path, offset, bytes, at_ms }) = torn {
+            let kept = usize::try_from(self.chance.below(bytes.len() as u64)).unwrap_or(0);
+            let bytes = bytes.get(..kept).unwrap_or_default().into();
             let parts = |files: &Files| files.get(&path).map(|file| file.parts.clone());
             let (before, begun) = (files.clone(), path.clone());
             Step::Write { path: begun, offset, bytes, at_ms }.apply(&mut files);
@@ -356,7 +358,7 @@ impl JournalFile for SimFile {
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let (path, at_ms) = (self.path()?, self.disk.now_ms());
-        self.disk.step(Step::Write { path, offset, bytes: bytes.to_vec(), at_ms });
+        self.disk.step(Step::Write { path, offset, bytes: bytes.into(), at_ms });
         Ok(())
     }
 

@@ -30,6 +30,7 @@ mod disk;
 mod door;
 mod heal;
 mod machine;
+mod many;
 mod network;
 mod ordeal;
 mod passing;
@@ -46,6 +47,7 @@ mod world;
 use std::collections::BTreeMap;
 
 pub use crate::history::Violation;
+pub use many::{Progress, Tally, run_many};
 pub use planted::Bug;
 use world::World;
 
@@ -53,6 +55,8 @@ use world::World;
 const START_MS: u64 = 1_780_272_000_000;
 /// The environment variable that replays one seed.
 pub const SEED_VARIABLE: &str = "SNOWMINT_SIM_SEED";
+/// How much happens in a run, where nothing else is said.
+pub const STEPS: u32 = 200;
 /// When the trouble has ended, everybody mints again within this many milliseconds. The longest that
 /// a message is late or a window ahead, and some time to ask again.
 pub const RESUME_MS: u64 = 240_000;
@@ -89,21 +93,6 @@ pub struct Outcome {
     pub happened: BTreeMap<&'static str, u64>,
 }
 
-/// Runs a world from a seed, for `steps` happenings.
-///
-/// # Panics
-/// When a promise is broken. The message says how to replay the run.
-#[must_use]
-pub fn run(seed: u64, profile: Profile, steps: u32) -> Outcome {
-    match try_run(seed, profile, steps, None) {
-        Ok(outcome) => outcome,
-        Err(Violation(what)) => panic!(
-            "{what}\nreplay: {SEED_VARIABLE}={seed} cargo test -p snowmint-testkit --test simulation \
-             ({profile:?})"
-        ),
-    }
-}
-
 /// Runs a world from a seed, for `steps` happenings, with a planted bug if one is named.
 ///
 /// # Errors
@@ -114,6 +103,8 @@ pub fn try_run(
     steps: u32,
     bug: Option<Bug>,
 ) -> Result<Outcome, Violation> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    // Nothing comes from outside, so the runtime need not look for it while there is something to run.
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.event_interval(u32::MAX).build().unwrap();
     runtime.block_on(World::new(seed, profile, bug).run(steps))
 }

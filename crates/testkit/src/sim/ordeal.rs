@@ -11,7 +11,7 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 
 use super::Profile;
-use super::world::{World, settle};
+use super::world::World;
 use crate::history::{Checked, Party, Right, Violation};
 
 /// How far marks are pushed ahead.
@@ -217,7 +217,7 @@ impl World {
         self.look(index).await;
         let refused = self.machines[index].is_stopped();
         self.kill(index).await;
-        settle().await;
+        self.time.settle().await;
         self.machines[index].disk.swap(own);
         self.count("a directory copied");
         if refused {

@@ -87,10 +87,6 @@ fn rows(store: &MemoryStore, pool: &str) -> Vec<SlotRow> {
     found.map(|(_, row)| row.clone()).collect()
 }
 
-fn row(store: &MemoryStore, pool: &str, slot: u64) -> Option<SlotRow> {
-    rows(store, pool).into_iter().find(|row| row.slot == slot)
-}
-
 fn edit(store: &MemoryStore, pool: &str, slot: u64, change: impl FnOnce(&mut SlotRow)) {
     let mut backup = store.backup();
     if let Some((_, row)) =
@@ -109,7 +105,7 @@ pub(super) async fn extend(
     now: UnixMillis,
 ) -> Result<Extended> {
     let mut item = item.clone();
-    let before = row(store, &item.pool, item.slot);
+    let before = store.row(&item.pool, item.slot);
     match (bug, &before) {
         (Some(Bug::SkipTheTermCheck), Some(row)) => item.term = row.term,
         (Some(Bug::ExtendWithoutComparingFrom), Some(row))
@@ -141,7 +137,7 @@ pub(super) async fn release(
     now: UnixMillis,
 ) -> Result<()> {
     let mut release = release.clone();
-    if let Some(row) = row(store, &release.pool, release.slot) {
+    if let Some(row) = store.row(&release.pool, release.slot) {
         let mark = match bug {
             Some(Bug::SkipTheTermCheck) => {
                 release.term = row.term;
@@ -163,6 +159,9 @@ pub(super) async fn claim(
     request: &ClaimRequest,
     now: UnixMillis,
 ) -> Result<Vec<Lease>> {
+    if bug.is_none() {
+        return store.claim(request, now).await;
+    }
     let pool = &request.pool.name;
     let before = rows(store, pool);
     let owned = |row: &&SlotRow| !request.owner.is_empty() && row.owner == request.owner;
@@ -209,6 +208,9 @@ pub(super) async fn take(
     take: &Take,
     now: UnixMillis,
 ) -> Result<Taken> {
+    if bug.is_none() {
+        return store.take(take, now).await;
+    }
     let mut take = take.clone();
     let members = store.members(now).await?;
     let mut ignore = |is_gone: &dyn Fn(&MemberInfo) -> bool| {

@@ -9,6 +9,9 @@ use snowmint_coord::Timer;
 use snowmint_core::ElapsedMillis;
 use tokio::sync::oneshot;
 
+/// Whoever tries again and again without time passing is given up after so many rounds.
+const SETTLE_MAX: usize = 12;
+
 /// True time, the same for all nodes. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrueTime {
@@ -21,6 +24,8 @@ struct State {
     /// Sleepers by deadline, and by who came first.
     sleepers: BTreeMap<(u64, u64), oneshot::Sender<()>>,
     count: u64,
+    /// How often somebody has gone to the end of the queue.
+    yields: u64,
 }
 
 impl TrueTime {
@@ -34,23 +39,40 @@ impl TrueTime {
 
     /// Time passes up to the next deadline, and no further than `end_ms`. Its sleepers wake.
     pub(super) fn pass_until(&self, end_ms: u64) -> u64 {
-        let mut state = self.state();
-        // Sleepers that were dropped keep nobody from sleeping on.
-        state.sleepers.retain(|_, sleeper| !sleeper.is_closed());
-        let next = state.sleepers.keys().next().map_or(end_ms, |(deadline, _)| *deadline);
-        state.now_ms = state.now_ms.max(next.min(end_ms));
-        let now_ms = state.now_ms;
-        let later = state.sleepers.split_off(&(now_ms + 1, 0));
-        let due = std::mem::replace(&mut state.sleepers, later);
-        drop(state);
-        for (_, sleeper) in due {
-            let _ = sleeper.send(());
+        let state = &mut *self.state();
+        let next_ms = loop {
+            match state.sleepers.first_entry() {
+                // Sleepers that were dropped keep nobody from sleeping on.
+                Some(first) if first.get().is_closed() => drop(first.remove()),
+                Some(first) => break first.key().0.min(end_ms),
+                None => break end_ms,
+            }
+        };
+        let now_ms = state.now_ms.max(next_ms);
+        state.now_ms = now_ms;
+        while let Some(first) = state.sleepers.first_entry()
+            && first.key().0 <= now_ms
+        {
+            let _ = first.remove().send(());
         }
         now_ms
     }
 
+    /// Lets everything run that can run without time passing.
+    pub(super) async fn settle(&self) {
+        for _ in 0..SETTLE_MAX {
+            let before = self.state().yields;
+            // We come after all that can run, and after all that this makes run.
+            tokio::task::yield_now().await;
+            if self.state().yields == before {
+                return;
+            }
+        }
+    }
+
     pub(super) async fn sleep_ms(&self, ms: u64) {
         if ms == 0 {
+            self.state().yields += 1;
             return tokio::task::yield_now().await;
         }
         let (sender, receiver) = oneshot::channel();

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::{MemoryStore, Store};
-use snowmint_core::UnixMillis;
 
 use crate::history::{Checked, Ledger, Party, Right, Violation};
 
@@ -44,11 +43,7 @@ impl Truth {
     /// Where the store has the mark now; none when it knows nothing of it.
     pub(super) async fn mark(&self, right: &Right) -> Option<u64> {
         match right {
-            Right::Slot(pool, slot) => {
-                let slots = self.store.workers(UnixMillis::ZERO).await.unwrap();
-                let found = slots.into_iter().find(|info| info.pool == *pool && info.slot == *slot);
-                found.map(|info| info.mark.get())
-            }
+            Right::Slot(pool, slot) => self.store.row(pool, *slot).map(|row| row.mark.get()),
             Right::Numbers(source) => {
                 self.store.get(source).await.ok().map(|found| found.segment.mark.get())
             }

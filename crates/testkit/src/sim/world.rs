@@ -136,7 +136,7 @@ impl World {
     pub(super) async fn pass(&mut self, ms: u64) {
         let end_ms = self.time.now_ms() + ms;
         // Whatever was begun gets as far as it can first, so that its waits count.
-        settle().await;
+        self.time.settle().await;
         while self.time.now_ms() < end_ms {
             let before_ms = self.time.now_ms();
             let passed_ms = self.time.pass_until(end_ms) - before_ms;
@@ -146,7 +146,7 @@ impl World {
             if let Some(clock) = &self.store_clock {
                 clock.set(clock.now().saturating_add(passed_ms));
             }
-            settle().await;
+            self.time.settle().await;
         }
     }
 
@@ -289,7 +289,7 @@ impl World {
             Process::Starting(starting) => starting.abort(),
             Process::Running(node, sources) => drop((node, sources)),
         }
-        settle().await;
+        self.time.settle().await;
         let machine = &self.machines[index];
         machine.gate.open();
         machine.disk.crash();
@@ -308,7 +308,7 @@ impl World {
         self.machines[index].disk.forgets(false);
         self.reached.forget(&Machine::address(index));
         self.machines[index].process = Process::Stopped;
-        settle().await;
+        self.time.settle().await;
         self.count("close");
     }
 
@@ -401,12 +401,5 @@ impl World {
         if let Process::Running(_, sources) = &mut self.machines[index].process {
             sources[which] = opened;
         }
-    }
-}
-
-/// Lets everything run that can run without time passing.
-pub(super) async fn settle() {
-    for _ in 0..12 {
-        tokio::task::yield_now().await;
     }
 }

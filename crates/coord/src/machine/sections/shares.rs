@@ -25,7 +25,7 @@ impl SectionsMachine {
 
     /// One server at each address: ourselves, or who joined last. The other is its life before, which
     /// answers no more.
-    pub(super) fn shares_now(&self, now: ElapsedMillis, actor: &Actor) -> Shares {
+    pub(super) fn shares_now(&mut self, now: ElapsedMillis, actor: &Actor) -> Shares {
         let mut servers: BTreeMap<&str, (UnixMillis, Incarnation)> = BTreeMap::new();
         for info in &self.members {
             let (member, address) = (info.member.incarnation, info.member.address.as_str());
@@ -44,7 +44,12 @@ impl SectionsMachine {
         }
         let servers = servers.into_iter();
         let server = |(address, (_, member)): (&str, _)| Server { member, address: address.into() };
-        Shares::new(Some(actor.member), servers.map(server).collect())
+        let servers: Vec<_> = servers.map(server).collect();
+        // Who serves changes seldom, and it takes a thousand comparisons.
+        if !self.shares.is_of(actor.member, &servers) {
+            self.shares = Shares::new(Some(actor.member), servers);
+        }
+        self.shares.clone()
     }
 
     fn server(&self, member: Incarnation) -> Server {

@@ -17,7 +17,7 @@ impl SectionsMachine {
             return None;
         }
         if self.take.is_none() && !(self.wanted.is_empty() && self.orphans.is_empty()) {
-            let (slots, length) = self.to_take(now.elapsed, actor);
+            let (slots, length) = self.what_to_take(now.elapsed, actor);
             self.asked.extend(slots.iter().filter_map(|slot| u16::try_from(*slot).ok()));
             self.take = Some(Take {
                 pool: self.pool.clone(),
@@ -39,7 +39,7 @@ impl SectionsMachine {
     /// themselves: their marks are times. Of sections of counters what is wanted, and as many more of ours
     /// as are held already: a server that counts few keys has few sections, and one that counts many
     /// soon has them all, without a wait for each.
-    fn to_take(&self, now: ElapsedMillis, actor: &Actor) -> (Vec<u64>, u64) {
+    fn what_to_take(&mut self, now: ElapsedMillis, actor: &Actor) -> (Vec<u64>, u64) {
         let at_once = self.taking.at_once;
         if !self.orphans.is_empty() {
             return (self.orphans.iter().take(at_once).map(|slot| u64::from(*slot)).collect(), 0);
@@ -117,6 +117,11 @@ impl SectionsMachine {
                 Want::Time { .. } => false,
             };
             let want = self.wanted.remove(&section).filter(|want| !enough(want));
+            if want.is_some() {
+                self.moving.insert(section);
+            } else {
+                self.moving.remove(&section);
+            }
             self.held.insert(
                 section,
                 Held {

@@ -130,7 +130,7 @@ proptest! {
                 Happening::Pass(ms) => {
                     wall += ms;
                     elapsed += ms;
-                    let position = Position { taken_until: minted, wanted: true };
+                    let position = Position { taken_until: minted, wanted: true, held: false };
                     actions = machine.look(at(wall, elapsed), position);
                 }
                 Happening::Step(ms) => wall = wall.saturating_add_signed(ms).max(1),

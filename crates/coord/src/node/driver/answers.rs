@@ -14,8 +14,7 @@ use crate::member::Incarnation;
 const ACCEPTED_LEAD_MS_MIN: u64 = JOURNAL_LEAD_MS_MAX + 1;
 
 impl Driver {
-    pub(super) fn done(&mut self, done: Done) {
-        let now = self.now();
+    pub(super) fn done(&mut self, now: Now, done: Done) {
         match done {
             Done::Entered(answer) => self.entered(now, answer),
             Done::Renewed(who, answer) => {

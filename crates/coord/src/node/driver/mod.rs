@@ -162,16 +162,19 @@ impl Driver {
 
     /// Runs until the node is closed or dropped.
     pub(super) async fn run(mut self) {
+        let mut now = self.now();
         loop {
-            let now = self.now();
             self.look(now);
             let wait_ms = self.wait_ms(now);
             // In order, here and wherever a node waits: a simulation repeats exactly. The loop looks at
             // everything that is due each time round, so nothing can be kept waiting.
-            tokio::select! {
+            let done = tokio::select! {
                 biased;
                 command = self.commands.recv() => match command {
-                    Some(Command::Attach { source, reply }) => self.attach(&source, reply),
+                    Some(Command::Attach { source, reply }) => {
+                        self.attach(&source, reply);
+                        None
+                    }
                     Some(Command::Close { reply }) => {
                         let outcome = self.close().await;
                         self.answer_closers(reply, &outcome).await;
@@ -186,12 +189,15 @@ impl Driver {
                         return;
                     }
                 },
-                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => match done {
-                    Ok(done) => self.done(done),
-                    Err(error) => tracing::error!(%error, "a task of the node failed"),
-                },
-                () = self.core.around.wake.notified() => {}
-                () = self.core.around.timer.sleep_ms(wait_ms) => {}
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => Some(done),
+                () = self.core.around.wake.notified() => None,
+                () = self.core.around.timer.sleep_ms(wait_ms) => None,
+            };
+            now = self.now();
+            match done {
+                Some(Ok(done)) => self.done(now, done),
+                Some(Err(error)) => tracing::error!(%error, "a task of the node failed"),
+                None => {}
             }
         }
     }
@@ -224,6 +230,7 @@ impl Driver {
         self.look_at_presence(now);
         self.stir(now);
         self.go_on_alone(now);
+        self.leases.values_mut().for_each(Held::see);
         self.look_alone(now);
         self.look_at_leases(now);
         self.look_at_sections(now);
@@ -267,14 +274,13 @@ impl Driver {
 
     fn look_at_leases(&mut self, now: Now) {
         let Stage::In { member, .. } = &self.stage else { return };
-        let member = member.clone();
+        let incarnation = member.incarnation;
         let mut extends = Vec::new();
         for (key, held) in &mut self.leases {
-            let positions = held.positions();
             for minter in held.groups.values().filter_map(|group| group.minter.as_ref()) {
                 minter.check_clock();
             }
-            for action in held.machine.on(now, LeaseEvent::Look(&positions)) {
+            for action in held.machine.on(now, LeaseEvent::Look(&held.seen)) {
                 match action {
                     LeaseAction::Claim { request } => {
                         let mut past = held.known_alone();
@@ -289,7 +295,7 @@ impl Driver {
                             owed: self.owed.releases.clone(),
                         };
                         let (core, key) = (Arc::clone(&self.core), key.clone());
-                        let member = member.incarnation;
+                        let member = incarnation;
                         self.tasks.spawn(async move {
                             let mut owed = Vec::new();
                             let answer =
@@ -312,7 +318,7 @@ impl Driver {
                 }
             }
         }
-        self.spawn_extends(member.incarnation, extends, now);
+        self.spawn_extends(incarnation, extends, now);
     }
 
     fn spawn_extends(&mut self, member: Incarnation, items: Vec<(LeaseKey, Extend)>, now: Now) {
@@ -369,6 +375,10 @@ impl Driver {
             self.keeper.reserved(reserved);
         }
         self.keeper.saw_writes(self.core.around.writes_seen());
+        if self.keeper.is_due(now) {
+            // Each write is as far ahead as it can be for all of them, so that they are due together.
+            self.leases.values_mut().for_each(|held| held.journal(now));
+        }
         let held = self.leases.values().flat_map(|held| held.windows());
         if let Some(write) = self.keeper.begin(now, held, &self.past) {
             let disk = Arc::clone(&self.disk);
@@ -392,7 +402,7 @@ impl Driver {
             .leases
             .values()
             .filter(|_| joined)
-            .filter_map(|held| held.machine.look_in_ms(now, &held.positions()))
+            .filter_map(|held| held.machine.look_in_ms(now, &held.seen))
             .min();
         let alone = self.leases.values().filter_map(|held| held.look_alone_in_ms(now)).min();
         let sections = self.actor().and_then(|actor| self.sections.look_in_ms(now.elapsed, &actor));
