@@ -243,6 +243,20 @@ async fn everybody_says_the_same_of_who_has_what() {
     }
 }
 
+/// Somebody else is a member.
+async fn joined(store: &Arc<dyn Store>, now: UnixMillis) -> Incarnation {
+    let other = crate::Member {
+        incarnation: Incarnation::new(7),
+        owner: String::new(),
+        host: String::new(),
+        process: 1,
+        address: String::new(),
+    };
+    let presence = crate::Presence { sample: now, renewals: 0, ttl_ms: TTL_MS };
+    store.join(&other, presence, now).await.unwrap();
+    other.incarnation
+}
+
 /// As when the hypervisor holds a process still without its clock showing it: somebody else takes the
 /// section, and the first believes in its lease. Whoever asks the store before each answer finds out.
 #[tokio::test]
@@ -269,20 +283,12 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     assert_eq!(sure.count(b"alice", 1, 0).await.unwrap().0, first + 1);
     assert_eq!(store.identity().await.unwrap().writes, writes, "asking changes nothing");
     // Another has taken both sections.
-    let other = crate::Member {
-        incarnation: Incarnation::new(7),
-        owner: String::new(),
-        host: String::new(),
-        process: 1,
-        address: String::new(),
-    };
     let now = world.clock.unix_ms();
-    let presence = crate::Presence { sample: now, renewals: 0, ttl_ms: TTL_MS };
-    store.join(&other, presence, now).await.unwrap();
+    let other = joined(&store, now).await;
     let sections = [sure.section(b"alice").unwrap(), plain.section(b"alice").unwrap()];
     let take = crate::Take {
         pool: crate::sources::sections_pool(),
-        member: other.incarnation,
+        member: other,
         owner: String::new(),
         slots: sections.map(u64::from).to_vec(),
         silent: Vec::new(),
@@ -311,19 +317,34 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
     let later = r#"{"kind":"counter","counter":{"step":1,"start":1000}}"#;
     node.define("far", &spec(far)).await.unwrap();
     node.define("later", &spec(later)).await.unwrap();
-    let highest = NUMBER_MAX - 500;
-    let raised = tokio::spawn({
-        let far = node.source("far").await.unwrap();
-        async move { far.raise(b"{one}", highest, 60_000).await }
-    });
-    while !raised.is_finished() {
-        world.pass(10).await;
-    }
-    raised.await.unwrap().unwrap();
-    node.close().await.unwrap();
-
-    let node = world.open().await;
     let (far, later) = (node.source("far").await.unwrap(), node.source("later").await.unwrap());
+    // Somebody else has had the section, and has counted nearly to the end.
+    let (store, now) = (world.handle(), world.clock.unix_ms());
+    let other = joined(&store, now).await;
+    let highest = NUMBER_MAX - 500;
+    let take = crate::Take {
+        pool: crate::sources::sections_pool(),
+        member: other,
+        owner: String::new(),
+        slots: vec![u64::from(far.section(b"{one}").unwrap())],
+        silent: Vec::new(),
+        supersedes: None,
+        length: 100,
+        request: 9,
+    };
+    let lease = store.take(&take, now).await.unwrap().leases.remove(0);
+    let extend = crate::Extend {
+        pool: lease.pool,
+        slot: lease.slot,
+        term: lease.term,
+        from: lease.mark,
+        to: Mark::new(highest),
+        request: 10,
+        ahead_max_ms: None,
+    };
+    store.extend(&[extend], now).await.unwrap().remove(0).unwrap();
+    store.leave(other, now).await.unwrap();
+
     let answer = count(&far, "{one}").await.unwrap();
     assert!(answer > highest && answer <= NUMBER_MAX, "{answer}");
     let refused = count(&later, "{one}").await.unwrap_err();
