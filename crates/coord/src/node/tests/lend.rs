@@ -17,7 +17,11 @@ fn called(label: &str) -> Borrower {
 }
 
 async fn joined(world: &World) -> Node {
-    let node = world.open().await;
+    has_joined(world, world.open().await).await
+}
+
+/// The node, once it is a member.
+async fn has_joined(world: &World, node: Node) -> Node {
     for _ in 0..100 {
         if node.incarnation().is_some() {
             return node;
@@ -172,12 +176,7 @@ async fn who_is_known_costs_no_look_at_all_slots() {
     let lacks = Arc::clone(&store.lacks);
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
-    for _ in 0..100 {
-        if node.incarnation().is_some() {
-            break;
-        }
-        world.pass(100).await;
-    }
+    let node = has_joined(&world, node).await;
     let lent = lend(&node, "a", 4).await.unwrap();
     world.pass(KEEP_MS / 2).await;
     *lacks.lock().unwrap() = Some("workers");
@@ -277,12 +276,7 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     *store.lacks.lock().unwrap() = Some("release");
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
-    for _ in 0..100 {
-        if node.incarnation().is_some() {
-            break;
-        }
-        world.pass(100).await;
-    }
+    let node = has_joined(&world, node).await;
     assert_eq!(lend(&node, "a", 1).await.unwrap().number, 0);
     for _ in 0..3 {
         assert_eq!(keep(&node, "a").await, Kept::Yes);
