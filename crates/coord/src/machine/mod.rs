@@ -11,6 +11,7 @@ mod presence;
 mod sections;
 #[cfg(test)]
 mod tests;
+mod voices;
 mod window;
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
@@ -21,6 +22,7 @@ pub use lease::{Granted, LeaseAction, LeaseEvent, LeaseMachine};
 pub use pace::{JournalPace, Pace};
 pub use presence::{PresenceAction, PresenceMachine};
 pub(crate) use sections::{Actor, SectionChange, SectionsAction, SectionsMachine};
+pub(crate) use voices::{Verdict, Voices};
 pub use window::{Position, WindowAction, WindowMachine};
 
 /// What one decision is given from outside: both kinds of time, and chance.

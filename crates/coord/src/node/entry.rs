@@ -3,11 +3,12 @@
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
+use super::compare;
 use super::settings::{AfterCrash, NodeSettings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::JournalLease;
 use crate::lease::{ClaimRequest, Lease, Mark, Release, Wish};
-use crate::machine::{Granted, PresenceMachine, compare_clocks};
+use crate::machine::{Granted, PresenceMachine};
 use crate::member::{Incarnation, Member};
 use crate::pool::Pool;
 use crate::random;
@@ -37,7 +38,7 @@ pub(super) struct Entered {
     pub(super) joined_at: ElapsedMillis,
 }
 
-/// Checks store and clock, and joins as a new member. The one that was is not told to leave: its slots
+/// Checks clock and store, and joins as a new member. The one that was is not told to leave: its slots
 /// are claimed in its place, one term after it, which proves that nobody held them in between.
 pub(super) async fn enter(
     around: &Surroundings,
@@ -45,9 +46,10 @@ pub(super) async fn enter(
     witness: &Witness,
     before: Option<Incarnation>,
 ) -> Result<Entered> {
+    // First: it may wait for others, and what is known of the store must be new.
+    compare::before_joining(around, settings, before).await?;
     let identity = around.call("identity", around.store.identity()).await?;
-    compare(witness, &identity)?;
-    check_clock(around, settings, before).await?;
+    check_store(witness, &identity)?;
     let wall = around.clock.unix_ms();
     let member = Member {
         incarnation: random::incarnation()?,
@@ -64,7 +66,7 @@ pub(super) async fn enter(
 }
 
 /// Whether this is the store that is remembered, and no older state of it.
-pub(super) fn compare(witness: &Witness, identity: &StoreIdentity) -> Result<()> {
+pub(super) fn check_store(witness: &Witness, identity: &StoreIdentity) -> Result<()> {
     identity
         .check_remembered(&witness.who, &witness.store, witness.writes)
         .map_err(|kind| Error::new("join", kind))
@@ -77,76 +79,11 @@ pub(super) async fn refuse_other_store(around: &Surroundings, witness: &Witness)
         return Ok(false);
     }
     match around.call("identity", around.store.identity()).await {
-        Ok(identity) => compare(witness, &identity).map(|()| true),
+        Ok(identity) => check_store(witness, &identity).map(|()| true),
         // It is waited for, and compared before anything is minted.
         Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// What became of a comparison of clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
-    /// Ours agrees with one that is worth more than ours alone.
-    Agrees,
-    /// There is none to compare with.
-    Alone,
-}
-
-/// Holds our clock against the store's, else against those of most live members, else against a
-/// witness that was named.
-pub(super) async fn check_clock(
-    around: &Surroundings,
-    settings: &NodeSettings,
-    own: Option<Incarnation>,
-) -> Result<Compared> {
-    let limit_ms = settings.clock_skew_max_ms;
-    let store_now = around.call("now", around.store.now()).await?;
-    // Read after the answer: a slow answer makes us look ahead, never a fast clock right.
-    let wall = around.clock.unix_ms();
-    let (other, compared_with, slack_ms) = match store_now {
-        Some(now) => (now, "the store's clock".to_owned(), 0),
-        None => {
-            let members = around.call("members", around.store.members(wall)).await?;
-            let mut times: Vec<_> = members
-                .iter()
-                .filter(|info| info.live && Some(info.member.incarnation) != own)
-                .map(|info| info.presence.sample)
-                .collect();
-            // Ours is one of the voices. Of two that disagree, nobody knows which is wrong.
-            if times.len() < 2 {
-                let named = settings.clock_witness.clone();
-                let Some(witness) = named.or_else(|| around.store.clock_witness()) else {
-                    around.watch.compared(None);
-                    return Ok(Compared::Alone);
-                };
-                // One that does not answer holds nobody up.
-                match around.in_time("ask for the time", "it", witness.now()).await {
-                    Ok(now) => (now, witness.name(), 0),
-                    Err(error) => {
-                        tracing::debug!(%error, "the clock is compared with nobody's");
-                        around.watch.compared(None);
-                        return Ok(Compared::Alone);
-                    }
-                }
-            } else {
-                times.push(wall);
-                times.sort_unstable();
-                let median = times.get(times.len() / 2).copied().unwrap_or(wall);
-                // A sample is as old as the renewal that brought it.
-                (median, "most members' clocks".to_owned(), settings.presence_ttl_ms)
-            }
-        }
-    };
-    // Again after the answer, which may have taken its time.
-    let wall = around.clock.unix_ms();
-    let (ahead_ms, behind_ms) = (wall.since(other), other.since(wall));
-    let signed = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
-    around.watch.compared(Some(signed(ahead_ms) - signed(behind_ms)));
-    let limit_ms = limit_ms.saturating_add(slack_ms);
-    compare_clocks(wall, other, limit_ms, compared_with)
-        .map(|()| Compared::Agrees)
-        .map_err(|kind| Error::new("compare clocks", kind))
 }
 
 /// What a claim wants, and what it knows.

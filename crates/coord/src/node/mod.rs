@@ -7,6 +7,7 @@
 mod alone;
 mod beside;
 mod builtin;
+mod compare;
 mod defining;
 mod definitions;
 mod driver;

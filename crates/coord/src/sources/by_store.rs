@@ -68,10 +68,10 @@ impl ByStore {
 
     /// What a store counts by that has no clock of its own. A mark that our clock put years ahead would stay
     /// there, for everybody.
-    fn now(&self) -> Result<UnixMillis> {
+    async fn now(&self) -> Result<UnixMillis> {
         match self.around.store.capabilities().clock {
             ClockOf::Store => Ok(self.around.clock.unix_ms()),
-            ClockOf::Caller => self.around.time_not_ahead(),
+            ClockOf::Caller => self.around.time_not_ahead().await,
         }
     }
 
@@ -120,7 +120,7 @@ impl Asks for ByStore {
     }
 
     async fn ask(&self, count: u64) -> Result<Segment> {
-        let ticks = self.ticks(self.now()?);
+        let ticks = self.ticks(self.now().await?);
         let reserve = Reserve {
             source: self.name.clone(),
             length: count,

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_core::UnixMillis;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, SetOnce, oneshot};
 
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::machine::{ClockGuard, Now, compare_clocks};
+use crate::machine::{ClockGuard, Now, Voices, compare_clocks};
 use crate::origin::Origins;
 use crate::segment::{Reserve, Segment};
 use crate::stats::{CountingObserver, Watch};
@@ -45,6 +45,10 @@ pub(crate) struct Surroundings {
     clock_skew_max_ms: u64,
     /// Holds our clock against elapsed time.
     guard: Mutex<ClockGuard>,
+    /// What other members' clocks say.
+    voices: Mutex<Voices>,
+    /// Our clock was held against others', or there were none.
+    clock_compared: SetOnce<()>,
     /// What the node has against our clock.
     clock_error: Mutex<Option<Error>>,
     stale: AtomicBool,
@@ -99,6 +103,8 @@ impl Surroundings {
             home,
             clock_skew_max_ms: u64::MAX,
             guard: Mutex::new(ClockGuard::new(u64::MAX)),
+            voices: Mutex::default(),
+            clock_compared: SetOnce::new(),
             clock_error: Mutex::default(),
             stale: AtomicBool::new(false),
             spent: AtomicBool::new(false),
@@ -185,6 +191,16 @@ impl Surroundings {
         guard.believe(self.seen());
     }
 
+    pub(crate) fn voices(&self) -> MutexGuard<'_, Voices> {
+        self.voices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Our clock was held against others', or there were none.
+    pub(crate) fn clock_compared(&self) {
+        // Only the first time is waited for.
+        let _ = self.clock_compared.set(());
+    }
+
     fn seen(&self) -> Now {
         Now { wall: self.clock.unix_ms(), elapsed: self.timer.elapsed(), chance: 0 }
     }
@@ -197,8 +213,13 @@ impl Surroundings {
     /// once it is set right.
     ///
     /// # Errors
-    /// `ClockAhead`.
-    pub(crate) fn time_not_ahead(&self) -> Result<UnixMillis> {
+    /// `ClockAhead`; `Unavailable` while it could not be compared yet.
+    pub(crate) async fn time_not_ahead(&self) -> Result<UnixMillis> {
+        let first = async {
+            self.clock_compared.wait().await;
+            Ok(())
+        };
+        self.in_time("compare clocks", "the store", first).await?;
         let (now, jumped) = self.now();
         let is_ahead = |error: &Error| matches!(error.kind(), ErrorKind::ClockAhead { .. });
         match jumped.or_else(|| self.told_clock_error().filter(is_ahead)) {
@@ -217,7 +238,7 @@ impl Surroundings {
             return Err(error);
         }
         let theirs = self.call("now", self.store.now()).await?;
-        let Some(theirs) = theirs else { return self.time_not_ahead() };
+        let Some(theirs) = theirs else { return self.time_not_ahead().await };
         let ours = self.clock.unix_ms();
         compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock".into())
             .map(|()| ours)

@@ -1,6 +1,7 @@
 //! What comes back to the loop: the store's and the journal's answers.
 
-use super::super::entry::{Compared, Entered, JOURNAL_LEAD_MS_MAX};
+use super::super::compare::Compared;
+use super::super::entry::{Entered, JOURNAL_LEAD_MS_MAX};
 use super::super::lease::{Held, LeaseKey};
 use super::super::record::{JournalMark, Written};
 use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage, uses_again};
@@ -32,17 +33,9 @@ impl Driver {
                 if compared == Compared::Agrees {
                     self.core.around.believe_clock();
                 }
-                if self.clock_error.as_ref().is_some_and(|error| error.op() == "compare clocks") {
-                    self.clock_error = None;
-                }
+                self.clock_agrees();
             }
-            Done::ClockChecked(Err(error)) => match error.kind() {
-                ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. } => {
-                    tracing::error!(%error, "this machine's clock disagrees");
-                    self.clock_error = Some(error);
-                }
-                _ => {}
-            },
+            Done::ClockChecked(Err(error)) => self.clock_disagrees(&error),
             Done::Claimed { key, member, request, answer, owed } => {
                 self.owe(owed);
                 if self.is_member(member) {
@@ -69,6 +62,23 @@ impl Driver {
         }
     }
 
+    /// Nobody who is worth more than ours alone says otherwise.
+    fn clock_agrees(&mut self) {
+        self.core.around.clock_compared();
+        if self.clock_error.as_ref().is_some_and(|error| error.op() == "compare clocks") {
+            self.clock_error = None;
+        }
+    }
+
+    fn clock_disagrees(&mut self, error: &Error) {
+        if let ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. } = error.kind() {
+            tracing::error!(%error, "this machine's clock disagrees");
+            self.core.around.tell_clock_error(Some(error.clone()));
+            self.core.around.clock_compared();
+            self.clock_error = Some(error.clone());
+        }
+    }
+
     fn is_member(&self, incarnation: Incarnation) -> bool {
         matches!(&self.stage, Stage::In { member, .. } if member.incarnation == incarnation)
     }
@@ -77,6 +87,7 @@ impl Driver {
         let Stage::Entering { failures } = self.stage else { return };
         match answer {
             Ok(Entered { member, identity, joined_at }) => {
+                self.clock_agrees();
                 self.core.around.saw(0, identity.writes);
                 self.witness.store.clone_from(&identity.id);
                 self.witness.writes = self.witness.writes.max(identity.writes);
@@ -89,6 +100,7 @@ impl Driver {
             }
             Err(error) => {
                 tracing::warn!(%error, "the store cannot be joined");
+                self.clock_disagrees(&error);
                 self.end_alone(&error);
                 let failures = failures.saturating_add(1);
                 let wait_ms = (50_u64 << failures.min(6)).min(ENTER_RETRY_MS_MAX);

@@ -21,7 +21,8 @@ use self::ordered::OrderedSources;
 use self::owed::Owed;
 use self::sections::SectionsDone;
 use super::Core;
-use super::entry::{self, Claim, Compared, Entered, Witness};
+use super::compare::{self, Compared};
+use super::entry::{self, Claim, Entered, Witness};
 use super::lease::{Held, LeaseKey};
 use super::record::{Keeper, Written};
 use super::settings::NodeSettings;
@@ -266,7 +267,7 @@ impl Driver {
             }
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move {
-                let checked = entry::check_clock(&core.around, &core.settings, Some(member));
+                let checked = compare::while_running(&core.around, &core.settings, member);
                 Done::ClockChecked(checked.await)
             });
         }

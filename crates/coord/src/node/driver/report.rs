@@ -6,7 +6,6 @@ use snowmint_core::ElapsedMillis;
 
 use super::super::lease::Held;
 use super::{Driver, Stage};
-use crate::error::{Error, ErrorKind};
 use crate::machine::Now;
 use crate::node::Readiness;
 
@@ -33,13 +32,11 @@ impl Driver {
                 }
             }
         }
-        let not_joined = match &self.stage {
-            Stage::Out { error, .. } => error.as_ref().filter(|error| is_clocks(error)),
-            Stage::Entering { .. } | Stage::In { .. } => None,
-        };
-        self.core.around.tell_clock_error(self.clock_error.as_ref().or(not_joined).cloned());
+        self.core.around.tell_clock_error(self.clock_error.clone());
         // Every clock error is loud; none of them takes an open window away.
-        reasons.extend(self.clock_error.as_ref().map(ToString::to_string));
+        let of_clock = self.clock_error.as_ref().map(ToString::to_string);
+        // It may be why the store is not joined.
+        reasons.extend(of_clock.filter(|reason| !reasons.contains(reason)));
         reasons.extend(self.keeper.error().map(ToString::to_string));
         for held in self.leases.values_mut() {
             held.tell_granted();
@@ -57,8 +54,4 @@ impl Driver {
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) = readiness;
         *self.core.member.lock().unwrap_or_else(PoisonError::into_inner) = incarnation;
     }
-}
-
-fn is_clocks(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. })
 }

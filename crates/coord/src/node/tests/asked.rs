@@ -127,6 +127,8 @@ async fn a_full_tick_is_waited_for_within_the_bound() {
 async fn a_clock_that_goes_back_is_led_or_refused_as_the_source_says_and_told() {
     let world = World::new();
     let node = world.open().await;
+    // Before its first look at clocks a request waits.
+    settle().await;
     node.define("orders", &spec(BY_STORE)).await.unwrap();
     let source = node.source("orders").await.unwrap();
     let before = numbers(source.mint(5, None, 0).await.unwrap())[4];
@@ -153,6 +155,8 @@ async fn a_clock_that_jumped_years_ahead_moves_no_mark_where_the_store_has_none(
     const YEARS_MS: u64 = 10 * 31_556_952_000;
     let world = World::new();
     let node = world.open().await;
+    // Before its first look at clocks a request waits.
+    settle().await;
     node.define("orders", &spec(BY_STORE)).await.unwrap();
     let source = node.source("orders").await.unwrap();
     let before = numbers(source.mint(1, None, 0).await.unwrap())[0];

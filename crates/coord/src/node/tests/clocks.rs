@@ -96,3 +96,123 @@ async fn a_clock_is_held_against_a_named_witness_where_there_is_no_better() {
         }
     }
 }
+
+const HOUR_MS: u64 = 3_600_000;
+
+impl World {
+    /// A machine whose clock is that far ahead; time passes there as it does here.
+    fn machine_ahead(&self, ahead_ms: u64) -> Self {
+        let clock = Arc::new(ManualClock::new(START.saturating_add(ahead_ms)));
+        Self { store: self.store.handle("default").unwrap(), clock, timer: self.timer.clone() }
+    }
+
+    /// Time passes for two machines, in steps that let tasks run in between.
+    async fn pass_with(&self, other: &Self, ms: u64) {
+        for _ in 0..ms / 100 {
+            other.clock.advance_ms(100);
+            self.pass(100).await;
+        }
+    }
+
+    /// How far the marks of all worker numbers lie ahead of the right time.
+    async fn marks_ahead_ms(&self) -> u64 {
+        let slots = self.handle().workers(self.clock.unix_ms()).await.unwrap();
+        let ahead = slots.iter().map(|slot| slot.mark.unix_millis().since(self.clock.unix_ms()));
+        ahead.max().unwrap_or(0)
+    }
+}
+
+/// Two members are there, whatever the third's clock says about it.
+#[tokio::test]
+async fn whoever_starts_an_hour_wrong_neither_joins_nor_moves_a_mark() {
+    for ahead in [true, false] {
+        let world = World::new();
+        let others = [world.open().await, world.open().await];
+        others[0].define("orders", &SourceSpec::default()).await.unwrap();
+        for node in &others {
+            node.source("orders").await.unwrap().try_mint().unwrap();
+        }
+        world.pass(20_000).await;
+        let wrong = world.machine_ahead(0);
+        let right = world.clock.unix_ms();
+        wrong.clock.set(if ahead {
+            right.saturating_add(HOUR_MS)
+        } else {
+            right.saturating_sub(HOUR_MS)
+        });
+        let node = wrong.open().await;
+        let (opened, ()) = tokio::join!(node.source("orders"), world.pass_with(&wrong, 12_000));
+        let error = opened.unwrap_err();
+        let code = if ahead { "clock_ahead" } else { "clock_behind" };
+        assert_eq!(error.kind().code(), code, "{error}");
+        assert!(error.to_string().contains("most members' clocks"), "{error}");
+        let readiness = node.readiness();
+        assert!(!readiness.ready && readiness.reasons[0].contains("most members"), "{readiness:?}");
+        assert!(world.marks_ahead_ms().await <= 60_000, "a mark was moved");
+        // The others hear nothing of it.
+        for other in &others {
+            assert!(other.readiness().ready, "{:?}", other.readiness());
+        }
+
+        wrong.clock.set(world.clock.unix_ms());
+        world.pass_with(&wrong, 5_000).await;
+        node.source("orders").await.unwrap().try_mint().unwrap();
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+    }
+}
+
+#[tokio::test]
+async fn whoever_comes_to_be_an_hour_wrong_is_not_ready_until_it_is_right_again() {
+    let world = World::new();
+    let others = [world.open().await, world.open().await];
+    let third = world.machine_ahead(0);
+    let node = third.open().await;
+    world.pass_with(&third, 10_000).await;
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+    for wrong_ms in [HOUR_MS, 15_000] {
+        third.clock.step_ahead_ms(wrong_ms);
+        world.pass_with(&third, 5_000).await;
+        let readiness = node.readiness();
+        let says = |what: &str| readiness.reasons.iter().any(|reason| reason.contains(what));
+        assert!(!readiness.ready && says("most members' clocks"), "{wrong_ms}: {readiness:?}");
+        third.clock.step_back_ms(wrong_ms);
+        world.pass_with(&third, 5_000).await;
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+    }
+    assert!(others.iter().all(|other| other.readiness().ready));
+}
+
+/// Nobody says that they are gone but the clock, which may be wrong.
+#[tokio::test]
+async fn members_that_seem_to_be_gone_are_waited_for_until_they_should_have_been_heard() {
+    let world = World::new();
+    let gone = [world.open().await, world.open().await];
+    gone[0].define("orders", &SourceSpec::default()).await.unwrap();
+    world.pass(10_000).await;
+    drop(gone);
+    world.pass(60_000).await;
+    let node = world.open().await;
+    world.pass(4_900).await;
+    assert!(node.incarnation().is_none(), "it waits");
+    world.pass(600).await;
+    assert!(node.incarnation().is_some(), "{:?}", node.readiness());
+    node.source("orders").await.unwrap().try_mint().unwrap();
+}
+
+/// A request that comes before the node has looked at anybody's clock waits for that.
+#[tokio::test]
+async fn a_clock_that_nobody_has_looked_at_yet_moves_no_mark_of_a_store_that_mints() {
+    let world = World::new();
+    let others = [world.open().await, world.open().await];
+    let by_store = spec(r#"{"layout":"redis","mint":"store","worker":77}"#);
+    others[0].define("bills", &by_store).await.unwrap();
+    let mark = world.handle().get("bills").await.unwrap().segment.mark;
+    world.pass(20_000).await;
+    let wrong = world.machine_ahead(20_000 + 10 * 8_766 * HOUR_MS);
+    let node = wrong.open().await;
+    let source = node.source("bills").await.unwrap();
+    let (refused, ()) = tokio::join!(source.mint(1, None, 60_000), world.pass_with(&wrong, 6_000));
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind().code(), "clock_ahead", "{refused}");
+    assert_eq!(world.handle().get("bills").await.unwrap().segment.mark, mark);
+}

@@ -285,8 +285,8 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
     let remembered = Keeper::none().witness();
     let witness = Witness { store: "s".into(), writes: 10, ..remembered };
     let identity = |writes| crate::store::StoreIdentity { id: "s".into(), writes };
-    assert!(entry::compare(&witness, &identity(10)).is_ok());
-    let error = entry::compare(&witness, &identity(9)).unwrap_err();
+    assert!(entry::check_store(&witness, &identity(10)).is_ok());
+    let error = entry::check_store(&witness, &identity(9)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::StoreWentBack { .. }), "{error}");
     assert!(
         error.to_string().contains("that this process has seen"),

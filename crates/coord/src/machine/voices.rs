@@ -1,0 +1,246 @@
+//! What other members' clocks say, for stores that have none of their own.
+
+use std::collections::BTreeMap;
+
+use snowmint_core::{ElapsedMillis, UnixMillis};
+
+use crate::member::{Incarnation, MemberInfo};
+
+/// So many others it takes: of two clocks that disagree nobody knows which is wrong.
+const OTHERS_MIN: usize = 2;
+
+/// Other members' clocks, as their renewals show them.
+///
+/// Who is there is told by elapsed time: whoever's count of renewals rises between two looks. Our wall clock is
+/// what is in question: one that is wrong would find everybody gone whom it could be compared with.
+#[derive(Debug, Default)]
+pub(crate) struct Voices {
+    /// When the last look was asked for.
+    asked_at: Option<ElapsedMillis>,
+    known: BTreeMap<Incarnation, Known>,
+}
+
+/// What the last look has shown of one member.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    renewals: u64,
+    ttl_ms: u64,
+    sample: UnixMillis,
+    /// When this count was first seen.
+    since: ElapsedMillis,
+    /// How old the sample was at most by then; none where nothing tells.
+    age_ms_max: Option<u64>,
+    /// Whether our own wall clock takes it for live.
+    looks_live: bool,
+}
+
+impl Known {
+    /// Its clock by now, if it was heard lately enough; and by how much that may be wrong.
+    fn heard(&self, now: ElapsedMillis) -> Option<(UnixMillis, u64)> {
+        let passed_ms = now.since(self.since);
+        // Who looks so rarely as after a suspend knows too little about the sample.
+        let age_ms_max = self.age_ms_max.filter(|age_ms| age_ms / 2 <= self.ttl_ms)?;
+        (passed_ms < self.ttl_ms).then(|| (self.sample.saturating_add(passed_ms), age_ms_max))
+    }
+
+    /// The same, where our own clock has to be believed about who is live.
+    fn seems_live(&self, now: ElapsedMillis) -> Option<(UnixMillis, u64)> {
+        let lives = self.looks_live && now.since(self.since) < self.ttl_ms;
+        self.heard(now).or_else(|| lives.then_some((self.sample, self.ttl_ms)))
+    }
+
+    /// Until when it may be heard yet: it renews three times in a time to live.
+    const fn may_be_heard_until(&self) -> ElapsedMillis {
+        self.since.saturating_add(self.ttl_ms / 2)
+    }
+}
+
+/// What most clocks say, ours among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is this time, and a look shows it within so much.
+    Most { time: UnixMillis, slack_ms: u64 },
+    /// Too few are there to tell; by our clock, others are gone who may be heard until then.
+    TooFew { until: Option<ElapsedMillis> },
+}
+
+impl Voices {
+    /// Takes in all other members, as the store listed them to a question asked and answered then.
+    pub(crate) fn look<'a>(
+        &mut self,
+        others: impl Iterator<Item = &'a MemberInfo>,
+        asked_at: ElapsedMillis,
+        answered_at: ElapsedMillis,
+    ) {
+        let before = self.asked_at;
+        if before.is_some_and(|before| asked_at < before) {
+            // Overtaken by a later question.
+            return;
+        }
+        self.asked_at = Some(asked_at);
+        let known = others.map(|info| {
+            let presence = info.presence;
+            let new = Known {
+                renewals: presence.renewals,
+                ttl_ms: presence.ttl_ms,
+                sample: presence.sample,
+                since: answered_at,
+                age_ms_max: before.map(|before| answered_at.since(before)),
+                looks_live: info.live,
+            };
+            let known = match self.known.get(&info.member.incarnation) {
+                Some(old) if old.renewals >= new.renewals => {
+                    Known { looks_live: info.live, ..*old }
+                }
+                _ => new,
+            };
+            (info.member.incarnation, known)
+        });
+        self.known = known.collect();
+    }
+
+    /// What most say by `now`, at which our clock says `ours`.
+    pub(crate) fn verdict(&self, ours: UnixMillis, now: ElapsedMillis) -> Verdict {
+        let heard: Vec<_> = self.known.values().filter_map(|known| known.heard(now)).collect();
+        let said = if heard.len() >= OTHERS_MIN {
+            heard
+        } else {
+            self.known.values().filter_map(|known| known.seems_live(now)).collect()
+        };
+        if said.len() < OTHERS_MIN {
+            return Verdict::TooFew { until: self.may_be_enough_until(now) };
+        }
+        let slack_ms = said.iter().map(|(_, slack_ms)| *slack_ms).max().unwrap_or(0);
+        let mut times: Vec<_> = said.into_iter().map(|(time, _)| time).chain([ours]).collect();
+        times.sort_unstable();
+        let time = times.get(times.len() / 2).copied().unwrap_or(ours);
+        Verdict::Most { time, slack_ms }
+    }
+
+    /// Until when enough others may be heard. Two that are there have renewed at about the same time, by
+    /// clocks that agree; those that ended one after the other have not, and are not waited for.
+    fn may_be_enough_until(&self, now: ElapsedMillis) -> Option<ElapsedMillis> {
+        let may_speak =
+            |known: &&Known| known.seems_live(now).is_some() || now < known.may_be_heard_until();
+        let mut who: Vec<_> = self.known.values().filter(may_speak).collect();
+        who.sort_unstable_by_key(|known| known.sample);
+        let together = |pair: &&[&Known]| match pair {
+            [one, other] => other.sample.since(one.sample) < one.ttl_ms.max(other.ttl_ms),
+            _ => false,
+        };
+        let pairs = who.windows(OTHERS_MIN).filter(together).flatten();
+        pairs.map(|known| known.may_be_heard_until()).filter(|until| now < *until).max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::{Member, Presence};
+
+    const TTL_MS: u64 = 10_000;
+    const HOUR_MS: u64 = 3_600_000;
+
+    /// A member that has renewed so often, the last time when its clock said so, looked at by one whose clock
+    /// says something else.
+    fn info(who: u128, renewals: u64, sample: u64, ours: u64) -> MemberInfo {
+        let (sample, ours) = (UnixMillis::new(sample), UnixMillis::new(ours));
+        let incarnation = Incarnation::new(who);
+        let (owner, host, address) = (String::new(), String::new(), String::new());
+        MemberInfo {
+            member: Member { incarnation, owner, host, process: 1, address },
+            presence: Presence { sample, renewals, ttl_ms: TTL_MS },
+            joined_at: sample,
+            renewed_at: sample,
+            live: Presence::live(TTL_MS, sample, ours),
+        }
+    }
+
+    fn look(voices: &mut Voices, others: &[MemberInfo], asked_at: u64) {
+        let at = ElapsedMillis::new;
+        voices.look(others.iter(), at(asked_at), at(asked_at + 1));
+    }
+
+    fn verdict(voices: &Voices, ours: u64, now: u64) -> Verdict {
+        voices.verdict(UnixMillis::new(ours), ElapsedMillis::new(now))
+    }
+
+    fn most(time: u64, slack_ms: u64) -> Verdict {
+        Verdict::Most { time: UnixMillis::new(time), slack_ms }
+    }
+
+    fn too_few(until: Option<u64>) -> Verdict {
+        Verdict::TooFew { until: until.map(ElapsedMillis::new) }
+    }
+
+    #[test]
+    fn whoever_goes_on_renewing_is_heard_however_wrong_our_clock_is() {
+        for ours in [5, HOUR_MS, 3 * HOUR_MS] {
+            let true_ms = HOUR_MS + HOUR_MS / 2;
+            let mut voices = Voices::default();
+            look(&mut voices, &[1, 2].map(|who| info(who, 7, true_ms, ours)), 100);
+            assert_eq!(verdict(&voices, ours, 101), too_few(Some(101 + TTL_MS / 2)), "{ours}");
+            look(&mut voices, &[1, 2].map(|who| info(who, 8, true_ms + 3_000, ours)), 3_300);
+            // The renewals came between the first question and the second answer.
+            assert_eq!(verdict(&voices, ours, 3_301), most(true_ms + 3_000, 3_201), "{ours}");
+            // Their clocks have gone on since; and once they were silent for long they are gone.
+            assert_eq!(verdict(&voices, ours, 13_300), most(true_ms + 12_999, 3_201));
+            assert_eq!(verdict(&voices, ours, 13_301), too_few(None));
+        }
+    }
+
+    #[test]
+    fn of_two_others_and_ours_the_middle_one_counts() {
+        let mut voices = Voices::default();
+        let others =
+            |renewals| [info(1, renewals, 50_000, 50_000), info(2, renewals, HOUR_MS, 50_000)];
+        look(&mut voices, &others(1), 0);
+        look(&mut voices, &others(2), 500);
+        assert_eq!(verdict(&voices, 50_100, 501), most(50_100, 501), "ours");
+        assert_eq!(verdict(&voices, 2 * HOUR_MS, 501), most(HOUR_MS, 501), "the other");
+    }
+
+    #[test]
+    fn at_the_first_look_our_clock_tells_who_is_live() {
+        let mut voices = Voices::default();
+        look(&mut voices, &[info(1, 7, 90_000, 95_000), info(2, 9, 91_000, 95_000)], 0);
+        assert_eq!(verdict(&voices, 95_000, 1), most(91_000, TTL_MS));
+        // They do not renew: they ended with the last one's time to live.
+        look(&mut voices, &[info(1, 7, 90_000, 105_000), info(2, 9, 91_000, 105_000)], 10_000);
+        assert_eq!(verdict(&voices, 105_000, 10_001), too_few(None));
+    }
+
+    #[test]
+    fn those_that_ended_one_after_the_other_are_not_waited_for() {
+        let ours = 24 * HOUR_MS;
+        let gone = [info(1, 7, HOUR_MS, ours), info(2, 9, HOUR_MS + TTL_MS, ours)];
+        let mut voices = Voices::default();
+        look(&mut voices, &gone, 0);
+        assert_eq!(verdict(&voices, ours, 1), too_few(None));
+        // One of them and one more may be there still; once one was silent for long, nobody is waited for.
+        let third = info(3, 1, HOUR_MS + 500, ours);
+        look(&mut voices, &[gone[0].clone(), gone[1].clone(), third.clone()], 4_000);
+        assert_eq!(verdict(&voices, ours, 4_001), too_few(Some(9_001)));
+        look(&mut voices, &[gone[0].clone(), gone[1].clone(), third], 5_000);
+        assert_eq!(verdict(&voices, ours, 5_001), too_few(None));
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_changes_nothing() {
+        let mut voices = Voices::default();
+        look(&mut voices, &[1, 2].map(|who| info(who, 7, 100, 100)), 100);
+        look(&mut voices, &[1, 2].map(|who| info(who, 8, 200, 200)), 200);
+        let said = verdict(&voices, 200, 300);
+        look(&mut voices, &[info(1, 6, 0, 200)], 150);
+        assert_eq!(verdict(&voices, 200, 300), said);
+    }
+
+    /// Nothing is known about how old the samples are that such a look shows.
+    #[test]
+    fn a_look_after_a_long_pause_hears_nobody() {
+        let mut voices = Voices::default();
+        look(&mut voices, &[1, 2].map(|who| info(who, 7, 100, HOUR_MS)), 100);
+        look(&mut voices, &[1, 2].map(|who| info(who, 8, 200, HOUR_MS)), HOUR_MS);
+        assert_eq!(verdict(&voices, HOUR_MS, HOUR_MS + 1), too_few(Some(HOUR_MS + 1 + TTL_MS / 2)));
+    }
+}

@@ -1,0 +1,148 @@
+//! Holding our clock against one that is worth more: the store's, else what most members say, else that of
+//! a witness that was named.
+
+use snowmint_core::UnixMillis;
+
+use super::settings::NodeSettings;
+use crate::error::{Error, Result};
+use crate::machine::{Verdict, compare_clocks};
+use crate::member::Incarnation;
+use crate::sources::Surroundings;
+
+/// How often is looked whether others are there who seem to be gone.
+const LOOK_MS: u64 = 500;
+
+/// What became of a comparison of clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// Ours agrees with one that is worth more than ours alone.
+    Agrees,
+    /// There is none to compare with.
+    Alone,
+}
+
+/// What ours is compared with.
+struct Other {
+    time: UnixMillis,
+    /// By how much it may be wrong for the way in which it came to us.
+    slack_ms: u64,
+    whose: String,
+}
+
+/// One look, of a member.
+///
+/// # Errors
+/// `ClockAhead` and `ClockBehind` beyond `clock_skew_max_ms`; what the store says.
+pub(super) async fn while_running(
+    around: &Surroundings,
+    settings: &NodeSettings,
+    own: Incarnation,
+) -> Result<Compared> {
+    let other = match stores(around).await? {
+        Some(other) => Some(other),
+        None => match members(around, Some(own)).await? {
+            Verdict::Most { time, slack_ms } => Some(most(time, slack_ms)),
+            Verdict::TooFew { .. } => witness(around, settings).await,
+        },
+    };
+    compared(around, settings, other)
+}
+
+/// The same, of one that is about to join. It may know nothing about the others yet; where its clock alone says
+/// that they are gone, and nobody else knows the time, they are waited for: half their time to live at most.
+///
+/// # Errors
+/// As [`while_running`].
+pub(super) async fn before_joining(
+    around: &Surroundings,
+    settings: &NodeSettings,
+    before: Option<Incarnation>,
+) -> Result<()> {
+    let other = match stores(around).await? {
+        Some(other) => Some(other),
+        None => others(around, settings, before).await?,
+    };
+    if compared(around, settings, other)? == Compared::Agrees {
+        around.believe_clock();
+    }
+    Ok(())
+}
+
+async fn others(
+    around: &Surroundings,
+    settings: &NodeSettings,
+    before: Option<Incarnation>,
+) -> Result<Option<Other>> {
+    // Whoever opens a source waits for us.
+    let latest = around.timer.elapsed().saturating_add(settings.open_wait_ms / 2);
+    let mut is_asked = false;
+    loop {
+        let until = match members(around, before).await? {
+            Verdict::Most { time, slack_ms } => return Ok(Some(most(time, slack_ms))),
+            Verdict::TooFew { until } => until.map(|until| until.min(latest)),
+        };
+        if !is_asked && let Some(other) = witness(around, settings).await {
+            return Ok(Some(other));
+        }
+        let now = around.timer.elapsed();
+        let Some(until) = until.filter(|until| now < *until) else { return Ok(None) };
+        if !is_asked {
+            tracing::info!("members that seem to be gone are waited for, to compare clocks");
+        }
+        is_asked = true;
+        around.timer.sleep_ms(until.since(now).min(LOOK_MS)).await;
+    }
+}
+
+/// The store's clock, where it has one.
+async fn stores(around: &Surroundings) -> Result<Option<Other>> {
+    let now = around.call("now", around.store.now()).await?;
+    Ok(now.map(|time| Other { time, slack_ms: 0, whose: "the store's clock".into() }))
+}
+
+/// What the members but us say.
+async fn members(around: &Surroundings, own: Option<Incarnation>) -> Result<Verdict> {
+    let asked_at = around.timer.elapsed();
+    let listed = around.store.members(around.clock.unix_ms());
+    let mut listed = around.call("members", listed).await?;
+    listed.retain(|info| Some(info.member.incarnation) != own);
+    let mut voices = around.voices();
+    voices.look(listed.iter(), asked_at, around.timer.elapsed());
+    Ok(voices.verdict(around.clock.unix_ms(), around.timer.elapsed()))
+}
+
+fn most(time: UnixMillis, slack_ms: u64) -> Other {
+    Other { time, slack_ms, whose: "most members' clocks".into() }
+}
+
+/// The witness that was named, if it answers: one that does not holds nobody up.
+async fn witness(around: &Surroundings, settings: &NodeSettings) -> Option<Other> {
+    let witness = settings.clock_witness.clone().or_else(|| around.store.clock_witness())?;
+    match around.in_time("ask for the time", "it", witness.now()).await {
+        Ok(time) => Some(Other { time, slack_ms: 0, whose: witness.name() }),
+        Err(error) => {
+            tracing::debug!(%error, "the clock is compared with nobody's");
+            None
+        }
+    }
+}
+
+fn compared(
+    around: &Surroundings,
+    settings: &NodeSettings,
+    other: Option<Other>,
+) -> Result<Compared> {
+    let Some(other) = other else {
+        around.watch.compared(None);
+        return Ok(Compared::Alone);
+    };
+    // Read after the answer: a slow answer makes us look ahead, never a fast clock right.
+    let wall = around.clock.unix_ms();
+    let (ahead_ms, behind_ms) = (wall.since(other.time), other.time.since(wall));
+    let signed = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
+    around.watch.compared(Some(signed(ahead_ms) - signed(behind_ms)));
+    let limit_ms = settings.clock_skew_max_ms.saturating_add(other.slack_ms);
+    compare_clocks(wall, other.time, limit_ms, other.whose)
+        .map(|()| Compared::Agrees)
+        .map_err(|kind| Error::new("compare clocks", kind))
+}
