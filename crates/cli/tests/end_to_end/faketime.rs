@@ -160,3 +160,38 @@ fn a_jump_ahead_is_believed_as_far_as_configured() {
     assert!(seen.ahead_seconds(&server) > 3_000);
     server.ready();
 }
+
+/// SQLite has no clock, and by a wrong one all others look gone: that they go on is seen by what they write.
+#[test]
+fn a_clock_that_most_members_contradict_is_refused_at_the_start_and_later() {
+    let folder = Folder::new("faketime-members");
+    let url = format!("sqlite:{}", folder.join("shared.db").display());
+    let environment = [("SNOWMINT_STORE__URL", url.as_str())];
+    let others = ["one", "other"].map(|name| {
+        let data_dir = folder.join(name);
+        Server::start(&["--data-dir", data_dir.to_str().unwrap()], &environment)
+    });
+    others.iter().for_each(Server::ready);
+    for offset in [3_600, -3_600] {
+        let (data_dir, clock) = (folder.join("third"), FakeClock::new(folder.join("clock")));
+        clock.set(offset);
+        let server = serve(&clock, &data_dir, &environment);
+        server.not_ready(&["most members' clocks"]);
+        assert!(matches!(mint(&server), Answer::Refused(_)), "{offset}");
+        clock.set(0);
+        server.ready();
+        let mut seen = Seen::default();
+        seen.mint_soon(&server, "the clock is right");
+        clock.set(offset);
+        server.not_ready(&["most members' clocks"]);
+        clock.set(0);
+        server.ready();
+        seen.mint_soon(&server, "the clock is right again");
+        assert!(seen.ahead_seconds(&server).abs() < 30, "no mark was moved");
+        assert_eq!(server.stop(), 0);
+    }
+    for server in others {
+        server.ready();
+        assert_eq!(server.stop(), 0);
+    }
+}

@@ -47,7 +47,7 @@ impl Witness for Tells {
 fn restarted(ground: &mut Ground) -> u64 {
     // The others take several times as long for each.
     let many = ["SQLite", "Redis"].contains(&ground.name);
-    let rounds = rounds(if many { 600 } else { 150 });
+    let rounds = rounds(if many { 600 } else { 250 });
     let next = AtomicU64::new(0);
     ground.run(async {
         // One connection for all: what is tried is the pool of numbers.

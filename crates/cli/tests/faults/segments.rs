@@ -84,7 +84,7 @@ fn twenty(name: &str, folder: &Folder, store: &str) {
         drawing.into_iter().map(|draws| draws.join().unwrap()).collect()
     });
     let http = Http::within(PATIENCE);
-    drawn.comes_to_account(&http, &servers);
+    drawn.comes_to_account(&http, &servers, STEP);
     let counts = || drew.iter().map(|(count, _)| *count);
     let (least, most) = (counts().min().unwrap(), counts().max().unwrap());
     let longest = drew.iter().map(|(_, longest)| *longest).max().unwrap();

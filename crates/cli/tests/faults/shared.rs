@@ -25,6 +25,8 @@ pub(crate) struct Drawn {
 pub(crate) struct Kept {
     pub(crate) stock: u64,
     pub(crate) lost: u64,
+    /// How many times it asked the store for more, and did not hear whether it has them.
+    unheard: u64,
 }
 
 impl Drawn {
@@ -65,13 +67,19 @@ impl Drawn {
     /// What a server says of its numbers of this source.
     pub(crate) fn kept(&self, http: &Http, server: &Server) -> Kept {
         let page = http.page(&server.url("/metrics")).unwrap_or_default();
-        let value = |name: &str| {
-            let sample = format!("{name}{{source=\"{}\"}} ", self.name);
+        let value = |name: &str, labels: &str| {
+            let sample = format!("{name}{{{labels}}} ");
             // Whole numbers, with or without a decimal point.
             let whole = |line: &str| line.strip_prefix(&sample)?.split('.').next()?.parse().ok();
             page.lines().find_map(whole).unwrap_or(0)
         };
-        Kept { stock: value("snowmint_segment_stock"), lost: value("snowmint_segment_lost_total") }
+        let source = format!("source=\"{}\"", self.name);
+        let unheard = "verb=\"reserve\",code=\"unavailable\"";
+        Kept {
+            stock: value("snowmint_segment_stock", &source),
+            lost: value("snowmint_segment_lost_total", &source),
+            unheard: value("snowmint_store_errors_total", unheard),
+        }
     }
 
     /// The store's own mark, past all proxies.
@@ -93,13 +101,14 @@ impl Drawn {
     }
 
     /// Waits until all numbers are accounted for: answered, in stock, or among those that the servers say
-    /// are lost. What was on its way comes to rest first.
-    pub(crate) fn comes_to_account(&self, http: &Http, servers: &[Server]) {
+    /// are lost. What was on its way comes to rest first. The step is fixed.
+    pub(crate) fn comes_to_account(&self, http: &Http, servers: &[Server], step: u64) {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
-            let kept = servers.iter().map(|server| self.kept(http, server));
-            let sum: u64 = kept.map(|kept| kept.stock + kept.lost).sum();
-            match self.numbers.lock().unwrap().accounted(self.mark(), sum) {
+            let kept: Vec<_> = servers.iter().map(|server| self.kept(http, server)).collect();
+            let lost: u64 = kept.iter().map(|kept| kept.stock + kept.lost).sum();
+            let unheard: u64 = kept.iter().map(|kept| kept.unheard * step).sum();
+            match self.numbers.lock().unwrap().accounted(self.mark(), lost, unheard) {
                 Ok(()) => return,
                 Err(violation) => assert!(Instant::now() < until, "{}: {violation}", self.name),
             }
