@@ -109,6 +109,15 @@ impl Claim {
         };
         leases.iter().any(|lease| self.owed.iter().any(|release| is_of(release, lease)))
     }
+
+    /// Goes on from what the journal knows of a slot, if nobody has had it since.
+    fn go_on(&self, lease: &Lease) -> Granted {
+        let known = self.past.iter().find(|known| {
+            known.pool == lease.pool && known.slot == lease.slot && known.term.next() == lease.term
+        });
+        let floor = known.map_or(lease.floor, |known| known.mark.min(lease.floor));
+        Granted { lease: lease.clone(), floor: floor.unix_millis() }
+    }
 }
 
 /// Claims the slots of one group. What was claimed and is not wanted is given up; what the store has
@@ -165,7 +174,7 @@ pub(super) async fn claim(
     Ok(leases.into_iter().map(grant).collect())
 }
 
-/// Claims the slots that a journal knows, to go on from its finer marks. None when it knows none, or
+/// Claims slots that a journal knows, to go on from its finer marks. None when it knows none, or
 /// when somebody has had them since.
 async fn claim_again(
     around: &Surroundings,
@@ -176,13 +185,30 @@ async fn claim_again(
 ) -> Result<Option<Vec<Granted>>> {
     let soon = Mark::from(wall.saturating_add(JOURNAL_LEAD_MS_MAX));
     let group_size = u64::from(claim.pool.group.max(1));
-    let Some(known) = claim.past.iter().find(|known| known.mark <= soon) else {
-        return Ok(None);
-    };
-    let group = known.slot / group_size;
-    if settings.worker.is_some_and(|worker| worker != group) {
-        return Ok(None);
+    let known = claim.past.iter().filter(|known| known.mark <= soon);
+    let mut groups: Vec<_> = known.map(|known| known.slot / group_size).collect();
+    groups.dedup();
+    groups.retain(|group| settings.worker.is_none_or(|worker| worker == *group));
+    // Another lease of ours may ask for one of them at this moment.
+    for group in groups {
+        let Some(leases) = claim_known(around, claim, group, wall).await? else { continue };
+        let granted: Vec<_> = leases.iter().map(|lease| claim.go_on(lease)).collect();
+        if granted.iter().any(|granted| granted.floor <= soon.unix_millis()) && !claim.owes(&leases)
+        {
+            return Ok(Some(granted));
+        }
+        give_up(around, &leases, owed, wall).await;
     }
+    Ok(None)
+}
+
+/// Claims one group and no other; none when it is not to be had.
+async fn claim_known(
+    around: &Surroundings,
+    claim: &Claim,
+    group: u64,
+    wall: UnixMillis,
+) -> Result<Option<Vec<Lease>>> {
     let request = ClaimRequest {
         pool: claim.pool.clone(),
         member: claim.member.incarnation,
@@ -192,34 +218,17 @@ async fn claim_again(
         supersedes: claim.supersedes,
         // The store's mark lies ahead; what counts is the journal's, once the term is known.
         mark_at_most: Mark::MAX,
-        // Another question than the one that may follow it.
-        request: claim.request ^ (1 << 62),
+        // Another question for each, and than the one that may follow them.
+        request: claim.request ^ (1 << 62) ^ group,
     };
-    let leases = match around.call("claim", around.store.claim(&request, wall)).await {
-        Ok(leases) => leases,
-        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => return Err(error),
+    match around.call("claim", around.store.claim(&request, wall)).await {
+        Ok(leases) => Ok(Some(leases)),
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Err(error),
         Err(error) => {
             tracing::debug!(pool = %claim.pool.name, group, %error, "the slot is not to be had again");
-            return Ok(None);
+            Ok(None)
         }
-    };
-    let granted: Vec<_> = leases
-        .iter()
-        .map(|lease| {
-            let known = claim.past.iter().find(|known| {
-                known.pool == lease.pool
-                    && known.slot == lease.slot
-                    && known.term.next() == lease.term
-            });
-            let floor = known.map_or(lease.floor, |known| known.mark.min(lease.floor));
-            Granted { lease: lease.clone(), floor: floor.unix_millis() }
-        })
-        .collect();
-    if granted.iter().any(|granted| granted.floor <= soon.unix_millis()) && !claim.owes(&leases) {
-        return Ok(Some(granted));
     }
-    give_up(around, &leases, owed, wall).await;
-    Ok(None)
 }
 
 /// Gives slots back as they were.

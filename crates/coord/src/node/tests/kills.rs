@@ -154,6 +154,33 @@ set_back! {
     killed_and_set_back_by_10_years_never_repeats: 10 * YEAR_MS,
 }
 
+/// The journal knows both numbers; two leases that both ask for the first of them must not cost the second.
+#[tokio::test]
+async fn two_leases_of_one_pool_keep_their_numbers_over_a_crash() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let mut before = None;
+    for life in 0..4 {
+        let (node, plain) = open(&world, Some(&dir), "{}").await.unwrap();
+        for name in ["one", "other"] {
+            node.define(name, &spec(r#"{"on_rollback":"borrow"}"#)).await.unwrap();
+        }
+        let both = async { tokio::join!(node.source("one"), node.source("other")) };
+        let (one, other) = in_time(&world, both).await;
+        let mut seen = HashSet::new();
+        for source in [&plain, &one.unwrap(), &other.unwrap()] {
+            mint_some(&world, source, &mut seen, "of one pool").await;
+        }
+        let slots = node.workers().await.unwrap();
+        let numbers: Vec<_> = slots.iter().map(|slot| slot.slot).collect();
+        assert_eq!(*before.get_or_insert_with(|| numbers.clone()), numbers, "life {life}");
+        drop((node, plain));
+        settle().await;
+        // Each life's journal leads the clock by half a second.
+        world.clock.advance_ms(1_000);
+        world.timer.advance_ms(1_000);
+    }
+}
+
 #[tokio::test]
 async fn clock_values_outlive_the_process() {
     let source = r#"{"layout":"clock-sequence"}"#;
