@@ -49,8 +49,12 @@ pub(crate) async fn makes_a_store_once(url: String, server: impl Sized) {
 /// Whoever runs when `empty` takes everything away, as whoever flushes a server does, is told so as whoever
 /// starts afterwards: this is another store.
 pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()) {
-    let new =
-        |name: &str| NewDefinition { name: name.into(), spec: "{}".into(), identity: "{}".into() };
+    let new = |name: &str| NewDefinition {
+        name: name.into(),
+        spec: "{}".into(),
+        identity: "{}".into(),
+        enabled: None,
+    };
     let running = snowmint_stores::open(url, "default").await.unwrap();
     running.define(&new("orders")).await.unwrap();
     let before = running.identity().await.unwrap();

@@ -61,6 +61,7 @@ async fn a_restart_of_a_server_that_may_have_lost_something_is_another_store() {
         name: name.into(),
         spec: "{}".into(),
         identity: "{}".into(),
+        enabled: None,
     };
     store.define(&new("orders")).await.unwrap();
     server.restart();
@@ -83,6 +84,7 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
         name: name.into(),
         spec: "{}".into(),
         identity: "{}".into(),
+        enabled: None,
     };
     let running = snowmint_stores::open(&server.url(), "default").await.unwrap();
     running.define(&new("orders")).await.unwrap();
