@@ -112,6 +112,19 @@ fn the_image_names_what_there_is() {
     assert!(variables.contains(&("SNOWMINT_SERVER__DATA_DIR".into(), data.into())));
 }
 
+/// Gigabytes, and all that was ever committed, are sent to whoever builds otherwise.
+#[test]
+fn the_image_is_not_built_from_what_is_built_here() {
+    let ignored = read(".dockerignore");
+    for path in [".git", "**/target", "**/snowmint-data"] {
+        assert!(ignored.lines().any(|line| line == path), "{path}");
+    }
+    for line in read(".gitignore").lines().filter_map(|line| line.strip_suffix('/')) {
+        let line = line.trim_start_matches('/');
+        assert!(ignored.lines().any(|kept| kept.ends_with(line)), "{line}");
+    }
+}
+
 /// The variables of a manifest: those with a value, and those whose value comes from elsewhere.
 fn variables(manifest: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();

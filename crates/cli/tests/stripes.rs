@@ -155,6 +155,48 @@ fn one_installation_is_restriped_by_its_own_mark() {
     assert!(ids.iter().all(|id| id % 16 == 5) && ids[1] == ids[0] + 16, "{ids:?}");
 }
 
+/// In the place of one that is lost. What that one had handed out is as far as the others have come, or `--first` says.
+#[test]
+fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2 --step.rule fixed --step.size 10");
+    let two = installation(&place, 2, "--offset 2 --increment 2 --step.rule fixed --step.size 10");
+    let mut drawn = vec![minted(&one, "700"), minted(&two, "700")];
+    two.kill();
+    for (file, first) in [("three.db", None), ("four.db", Some("9000"))] {
+        let store = format!("sqlite:{}", place.path().join(file).display());
+        let stripes = [format!("1={}", one.http), format!("2={store}")];
+        let mut args = vec!["source", "restripe", "orders", "--json", "--increment", "2"];
+        args.extend(["--stripe", &stripes[0], "--stripe", &stripes[1]]);
+        args.extend(first.iter().flat_map(|first| ["--first", *first]));
+        run(&args).ok();
+        let ids = run(&["mint", "orders", "-n", "700", "--store", &store]).ok();
+        let ids: Vec<u64> = ids.lines().map(|id| id.parse().unwrap()).collect();
+        assert!(ids.iter().all(|id| id % 2 == 0) && (first.is_none() || ids[0] >= 9_000));
+        drawn.push(ids);
+    }
+    assert_unique(drawn);
+}
+
+/// Where nobody gets another stripe, there is no number at which it would end.
+#[test]
+fn nobody_leaves_while_the_stripes_of_the_others_stay() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let two = installation(&place, 2, "--offset 2 --increment 2");
+    let stripe = format!("1={}", one.http);
+    let leave = |increment: &str| {
+        let args = ["source", "restripe", "orders", "--increment", increment, "--stripe", &stripe];
+        run(&[&args[..], &["--leaves", &two.http]].concat())
+    };
+    let refused = leave("2");
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.err.contains("with another number of stripes first"), "{}", refused.err);
+    leave("1").ok();
+    // Given again it is done.
+    leave("1").ok();
+}
+
 fn minted(server: &Server, count: &str) -> Vec<u64> {
     let ids = run(&["mint", "orders", "-n", count, "--server", &server.http]).ok();
     ids.lines().map(|id| id.parse().unwrap()).collect()

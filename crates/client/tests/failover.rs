@@ -51,7 +51,12 @@ async fn open(ports: &[u16], settings: Settings) -> snowmint_coord::Result<Remot
 }
 
 fn numbers() -> NewDefinition {
-    NewDefinition { name: "numbers".into(), spec: "{}".into(), identity: "{}".into() }
+    NewDefinition {
+        name: "numbers".into(),
+        spec: "{}".into(),
+        identity: "{}".into(),
+        enabled: None,
+    }
 }
 
 fn reserve(definition_version: u64) -> Reserve {

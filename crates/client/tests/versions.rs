@@ -206,7 +206,12 @@ async fn a_definition_of_a_newer_version_spoils_no_other() {
     now.node.define("orders", &SourceSpec::of(Kind::Segment)).await.unwrap();
     let text = |text: &str| text.to_owned();
     let spec = text(r#"{"kind":"segment","colour":"blue"}"#);
-    let new = NewDefinition { name: text("odd"), spec, identity: text(r#"{"kind":"segment"}"#) };
+    let new = NewDefinition {
+        name: text("odd"),
+        spec,
+        identity: text(r#"{"kind":"segment"}"#),
+        enabled: None,
+    };
     store.handle("all").unwrap().define(&new).await.unwrap();
     for node in [&now.node, &Program::open(&[&now.address()]).await.node] {
         let listed = node.sources().await.unwrap();

@@ -30,6 +30,20 @@ pub struct NewDefinition {
     /// The keys that can never change (kind, layout, epoch, unit, order, residues, disguise key,
     /// unique), as canonical JSON.
     pub identity: String,
+    /// Whether it shall be used, where that is said. A source that is there is switched on by `alter` only, and not
+    /// by whoever defines it again.
+    pub enabled: Option<bool>,
+}
+
+impl NewDefinition {
+    /// The state that is asked for, or else this one.
+    fn state_or(&self, otherwise: SourceState) -> SourceState {
+        match self.enabled {
+            Some(true) => SourceState::Enabled,
+            Some(false) => SourceState::Disabled,
+            None => otherwise,
+        }
+    }
 }
 
 /// Another identity for a source: the one way in which it changes.
@@ -128,7 +142,9 @@ pub fn decide_define(
         check_identity(stored, &new.identity)?;
         if stored.state != SourceState::Deleted {
             if stored.spec == new.spec {
-                return Ok(CatalogStep::Same);
+                let off = new.enabled == Some(false);
+                let state = if off { SourceState::Disabled } else { stored.state };
+                return Ok(as_it_is(stored, state));
             }
             let Differences { stored, wanted, .. } = Differences::between(&stored.spec, &new.spec);
             let what = format!("source {} is defined otherwise; alter it to change it", new.name);
@@ -139,7 +155,7 @@ pub fn decide_define(
     Ok(CatalogStep::Write {
         spec: new.spec.clone(),
         identity: new.identity.clone(),
-        state: SourceState::Enabled,
+        state: new.state_or(SourceState::Enabled),
     })
 }
 
@@ -157,15 +173,21 @@ pub fn decide_alter(
     let stored = existing(stored, &new.name)?;
     check_identity(stored, &new.identity)?;
     check_version(&stored.name, stored.version, if_version)?;
+    let state = new.state_or(stored.state);
     if stored.spec == new.spec {
-        return Ok(CatalogStep::Same);
+        return Ok(as_it_is(stored, state));
     }
     check_end(stored, new)?;
-    Ok(CatalogStep::Write {
-        spec: new.spec.clone(),
-        identity: new.identity.clone(),
-        state: stored.state,
-    })
+    Ok(CatalogStep::Write { spec: new.spec.clone(), identity: new.identity.clone(), state })
+}
+
+/// The definition that is there, in this state.
+fn as_it_is(stored: &Definition, state: SourceState) -> CatalogStep {
+    let Definition { spec, identity, .. } = stored;
+    if stored.state == state {
+        return CatalogStep::Same;
+    }
+    CatalogStep::Write { spec: spec.clone(), identity: identity.clone(), state }
 }
 
 /// Decides a restripe: the definition after it, but for its version. Whoever reserves by the version
@@ -210,11 +232,11 @@ pub fn decide_state(
     name: &str,
     state: SourceState,
 ) -> Result<CatalogStep, ErrorKind> {
-    let stored = match stored {
-        Some(stored) if stored.state == state => return Ok(CatalogStep::Same),
-        stored => existing(stored, name)?,
-    };
-    Ok(CatalogStep::Write { spec: stored.spec.clone(), identity: stored.identity.clone(), state })
+    match stored {
+        // Deleted again.
+        Some(stored) if stored.state == state => Ok(CatalogStep::Same),
+        stored => Ok(as_it_is(existing(stored, name)?, state)),
+    }
 }
 
 /// The definition, if it may be used for minting by a caller that works by `definition_version`.

@@ -699,6 +699,9 @@ pub struct NewDefinition {
     /// The keys that never change, as canonical JSON.
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
+    /// Whether it shall be used, where that is said.
+    #[prost(bool, optional, tag = "4")]
+    pub enabled: ::core::option::Option<bool>,
 }
 /// What a source is.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -152,8 +152,8 @@ fn ticks(ticks: Ticks) -> said::Ticks {
 }
 
 pub(super) fn definition(new: &NewDefinition) -> said::NewDefinition {
-    let NewDefinition { name, spec, identity } = new.clone();
-    said::NewDefinition { name, spec, identity }
+    let NewDefinition { name, spec, identity, enabled } = new.clone();
+    said::NewDefinition { name, spec, identity, enabled }
 }
 
 pub(super) fn state(name: &str, state: SourceState) -> said::SetStateRequest {

@@ -24,8 +24,8 @@ pub struct PresenceMachine {
     next_at: ElapsedMillis,
     sent_at: Option<ElapsedMillis>,
     failures: u32,
-    /// The store has forgotten the member.
-    gone: bool,
+    /// Why nobody there knows the member any more.
+    gone: Option<Error>,
 }
 
 impl PresenceMachine {
@@ -39,7 +39,7 @@ impl PresenceMachine {
             next_at: joined_at.saturating_add(ttl_ms / 3),
             sent_at: None,
             failures: 0,
-            gone: false,
+            gone: None,
         }
     }
 
@@ -51,7 +51,7 @@ impl PresenceMachine {
 
     /// What is due now.
     pub fn look(&mut self, now: Now) -> Option<PresenceAction> {
-        if self.gone || self.sent_at.is_some() || now.elapsed < self.next_at {
+        if self.gone.is_some() || self.sent_at.is_some() || now.elapsed < self.next_at {
             return None;
         }
         self.sent_at = Some(now.elapsed);
@@ -70,7 +70,11 @@ impl PresenceMachine {
                 self.live_since = sent_at;
                 self.next_at = sent_at.saturating_add(self.ttl_ms / 3);
             }
-            Err(ErrorKind::NotFound { .. }) => self.gone = true,
+            Err(
+                ErrorKind::NotFound { .. }
+                | ErrorKind::StoreWentBack { .. }
+                | ErrorKind::OtherStore { .. },
+            ) => self.gone = answer.as_ref().err().cloned(),
             Err(_) => {
                 self.failures = self.failures.saturating_add(1);
                 self.next_at = now.elapsed.saturating_add(backoff_ms(self.failures));
@@ -78,29 +82,34 @@ impl PresenceMachine {
         }
     }
 
-    /// The store has forgotten the member: it must join anew, as another one.
+    /// Why the member must join anew, as another one: the store has forgotten it, or is not the one
+    /// that it joined, whatever it knows.
     #[must_use]
-    pub const fn is_gone(&self) -> bool {
-        self.gone
+    pub const fn gone(&self) -> Option<&Error> {
+        self.gone.as_ref()
     }
 
     /// Until when nobody may take an ordered slot from the member: counted from before the last renewal
     /// that arrived was sent.
     #[must_use]
     pub const fn lease_until(&self) -> ElapsedMillis {
-        if self.gone { ElapsedMillis::new(0) } else { self.live_since.saturating_add(self.ttl_ms) }
+        if self.gone.is_some() {
+            ElapsedMillis::new(0)
+        } else {
+            self.live_since.saturating_add(self.ttl_ms)
+        }
     }
 
     /// Whether others must still see the member as live.
     #[must_use]
     pub fn is_live(&self, now: Now) -> bool {
-        !self.gone && now.elapsed.since(self.live_since) < self.ttl_ms
+        self.gone.is_none() && now.elapsed.since(self.live_since) < self.ttl_ms
     }
 
     /// In how many milliseconds to look again.
     #[must_use]
     pub fn look_in_ms(&self, now: Now) -> Option<u64> {
-        (!self.gone && self.sent_at.is_none()).then(|| self.next_at.since(now.elapsed))
+        (self.gone.is_none() && self.sent_at.is_none()).then(|| self.next_at.since(now.elapsed))
     }
 }
 
@@ -152,11 +161,20 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_member_renews_no_more() {
-        let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
-        presence.look(at(3_000)).unwrap();
-        presence.renewed(at(3_001), &failure(ErrorKind::NotFound { what: "member".into() }));
-        assert!(presence.is_gone() && !presence.is_live(at(3_001)));
-        assert_eq!((presence.look(at(60_000)), presence.look_in_ms(at(60_000))), (None, None));
+    fn a_member_that_nobody_knows_renews_no_more() {
+        let text = String::new;
+        for kind in [
+            ErrorKind::NotFound { what: "member".into() },
+            ErrorKind::StoreWentBack { witness: text(), seen: 2, found: 1 },
+            ErrorKind::OtherStore { witness: text(), expected: text(), found: text() },
+        ] {
+            let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
+            presence.look(at(3_000)).unwrap();
+            presence.renewed(at(3_001), &failure(kind.clone()));
+            assert_eq!(presence.gone().map(Error::kind), Some(&kind));
+            assert!(!presence.is_live(at(3_001)), "{kind:?}");
+            assert_eq!(presence.lease_until(), ElapsedMillis::new(0), "{kind:?}");
+            assert_eq!((presence.look(at(60_000)), presence.look_in_ms(at(60_000))), (None, None));
+        }
     }
 }

@@ -13,14 +13,10 @@ impl Node {
     /// `Invalid` for keys that make no source; `Conflict` when it is defined otherwise.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo> {
         let around = &self.core().around;
-        let (new, enabled) = self.core().new_definition("define", name, spec)?;
+        let new = self.core().new_definition("define", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
         self.check_stores("define", name, spec).await?;
-        let mut defined = around.call("define", around.store.define(&new)).await?;
-        if !enabled && defined.state == SourceState::Enabled {
-            let disable = around.store.set_state(name, SourceState::Disabled);
-            defined = around.call("set state", disable).await?;
-        }
+        let defined = around.call("define", around.store.define(&new)).await?;
         self.core().changed(&defined)
     }
 
@@ -36,15 +32,11 @@ impl Node {
         if_version: Option<u64>,
     ) -> Result<SourceInfo> {
         let around = &self.core().around;
-        let (new, enabled) = self.core().new_definition("alter", name, spec)?;
+        let new = self.core().new_definition("alter", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
         let looked_at = self.check_stores("alter", name, spec).await?;
         let alter = around.store.alter(&new, if_version.or(looked_at));
-        let mut defined = around.call("alter", alter).await?;
-        let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
-        if spec.enabled.is_some() && defined.state != state {
-            defined = around.call("set state", around.store.set_state(name, state)).await?;
-        }
+        let defined = around.call("alter", alter).await?;
         self.core().changed(&defined)
     }
 

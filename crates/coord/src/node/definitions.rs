@@ -55,7 +55,7 @@ impl Core {
         op: &'static str,
         name: &str,
         spec: &SourceSpec,
-    ) -> Result<(NewDefinition, bool)> {
+    ) -> Result<NewDefinition> {
         let invalid =
             |error: crate::spec::SpecError| Error::invalid(op, format!("source {name}: {error}"));
         let plan = spec.check().map_err(invalid)?;
@@ -75,12 +75,12 @@ impl Core {
         {
             disguise.check = check_value(name, &plan, &self.settings.keyrings)?;
         }
-        let enabled = canonical.is_enabled();
         // Whether it is enabled is a state of its own in the catalog.
         canonical.enabled = None;
         let identity = canonical.identity().map_err(invalid)?;
+        let (name, enabled) = (name.into(), spec.enabled);
         let spec = serde_json::Value::from(canonical.to_json()).to_string();
-        Ok((NewDefinition { name: name.into(), spec, identity }, enabled))
+        Ok(NewDefinition { name, spec, identity, enabled })
     }
 
     /// Whoever does not reach where a source draws, or all the stores that serve it, must not mint from it.

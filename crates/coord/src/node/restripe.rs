@@ -167,7 +167,7 @@ impl Node {
             .map_err(|error| invalid(error.to_string()))?;
         let origin = spec.origin.clone().filter(|_| change == Change::BeginCutOver);
         let spec = stripe.to_spec(SourceSpec { until: None, origin, ..spec });
-        let (new, _) = self.core().new_definition("restripe", name, &spec)?;
+        let new = self.core().new_definition("restripe", name, &spec)?;
         Ok(Restripe { new, if_version: stored.version, mark: Mark::new(mark) })
     }
 }

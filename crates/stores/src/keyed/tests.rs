@@ -81,7 +81,12 @@ async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
         let keyed = Keyed::open(Contended::default(), true).await.unwrap();
         let keys = Arc::clone(&keyed.keys);
         let store = Kept::new(keyed).trying(tries);
-        let new = NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into() };
+        let new = NewDefinition {
+            name: "a".into(),
+            spec: "{}".into(),
+            identity: "{}".into(),
+            enabled: None,
+        };
         let refused = store.define(&new).await.unwrap_err();
         assert_eq!(keys.batches.load(Ordering::SeqCst), done);
         assert_eq!(refused.kind().code(), "unavailable");

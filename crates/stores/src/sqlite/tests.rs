@@ -40,7 +40,7 @@ async fn opened(folder: &Folder) -> Kept<File> {
 }
 
 fn source(name: &str, spec: &str) -> NewDefinition {
-    NewDefinition { name: name.into(), spec: spec.into(), identity: "{}".into() }
+    NewDefinition { name: name.into(), spec: spec.into(), identity: "{}".into(), enabled: None }
 }
 
 async fn reserve_ten(store: &Kept<File>, source: &Definition) -> Result<Segment> {

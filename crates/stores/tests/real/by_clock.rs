@@ -15,7 +15,12 @@ async fn hand(url: &str) -> MultiplexedConnection {
 }
 
 async fn define(store: &dyn Store) -> Definition {
-    let new = NewDefinition { name: "orders".into(), spec: "{}".into(), identity: "{}".into() };
+    let new = NewDefinition {
+        name: "orders".into(),
+        spec: "{}".into(),
+        identity: "{}".into(),
+        enabled: None,
+    };
     store.define(&new).await.unwrap()
 }
 

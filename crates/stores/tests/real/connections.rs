@@ -63,7 +63,12 @@ pub(crate) async fn outlive_calls_that_are_given_up(server: Server) {
     let lease = holder(&store).await;
     let mut mark = extend(&store, &lease, lease.mark, 1).await;
     for round in 0..3 {
-        let new = |name: String| NewDefinition { name, spec: "{}".into(), identity: "{}".into() };
+        let new = |name: String| NewDefinition {
+            name,
+            spec: "{}".into(),
+            identity: "{}".into(),
+            enabled: None,
+        };
         let (one, two) = (new(format!("a{round}")), new(format!("b{round}")));
         server.freeze(true);
         let brief = Duration::from_millis(100);
@@ -100,7 +105,12 @@ pub(crate) async fn are_made_anew(mut server: Server) {
     for (ends, name) in [(Server::stop as fn(&mut Server), "a"), (Server::kill, "b")] {
         ends(&mut server);
         server.start();
-        let new = NewDefinition { name: name.into(), spec: "{}".into(), identity: "{}".into() };
+        let new = NewDefinition {
+            name: name.into(),
+            spec: "{}".into(),
+            identity: "{}".into(),
+            enabled: None,
+        };
         store.define(&new).await.unwrap();
     }
     let mark = extend(mark, 3).await;

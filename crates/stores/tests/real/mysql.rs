@@ -57,7 +57,12 @@ async fn open(url: &str) -> Arc<dyn Store> {
 
 /// Writes something: a definition.
 async fn define(store: &Arc<dyn Store>, name: &str) -> Result<()> {
-    let new = NewDefinition { name: name.into(), spec: "{}".into(), identity: "{}".into() };
+    let new = NewDefinition {
+        name: name.into(),
+        spec: "{}".into(),
+        identity: "{}".into(),
+        enabled: None,
+    };
     store.define(&new).await.map(|_| ())
 }
 

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::{BootTimer, FastForward, NewDefinition, Store, Timer as _};
+use snowmint_coord::{
+    BootTimer, FastForward, Incarnation, Member, NewDefinition, Node, NodeSettings, Parts,
+    Presence, SourceSpec, Store, Timer as _,
+};
+use snowmint_core::UnixMillis;
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::Factory;
 
@@ -49,13 +53,25 @@ pub(crate) async fn makes_a_store_once(url: String, server: impl Sized) {
 /// Whoever runs when `empty` takes everything away, as whoever flushes a server does, is told so as whoever
 /// starts afterwards: this is another store.
 pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()) {
-    let new =
-        |name: &str| NewDefinition { name: name.into(), spec: "{}".into(), identity: "{}".into() };
+    let new = |name: &str| NewDefinition {
+        name: name.into(),
+        spec: "{}".into(),
+        identity: "{}".into(),
+        enabled: None,
+    };
     let running = snowmint_stores::open(url, "default").await.unwrap();
     running.define(&new("orders")).await.unwrap();
+    let now = UnixMillis::new(1_780_000_000_000);
+    let presence = Presence { sample: now, renewals: 0, ttl_ms: 60_000 };
+    let (incarnation, name) = (Incarnation::new(7), String::new);
+    let member = Member { incarnation, owner: name(), host: name(), process: 1, address: name() };
+    running.join(&member, presence, now).await.unwrap();
+    let renewed = async || running.renew(incarnation, presence, now).await;
+    renewed().await.unwrap();
     let before = running.identity().await.unwrap();
     empty().await;
     for refused in [
+        renewed().await.unwrap_err(),
         running.define(&new("bills")).await.unwrap_err(),
         running.list().await.unwrap_err(),
         running.identity().await.unwrap_err(),
@@ -72,15 +88,40 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
     let told = after.check_remembered("the journal", &before.id, before.writes).unwrap_err();
     assert_eq!(told.code(), "other_store", "{told}");
     // It is not empty any more, and still not the one that was there.
-    for refused in
-        [running.define(&new("more")).await.unwrap_err(), running.identity().await.unwrap_err()]
-    {
+    for refused in [
+        renewed().await.unwrap_err(),
+        running.define(&new("more")).await.unwrap_err(),
+        running.identity().await.unwrap_err(),
+    ] {
         assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
         for part in [&before.id, &after.id] {
             assert!(refused.to_string().contains(part.as_str()), "{part}: {refused}");
         }
     }
     started.define(&new("others")).await.unwrap();
+}
+
+/// A process over a store that `empty` takes everything from stops at its next renewal, and not only when its window
+/// is to be moved again, which here is minutes away.
+pub(crate) async fn ends_minting_when_emptied(url: &str, empty: impl AsyncFnOnce()) {
+    let settings = NodeSettings { window_ms: 600_000, ..NodeSettings::default() };
+    let store = snowmint_stores::open(url, "default").await.unwrap();
+    let node = Node::open(store, settings, Parts::system()).await.unwrap();
+    node.define("orders", &SourceSpec::from_json("{}").unwrap()).await.unwrap();
+    let source = node.source("orders").await.unwrap();
+    source.mint(1, None, 30_000).await.unwrap();
+    empty().await;
+    for _ in 0..600 {
+        if source.try_mint().is_err() {
+            break;
+        }
+        BootTimer.sleep_ms(100).await;
+    }
+    assert!(!node.readiness().ready, "{:?}", node.readiness());
+    // Whoever joins anew finds the same: nothing is minted until an operator was there.
+    BootTimer.sleep_ms(500).await;
+    let refused = source.try_mint().unwrap_err();
+    assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
 }
 
 async fn looking_finds_nothing(url: &str) {

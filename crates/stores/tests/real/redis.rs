@@ -23,12 +23,19 @@ async fn opening_redis_makes_a_store_once() {
 #[tokio::test]
 async fn an_emptied_server_is_another_store() {
     let server = Redis::start(&[]);
-    let flush = async || {
-        let client = redis::Client::open(server.url()).unwrap();
-        let mut hand = client.get_multiplexed_async_connection().await.unwrap();
-        let () = redis::cmd("FLUSHALL").query_async(&mut hand).await.unwrap();
-    };
-    opening::is_another_when_emptied(&server.url(), flush).await;
+    opening::is_another_when_emptied(&server.url(), async || flush(&server).await).await;
+}
+
+#[tokio::test]
+async fn a_process_over_an_emptied_server_ends_minting_at_its_next_renewal() {
+    let server = Redis::start(&[]);
+    opening::ends_minting_when_emptied(&server.url(), async || flush(&server).await).await;
+}
+
+async fn flush(server: &Redis) {
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut hand = client.get_multiplexed_async_connection().await.unwrap();
+    let () = redis::cmd("FLUSHALL").query_async(&mut hand).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -61,6 +68,7 @@ async fn a_restart_of_a_server_that_may_have_lost_something_is_another_store() {
         name: name.into(),
         spec: "{}".into(),
         identity: "{}".into(),
+        enabled: None,
     };
     store.define(&new("orders")).await.unwrap();
     server.restart();
@@ -83,6 +91,7 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
         name: name.into(),
         spec: "{}".into(),
         identity: "{}".into(),
+        enabled: None,
     };
     let running = snowmint_stores::open(&server.url(), "default").await.unwrap();
     running.define(&new("orders")).await.unwrap();

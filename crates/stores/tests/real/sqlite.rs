@@ -126,7 +126,12 @@ fn say(word: &str, number: u64) {
 }
 
 fn numbers() -> NewDefinition {
-    NewDefinition { name: "numbers".into(), spec: "{}".into(), identity: "{}".into() }
+    NewDefinition {
+        name: "numbers".into(),
+        spec: "{}".into(),
+        identity: "{}".into(),
+        enabled: None,
+    }
 }
 
 fn workers() -> Pool {

@@ -224,6 +224,7 @@ pub(super) fn definition(name: &str, extra: &str) -> NewDefinition {
         name: name.into(),
         spec: format!(r#"{{"extra":"{extra}","kind":"segment"}}"#),
         identity: r#"{"kind":"segment"}"#.into(),
+        enabled: None,
     }
 }
 

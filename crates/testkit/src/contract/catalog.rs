@@ -11,6 +11,7 @@ cases![
     altering_changes_the_rest,
     altering_can_ask_that_nobody_did_before,
     a_source_can_be_disabled_and_enabled,
+    a_definition_and_its_state_are_one_step,
     a_deleted_source_leaves_its_mark_and_identity,
     the_list_is_by_name_and_has_the_version,
     bad_names_and_texts_are_refused,
@@ -99,6 +100,30 @@ async fn a_source_can_be_disabled_and_enabled(case: Case) {
     let enabled = case.store.set_state("orders", SourceState::Enabled).await.unwrap();
     assert_eq!(enabled.state, SourceState::Enabled);
     assert_eq!(code(case.store.set_state("bills", SourceState::Enabled).await), "not_found");
+}
+
+async fn a_definition_and_its_state_are_one_step(case: Case) {
+    let said = |enabled: bool, extra: &str| NewDefinition {
+        enabled: Some(enabled),
+        ..definition("orders", extra)
+    };
+    let off = case.store.define(&said(false, "a")).await.unwrap();
+    assert_eq!(off.state, SourceState::Disabled);
+    for again in [said(false, "a"), said(true, "a"), definition("orders", "a")] {
+        assert_eq!(case.store.define(&again).await.unwrap(), off, "and enables nothing");
+    }
+    let on = case.store.alter(&said(true, "b"), Some(off.version)).await.unwrap();
+    assert_eq!((on.state, on.version), (SourceState::Enabled, off.version + 1));
+    assert_eq!(on.spec, definition("orders", "b").spec);
+    assert_eq!(case.store.alter(&said(true, "b"), None).await.unwrap(), on, "nothing changes");
+    // Nothing but the state.
+    let off = case.store.alter(&said(false, "b"), Some(on.version)).await.unwrap();
+    assert_eq!((off.state, off.version), (SourceState::Disabled, on.version + 1));
+    assert_eq!(code(case.store.alter(&said(true, "b"), Some(on.version)).await), "conflict");
+    assert_eq!(case.store.get("orders").await.unwrap(), off);
+    let on = case.store.alter(&said(true, "b"), None).await.unwrap();
+    let off = case.store.define(&said(false, "b")).await.unwrap();
+    assert_eq!((off.state, off.version), (SourceState::Disabled, on.version + 1));
 }
 
 async fn a_deleted_source_leaves_its_mark_and_identity(case: Case) {

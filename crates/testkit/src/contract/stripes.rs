@@ -22,13 +22,13 @@ cases![
 
 fn striped(name: &str, increment: u64) -> NewDefinition {
     let identity = format!(r#"{{"increment":{increment},"kind":"segment"}}"#);
-    NewDefinition { name: name.into(), spec: identity.clone(), identity }
+    NewDefinition { name: name.into(), spec: identity.clone(), identity, enabled: None }
 }
 
 /// The odd numbers, from a first one on if it is told, and below an end if it is told.
 fn odd(name: &str, keys: &str) -> NewDefinition {
     let spec = |keys: &str| format!(r#"{{{keys}"increment":2,"kind":"segment","offset":1}}"#);
-    NewDefinition { name: name.into(), spec: spec(keys), identity: spec("") }
+    NewDefinition { name: name.into(), spec: spec(keys), identity: spec(""), enabled: None }
 }
 
 /// The numbers up to 19: ten of them.
@@ -150,6 +150,7 @@ async fn a_stripe_that_begins_below_what_was_handed_out_is_refused(case: Case) {
             name: "orders".into(),
             spec: format!(r#"{{"first":{first},"first_at":{mark},"kind":"segment"}}"#),
             identity: format!(r#"{{"first":{first},"kind":"segment"}}"#),
+            enabled: None,
         },
         if_version: source.version,
         mark: Mark::new(mark),

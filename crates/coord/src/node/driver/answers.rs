@@ -24,9 +24,15 @@ impl Driver {
                     return;
                 }
                 presence.renewed(now, &answer);
-                if presence.is_gone() {
-                    let what = "this member: the store has forgotten it".into();
-                    self.lose(&Error::new("renew", ErrorKind::NotFound { what }));
+                let gone = presence.gone().map(|error| match error.kind() {
+                    ErrorKind::NotFound { .. } => {
+                        let what = "this member: the store has forgotten it".into();
+                        Error::new("renew", ErrorKind::NotFound { what })
+                    }
+                    _ => error.clone(),
+                });
+                if let Some(error) = gone {
+                    self.lose(&error);
                 }
             }
             Done::ClockChecked(Ok(compared)) => {

@@ -171,8 +171,8 @@ pub(super) fn give_back(request: said::GiveBackRequest) -> GiveBack {
 }
 
 pub(super) fn definition(new: Option<said::NewDefinition>) -> Read<NewDefinition> {
-    let said::NewDefinition { name, spec, identity } = there("definition", new)?;
-    Ok(NewDefinition { name, spec, identity })
+    let said::NewDefinition { name, spec, identity, enabled } = there("definition", new)?;
+    Ok(NewDefinition { name, spec, identity, enabled })
 }
 
 pub(super) fn restripe(request: said::RestripeRequest) -> Read<Restripe> {

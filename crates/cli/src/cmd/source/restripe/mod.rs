@@ -96,7 +96,7 @@ struct Installation {
 impl Restripe {
     pub(crate) fn run(self) -> Outcome {
         let mut all = self.look()?;
-        if !all.iter().filter(|one| one.offset.is_some()).all(|one| self.is_done(one)) {
+        if !all.iter().all(|one| self.is_done(one)) {
             // A lone store needs no number that parts old from new: its own mark does. Nor do several whose
             // stripes stay what they are, and only begin further up.
             let alone = all.len() == 1 && all.iter().all(|one| one.until().is_none());
@@ -113,7 +113,12 @@ impl Restripe {
 
     /// Whether nothing is left to be done about one.
     fn is_done(&self, one: &Installation) -> bool {
-        one.has(self.increment) && self.first.is_none_or(|first| one.first() >= first)
+        match one.offset {
+            Some(_) => {
+                one.has(self.increment) && self.first.is_none_or(|first| one.first() >= first)
+            }
+            None => one.until().is_some(),
+        }
     }
 
     fn configuration(&self) -> Outcome<Config> {
@@ -234,9 +239,10 @@ impl Restripe {
         let (done, left): (Vec<_>, Vec<_>) =
             all.iter().filter(|one| one.body.is_some()).partition(|one| one.has(self.increment));
         if left.is_empty() {
-            // All that are left never had a stripe: they begin where the first of the others does.
-            let lowest = done.iter().map(|one| one.first()).fold(u64::MAX, u64::min);
-            return Ok(self.first.map_or(lowest, |first| Ord::max(first, lowest)));
+            // All that are left are new. Their stripes may have been those of others, which are lost or have left: so
+            // not where the stripes of the others began, but above all that these have handed out since.
+            let highest = highest(all);
+            return Ok(self.first.map_or(highest, |first| Ord::max(first, highest)));
         }
         let mut partings = left.iter().map(|one| one.until());
         let parting = partings.next().flatten();
