@@ -1,6 +1,13 @@
 //! Segment sources of a node over the memory store.
 
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
 use super::*;
+use crate::origin::Origin;
+use crate::segment::Within;
 use crate::sources::NumberStats;
 
 fn stats(source: &Source) -> NumberStats {
@@ -82,6 +89,72 @@ async fn after_a_burst_no_more_is_in_stock_than_was_taken() {
         // Twice what was asked for at once is needed in any case.
         assert!(stock <= Ord::max(fetched / 2, 1_000) && lost == 0, "{stock} of {fetched}");
     }
+}
+
+/// Numbers of another system, which can stand still.
+#[derive(Debug)]
+struct Tap {
+    flows: watch::Sender<bool>,
+    /// How many were drawn each time.
+    drawn: Mutex<Vec<u64>>,
+}
+
+#[async_trait]
+impl Origin for Tap {
+    async fn draw(&self, _: &str, length: u64) -> Result<Within> {
+        self.flows.subscribe().wait_for(|flows| *flows).await.unwrap();
+        let mut drawn = self.drawn.lock().unwrap();
+        let first = drawn.iter().sum::<u64>() + 1;
+        drawn.push(length);
+        Ok(Within { first, end: first + length })
+    }
+}
+
+#[tokio::test]
+async fn a_standstill_is_not_taken_for_idleness() {
+    const BATCH: u32 = 500;
+    let world = World::new();
+    let tap = Arc::new(Tap { flows: watch::Sender::new(true), drawn: Mutex::default() });
+    let origins = [("old".into(), Arc::clone(&tap) as Arc<dyn Origin>)].into();
+    let node = world.open_with(NodeSettings { origins, ..NodeSettings::default() }).await;
+    node.define("bills", &spec(r#"{"kind":"segment","origin":"old:bills"}"#)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    for _ in 0..300 {
+        drawn(&world, &source, BATCH).await;
+        world.pass(100).await;
+    }
+    let steady = *tap.drawn.lock().unwrap().last().unwrap();
+    assert!(steady > 20_000, "{steady}");
+    // Nothing comes any more, and after what is there all wait.
+    tap.flows.send_replace(false);
+    while stats(&source).stock >= BATCH.into() {
+        drawn(&world, &source, BATCH).await;
+        world.pass(100).await;
+    }
+    let before = tap.drawn.lock().unwrap().len();
+    let waits = source.mint(BATCH, None, 60_000);
+    tokio::pin!(waits);
+    for _ in 0..200 {
+        tokio::select! {
+            biased;
+            answer = &mut waits => panic!("{answer:?}"),
+            () = world.pass(100) => {}
+        }
+    }
+    tap.flows.send_replace(true);
+    while_time_passes(&world, waits).await;
+    let first = tap.drawn.lock().unwrap()[before];
+    assert!(first >= steady / 2, "{first} after a standstill, {steady} before");
+    // And what nobody wants for a while is not fetched: the first who comes again is enough for himself.
+    while stats(&source).stock >= BATCH.into() {
+        drawn(&world, &source, BATCH).await;
+    }
+    world.pass(600_000).await;
+    for _ in 0..20 {
+        drawn(&world, &source, 1).await;
+        world.pass(60_000).await;
+    }
+    assert!(stats(&source).stock < steady, "after a burst it comes down again");
 }
 
 /// The answer of a call that may have to wait, while time passes.

@@ -20,13 +20,19 @@ pub(super) struct Pace {
     rate: u64,
     /// How many had been taken at the last look, and when it was.
     looked: Option<(u64, ElapsedMillis)>,
+    /// Whether somebody wanted more then than there was.
+    dry: bool,
     /// The slowest recent answer, in milliseconds.
     answer_ms: u64,
 }
 
 impl Pace {
-    /// Takes in that `taken` numbers have been taken by now.
-    pub(super) fn look(&mut self, taken: u64, at: ElapsedMillis) {
+    /// Takes in that `taken` numbers have been taken by now. `dry`: somebody wants more than there are.
+    ///
+    /// Who waits looks again and again: time from a look of his to the next one says nothing of how many
+    /// are wanted, only that they were not to be had. Where nobody looked for long, nobody waited.
+    pub(super) fn look(&mut self, taken: u64, at: ElapsedMillis, dry: bool) {
+        let was_dry = std::mem::replace(&mut self.dry, dry);
         let Some((before, looked_at)) = self.looked else {
             self.looked = Some((taken, at));
             return;
@@ -37,7 +43,8 @@ impl Pace {
         }
         let rate = taken.saturating_sub(before).saturating_mul(1000) / passed_ms;
         let fallen = self.rate - (self.rate >> FALL_SHIFT) + (rate >> FALL_SHIFT);
-        self.rate = if rate >= self.rate { rate } else { fallen };
+        let waited = was_dry && passed_ms < OLD_MS;
+        self.rate = if waited { rate.max(self.rate) } else { rate.max(fallen) };
         self.looked = Some((taken, at));
     }
 
@@ -94,8 +101,8 @@ mod tests {
 
     fn pace(per_ms: u64) -> Pace {
         let mut pace = Pace::default();
-        pace.look(0, at(0));
-        pace.look(per_ms * 1000, at(1000));
+        pace.look(0, at(0), false);
+        pace.look(per_ms * 1000, at(1000), false);
         pace
     }
 
@@ -109,12 +116,33 @@ mod tests {
     #[test]
     fn a_burst_is_followed_at_once_and_forgotten_slowly() {
         let mut pace = pace(1);
-        pace.look(1000 + 50_000, at(2000));
+        pace.look(1000 + 50_000, at(2000), false);
         assert_eq!(pace.step(WANTED), 500_000);
         for second in 3..40 {
-            pace.look(51_000, at(second * 1000));
+            pace.look(51_000, at(second * 1000), false);
         }
         assert!(pace.step(WANTED) < 100, "after a burst it comes down again");
+    }
+
+    #[test]
+    fn who_waits_is_not_idle_and_who_stays_away_is() {
+        let mut pace = pace(50);
+        pace.look(50_000, at(1_500), true);
+        let ran_dry = pace.step(WANTED);
+        assert!(ran_dry < 500_000, "until it ran dry, nobody took");
+        for look in 1..1_000 {
+            pace.look(50_000, at(1_500 + 20 * look), true);
+        }
+        assert_eq!(pace.step(WANTED), ran_dry, "20 s of waiting");
+        pace.look(50_000, at(21_490), false);
+        assert_eq!(pace.step(WANTED), ran_dry, "and numbers came");
+        pace.look(50_000, at(31_490), true);
+        let fallen = pace.step(WANTED);
+        assert!(fallen < ran_dry, "of which nobody took any");
+        pace.look(50_000, at(31_490 + OLD_MS), true);
+        assert!(pace.step(WANTED) < fallen, "nor did anybody wait");
+        pace.look(250_000, at(31_490 + OLD_MS + 100), true);
+        assert_eq!(pace.step(WANTED), 20_000_000, "who waited takes");
     }
 
     #[test]
@@ -144,8 +172,8 @@ mod tests {
     fn nobody_takes_then_nothing_is_low() {
         assert!(!Pace::default().is_low(0, WANTED));
         let mut once = Pace::default();
-        once.look(5, at(10));
-        once.look(500, at(10));
+        once.look(5, at(10), false);
+        once.look(500, at(10), false);
         assert!(!once.is_low(0, WANTED), "a moment has no rate");
     }
 }

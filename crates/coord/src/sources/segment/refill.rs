@@ -199,7 +199,7 @@ impl SegmentSource {
             let left = self.cursor.left().saturating_add(refill.parked());
             let taken = refill.fetched.saturating_sub(left);
             let now = self.around.timer.elapsed();
-            refill.pace.look(taken, now);
+            refill.pace.look(taken, now, left < wanted);
             let must = left < wanted || self.cursor.waiting() == 0;
             let (step, tally) = (self.plan.load().step, refill.tally(left));
             let Some(step) = refill.steps.wanted(step, &refill.pace, tally, must, now) else {

@@ -110,8 +110,8 @@ mod tests {
     /// So many numbers went in the second before.
     fn pace(per_second: u64) -> Pace {
         let mut pace = Pace::default();
-        pace.look(0, at(0));
-        pace.look(per_second, at(1000));
+        pace.look(0, at(0), false);
+        pace.look(per_second, at(1000), false);
         pace
     }
 
@@ -158,8 +158,8 @@ mod tests {
     fn a_burst_of_a_few_numbers_brings_no_million() {
         // 1000 numbers in a millisecond, and then silence.
         let mut pace = Pace::default();
-        pace.look(0, at(0));
-        pace.look(1_000, at(1));
+        pace.look(0, at(0), false);
+        pace.look(1_000, at(1), false);
         let tally = Tally { fetched: 1_000, ..Tally::default() };
         let wanted =
             |percent| Steps::default().wanted(adaptive(percent), &pace, tally, true, at(1));
