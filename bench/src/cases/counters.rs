@@ -1,5 +1,9 @@
 //! Numbers of a million keys, through the library and the memory store.
 
+use std::hint::black_box;
+use std::sync::Mutex;
+
+use rustix::time::{ClockId, clock_gettime};
 use snowmint::SourceSpec;
 use snowmint::blocking::Counter;
 
@@ -56,6 +60,57 @@ impl Worker for Counts {
     }
 }
 
+/// What a counter comes to that has a lock, a lease and its numbers in memory: the lock of a part, one line
+/// that lies anywhere, and a look at the clock after that. The look waits for the line, as it must.
+struct Reaches {
+    parts: &'static [Mutex<Vec<u64>>],
+    state: u64,
+}
+
+impl Reaches {
+    #[inline]
+    fn next(&mut self) -> u64 {
+        // Knuth's MMIX; the high bits are as good as any hash.
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let mut part =
+            self.parts[(self.state >> 40) as usize % self.parts.len()].lock().expect("no panic");
+        let at = (u128::from(self.state) * part.len() as u128 >> 64) as usize;
+        part[at] += 1;
+        let value = part[at];
+        drop(part);
+        black_box(clock_gettime(ClockId::Boottime));
+        value
+    }
+}
+
+impl Worker for Reaches {
+    #[inline(never)]
+    fn run(&mut self, n: u64) -> u64 {
+        (0..n).fold(0, |sum: u64, _| sum.wrapping_add(self.next()))
+    }
+
+    fn collect(&mut self, out: &mut [u64]) {
+        out.iter_mut().for_each(|slot| *slot = self.next());
+    }
+}
+
+fn floor(name: &'static str, bytes: usize) -> Case {
+    const PARTS: usize = 256;
+    let parts: Vec<_> = (0..PARTS).map(|_| Mutex::new(vec![1; bytes / 8 / PARTS])).collect();
+    let parts: &'static [Mutex<Vec<u64>>] = Vec::leak(parts);
+    Case {
+        name,
+        threads: &[1, 2],
+        sleeps: false,
+        workers: Box::new(move |threads| {
+            let each = |thread| Reaches { parts, state: thread as u64 };
+            (0..threads).map(|thread| Box::new(each(thread)) as Box<dyn Worker>).collect()
+        }),
+        fresh: None,
+        unique: false,
+    }
+}
+
 pub fn all() -> Vec<Case> {
     let mint = snowmint::open_blocking("memory:").expect("a store in memory");
     let mint: &'static _ = Box::leak(Box::new(mint));
@@ -71,5 +126,12 @@ pub fn all() -> Vec<Case> {
         fresh: None,
         unique: true,
     };
-    vec![case("counter, 1 M keys, numbers", ""), case("counter, 1 M keys, texts", "user-")]
+    vec![
+        floor("counter floor: lock, a line among 1 MB, clock", 1 << 20),
+        floor("counter floor: lock, a line among 8 MB, clock", 8 << 20),
+        floor("counter floor: lock, a line among 12 MB, clock", 12 << 20),
+        floor("counter floor: lock, a line among 24 MB, clock", 24 << 20),
+        case("counter, 1 M keys, numbers", ""),
+        case("counter, 1 M keys, texts", "user-"),
+    ]
 }

@@ -1,6 +1,9 @@
 //! Numbers of segments, through the library and the memory store: what is measured is the taking, the
 //! store answers at once.
 
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use snowmint::SourceSpec;
 use snowmint_core::SegmentCursor;
 
@@ -8,6 +11,9 @@ use crate::measure::{Case, Worker};
 
 /// So many numbers at once that fetching them, which is the store's row, is not what is measured.
 const STEP: &str = r#"{"kind":"segment","step":{"min":1000000000,"max":1000000000}}"#;
+
+/// How many numbers a lane takes at a time.
+const BLOCK: u64 = 65_536;
 
 fn source(mint: &snowmint::blocking::Mint, name: &str) -> snowmint::blocking::Segment {
     let spec: SourceSpec = serde_json::from_str(STEP).expect("keys of a source");
@@ -40,22 +46,61 @@ fn draw(numbers: &snowmint::blocking::Segment, n: u64) -> u64 {
     sum
 }
 
-struct Laned(snowmint::NumberLane);
+struct Laned(Option<snowmint::NumberLane>);
 
 impl Worker for Laned {
+    /// The lane is the loop's own meanwhile, as in the case of a generator's.
     #[inline(never)]
     fn run(&mut self, n: u64) -> u64 {
+        let mut lane = self.0.take().expect("it was put back");
         let mut sum = 0_u64;
         for _ in 0..n {
-            sum = sum.wrapping_add(until(|| self.0.try_next()));
+            sum = sum.wrapping_add(lane.try_next().unwrap_or_else(|why| later(why, &mut lane)));
         }
+        self.0 = Some(lane);
         sum
     }
 
     fn collect(&mut self, out: &mut [u64]) {
+        let lane = self.0.as_mut().expect("it was put back");
         for slot in out {
-            *slot = until(|| self.0.try_next());
+            *slot = lane.try_next().unwrap_or_else(|why| later(why, lane));
         }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn later(why: snowmint::Error, lane: &mut snowmint::NumberLane) -> u64 {
+    again(why, || lane.try_next())
+}
+
+/// What a lane comes to: a counter, its end, and one word that somebody else may change.
+struct Counts<'a> {
+    next: u64,
+    end: u64,
+    changed: &'a AtomicU64,
+}
+
+impl Worker for Counts<'_> {
+    #[inline(never)]
+    fn run(&mut self, n: u64) -> u64 {
+        let Counts { mut next, mut end, changed } = *self;
+        let increment = black_box(1);
+        let mut sum = 0_u64;
+        for _ in 0..n {
+            if next == end || changed.load(Ordering::Relaxed) != 0 {
+                end = black_box(end).wrapping_add(BLOCK);
+            }
+            sum = sum.wrapping_add(next);
+            next = next.wrapping_add(increment);
+        }
+        (self.next, self.end) = (next, end);
+        sum
+    }
+
+    fn collect(&mut self, out: &mut [u64]) {
+        out.iter_mut().for_each(|slot| *slot = self.run(1));
     }
 }
 
@@ -93,7 +138,16 @@ pub fn all() -> Vec<Case> {
     };
     let cursor: &'static SegmentCursor = Box::leak(Box::default());
     cursor.push(1, 1 << 62).expect("a segment above none");
+    let changed: &'static AtomicU64 = Box::leak(Box::default());
+    let count = move |thread: usize| {
+        let next = (thread as u64) << 40;
+        Box::new(Counts { next, end: next + BLOCK, changed }) as Box<dyn Worker>
+    };
     vec![
+        case(
+            "lane floor: a counter, its end, one load",
+            Box::new(move |threads| (0..threads).map(count).collect()),
+        ),
         case(
             "segment cursor alone, shared",
             Box::new(move |threads| {
@@ -113,8 +167,8 @@ pub fn all() -> Vec<Case> {
             Box::new(|threads| {
                 (0..threads)
                     .map(|_| {
-                        let lane = laned.lane(65_536).expect("an undisguised source");
-                        Box::new(Laned(lane)) as Box<dyn Worker>
+                        let lane = laned.lane(BLOCK).expect("an undisguised source");
+                        Box::new(Laned(Some(lane))) as Box<dyn Worker>
                     })
                     .collect()
             }),

@@ -51,9 +51,14 @@ impl Numbers {
 /// Numbers that nobody else takes, from one store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
-    id: u64,
-    left: u64,
+    /// The next ID; at `end` there is none. One word says both, so one is written for each number.
+    next: u64,
+    end: u64,
     increment: u64,
+}
+
+impl Block {
+    const EMPTY: Self = Self { next: 0, end: 0, increment: 1 };
 }
 
 /// Takes runs of numbers from a segment source and counts locally.
@@ -72,9 +77,8 @@ pub struct NumberLane {
 
 impl NumberLane {
     pub(in crate::sources) fn new(source: Source, length: u64) -> Self {
-        let block = Block { id: 0, left: 0, increment: 1 };
         let home = source.inner.around.home.clone();
-        Self { block, length: length.max(1), home, source }
+        Self { block: Block::EMPTY, length: length.max(1), home, source }
     }
 
     /// The next number, if it is in stock. Never waits.
@@ -83,21 +87,20 @@ impl NumberLane {
     /// As [`Source::try_mint`].
     #[inline]
     pub fn try_next(&mut self) -> Result<u64> {
-        if self.block.left == 0 || !self.home.is_here() {
-            self.take_block()?;
+        if self.block.next == self.block.end || !self.home.is_here() {
+            // By value: where a loop has the lane to itself, what it counts in stays in registers.
+            self.block = take_block(&self.source, self.length)?;
         }
-        let id = self.block.id;
-        self.block.left -= 1;
+        let id = self.block.next;
         // Checked for the whole run.
-        self.block.id = id.wrapping_add(self.block.increment);
+        self.block.next = id.wrapping_add(self.block.increment);
         Ok(id)
     }
+}
 
-    #[cold]
-    fn take_block(&mut self) -> Result<()> {
-        self.block = self.source.inner.block(self.length)?;
-        Ok(())
-    }
+#[cold]
+fn take_block(source: &Source, length: u64) -> Result<Block> {
+    source.inner.block(length)
 }
 
 impl SegmentSource {
@@ -105,8 +108,11 @@ impl SegmentSource {
     pub(in crate::sources) fn block(self: &Arc<Self>, length: u64) -> Result<Block> {
         let run = self.cursor.take_run(length, || self.look_ahead(1));
         let Run { first, end } = run.ok_or_else(|| self.dry(1))?;
-        let stripe = self.stripe;
-        Ok(Block { id: stripe.id_of(first), left: end - first, increment: stripe.increment() })
+        let increment = self.stripe.increment();
+        let next = self.stripe.id_of(first);
+        // May lie behind all numbers, where it is not handed out.
+        let length = (end - first).wrapping_mul(increment);
+        Ok(Block { next, end: next.wrapping_add(length), increment })
     }
 }
 
