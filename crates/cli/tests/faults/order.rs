@@ -289,11 +289,12 @@ fn step_s() -> i64 {
 }
 
 /// All that happens on one store.
-fn in_order(name: &str, start: fn(&FakeClock) -> Store) {
+fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
     let (seconds, keys) = extent();
-    let folder = Folder::new(&format!("order-{name}"));
+    let folder = Folder::new(&format!("order-{folder}"));
     let clock = FakeClock::new(folder.join("clock"));
     let store = start(&clock);
+    let name = store.name();
     let config = format!(
         "[sources]\nbuiltin = false\n[sources.orders]\norder = \"global\"\n\
          [sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"{LEASE_MS}ms\"\n"

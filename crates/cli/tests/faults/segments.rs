@@ -42,6 +42,7 @@ fn twenty_processes_share_a_source() {
             let folder = Folder::new(&format!("twenty-{name}"));
             let store = start_store.map(|start| start());
             let sqlite = format!("sqlite:{}", folder.join("ids.db").display());
+            let name = store.as_ref().map_or(name, |store| store.name());
             twenty(name, &folder, &store.as_ref().map_or(sqlite, |store| store.url()));
         }
     }
@@ -115,6 +116,7 @@ fn numbers_are_dense_but_for_the_budget_when_servers_are_killed() {
                     let folder = Folder::new(&format!("killed-{name}"));
                     let store = start_store.map(|start| start());
                     let sqlite = format!("sqlite:{}", folder.join("ids.db").display());
+                    let name = store.as_ref().map_or(name, |store| store.name());
                     killed(name, &folder, &store.as_ref().map_or(sqlite, |store| store.url()));
                 });
             }

@@ -26,7 +26,8 @@ struct Slow {
 }
 
 impl Slow {
-    fn start(name: &'static str, store: snowmint_testkit::servers::Server) -> Self {
+    fn start(store: snowmint_testkit::servers::Server) -> Self {
+        let name = store.name();
         let folder = Folder::new(&format!("slow-{name}"));
         let proxy = Proxy::start(store.port());
         let mut text = "[sources]\nbuiltin = false\n".to_owned();
@@ -162,7 +163,7 @@ fn a_slow_or_absent_store_costs_no_number_twice() {
     std::thread::scope(|scope| {
         for (name, start) in STORES {
             let Some(start) = start.filter(|_| is_asked_for(name)) else { continue };
-            scope.spawn(move || slow(&Slow::start(name, start())));
+            scope.spawn(move || slow(&Slow::start(start())));
         }
     });
 }

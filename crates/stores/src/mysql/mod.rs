@@ -36,6 +36,7 @@
 //! how each may be repeated. Lost connections are made anew by the next verb.
 
 mod extend;
+mod failure;
 mod schema;
 mod session;
 
@@ -54,8 +55,11 @@ use crate::Settings;
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS, label};
 use crate::sql::own::Own;
 use crate::sql::server::Failover;
-use crate::sql::{Opening, Tx, network};
+use crate::sql::{Opening, Tx};
 use crate::verbs::{Access, Backend, Failure, Kept, Seen, emptied};
+use extend::Message;
+pub(crate) use failure::explain;
+use failure::{NO_SUCH_TABLE, is_lost, number};
 pub(crate) use session::MySqlSession;
 
 /// What MySQL can do.
@@ -90,6 +94,7 @@ struct MySql {
     namespace: String,
     label: String,
     failover: Failover,
+    message: Message,
 }
 
 /// Opens the store in the database at `url` for one namespace, and makes its tables if there are
@@ -107,13 +112,11 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     let pool = || pool(&url, &label).map_err(|kind| Error::new(OPEN, kind));
     let (pool, own) = (pool()?, Own::made_by(pool()?));
-    let store = MySql { pool, own, namespace: namespace.into(), label, failover };
-    match schema::prepare(&store.pool, &store.label, settings.make).await {
-        Ok(()) => Ok(Arc::new(Kept::new(store))),
-        Err(failure) => {
-            Err(failure.said(OPEN, &store.label, |error| explain(OPEN, &store.label, error)))
-        }
-    }
+    let prepared = schema::prepare(&pool, &label, settings.make).await;
+    let message = prepared
+        .map_err(|failure| failure.said(OPEN, &label, |error| explain(OPEN, &label, error)))?;
+    let namespace = namespace.into();
+    Ok(Arc::new(Kept::new(MySql { pool, own, namespace, label, failover, message })))
 }
 
 /// Connections to a database, which are made when they are needed.
@@ -190,52 +193,5 @@ impl Backend for MySql {
     }
 }
 
-/// What is said of a table that is not there.
-const NO_SUCH_TABLE: u16 = 1146;
-
-fn number(error: &sqlx::Error) -> Option<u16> {
-    let error = error.as_database_error()?;
-    Some(error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?.number())
-}
-
-/// Says MySQL's error in the words of the domain, by error number:
-/// <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>.
-pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
-    let what = label.to_owned();
-    let kind = match number(&error) {
-        None => return network::explain(op, label, error),
-        // Disk full, table full.
-        Some(1021 | 1114) => ErrorKind::StorageFull { what },
-        // No right to; read-only server, or transaction.
-        Some(1142 | 1143 | 1227 | 1290 | 1792 | 1836) => ErrorKind::Unwritable { what },
-        Some(1034 | 1035 | 1712) => ErrorKind::Corrupt { what },
-        Some(1049) => ErrorKind::Invalid { what: format!("{label} has no such database; make it") },
-        Some(1044 | 1045 | 1698) => {
-            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
-        }
-        // Too many connections, shut-down, lock wait, deadlock, killed, lost in the middle.
-        Some(1040 | 1053 | 1077 | 1152..=1161 | 1203 | 1205 | 1213 | 1226 | 1317 | 1927) => {
-            ErrorKind::Unavailable { what }
-        }
-        Some(_) => ErrorKind::Internal { what: format!("{label} refused a statement") },
-    };
-    Error::new(op, kind).with_source(error)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_docs_show_the_capabilities() {
-        assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
-    }
-
-    #[tokio::test]
-    async fn a_bad_url_shows_no_password() {
-        let refused = open("mysql://root:secret@[bad/ids", "default", Settings::default());
-        let refused = refused.await.unwrap_err();
-        assert_eq!(refused.kind().code(), "invalid");
-        assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
-    }
-}
+mod tests;

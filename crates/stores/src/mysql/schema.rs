@@ -6,9 +6,10 @@
 use snowmint_coord::ErrorKind;
 use sqlx::mysql::MySqlPool;
 
+use super::extend::Message;
 use super::session::MySqlSession;
 use crate::sql::Session as _;
-use crate::sql::making::{Steps, bring_to_newest, not_brought, number, version};
+use crate::sql::making::{Steps, bring_to_newest, not_brought, number, text, version};
 use crate::verbs::{Access, Failure};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
@@ -91,25 +92,29 @@ const STEPS: Steps = &[&[
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 ]];
 
-/// Waits up to half a minute for other processes that make the tables of this database.
-const LOCK: &str = "SELECT CAST(GET_LOCK(CONCAT('snowmint.', DATABASE()), 30) AS SIGNED)";
-const UNLOCK: &str = "DO RELEASE_LOCK(CONCAT('snowmint.', DATABASE()))";
+/// Waits up to half a minute for other processes that make the tables of this database. MySQL's locks have names of
+/// 64 characters at most, as databases have; two with one beginning wait for each other, which does no harm.
+const LOCK: &str = "SELECT CAST(GET_LOCK(LEFT(CONCAT('snowmint.', DATABASE()), 64), 30) AS SIGNED)";
+const UNLOCK: &str = "DO RELEASE_LOCK(LEFT(CONCAT('snowmint.', DATABASE()), 64))";
 
 const TABLES: &str = "SELECT COUNT(*) FROM information_schema.tables
     WHERE table_schema = DATABASE() AND table_name = 'snowmint_schema'";
 
 /// Checks the server's settings, and brings the tables to the newest version. Another process may do
-/// the same at the same time. Without `make` they are only looked at.
+/// the same at the same time. Without `make` they are only looked at. Answers how an extend is put to
+/// this server.
 pub(super) async fn prepare(
     pool: &MySqlPool,
     label: &str,
     make_them: bool,
-) -> Result<(), Failure<sqlx::Error>> {
+) -> Result<Message, Failure<sqlx::Error>> {
     let mut session = MySqlSession::begin(pool, Access::Write).await?;
     check_settings(&mut session, label).await?;
+    let message = Message::of(&text(&mut session, "SELECT VERSION()").await?);
     let found = version(&mut session, TABLES).await?;
     if found == newest() {
-        return Ok(session.roll_back().await?);
+        session.roll_back().await?;
+        return Ok(message);
     }
     if !make_them {
         session.roll_back().await?;
@@ -122,7 +127,7 @@ pub(super) async fn prepare(
     let made = make(&mut session, label).await;
     session.run(UNLOCK.into(), Vec::new()).await?;
     session.commit().await?;
-    made
+    made.map(|()| message)
 }
 
 async fn make(session: &mut MySqlSession, label: &str) -> Result<(), Failure<sqlx::Error>> {

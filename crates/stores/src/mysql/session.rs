@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use sqlx::mysql::{MySqlPool, MySqlRow};
 use sqlx::{MySql, Transaction};
 
+use super::is_lost;
 use crate::sql::network::{self, Boxed};
 use crate::sql::{Session, Upsert, Value, bound, read};
 use crate::verbs::Access;
@@ -18,7 +19,7 @@ impl MySqlSession {
             // The snapshot is taken by the first read after the store's row is locked.
             Access::Write | Access::Forward => "START TRANSACTION",
         };
-        Ok(Self(network::begin(pool, begin).await?))
+        Ok(Self(network::begin(pool, begin, is_lost).await?))
     }
 }
 

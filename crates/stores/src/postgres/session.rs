@@ -19,7 +19,7 @@ impl PostgresSession {
             Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Access::Write | Access::Forward => "BEGIN ISOLATION LEVEL READ COMMITTED",
         };
-        Ok(Self(network::begin(pool, begin).await?))
+        Ok(Self(network::begin(pool, begin, network::is_lost).await?))
     }
 }
 

@@ -22,12 +22,14 @@ pub(crate) const IDLE_MS: u64 = 5000;
 pub(crate) type Boxed<'t, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 't>>;
 
 /// Begins a transaction. A connection of the pool that the server has closed meanwhile is found by this, its
-/// first statement: to ask it before, as pools do, would cost every step one more round trip.
+/// first statement: to ask it before, as pools do, would cost every step one more round trip. All of them may be
+/// such, also those that others are about to give back.
 pub(crate) async fn begin<DB: Database>(
     pool: &Pool<DB>,
     statement: &'static str,
+    is_lost: fn(&sqlx::Error) -> bool,
 ) -> Result<Transaction<'static, DB>, sqlx::Error> {
-    for _ in 0..pool.num_idle() {
+    for _ in 0..CONNECTIONS_MAX {
         match begin_to_its_end(pool, statement).await {
             Err(error) if is_lost(&error) => {}
             begun => return begun,
@@ -56,7 +58,7 @@ pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
         | sqlx::Error::Protocol(_)
         | sqlx::Error::WorkerCrashed => true,
         // The server shuts down, or has ended the session, as one that was silent for too long: PostgreSQL's words,
-        // and MySQL's.
+        // and MariaDB's.
         sqlx::Error::Database(error) => {
             let code = error.code().unwrap_or_default();
             ["57P", "08", "25P03", "70100"].iter().any(|class| code.starts_with(class))

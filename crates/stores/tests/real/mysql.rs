@@ -1,4 +1,4 @@
-//! The MariaDB store keeps the contract, on a real server.
+//! The store in MySQL and MariaDB keeps the contract, on a real server: MariaDB, or MySQL by `ci/mysql`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -74,7 +74,8 @@ async fn another_server_with_the_same_tables_waits_until_somebody_moves_it_forwa
     let store = open(&other.url()).await;
     let refused = define(&store, "after").await.unwrap_err();
     assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
-    assert!(refused.to_string().contains("mariadb/2"), "{refused}");
+    let found = if server.name() == "MySQL" { "server mysql/" } else { "server mariadb/2" };
+    assert!(refused.to_string().contains(found), "{refused}");
     assert!(store.get("before").await.is_ok(), "reading is not refused");
     store.fast_forward(&FastForward::default()).await.unwrap();
     define(&store, "after").await.unwrap();
@@ -98,8 +99,46 @@ async fn a_server_is_known_by_its_certificate() {
     let refused = verified(&server, &stranger.authority()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
     assert!(format!("{refused:?}").contains("InvalidCertificate"), "{refused:?}");
-    let without = Mysql::start(&["skip-ssl"]);
+    let without = Mysql::start_without_tls();
     let refused = verified(&without, &stranger.authority()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
     assert!(format!("{refused:?}").contains("TLS"), "{refused:?}");
+}
+
+/// Also in a database with the longest name that there may be.
+#[tokio::test]
+async fn a_user_needs_a_password_and_little_else_with_and_without_tls() {
+    let server = Mysql::start_with_tls();
+    let database = "d".repeat(64);
+    server.run(&format!("CREATE DATABASE {database}"));
+    let url = |user: &str, password: &str, mode: &str| {
+        let url = server.url_as(user, password).replace("/ids", &format!("/{database}"));
+        format!("{url}?ssl-mode={mode}")
+    };
+    let rights = "SELECT, INSERT, UPDATE, DELETE";
+    for (user, rights, mode) in [
+        ("maker", "CREATE, SELECT, INSERT, UPDATE, DELETE", "DISABLED"),
+        ("plain", rights, "DISABLED"),
+        ("secret", rights, "REQUIRED"),
+    ] {
+        server.run(&format!(
+            "CREATE USER {user} IDENTIFIED BY 'a word'; GRANT {rights} ON {database}.* TO {user}"
+        ));
+        // MySQL asks for the whole password the first time, and knows it again the second.
+        for time in ["first", "second"] {
+            let store = open(&url(user, "a%20word", mode)).await;
+            define(&store, &format!("{user}-{time}")).await.unwrap();
+        }
+        let other = url(user, "another", mode);
+        let refused = snowmint_stores::open(&other, "default").await.unwrap_err();
+        assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
+        assert!(!format!("{refused:?}").contains("another"), "{refused:?}");
+    }
+    server.run("SET GLOBAL require_secure_transport = ON");
+    let plain = url("plain", "a%20word", "DISABLED");
+    let refused = snowmint_stores::open(&plain, "default").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
+    // MariaDB does not say why.
+    let told = refused.to_string().contains("without TLS");
+    assert_eq!(told, server.name() == "MySQL", "{refused}");
 }

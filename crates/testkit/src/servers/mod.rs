@@ -69,7 +69,12 @@ fn free_port() -> u16 {
 
 /// Runs a command that must succeed.
 fn done(command: &mut Command) {
-    let output = command.stdin(Stdio::null()).output();
+    done_with(command, Stdio::null());
+}
+
+/// The same, which reads this.
+fn done_with(command: &mut Command, input: impl Into<Stdio>) {
+    let output = command.stdin(input).output();
     let output = output.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     assert!(
         output.status.success(),

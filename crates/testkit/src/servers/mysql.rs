@@ -1,14 +1,19 @@
-//! A throwaway MariaDB.
+//! A throwaway MariaDB, or MySQL where `SNOWMINT_MYSQL` names its folder.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
-use super::{FakeClock, Folder, done, is_root, succeeds};
+use super::{FakeClock, Folder, done, done_with, is_root, succeeds};
 use crate::children;
 
-/// A MariaDB server with a database `ids`; gone when dropped.
+/// Names the folder of a MySQL, whose programs lie in its `bin`, as `ci/mysql` makes it. All tests run on it then,
+/// instead of the system's MariaDB.
+const FOLDER: &str = "SNOWMINT_MYSQL";
+
+/// A server with a database `ids`; gone when dropped.
 #[derive(Debug)]
 pub struct Mysql(Server);
 
@@ -44,6 +49,22 @@ impl Mysql {
         Self::start_in(folder, &[&certificate, &key], None)
     }
 
+    /// Starts one that speaks no TLS.
+    ///
+    /// # Panics
+    /// When there is none on this machine, or it does not start.
+    #[must_use]
+    pub fn start_without_tls() -> Self {
+        let setting = if folder().is_some() { "tls-version=" } else { "skip-ssl" };
+        Self::start(&[setting])
+    }
+
+    /// What it is: `MySQL` or `MariaDB`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
     /// The URL of its database, with TLS of an authority.
     #[must_use]
     pub fn url_verified(&self, authority: &Path) -> String {
@@ -57,37 +78,32 @@ impl Mysql {
     }
 
     fn start_in(folder: Folder, settings: &[&str], clock: Option<FakeClock>) -> Self {
+        install(&folder);
         let user = user();
-        let mut install = Command::new("mariadb-install-db");
-        install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
-        install.arg("--skip-test-db").arg(option("datadir", &folder, "data"));
-        install.args(user.map(|user| format!("--user={user}")));
-        // Two that start at once would take each other's temporary tables away.
-        install.arg(option("tmpdir", &folder, ""));
-        done(&mut install);
         let settings: Vec<_> = settings.iter().map(|setting| format!("--{setting}")).collect();
         let command = move |folder: &Folder, port| {
             // By its own `--user` it would lose the wish to end with us.
+            let program = program("mysqld", "mariadbd");
             let mut command = match &clock {
-                Some(clock) => clock.command_as(user, "mariadbd"),
-                None => children::command_as(user, "mariadbd"),
+                Some(clock) => clock.command_as(user, program),
+                None => children::command_as(user, program),
             };
             command.arg("--no-defaults").arg(option("datadir", folder, "data"));
             command.arg(option("socket", folder, "socket")).arg(format!("--port={port}"));
             command.args(["--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"]);
             command.arg("--max-connections=400").arg(option("tmpdir", folder, ""));
-            command.args(&settings);
+            command.args(only_mysql(&["--mysqlx=OFF", "--secure-file-priv=NULL"])).args(&settings);
             command
         };
         let recipe = Recipe {
-            name: "MariaDB",
+            name: if self::folder().is_some() { "MySQL" } else { "MariaDB" },
             url: ("mysql://root@127.0.0.1:", "/ids"),
             ends_with: "TERM",
             command: Box::new(command),
-            answers: |port| succeeds(&mut client(port, "SELECT 1")),
+            answers: |port| succeeds(client(port).args(["-e", "SELECT 1"])),
         };
         let server = Server::new(recipe, folder);
-        done(&mut client(server.port(), "CREATE DATABASE ids"));
+        done(client(server.port()).args(["-e", "CREATE DATABASE ids"]));
         Self(server)
     }
 
@@ -96,7 +112,7 @@ impl Mysql {
     /// # Panics
     /// When one fails.
     pub fn run(&self, statements: &str) {
-        done(client(self.0.port(), statements).arg("ids"));
+        done(client(self.0.port()).args(["-e", statements, "ids"]));
     }
 
     /// Copies the tables, with what they hold, into the database of another server.
@@ -105,18 +121,23 @@ impl Mysql {
     /// When that fails.
     pub fn copy_to(&self, other: &Self) {
         let dump = self.0.path("dump");
-        let mut dumps = Command::new("mariadb-dump");
+        let mut dumps = Command::new(program("mysqldump", "mariadb-dump"));
         dumps.args(["--no-defaults", "-uroot", "-h127.0.0.1", "--protocol=tcp"]);
-        dumps.arg(format!("-P{}", self.0.port()));
+        dumps.args(only_mysql(&["--set-gtid-purged=OFF"])).arg(format!("-P{}", self.0.port()));
         done(dumps.arg(format!("--result-file={}", dump.display())).arg("ids"));
-        let restore = format!("SOURCE {}", dump.display());
-        done(client(other.0.port(), &restore).arg("ids"));
+        done_with(client(other.0.port()).arg("ids"), File::open(dump).unwrap());
     }
 
     /// The URL of its database.
     #[must_use]
     pub fn url(&self) -> String {
         self.0.url()
+    }
+
+    /// The URL of its database for a user with a password.
+    #[must_use]
+    pub fn url_as(&self, user: &str, password: &str) -> String {
+        self.url().replacen("root@", &format!("{user}:{password}@"), 1)
     }
 }
 
@@ -126,18 +147,50 @@ impl From<Mysql> for Server {
     }
 }
 
+/// Makes what a server needs before its first start.
+fn install(folder: &Folder) {
+    let user = user();
+    let mut install = if self::folder().is_some() {
+        let mut install = children::command_as(user, program("mysqld", ""));
+        install.args(["--no-defaults", "--initialize-insecure"]);
+        install
+    } else {
+        let mut install = Command::new("mariadb-install-db");
+        install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
+        install.arg("--skip-test-db").args(user.map(|user| format!("--user={user}")));
+        install
+    };
+    // Two that start at once would take each other's temporary tables away.
+    done(install.arg(option("datadir", folder, "data")).arg(option("tmpdir", folder, "")));
+}
+
 /// As whom it runs, if not as whoever runs this.
 fn user() -> Option<&'static str> {
     is_root().then_some("mysql")
+}
+
+/// The folder of the MySQL that is run, if it is one.
+fn folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from)
+}
+
+/// A program, by its names in MySQL and in MariaDB.
+fn program(in_mysql: &str, in_mariadb: &str) -> PathBuf {
+    folder().map_or_else(|| in_mariadb.into(), |folder| folder.join("bin").join(in_mysql))
+}
+
+/// What only MySQL is told.
+fn only_mysql<'w>(words: &'w [&'w str]) -> &'w [&'w str] {
+    if folder().is_some() { words } else { &[] }
 }
 
 fn option(name: &str, folder: &Folder, path: &str) -> String {
     format!("--{name}={}", folder.join(path).display())
 }
 
-fn client(port: u16, statement: &str) -> Command {
-    let mut client = Command::new("mariadb");
+fn client(port: u16) -> Command {
+    let mut client = Command::new(program("mysql", "mariadb"));
     client.args(["--no-defaults", "-uroot", "-h127.0.0.1", "--protocol=tcp"]);
-    client.args([&format!("-P{port}"), "-e", statement]);
+    client.arg(format!("-P{port}"));
     client
 }

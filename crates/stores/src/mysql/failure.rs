@@ -1,0 +1,54 @@
+//! MySQL's and MariaDB's errors in the words of the domain.
+
+use snowmint_coord::{Error, ErrorKind};
+
+use crate::sql::network;
+
+/// What is said of a table that is not there.
+pub(super) const NO_SUCH_TABLE: u16 = 1146;
+/// What MySQL says in a session that it has ended because its client was silent for too long. It has no class of its
+/// own, as all errors that are told by class have.
+pub(super) const ENDED_FOR_SILENCE: u16 = 4031;
+
+/// The server's own number of an error.
+pub(super) fn number(error: &sqlx::Error) -> Option<u16> {
+    let error = error.as_database_error()?;
+    Some(error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?.number())
+}
+
+/// Whether this was the connection's end, and another may do better. What was asked may have happened.
+pub(super) fn is_lost(error: &sqlx::Error) -> bool {
+    network::is_lost(error) || number(error) == Some(ENDED_FOR_SILENCE)
+}
+
+/// Says MySQL's error in the words of the domain, by error number. Those from 3000 on are MySQL's alone:
+/// <https://dev.mysql.com/doc/mysql-errors/9.7/en/server-error-reference.html>.
+pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
+    let what = label.to_owned();
+    let kind = match number(&error) {
+        None => return network::explain(op, label, error),
+        // Disk full, table full.
+        Some(1021 | 1114) => ErrorKind::StorageFull { what },
+        // No right to; read-only server, or transaction.
+        Some(1142 | 1143 | 1227 | 1290 | 1792 | 1836) => ErrorKind::Unwritable { what },
+        Some(1034 | 1035 | 1712) => ErrorKind::Corrupt { what },
+        Some(1049) => ErrorKind::Invalid { what: format!("{label} has no such database; make it") },
+        // Also from this host, while it is locked, or with a password that has expired.
+        Some(1044 | 1045 | 1130 | 1698 | 1820 | 1862 | 3118) => {
+            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
+        }
+        Some(3159) => ErrorKind::Invalid {
+            what: format!("{label} takes no connections without TLS: say ssl-mode=VERIFY_IDENTITY"),
+        },
+        // Too many connections, shut-down, lock wait, deadlock, killed, lost in the middle; offline, given up by
+        // the group of servers, or ended for silence.
+        Some(1040 | 1053 | 1077 | 1152..=1161 | 1203 | 1205 | 1213 | 1226 | 1317 | 1927) => {
+            ErrorKind::Unavailable { what }
+        }
+        Some(3032 | 3100 | 3101 | 3168 | 3169 | ENDED_FOR_SILENCE) => {
+            ErrorKind::Unavailable { what }
+        }
+        Some(_) => ErrorKind::Internal { what: format!("{label} refused a statement") },
+    };
+    Error::new(op, kind).with_source(error)
+}

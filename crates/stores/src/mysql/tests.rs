@@ -1,0 +1,179 @@
+use snowmint_coord::{BootTimer, Mark, NewDefinition, Retry, Term, Timer as _};
+use snowmint_testkit::servers::Mysql as Server;
+
+use super::failure::ENDED_FOR_SILENCE;
+use super::*;
+use crate::sql::{Session as _, Value, making};
+
+/// What a session is told that shall be ended soon, and how long it then takes at most.
+const SOON: &str = "SET SESSION wait_timeout = 1";
+const ENDED_MS: u64 = 3_000;
+
+#[test]
+fn the_docs_show_the_capabilities() {
+    assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
+}
+
+#[tokio::test]
+async fn a_bad_url_shows_no_password() {
+    let refused = open("mysql://root:secret@[bad/ids", "default", Settings::default());
+    let refused = refused.await.unwrap_err();
+    assert_eq!(refused.kind().code(), "invalid");
+    assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+}
+
+async fn opened(server: &Server) -> MySql {
+    let pool = || pool(&server.url(), "it").unwrap();
+    let (namespace, label) = ("default".into(), "it".into());
+    let own = Own::made_by(pool());
+    let (pool, failover) = (pool(), Failover::Lossy);
+    let message = schema::prepare(&pool, "it", true).await.unwrap();
+    MySql { pool, own, namespace, label, failover, message }
+}
+
+/// As those of a machine that slept: the pool takes them for well.
+#[tokio::test]
+async fn sessions_that_were_silent_for_too_long_are_made_anew() {
+    let server = Server::start(&[]);
+    let store = opened(&server).await;
+    let mut idle = store.pool.acquire().await.unwrap();
+    idle.execute(SOON).await.unwrap();
+    let mut own = store.own.take().await.unwrap();
+    own.execute(SOON).await.unwrap();
+    let mut step = MySqlSession::begin(&store.pool, Access::Write).await.unwrap();
+    step.run(SOON.into(), Vec::new()).await.unwrap();
+    drop(idle);
+    store.own.put(own);
+    BootTimer.sleep_ms(ENDED_MS).await;
+
+    let ended = step.fetch("SELECT 1".into(), Vec::new()).await.unwrap_err();
+    assert!(is_lost(&ended), "{ended:?}");
+    if server.name() == "MySQL" {
+        assert_eq!(number(&ended), Some(ENDED_FOR_SILENCE), "{ended:?}");
+    }
+    let said = explain("extend", "it", ended);
+    assert_eq!(said.kind().code(), "unavailable", "{said:?}");
+    assert_ne!(said.retry(), Retry::Never, "{said:?}");
+
+    let (pool, term, request) = ("workers".to_owned(), Term::new(1), 1);
+    let (from, to) = (Mark::new(1), Mark::new(2));
+    let item = Extend { pool, slot: 0, term, from, to, request, ahead_max_ms: None };
+    let seen = Seen { writes: 0, catalog_version: 0 };
+    assert_eq!(store.extend_in_one(&item, seen).await.unwrap(), None, "it was not done");
+    assert_eq!(store.pool.num_idle(), 1, "the one that has ended");
+    let store = Kept::new(store);
+    let new = NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into() };
+    store.define(&new).await.unwrap();
+}
+
+/// Both by the number that we know them by, on either product.
+#[tokio::test]
+async fn who_waits_for_long_or_in_a_circle_may_try_again() {
+    let server = Server::start(&[]);
+    let store = opened(&server).await;
+    let begin = || MySqlSession::begin(&store.pool, Access::Write);
+    let (mut one, mut two) = (begin().await.unwrap(), begin().await.unwrap());
+    let brief = "SET SESSION innodb_lock_wait_timeout = 1".to_owned();
+    two.run(brief, Vec::new()).await.unwrap();
+    let lock = |table| format!("SELECT only_one FROM {table} FOR UPDATE");
+    one.fetch(lock("snowmint_store"), Vec::new()).await.unwrap();
+    let waited = two.fetch(lock("snowmint_store"), Vec::new()).await.unwrap_err();
+
+    two.fetch(lock("snowmint_schema"), Vec::new()).await.unwrap();
+    let (a, b) = tokio::join!(
+        one.fetch(lock("snowmint_schema"), Vec::new()),
+        two.fetch(lock("snowmint_store"), Vec::new()),
+    );
+    let circle = a.err().or(b.err()).unwrap();
+    for (error, known) in [(waited, 1205), (circle, 1213)] {
+        assert_eq!(number(&error), Some(known), "{error:?}");
+        assert_eq!(explain("extend", "it", error).kind().code(), "unavailable");
+    }
+}
+
+/// What another has changed when an extend comes to its turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Changed {
+    Nothing,
+    Mark,
+    Term,
+    Catalog,
+    Server,
+}
+
+/// Whoever holds the store's row is in nobody's way, and an extend that has waited for it sees what was done.
+#[tokio::test]
+async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
+    use Changed::{Catalog, Mark as Moved, Nothing, Server as Elsewhere, Term as Passed};
+    let server = Server::start(&[]);
+    let store = opened(&server).await;
+    server.run(
+        "INSERT INTO snowmint_namespace (namespace, catalog_version, changes) VALUES ('default', 3, 0);
+         INSERT INTO snowmint_slot VALUES
+             ('default', 'workers', 7, 2, 5, 10, NULL, 'a', 1, 1, 1, 1, 0)",
+    );
+    // MariaDB can do both.
+    let mut messages = vec![store.message, Message::Joined];
+    messages.dedup();
+    for message in messages {
+        let store = MySql { pool: store.pool.clone(), message, ..opened(&server).await };
+        for changed in [Nothing, Moved, Passed, Catalog, Elsewhere] {
+            server.run(&format!(
+                "UPDATE snowmint_store SET writes = 20, row_changes = 0, server = {SERVER};
+                 UPDATE snowmint_namespace SET catalog_version = 3;
+                 UPDATE snowmint_slot SET term = 2, mark = 10, extend_request = 1, changes = 0"
+            ));
+            let mut other = MySqlSession::begin(&store.pool, Access::Write).await.unwrap();
+            let lock = "SELECT id FROM snowmint_store FOR UPDATE".to_owned();
+            other.fetch(lock, Vec::new()).await.unwrap();
+            let (pool, term, request) = ("workers".to_owned(), Term::new(2), u64::MAX);
+            let (from, to) = (Mark::new(10), Mark::new(20));
+            let item = Extend { pool, slot: 7, term, from, to, request, ahead_max_ms: None };
+            let seen = Seen { writes: 20, catalog_version: 3 };
+            let extend = store.extend_in_one(&item, seen);
+            let interfere = async {
+                for tries in 0.. {
+                    assert!(tries < 30, "nobody waits");
+                    // What is asked again within 100 ms is answered as before.
+                    BootTimer.sleep_ms(150).await;
+                    if waiting(&store).await > 0 {
+                        break;
+                    }
+                }
+                let all = "UPDATE snowmint_slot SET owner = CONCAT(owner, 'b')";
+                let more = "UPDATE snowmint_namespace SET changes = changes + 1";
+                let change = match changed {
+                    Nothing => "UPDATE snowmint_store SET writes = 21",
+                    Moved => "UPDATE snowmint_slot SET mark = 11",
+                    Passed => "UPDATE snowmint_slot SET term = 3",
+                    Catalog => "UPDATE snowmint_namespace SET catalog_version = 4",
+                    Elsewhere => "UPDATE snowmint_store SET server = 'mysql/another'",
+                };
+                for statement in [all, more, change] {
+                    other.run(statement.into(), Vec::new()).await.unwrap();
+                }
+                other.commit().await.unwrap();
+            };
+            let (done, ()) = tokio::join!(extend, interfere);
+            let expected = (changed == Nothing).then_some(22);
+            assert_eq!(done.unwrap(), expected, "{message:?} {changed:?}");
+            let mut after = MySqlSession::begin(&store.pool, Access::Read).await.unwrap();
+            let query = "SELECT mark, extend_request, snowmint_slot.changes, row_changes
+                FROM snowmint_slot, snowmint_store";
+            let row = after.fetch(query.into(), Vec::new()).await.unwrap().remove(0);
+            let (mark, request, counted) = match changed {
+                Nothing => (20, -1, 1),
+                Moved => (11, 1, 0),
+                _ => (10, 1, 0),
+            };
+            assert_eq!(row, [mark, request, counted, counted].map(Value::Integer), "{changed:?}");
+        }
+    }
+}
+
+/// How many wait for a row.
+async fn waiting(store: &MySql) -> u64 {
+    let mut session = MySqlSession::begin(&store.pool, Access::Read).await.unwrap();
+    let query = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+    making::number(&mut session, query).await.unwrap()
+}
