@@ -5,12 +5,13 @@
 //! others counts, too, and so does a client that does not get its turn. What the machine alone adds, a floor shows
 //! that is asked at the same pace, in turn: bare hyper, and redis-server.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use snowmint_bench_servers::{Plan, Process, Snowmint, WIDE, assert_distinct, median};
+use snowmint_bench_servers::{Plan, Snowmint, WIDE, assert_distinct, median};
 use snowmint_testkit::servers::{Postgres, Redis, Server};
 
 use crate::floor;
@@ -24,10 +25,12 @@ const PACE: Duration = Duration::from_micros(100);
 /// Starts a store.
 type Start = fn() -> Server;
 
-/// What answers and does nothing else; ends when dropped.
-enum Floor {
-    Hyper(Process, u16),
-    Redis(Server),
+/// What answers and does nothing else.
+struct Floor {
+    name: &'static str,
+    port: u16,
+    /// It ends with this.
+    _server: Box<dyn Any>,
 }
 
 impl Floor {
@@ -35,23 +38,12 @@ impl Floor {
         match talk {
             Talk::Http => {
                 let (process, port) = floor::start("http");
-                Self::Hyper(process, port)
+                Self { name: "bare hyper", port, _server: Box::new(process) }
             }
-            Talk::Resp => Self::Redis(Redis::start(&["--save", ""]).into()),
-        }
-    }
-
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::Hyper(..) => "bare hyper",
-            Self::Redis(_) => "redis-server",
-        }
-    }
-
-    fn port(&self) -> u16 {
-        match self {
-            Self::Hyper(_, port) => *port,
-            Self::Redis(server) => server.port(),
+            Talk::Resp => {
+                let server = Server::from(Redis::start(&["--save", ""]));
+                Self { name: "redis-server", port: server.port(), _server: Box::new(server) }
+            }
         }
     }
 }
@@ -84,7 +76,7 @@ fn row(plan: &Plan, table: &mut Table, name: &str, case: (&Server, &Snowmint, Ta
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.much(3, 1) {
         // Its numbers are no IDs.
-        bare.push(paced(talk, floor.port(), rate, length, &mut Vec::new()));
+        bare.push(paced(talk, floor.port, rate, length, &mut Vec::new()));
         free.push(paced(talk, port, rate, length, &mut ids));
         let held = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -106,7 +98,7 @@ fn row(plan: &Plan, table: &mut Table, name: &str, case: (&Server, &Snowmint, Ta
     let (bare, free, frozen) = (median(bare), median(free), median(frozen));
     let shown = format!(
         "{frozen:.2} ms, without {free:.2} ms ({ratio:.2} of it), {} {bare:.2} ms, at {rate:.0} requests/s",
-        floor.name()
+        floor.name
     );
     let name = format!("p99.9 with the store frozen for {:?}, {name}", length / 2);
     table.row(&name, frozen, shown, Wanted::Most(2.0), " ms");
