@@ -2,8 +2,10 @@
 //! frozen in the middle and not, in turn.
 //!
 //! Each request has the time at which it was due; how late its answer is counts from then, so that waiting behind
-//! others counts, too, and so does a client that does not get its turn.
+//! others counts, too, and so does a client that does not get its turn. What the machine alone adds, a floor shows
+//! that is asked at the same pace, in turn: bare hyper, and redis-server.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 use snowmint_bench_servers::{Plan, Snowmint, WIDE, assert_distinct, median};
 use snowmint_testkit::servers::{Postgres, Redis, Server};
 
+use crate::floor;
 use crate::table::{Table, Wanted};
 use crate::talk::Talk;
 
@@ -21,6 +24,29 @@ const PACE: Duration = Duration::from_micros(100);
 
 /// Starts a store.
 type Start = fn() -> Server;
+
+/// What answers and does nothing else.
+struct Floor {
+    name: &'static str,
+    port: u16,
+    /// It ends with this.
+    _server: Box<dyn Any>,
+}
+
+impl Floor {
+    fn start(talk: Talk) -> Self {
+        match talk {
+            Talk::Http => {
+                let (process, port) = floor::start("http");
+                Self { name: "bare hyper", port, _server: Box::new(process) }
+            }
+            Talk::Resp => {
+                let server = Server::from(Redis::start(&["--save", ""]));
+                Self { name: "redis-server", port: server.port(), _server: Box::new(server) }
+            }
+        }
+    }
+}
 
 pub fn run(plan: &Plan, table: &mut Table) {
     let stores: [(&str, Start); 2] = [
@@ -45,8 +71,12 @@ fn row(plan: &Plan, table: &mut Table, name: &str, case: (&Server, &Snowmint, Ta
     };
     let highest = highest(talk, port, Duration::from_secs(plan.much(3, 1)));
     let rate = highest / 2.0;
-    let (mut free, mut frozen, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    let floor = Floor::start(talk);
+    let (mut bare, mut free, mut frozen, mut ids) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.much(3, 1) {
+        // Its numbers are no IDs.
+        bare.push(paced(talk, floor.port, rate, length, &mut Vec::new()));
         free.push(paced(talk, port, rate, length, &mut ids));
         let held = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -65,9 +95,11 @@ fn row(plan: &Plan, table: &mut Table, name: &str, case: (&Server, &Snowmint, Ta
     assert_distinct(name, ids);
     let ratios = frozen.iter().zip(&free).map(|(frozen, free)| frozen / free);
     let ratio = median(ratios.collect());
-    let (free, frozen) = (median(free), median(frozen));
-    let shown =
-        format!("{frozen:.2} ms, without {free:.2} ms ({ratio:.2} of it), at {rate:.0} requests/s");
+    let (bare, free, frozen) = (median(bare), median(free), median(frozen));
+    let shown = format!(
+        "{frozen:.2} ms, without {free:.2} ms ({ratio:.2} of it), {} {bare:.2} ms, at {rate:.0} requests/s",
+        floor.name
+    );
     let name = format!("p99.9 with the store frozen for {:?}, {name}", length / 2);
     table.row(&name, frozen, shown, Wanted::Most(2.0), " ms");
 }

@@ -23,6 +23,7 @@ mod values;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use snowmint_core::UnixMillis;
 use snowmint_core::text::{Format, Text};
@@ -135,6 +136,13 @@ impl Source {
     #[must_use]
     pub fn format(&self) -> Format {
         self.inner.defined.load().form.format()
+    }
+
+    /// Whether that is the default, decimal as short as it gets. Costs less to ask.
+    #[must_use]
+    #[inline]
+    pub fn is_decimal(&self) -> bool {
+        self.inner.decimal.load(Ordering::Acquire)
     }
 
     /// One ID of a source of numbers. Never waits.

@@ -2,6 +2,7 @@
 //! its own that ends with it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 use snowmint_core::Refusal;
@@ -17,6 +18,8 @@ const FILL_RETRY_MS: u64 = 50;
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     prefill: ArcSwapOption<Prefill>,
+    /// Whether to look there: nearly no source has a queue, and each of its IDs would pay for the look.
+    is_made: AtomicBool,
 }
 
 impl Drop for Queue {
@@ -27,8 +30,9 @@ impl Drop for Queue {
 
 impl Queue {
     #[inline]
-    pub(super) fn load(&self) -> Guard<Option<Arc<Prefill>>> {
-        self.prefill.load()
+    pub(super) fn load(&self) -> Option<Guard<Option<Arc<Prefill>>>> {
+        // Whoever does not see a new queue yet mints from the generator that fills it.
+        self.is_made.load(Ordering::Acquire).then(|| self.prefill.load())
     }
 
     pub(super) fn get(&self) -> Option<Arc<Prefill>> {
@@ -51,6 +55,7 @@ impl Queue {
             new.set_hooks(old.hooks());
         }
         self.prefill.store(new.clone());
+        self.is_made.store(new.is_some(), Ordering::Release);
         if let Some(old) = &old {
             if let Some(new) = &new {
                 std::iter::from_fn(|| old.take_in_stock()).for_each(|id| new.put(id));

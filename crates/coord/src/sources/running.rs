@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use snowmint_core::Refusal;
+use snowmint_core::text::Format;
 
 use super::asked::{self, nothing_at_hand};
 use super::named::{UlidSource, UuidSource};
@@ -38,6 +39,8 @@ pub(crate) struct SourceInner {
     pub(super) kind: Kind,
     pub(crate) defined: ArcSwap<Defined>,
     pub(super) enabled: AtomicBool,
+    /// Whether IDs are shown in decimal; beside the definition, like the line above, for who asks at each ID.
+    pub(super) decimal: AtomicBool,
     pub(crate) around: Arc<Surroundings>,
     home: Home,
     pub(crate) back: Back,
@@ -102,6 +105,7 @@ impl SourceInner {
             plain: defined.form.is_plain() && serial.is_none(),
             serial,
             enabled: AtomicBool::new(defined.state == SourceState::Enabled),
+            decimal: AtomicBool::new(defined.form.format() == Format::default()),
             defined: ArcSwap::from_pointee(defined),
             home: around.home.clone(),
             around,
@@ -128,6 +132,7 @@ impl SourceInner {
             _ => {}
         }
         self.enabled.store(defined.state == SourceState::Enabled, Ordering::Release);
+        self.decimal.store(defined.form.format() == Format::default(), Ordering::Release);
         self.defined.store(Arc::new(defined));
     }
 
@@ -209,7 +214,7 @@ impl SourceInner {
                     self.fill_in_order(back, ordered, &mut one).map_err(|(_, error)| error)?;
                     let [id] = one;
                     id
-                } else if let Some(prefill) = back.queue.load().as_ref() {
+                } else if let Some(Some(prefill)) = back.queue.load().as_deref() {
                     prefill.take().ok_or_else(|| self.dry(back, prefill))?
                 } else {
                     let minter = back.minter.load();
@@ -318,7 +323,7 @@ impl SourceInner {
                 if let Some(ordered) = &back.ordered {
                     return self.fill_in_order(back, ordered, out);
                 }
-                if let Some(prefill) = back.queue.load().as_ref() {
+                if let Some(Some(prefill)) = back.queue.load().as_deref() {
                     for (made, slot) in out.iter_mut().enumerate() {
                         *slot = prefill.take().ok_or_else(|| (made, self.dry(back, prefill)))?;
                     }

@@ -34,7 +34,9 @@ impl Times {
         let place = BOUNDS_US.partition_point(|bound| *bound < took_us);
         // Relaxed: these are numbers for people, and order nothing else.
         self.counts.get(place).unwrap_or(&self.longer).fetch_add(count, Ordering::Relaxed);
-        self.sum_us.fetch_add(took_us.saturating_mul(count), Ordering::Relaxed);
+        if took_us > 0 {
+            self.sum_us.fetch_add(took_us.saturating_mul(count), Ordering::Relaxed);
+        }
     }
 
     /// What was counted so far.

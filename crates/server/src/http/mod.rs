@@ -18,7 +18,6 @@ mod stream;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::convert::Infallible;
-use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
@@ -309,7 +308,7 @@ async fn converse(
         on_request.answered(1);
         on_request.allow_ms(request_ms);
         match memory.borrow_mut().answer(&pages.door.service, &request) {
-            Some(response) => Either::Left(ready(Ok(response.map(Sent::Left)))),
+            Some(at_once) => Either::Left(async move { Ok(at_once.written()) }),
             // Boxed: a connection has room for one, and copies it with each request.
             None => {
                 let answer = Arc::clone(&pages).answer(request, from.clone());
@@ -321,6 +320,7 @@ async fn converse(
     let connection = builder.serve_connection(stream, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
+        biased;
         ended = connection.as_mut() => ended,
         () = stopping(&mut closing) => {
             connection.as_mut().graceful_shutdown();

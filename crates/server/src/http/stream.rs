@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use memchr::memchr_iter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::roster::Ticket;
@@ -127,9 +128,9 @@ impl Watched {
 
 /// Whether these bytes are one request without a body, and nothing more.
 fn is_one(bytes: &[u8]) -> bool {
-    const END: &[u8] = b"\r\n\r\n";
-    let Some(before) = bytes.strip_suffix(b"\n") else { return false };
-    bytes.ends_with(END) && !before.windows(END.len()).any(|window| window == END)
+    // From line to line: heads are long, and have few.
+    let mut rests = memchr_iter(b'\n', bytes).filter_map(|at| bytes.get(at..)?.get(1..));
+    rests.find_map(|rest| rest.strip_prefix(b"\r\n")).is_some_and(<[u8]>::is_empty)
 }
 
 impl AsyncRead for Watched {

@@ -141,6 +141,10 @@ impl Connection {
             }
             requests = requests.saturating_add(1);
             let asked = Asked::of(&command, &self.session.door.service);
+            if self.replies.unsent.capacity() == 0 {
+                // As long as all that asks, about: room at once, instead of a little more each time.
+                self.replies.unsent.reserve(self.input.len().min(READ_BYTES));
+            }
             let begin = self.replies.unsent.len();
             let flow = cmd::run(&mut self.session, &command, &mut self.replies.unsent);
             let closes = matches!(flow, Flow::Close);

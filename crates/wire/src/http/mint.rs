@@ -117,6 +117,13 @@ pub fn write_ids(out: &mut Vec<u8>, ids: &[u64], quoted: bool) {
     out.extend_from_slice(b"]}");
 }
 
+/// What [`write_ids`] writes of one ID, in quotes, in exactly as much memory as it takes.
+#[must_use]
+pub fn one_id(id: u64) -> Vec<u8> {
+    let mut digits = itoa::Buffer::new();
+    [b"{\"ids\":[\"", digits.format(id).as_bytes(), b"\"]}"].concat()
+}
+
 /// Writes decimal numbers, one a line.
 pub fn write_id_lines(out: &mut Vec<u8>, ids: &[u64]) {
     Lines::new(b"", b"\n").append(ids, out);
@@ -192,12 +199,15 @@ mod tests {
 
     #[test]
     fn the_short_way_writes_what_the_types_read() {
-        for ids in [&[][..], &[0], &[u64::MAX, 1, 7_654_321]] {
+        for ids in [&[][..], &[0], &[u64::MAX], &[u64::MAX, 1, 7_654_321]] {
             let mut out = Vec::new();
             write_ids(&mut out, ids, true);
             let expected = IdsBody { ids: ids.iter().map(u64::to_string).collect() };
             assert_eq!(serde_json::from_slice::<IdsBody>(&out).unwrap(), expected);
             assert_eq!(out, serde_json::to_vec(&expected).unwrap());
+            if let [id] = ids {
+                assert_eq!(one_id(*id), out);
+            }
 
             out.clear();
             write_ids(&mut out, ids, false);

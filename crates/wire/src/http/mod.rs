@@ -14,7 +14,7 @@ pub use admin::{
     WorkersBody,
 };
 pub use mint::{
-    Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines,
+    Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, one_id, write_id_lines,
     write_ids,
 };
 pub use server::{ServerBody, StoreBody, TokenBody};
