@@ -6,7 +6,7 @@ use snowmint_coord::Extend;
 use sqlx::mysql::{MySqlConnection, MySqlRow};
 use sqlx::{MySql as Database, Row as _};
 
-use super::{MySql, NOW_MS, SERVER, is_lost};
+use super::{ISOLATION, MySql, NOW_MS, SERVER, SETTINGS, TIMEOUTS, is_lost};
 use crate::sql::{Value, bound, extending};
 use crate::verbs::{Failure, Seen};
 
@@ -21,7 +21,9 @@ pub(super) enum Message {
 
 /// As every step that writes, both lock the store's row first. What a statement that writes reads of other rows is
 /// the newest. The count of writes is answered as the number that was inserted last, 0 if nothing was written.
-const COMPOUND: &str = "BEGIN NOT ATOMIC START TRANSACTION;
+///
+/// On a connection that commits nothing by itself the transaction begins with the first of them.
+const COMPOUND: &str = "BEGIN NOT ATOMIC
     SELECT LAST_INSERT_ID(0) INTO @snowmint FROM snowmint_store FOR UPDATE;
     UPDATE snowmint_slot SET mark = ?6, extend_request = ?7, changes = changes + 1
     WHERE namespace = ?1 AND pool = ?2 AND slot = ?3
@@ -76,6 +78,14 @@ impl Message {
         let first_two = [numbers.next(), numbers.next()].map(Option::unwrap_or_default);
         let keeps_compounds = version.contains("MariaDB") && first_two >= [10_u32, 6];
         if keeps_compounds { Self::Compound } else { Self::Joined }
+    }
+
+    /// What a connection for it is told first.
+    pub(super) const fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Compound => &[TIMEOUTS, ISOLATION, "SET SESSION autocommit = 0"],
+            Self::Joined => SETTINGS,
+        }
     }
 
     /// The number that was inserted last.

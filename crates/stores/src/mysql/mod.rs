@@ -84,6 +84,7 @@ const SERVER: &str =
 /// silent.
 const TIMEOUTS: &str = "SET SESSION wait_timeout = 30, SESSION innodb_lock_wait_timeout = 10";
 const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+const SETTINGS: &[&str] = &[TIMEOUTS, ISOLATION];
 
 /// One namespace in a database.
 #[derive(Debug)]
@@ -110,17 +111,31 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let label = label("MySQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
-    let pool = || pool(&url, &label).map_err(|kind| Error::new(OPEN, kind));
-    let (pool, own) = (pool()?, Own::made_by(pool()?));
+    let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     let prepared = schema::prepare(&pool, &label, settings.make).await;
     let message = prepared
         .map_err(|failure| failure.said(OPEN, &label, |error| explain(OPEN, &label, error)))?;
+    let own = own(&url, &label, message).map_err(|kind| Error::new(OPEN, kind))?;
     let namespace = namespace.into();
     Ok(Arc::new(Kept::new(MySql { pool, own, namespace, label, failover, message })))
 }
 
 /// Connections to a database, which are made when they are needed.
 pub(crate) fn pool(url: &str, label: &str) -> Result<MySqlPool, ErrorKind> {
+    connections(url, label, SETTINGS)
+}
+
+/// Those for extends that are put so.
+fn own(url: &str, label: &str, message: Message) -> Result<Own<sqlx::MySql>, ErrorKind> {
+    Ok(Own::made_by(connections(url, label, message.settings())?))
+}
+
+/// Connections, each of which is told these first.
+fn connections(
+    url: &str,
+    label: &str,
+    settings: &'static [&'static str],
+) -> Result<MySqlPool, ErrorKind> {
     // What the parser says may show the password.
     let options = MySqlConnectOptions::from_str(url).map_err(|_| ErrorKind::Invalid {
         what: format!("{label}: no URL of the form mysql://USER@HOST:PORT/DATABASE"),
@@ -130,10 +145,11 @@ pub(crate) fn pool(url: &str, label: &str) -> Result<MySqlPool, ErrorKind> {
         .acquire_timeout(Duration::from_millis(ACQUIRE_TIMEOUT_MS))
         .test_before_acquire(false)
         .idle_timeout(Duration::from_millis(IDLE_KEPT_MS))
-        .after_connect(|connection, _| {
+        .after_connect(move |connection, _| {
             Box::pin(async move {
-                connection.execute(TIMEOUTS).await?;
-                connection.execute(ISOLATION).await?;
+                for setting in settings {
+                    connection.execute(*setting).await?;
+                }
                 Ok(())
             })
         });

@@ -23,11 +23,10 @@ async fn a_bad_url_shows_no_password() {
 }
 
 async fn opened(server: &Server) -> MySql {
-    let pool = || pool(&server.url(), "it").unwrap();
     let (namespace, label) = ("default".into(), "it".into());
-    let own = Own::made_by(pool());
-    let (pool, failover) = (pool(), Failover::Lossy);
+    let (pool, failover) = (pool(&server.url(), "it").unwrap(), Failover::Lossy);
     let message = schema::prepare(&pool, "it", true).await.unwrap();
+    let own = own(&server.url(), "it", message).unwrap();
     MySql { pool, own, namespace, label, failover, message }
 }
 
@@ -117,7 +116,8 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
     let mut messages = vec![store.message, Message::Joined];
     messages.dedup();
     for message in messages {
-        let store = MySql { pool: store.pool.clone(), message, ..opened(&server).await };
+        let (pool, own) = (store.pool.clone(), own(&server.url(), "it", message).unwrap());
+        let store = MySql { pool, own, message, ..opened(&server).await };
         for changed in [Nothing, Moved, Passed, Catalog, Elsewhere] {
             server.run(&format!(
                 "UPDATE snowmint_store SET writes = 20, row_changes = 0, server = {SERVER};
