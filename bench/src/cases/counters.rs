@@ -74,7 +74,7 @@ impl Reaches {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let mut part =
             self.parts[(self.state >> 40) as usize % self.parts.len()].lock().expect("no panic");
-        let at = (u128::from(self.state) * part.len() as u128 >> 64) as usize;
+        let at = ((u128::from(self.state) * part.len() as u128) >> 64) as usize;
         part[at] += 1;
         let value = part[at];
         drop(part);
