@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 use snowmint::SourceSpec;
 use snowmint::blocking::Counter;
 
-use crate::measure::{Case, Worker};
+use crate::measure::{Case, Fills, Worker};
 
 const KEYS: u64 = 1_000_000;
 /// Walks over all keys, and far from one to the next.
@@ -32,19 +32,30 @@ struct Counts {
 }
 
 impl Counts {
+    const fn length(&self) -> usize {
+        self.before.len() + DIGITS
+    }
+
+    /// Goes on to the next key.
     #[inline]
-    fn next(&mut self) -> u64 {
+    fn key(&mut self) -> [u8; 16] {
         self.at = (self.at + STRIDE) % KEYS;
         // Made here, as a request's would be at hand: a list of keys would be what is measured.
         let mut key = [0_u8; 16];
-        let length = self.before.len() + DIGITS;
+        let length = self.length();
         key[..self.before.len()].copy_from_slice(self.before.as_bytes());
         let mut rest = self.at + KEYS;
         for digit in key[self.before.len()..length].iter_mut().rev() {
             *digit = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
-        let number = self.counter.next(&key[..length]).expect("a number");
+        key
+    }
+
+    #[inline]
+    fn next(&mut self) -> u64 {
+        let key = self.key();
+        let number = self.counter.next(&key[..self.length()]).expect("a number");
         number << KEY_BITS | self.at
     }
 }
@@ -57,6 +68,34 @@ impl Worker for Counts {
 
     fn collect(&mut self, out: &mut [u64]) {
         out.iter_mut().for_each(|slot| *slot = self.next());
+    }
+}
+
+/// A number for each of several keys at once.
+struct CountsEach {
+    one: Counts,
+    keys: Vec<([u8; 16], u64)>,
+}
+
+/// So many keys of one call, as of a message to so many readers.
+const KEYS_AT_ONCE: usize = 64;
+
+impl CountsEach {
+    /// Numbers, each with its key, as many as fit.
+    fn fill(&mut self, out: &mut [u64]) {
+        for out in out.chunks_mut(KEYS_AT_ONCE) {
+            self.keys.clear();
+            for _ in 0..out.len() {
+                let key = self.one.key();
+                self.keys.push((key, self.one.at));
+            }
+            let length = self.one.length();
+            let keys: Vec<_> = self.keys.iter().map(|(key, _)| &key[..length]).collect();
+            let numbers = self.one.counter.next_each(&keys).expect("a number for each");
+            for ((out, number), (_, at)) in out.iter_mut().zip(numbers).zip(&self.keys) {
+                *out = number << KEY_BITS | at;
+            }
+        }
     }
 }
 
@@ -126,6 +165,23 @@ pub fn all() -> Vec<Case> {
         fresh: None,
         unique: true,
     };
+    let each_case = |name, before| Case {
+        name,
+        threads: &[1, 2],
+        sleeps: false,
+        workers: Box::new(move |threads| {
+            let each = |thread| {
+                let one = Counts { counter, before, at: thread as u64 * KEYS / 2 };
+                let mut each = CountsEach { one, keys: Vec::with_capacity(KEYS_AT_ONCE) };
+                let buffer = vec![0; KEYS_AT_ONCE];
+                Box::new(Fills { buffer, fill: move |out: &mut [u64]| each.fill(out) })
+                    as Box<dyn Worker>
+            };
+            (0..threads).map(each).collect()
+        }),
+        fresh: None,
+        unique: true,
+    };
     vec![
         floor("counter floor: lock, a line among 1 MB, clock", 1 << 20),
         floor("counter floor: lock, a line among 8 MB, clock", 8 << 20),
@@ -133,5 +189,7 @@ pub fn all() -> Vec<Case> {
         floor("counter floor: lock, a line among 24 MB, clock", 24 << 20),
         case("counter, 1 M keys, numbers", ""),
         case("counter, 1 M keys, texts", "user-"),
+        each_case("counter, 1 M keys, numbers, 64 keys a call", ""),
+        each_case("counter, 1 M keys, texts, 64 keys a call", "user-"),
     ]
 }

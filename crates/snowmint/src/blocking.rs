@@ -173,6 +173,15 @@ impl Counter {
         self.keep.block_on(self.counter.next_many(key, count))
     }
 
+    /// As [`crate::Counter::next_each`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next_each<K: AsRef<[u8]> + Sync>(&self, keys: &[K]) -> Result<Vec<u64>> {
+        let at_hand = self.counter.try_next_each(keys);
+        at_hand.or_else(|_| self.keep.block_on(self.counter.next_each(keys)))
+    }
+
     /// As [`crate::Counter::bound`].
     ///
     /// # Errors

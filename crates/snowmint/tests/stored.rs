@@ -121,6 +121,8 @@ async fn counters_rise_by_key_and_belong_to_one_process_until_it_closes() {
     }
     assert_eq!(within(messages.next_many("alice", 10)).await.unwrap(), (4, 13));
     assert_eq!(messages.try_next("alice").unwrap(), 14);
+    assert_eq!(within(messages.next_each(&["carol", "dave"])).await.unwrap(), [1, 1]);
+    assert_eq!(messages.try_next_each(&["dave", "carol"]).unwrap(), [2, 2]);
     let others = within(second.counter("messages")).await.unwrap();
     let refused = within(others.next("alice")).await.unwrap_err();
     assert_eq!(refused.kind().code(), "elsewhere", "{refused}");

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn at(wall: u64, elapsed: u64) -> Now {
-        Now { wall: UnixMillis::new(wall), elapsed: ElapsedMillis::new(elapsed), chance: 0 }
+        Now { wall: UnixMillis::new(wall), elapsed: ElapsedMillis::new(elapsed), chance: || 0 }
     }
 
     fn vet(guard: &mut ClockGuard, wall: u64, elapsed: u64) -> (u64, u64) {

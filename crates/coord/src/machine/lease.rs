@@ -105,7 +105,7 @@ impl LeaseMachine {
         let mut requests = Requests::new(seed);
         let wanting = Wanting {
             // The seed was drawn just now.
-            request: requests.next(0),
+            request: requests.next(|| 0),
             sent: false,
             retry_at: ElapsedMillis::default(),
             failures: 0,

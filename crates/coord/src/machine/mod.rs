@@ -26,16 +26,16 @@ pub(crate) use voices::{Verdict, Voices};
 pub use window::{Position, WindowAction, WindowMachine};
 
 /// What one decision is given from outside: both kinds of time, and chance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// Wall time, which marks are made of. Vetted by a [`ClockGuard`] where the store cannot do so.
     pub wall: UnixMillis,
     /// Elapsed time, which waits are made of.
     pub elapsed: ElapsedMillis,
-    /// A random number, which request numbers are made of. It was drawn just now: a copy of this
+    /// Draws a random number, which a request number is made of. Only when there is a request: a copy of this
     /// process's memory that runs elsewhere draws another, so that its requests are not taken for
     /// repeats of ours.
-    pub chance: u64,
+    pub chance: fn() -> u64,
 }
 
 /// How long to wait before a store is asked again: longer after each failure in a row, up to 2 s, so
@@ -60,9 +60,9 @@ impl Requests {
 
     /// The next number: never 0, and below 2^63, so that every store can keep it. SplitMix64, which
     /// would visit every number once before it repeats one, moved by chance.
-    fn next(&mut self, chance: u64) -> u64 {
+    fn next(&mut self, chance: fn() -> u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.state ^ chance;
+        let mut bits = self.state ^ chance();
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((bits ^ (bits >> 31)) >> 1).max(1)

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn at(elapsed: u64) -> Now {
-        Now { wall: UnixMillis::new(5), elapsed: ElapsedMillis::new(elapsed), chance: 0 }
+        Now { wall: UnixMillis::new(5), elapsed: ElapsedMillis::new(elapsed), chance: || 0 }
     }
 
     fn failure(kind: ErrorKind) -> Result<()> {

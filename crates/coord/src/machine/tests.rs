@@ -7,7 +7,7 @@ use crate::lease::{Extend, Extended, Lease, Mark, Term};
 const START: u64 = 1_000_000;
 
 fn at(wall: u64, elapsed: u64) -> Now {
-    Now { wall: UnixMillis::new(wall), elapsed: ElapsedMillis::new(elapsed), chance: 0 }
+    Now { wall: UnixMillis::new(wall), elapsed: ElapsedMillis::new(elapsed), chance: || 0 }
 }
 
 fn lease(mark: u64) -> Lease {

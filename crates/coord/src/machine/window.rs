@@ -183,7 +183,12 @@ impl WindowMachine {
         rest_after_ms.is_some_and(|rest_after_ms| unused_ms >= rest_after_ms)
     }
 
-    fn extend_if_due(&mut self, at: UnixMillis, position: Position, chance: u64) -> Option<Extend> {
+    fn extend_if_due(
+        &mut self,
+        at: UnixMillis,
+        position: Position,
+        chance: fn() -> u64,
+    ) -> Option<Extend> {
         if let Some(asked) = &mut self.asked {
             // The same request again: the store knows whether it did it.
             return (!std::mem::replace(&mut asked.sent, true)).then(|| asked.extend.clone());

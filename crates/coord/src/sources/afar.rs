@@ -3,12 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
+
 use super::back::Back;
 use super::counter::Slots;
 use super::{Surroundings, Values};
 use crate::error::{Error, ErrorKind, Result};
 use crate::owners::Owners;
 use crate::spec::{Order, Plan};
+
+/// For so many keys of one call servers are asked at the same time.
+const ASKED_AT_ONCE: usize = 64;
 
 /// A source that is asked for, each time.
 pub(crate) struct Afar {
@@ -63,6 +68,18 @@ impl Afar {
         self.section(key)?;
         let asked = self.owners.count(&self.name, key, count, within_ms);
         self.around.within(within_ms, asked).await
+    }
+
+    /// A few at once, so that nobody is flooded.
+    pub(super) async fn count_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
+        let deadline = self.around.timer.elapsed().saturating_add(within_ms);
+        let mut numbers = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(ASKED_AT_ONCE) {
+            let left_ms = deadline.since(self.around.timer.elapsed());
+            let each = keys.iter().map(|key| self.count(key, 1, left_ms));
+            numbers.extend(try_join_all(each).await?.into_iter().map(|(_, last)| last));
+        }
+        Ok(numbers)
     }
 
     pub(super) async fn counted(&self, key: &[u8], within_ms: u64) -> Result<u64> {

@@ -259,6 +259,29 @@ impl Source {
         Ok((counted.first, counted.last))
     }
 
+    /// A number for each of several keys of a counter source, in their order, in less time than one after the
+    /// other. As for one, each is greater than all that anybody was answered for its key before this was called; of
+    /// a key that is named twice they are two, in any order.
+    ///
+    /// # Errors
+    /// As [`Source::count`]: then the numbers that were taken for other keys are lost.
+    pub async fn count_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
+        self.inner.check_enabled()?;
+        match &self.inner.back {
+            Back::Afar(source) => source.count_each(keys, within_ms).await,
+            _ => self.inner.counter()?.take_each(keys, within_ms).await,
+        }
+    }
+
+    /// As [`Source::count_each`], without ever waiting.
+    ///
+    /// # Errors
+    /// As [`Source::count`].
+    pub fn try_count_each(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
+        self.inner.check_enabled()?;
+        self.inner.counter()?.take_each_now(keys)
+    }
+
     /// The highest number that anybody may have been answered for a key; 0 if there is none.
     ///
     /// # Errors

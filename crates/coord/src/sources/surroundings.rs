@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
 use crate::machine::{ClockGuard, Now, Voices, compare_clocks};
 use crate::origin::Origins;
+use crate::random;
 use crate::segment::{Reserve, Segment};
 use crate::stats::{CountingObserver, Watch};
 use crate::store::Store;
@@ -202,7 +203,7 @@ impl Surroundings {
     }
 
     fn seen(&self) -> Now {
-        Now { wall: self.clock.unix_ms(), elapsed: self.timer.elapsed(), chance: 0 }
+        Now { wall: self.clock.unix_ms(), elapsed: self.timer.elapsed(), chance }
     }
 
     fn told_clock_error(&self) -> Option<Error> {
@@ -360,4 +361,9 @@ impl fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Surroundings").field("store", &self.store).finish_non_exhaustive()
     }
+}
+
+/// Without it request numbers still differ in each machine, but for a copy of its memory.
+fn chance() -> u64 {
+    random::number().unwrap_or_default()
 }

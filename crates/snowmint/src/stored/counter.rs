@@ -42,6 +42,25 @@ impl Counter {
         self.source.count(key.as_ref(), count, self.shared.wait_max_ms).await
     }
 
+    /// The next number of each of several keys, in their order: of everybody who is sent the same message, say. Takes
+    /// less time than one after the other, since their places in memory are looked up together.
+    ///
+    /// A key that is named twice has two numbers, in any order.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next), for the first key that has none: numbers of the others are lost.
+    pub async fn next_each<K: AsRef<[u8]> + Sync>(&self, keys: &[K]) -> Result<Vec<u64>> {
+        self.source.count_each(&bytes_of(keys), self.shared.wait_max_ms).await
+    }
+
+    /// As [`next_each`](Self::next_each), if all are at hand. Never waits.
+    ///
+    /// # Errors
+    /// As [`try_next`](Self::try_next).
+    pub fn try_next_each<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<u64>> {
+        self.source.try_count_each(&bytes_of(keys))
+    }
+
     /// The next number of a key, if it is at hand. Never waits.
     ///
     /// # Errors
@@ -69,4 +88,8 @@ impl Counter {
     pub fn source(&self) -> &Source {
         &self.source
     }
+}
+
+fn bytes_of<K: AsRef<[u8]>>(keys: &[K]) -> Vec<&[u8]> {
+    keys.iter().map(AsRef::as_ref).collect()
 }

@@ -36,8 +36,8 @@ fn of_two_copies_of_one_memory_only_one_is_granted_the_next_window() {
     let mut one = window(false);
     let mut other = one.clone();
     let now = at(START, 0);
-    let first = extends(&one.look(Now { chance: 7, ..now }, WANTED)).remove(0);
-    let second = extends(&other.look(Now { chance: 8, ..now }, WANTED)).remove(0);
+    let first = extends(&one.look(Now { chance: || 7, ..now }, WANTED)).remove(0);
+    let second = extends(&other.look(Now { chance: || 8, ..now }, WANTED)).remove(0);
     assert_eq!((first.from, first.to), (second.from, second.to));
     assert_ne!(first.request, second.request);
     let mut slot = ModelSlot { term: Term::new(7), mark: Mark::new(START), last_request: 0 };

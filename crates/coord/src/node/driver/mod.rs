@@ -35,7 +35,6 @@ use crate::machine::{
 };
 use crate::member::{Incarnation, Member};
 use crate::pool::Reuse;
-use crate::random;
 use crate::sources::{SourceInner, sections_pool};
 
 /// No sleep of the loop is longer: the clock may be set meanwhile.
@@ -215,8 +214,7 @@ impl Driver {
             None if known == Some("read clock") => self.clock_error = None,
             _ => {}
         }
-        // Without it request numbers still differ in each machine, but for a copy of its memory.
-        Now { chance: random::number().unwrap_or_default(), ..now }
+        now
     }
 
     /// Does everything that is due.

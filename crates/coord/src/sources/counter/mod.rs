@@ -9,9 +9,11 @@
 //! [`Sections`] is what this process may answer from, [`table`] the last number of each key. The
 //! driver keeps them; takers share no lock but that of a part of the keys.
 
+mod bound;
 mod key;
 mod table;
 mod texts;
+mod together;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use self::key::Key;
 pub(super) use self::key::Slots;
 pub use self::key::{KEY_BYTES_MAX, SECTIONS, hash_slot};
+use self::table::Shard;
 pub(super) use self::table::Table;
 use super::Surroundings;
 use super::sections::{Absent, Lease, Sections, Want};
@@ -79,6 +82,22 @@ enum Refused {
     Wait(Error),
     /// It is not.
     Error(Error),
+}
+
+/// Why there is no number in memory.
+#[derive(Clone, Copy, Debug)]
+enum Missed {
+    /// The section is not ours.
+    NotHere,
+    /// Its window ends before this number.
+    Spent(u64),
+}
+
+/// Numbers as they stand in the table, and the limit of the window that they are from.
+struct Taken {
+    first: u64,
+    last: u64,
+    limit: u64,
 }
 
 impl From<Error> for Refused {
@@ -180,37 +199,67 @@ impl CounterSource {
     /// Takes numbers, and only then looks whether the lease still lasts: whatever held this thread up
     /// before has held it up before it looked.
     fn try_take(&self, key: Key<'_>, section: u16, count: u64) -> Result<Counted, Refused> {
+        let lease = self.sections().lease();
+        let (mut shard, hash) = self.table.lock(key);
+        let taken = self.take_locked(&mut shard, key, hash, section, count);
+        drop(shard);
+        let taken = taken.map_err(|missed| self.missed(section, missed))?;
+        self.ask_ahead(section, &taken);
+        self.answered(lease)?;
+        Ok(Counted { first: self.shown(taken.first), last: self.shown(taken.last) })
+    }
+
+    /// Takes numbers from the part of the table that a key is in.
+    #[inline]
+    fn take_locked(
+        &self,
+        shard: &mut Shard,
+        key: Key<'_>,
+        hash: u64,
+        section: u16,
+        count: u64,
+    ) -> Result<Taken, Missed> {
         let sections = self.sections();
         let cell = sections.cell(section);
-        let lease = sections.lease();
-        let (mut shard, hash) = self.table.lock(key);
-        if self.table.is_full(&shard) {
+        if self.table.is_full(shard) {
             sections.raise_all();
             shard.clear();
         }
-        let Some(window) = cell.window() else {
-            drop(shard);
-            return Err(self.not_here(section));
-        };
+        let window = cell.window().ok_or(Missed::NotHere)?;
         // Another source may have sent the section further than this one can count.
         let limit = window.limit.min(self.end());
-        let place = self.table.place(&mut shard, key, hash);
+        let place = self.table.place(shard, key, hash);
         let first = place.saturating_add(1).max(window.base).max(1);
         let last = first.saturating_add(count - 1);
         if last >= limit {
-            drop(shard);
-            return Err(self.spent(section, last));
+            return Err(Missed::Spent(last));
         }
         *place = last;
         cell.gave(last);
-        drop(shard);
-        let left = limit - last;
-        if left <= self.step.load(Ordering::Relaxed) / 2 && cell.is_first_to_ask(limit) {
-            sections.want(section, self.want(last));
+        Ok(Taken { first, last, limit })
+    }
+
+    /// Asks for more before the window ends.
+    #[inline]
+    fn ask_ahead(&self, section: u16, taken: &Taken) {
+        let left = taken.limit - taken.last;
+        if left <= self.step.load(Ordering::Relaxed) / 2
+            && self.sections().cell(section).is_first_to_ask(taken.limit)
+        {
+            self.sections().want(section, self.want(taken.last));
         }
-        self.answered(lease)?;
-        let shown = |number: u64| number.saturating_add(self.above);
-        Ok(Counted { first: shown(first), last: shown(last) })
+    }
+
+    const fn shown(&self, number: u64) -> u64 {
+        number.saturating_add(self.above)
+    }
+
+    #[cold]
+    fn missed(&self, section: u16, missed: Missed) -> Refused {
+        match missed {
+            Missed::NotHere => self.not_here(section),
+            Missed::Spent(last) => self.spent(section, last),
+        }
     }
 
     /// The first of a section's numbers that this source has none for.
@@ -267,33 +316,6 @@ impl CounterSource {
         }
     }
 
-    /// The highest number that anybody may have been answered for a key; 0 if there is none.
-    pub(crate) async fn bound(&self, key: &[u8], within_ms: u64) -> Result<u64> {
-        let parsed = Key::new(key)?;
-        let section = self.slots.of(key);
-        let bound = self.patiently(within_ms, || self.try_bound(parsed, section)).await?;
-        if self.confirm.load(Ordering::Acquire) && !self.confirmed(section).await? {
-            return Err(self.lapsed());
-        }
-        Ok(bound)
-    }
-
-    /// From now on every number of a key is greater than `highest`; durably, when this answers.
-    pub(crate) async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
-        let parsed = Key::new(key)?;
-        if highest > BOUND_MAX {
-            let what = format!(
-                "a key of {} is raised to {BOUND_MAX} at most, not {highest}: the other keys of its section \
-                 go on above it, too, and need numbers",
-                self.name
-            );
-            return Err(Error::invalid("raise", what));
-        }
-        let section = self.slots.of(key);
-        let highest = highest.saturating_sub(self.above);
-        self.patiently(within_ms, || self.try_raise(parsed, section, highest)).await
-    }
-
     /// Waits for news of sections, at most so long.
     async fn patiently<T>(
         &self,
@@ -320,44 +342,6 @@ impl CounterSource {
                 () = self.around.timer.sleep_ms(left_ms.min(LOOK_AGAIN_MS)) => {}
             }
         }
-    }
-
-    /// The key's last number becomes `highest`, or stays above; once the section's mark lies above it,
-    /// so that whoever has the section next begins above it too.
-    fn try_raise(&self, key: Key<'_>, section: u16, highest: u64) -> Result<(), Refused> {
-        let cell = self.sections().cell(section);
-        let lease = self.sections().lease();
-        let (mut shard, hash) = self.table.lock(key);
-        let Some(window) = cell.window() else {
-            drop(shard);
-            return Err(self.not_here(section));
-        };
-        if highest >= window.limit {
-            drop(shard);
-            return Err(self.spent(section, highest));
-        }
-        let place = self.table.place(&mut shard, key, hash);
-        if *place < highest {
-            *place = highest;
-            cell.gave(highest);
-        }
-        drop(shard);
-        self.answered(lease)
-    }
-
-    fn try_bound(&self, key: Key<'_>, section: u16) -> Result<u64, Refused> {
-        let cell = self.sections().cell(section);
-        let lease = self.sections().lease();
-        let (shard, hash) = self.table.lock(key);
-        if cell.window().is_none() {
-            drop(shard);
-            return Err(self.not_here(section));
-        }
-        let known = self.table.find(&shard, key, hash).unwrap_or(0);
-        let bound = known.max(cell.below());
-        drop(shard);
-        self.answered(lease)?;
-        Ok(if bound == 0 { 0 } else { bound.saturating_add(self.above).min(NUMBER_MAX) })
     }
 
     /// Asks the store whether the section is still ours, after a number was taken or read.

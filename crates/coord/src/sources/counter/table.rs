@@ -34,6 +34,13 @@ pub(in crate::sources) struct Table {
     shard_bytes_max: usize,
 }
 
+/// Where a key belongs: its part of the table, and what finds it there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub(super) shard: usize,
+    pub(super) hash: u64,
+}
+
 /// The keys of one lock.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
@@ -61,8 +68,9 @@ impl Table {
         }
     }
 
-    /// Locks the part that a key is in.
-    pub(super) fn lock(&self, key: Key<'_>) -> (MutexGuard<'_, Shard>, u64) {
+    /// Where a key belongs.
+    #[inline]
+    pub(super) fn spot(&self, key: Key<'_>) -> Spot {
         let hash = match key {
             // Neighbours stand on one page.
             Key::Number(number) => number / PAGE as u64,
@@ -70,7 +78,18 @@ impl Table {
         };
         // The highest bits choose among the places of texts.
         let shard = usize::try_from((hash >> 20 ^ hash) % SHARDS as u64).unwrap_or(0);
-        (self.shard(shard), hash)
+        Spot { shard, hash }
+    }
+
+    /// Locks the part that a key is in.
+    pub(super) fn lock(&self, key: Key<'_>) -> (MutexGuard<'_, Shard>, u64) {
+        let spot = self.spot(key);
+        (self.lock_part(spot), spot.hash)
+    }
+
+    /// Locks the part of a spot. Who locks several locks the lowest first.
+    pub(super) fn lock_part(&self, spot: Spot) -> MutexGuard<'_, Shard> {
+        self.shard(spot.shard)
     }
 
     #[allow(clippy::indexing_slicing, reason = "shards are counted modulo their number")]

@@ -1,0 +1,75 @@
+//! How far a key has come, and sending it further.
+
+use std::sync::atomic::Ordering;
+
+use super::key::Key;
+use super::{BOUND_MAX, CounterSource, Refused};
+use crate::error::{Error, Result};
+use crate::segment::NUMBER_MAX;
+
+impl CounterSource {
+    /// The highest number that anybody may have been answered for a key; 0 if there is none.
+    pub(crate) async fn bound(&self, key: &[u8], within_ms: u64) -> Result<u64> {
+        let parsed = Key::new(key)?;
+        let section = self.slots.of(key);
+        let bound = self.patiently(within_ms, || self.try_bound(parsed, section)).await?;
+        if self.confirm.load(Ordering::Acquire) && !self.confirmed(section).await? {
+            return Err(self.lapsed());
+        }
+        Ok(bound)
+    }
+
+    /// From now on every number of a key is greater than `highest`; durably, when this answers.
+    pub(crate) async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
+        let parsed = Key::new(key)?;
+        if highest > BOUND_MAX {
+            let what = format!(
+                "a key of {} is raised to {BOUND_MAX} at most, not {highest}: the other keys of its section \
+                 go on above it, too, and need numbers",
+                self.name
+            );
+            return Err(Error::invalid("raise", what));
+        }
+        let section = self.slots.of(key);
+        let highest = highest.saturating_sub(self.above);
+        self.patiently(within_ms, || self.try_raise(parsed, section, highest)).await
+    }
+
+    /// The key's last number becomes `highest`, or stays above; once the section's mark lies above it,
+    /// so that whoever has the section next begins above it too.
+    fn try_raise(&self, key: Key<'_>, section: u16, highest: u64) -> Result<(), Refused> {
+        let cell = self.sections().cell(section);
+        let lease = self.sections().lease();
+        let (mut shard, hash) = self.table.lock(key);
+        let Some(window) = cell.window() else {
+            drop(shard);
+            return Err(self.not_here(section));
+        };
+        if highest >= window.limit {
+            drop(shard);
+            return Err(self.spent(section, highest));
+        }
+        let place = self.table.place(&mut shard, key, hash);
+        if *place < highest {
+            *place = highest;
+            cell.gave(highest);
+        }
+        drop(shard);
+        self.answered(lease)
+    }
+
+    fn try_bound(&self, key: Key<'_>, section: u16) -> Result<u64, Refused> {
+        let cell = self.sections().cell(section);
+        let lease = self.sections().lease();
+        let (shard, hash) = self.table.lock(key);
+        if cell.window().is_none() {
+            drop(shard);
+            return Err(self.not_here(section));
+        }
+        let known = self.table.find(&shard, key, hash).unwrap_or(0);
+        let bound = known.max(cell.below());
+        drop(shard);
+        self.answered(lease)?;
+        Ok(if bound == 0 { 0 } else { bound.saturating_add(self.above).min(NUMBER_MAX) })
+    }
+}

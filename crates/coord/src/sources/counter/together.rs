@@ -1,0 +1,118 @@
+//! One number for each of several keys.
+//!
+//! The number of a key stands in a line of memory that is in no cache, as a rule, and whoever takes it waits for
+//! that line before the lease may be looked at. Of several keys the lines are asked for together, and the lease is
+//! looked at once.
+
+use std::hint::black_box;
+use std::sync::atomic::Ordering;
+
+use super::key::Key;
+use super::table::Spot;
+use super::{CounterSource, Taken};
+use crate::error::Result;
+
+/// So many keys at once: about as many lines as a processor waits for at the same time, and few enough that whoever
+/// else takes meanwhile seldom needs the same part of the table.
+const TOGETHER: usize = 16;
+/// Shown numbers begin at 1.
+const NONE: u64 = 0;
+
+/// A key that is asked for.
+struct Asked<'a> {
+    /// Its place among all that are.
+    index: usize,
+    key: Key<'a>,
+    spot: Spot,
+    section: u16,
+}
+
+impl CounterSource {
+    /// A number for each key, in their order, waiting at most `within_ms` for the store.
+    pub(crate) async fn take_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
+        let deadline = self.around.timer.elapsed().saturating_add(within_ms);
+        let mut numbers = self.at_hand(keys)?;
+        for (key, number) in keys.iter().zip(&mut numbers) {
+            if *number == NONE {
+                let left_ms = deadline.since(self.around.timer.elapsed());
+                *number = self.take(key, 1, left_ms).await?.last;
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// As [`Self::take_each`], without waiting.
+    pub(crate) fn take_each_now(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
+        let mut numbers = self.at_hand(keys)?;
+        for (key, number) in keys.iter().zip(&mut numbers) {
+            if *number == NONE {
+                *number = self.take_now(key, 1)?.last;
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// What is in memory for each key: [`NONE`] where nothing is.
+    fn at_hand(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
+        let mut numbers = vec![NONE; keys.len()];
+        // All of them first: what is taken for some is lost if another is refused.
+        let asked = keys.iter().enumerate().map(|(index, key)| self.asked(index, key));
+        let mut asked: Vec<_> = asked.collect::<Result<_>>()?;
+        if !self.confirm.load(Ordering::Acquire) {
+            for asked in asked.chunks_mut(TOGETHER) {
+                self.take_together(asked, &mut numbers);
+            }
+        }
+        Ok(numbers)
+    }
+
+    fn asked<'a>(&self, index: usize, key: &'a [u8]) -> Result<Asked<'a>> {
+        let parsed = Key::new(key)?;
+        let (spot, section) = (self.table.spot(parsed), self.slots.of(key));
+        Ok(Asked { index, key: parsed, spot, section })
+    }
+
+    /// As for one key: takes, and only then looks whether the lease still lasts.
+    fn take_together(&self, asked: &mut [Asked<'_>], numbers: &mut [u64]) {
+        let lease = self.sections().lease();
+        // Whoever locks several parts locks them in this order, so that nobody waits in a circle.
+        asked.sort_by_key(|asked| asked.spot.shard);
+        let mut taken: [Option<Taken>; TOGETHER] = [const { None }; TOGETHER];
+        self.take_sorted(asked, &mut taken);
+        for (asked, taken) in asked.iter().zip(&taken) {
+            if let Some(taken) = taken {
+                self.ask_ahead(asked.section, taken);
+            }
+        }
+        if self.answered(lease).is_err() {
+            return;
+        }
+        for (asked, taken) in asked.iter().zip(taken) {
+            if let (Some(number), Some(taken)) = (numbers.get_mut(asked.index), taken) {
+                *number = self.shown(taken.last);
+            }
+        }
+    }
+
+    fn take_sorted(&self, asked: &[Asked<'_>], taken: &mut [Option<Taken>]) {
+        let same_part = |one: &Asked<'_>, next: &Asked<'_>| one.spot.shard == next.spot.shard;
+        let mut parts: Vec<_> = asked
+            .chunk_by(same_part)
+            .filter_map(|asked| Some((self.table.lock_part(asked.first()?.spot), asked)))
+            .collect();
+        // No locked instruction from here to the end of the loop: a processor goes no further than such a one before
+        // what it has asked for has come.
+        for (shard, asked) in &parts {
+            for Asked { key, spot, section, .. } in *asked {
+                black_box(self.table.find(shard, *key, spot.hash));
+                black_box(self.sections().cell(*section).below());
+            }
+        }
+        let mut taken = taken.iter_mut();
+        for (shard, asked) in &mut parts {
+            for (Asked { key, spot, section, .. }, taken) in asked.iter().zip(taken.by_ref()) {
+                *taken = self.take_locked(shard, *key, spot.hash, *section, 1).ok();
+            }
+        }
+    }
+}
