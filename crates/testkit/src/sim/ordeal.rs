@@ -11,6 +11,7 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 
 use super::Profile;
+use super::disk::Files;
 use super::world::World;
 use crate::history::{Checked, Party, Right, Violation};
 
@@ -207,7 +208,8 @@ impl World {
         let from = usize::try_from(self.chance.below(self.machines.len() as u64)).unwrap();
         let files = self.machines[from].disk.backup();
         let machine = &self.machines[index];
-        if !machine.journalled || !machine.is_stopped() || machine.set_aside || files.is_empty() {
+        if !machine.journalled || !machine.is_stopped() || machine.set_aside || !has_journal(&files)
+        {
             return Ok(());
         }
         let own = machine.disk.backup();
@@ -279,4 +281,10 @@ impl World {
         self.store.leave(member.incarnation, now).await.unwrap();
         self.count(if left == 0 { "every slot poisoned" } else { "most slots poisoned" });
     }
+}
+
+/// Whether there is a journal in these files. A machine that died while it made its first one has only begun: who finds
+/// that begins anew, rightly.
+fn has_journal(files: &Files) -> bool {
+    files.keys().any(|path| path.ends_with("journal"))
 }
