@@ -122,6 +122,16 @@ impl Table {
         }
     }
 
+    /// Something of where a key's value stands, or begins to be looked for: nothing depends on what it is, so that
+    /// glances at several wait together.
+    #[inline]
+    pub(super) fn glance(&self, shard: &Shard, key: Key<'_>, hash: u64) -> u64 {
+        match key {
+            Key::Number(_) => self.find(shard, key, hash).unwrap_or(0),
+            Key::Text(_) => shard.texts.glance(hash),
+        }
+    }
+
     /// The value of a key, if there is one.
     pub(super) fn find(&self, shard: &Shard, key: Key<'_>, hash: u64) -> Option<u64> {
         let value = match key {

@@ -37,6 +37,12 @@ impl Texts {
         (place.hash == hash).then_some(place.value)
     }
 
+    /// What stands where a hash belongs.
+    #[inline]
+    pub(super) fn glance(&self, hash: u64) -> u64 {
+        self.places.get(home(hash, self.places.len())).map_or(0, |place| place.hash)
+    }
+
     /// The place of a value, made if there is none.
     #[inline]
     #[allow(clippy::indexing_slicing, reason = "a place that was found or made is there")]
