@@ -272,10 +272,7 @@ impl CounterSource {
         let parsed = Key::new(key)?;
         let section = self.slots.of(key);
         let bound = self.patiently(within_ms, || self.try_bound(parsed, section)).await?;
-        if self.confirm.load(Ordering::Acquire) && !self.confirmed(section).await? {
-            return Err(self.lapsed());
-        }
-        Ok(bound)
+        self.surely_ours(section).await.map(|()| bound)
     }
 
     /// From now on every number of a key is greater than `highest`; durably, when this answers.
@@ -291,7 +288,8 @@ impl CounterSource {
         }
         let section = self.slots.of(key);
         let highest = highest.saturating_sub(self.above);
-        self.patiently(within_ms, || self.try_raise(parsed, section, highest)).await
+        self.patiently(within_ms, || self.try_raise(parsed, section, highest)).await?;
+        self.surely_ours(section).await
     }
 
     /// Waits for news of sections, at most so long.
@@ -383,6 +381,14 @@ impl CounterSource {
             self.sections().want(section, self.want(0));
         }
         Ok(is_ours)
+    }
+
+    /// The same, where the source says that the store is to be asked.
+    async fn surely_ours(&self, section: u16) -> Result<()> {
+        if self.confirm.load(Ordering::Acquire) && !self.confirmed(section).await? {
+            return Err(self.lapsed());
+        }
+        Ok(())
     }
 
     /// How many keys are known here, and how many bytes they take.
