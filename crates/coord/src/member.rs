@@ -192,6 +192,14 @@ impl MemberRow {
         }
     }
 
+    /// The row once the member has said this at `now`. None when it comes late: the member has renewed since, and
+    /// whoever watches its count of renewals must not see one that he saw before.
+    #[must_use]
+    pub fn renewed(&self, presence: Presence, now: UnixMillis) -> Option<Self> {
+        let is_late = presence.renewals < self.presence.renewals;
+        (!is_late).then(|| Self { presence, renewed_at: now, ..self.clone() })
+    }
+
     /// Whether the row serves nobody any more, if the member holds no slot.
     #[must_use]
     pub const fn forgettable(&self, now: UnixMillis) -> bool {

@@ -146,14 +146,14 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Makes a member known, or renews it if it is.
     ///
     /// Atomicity: the member's record. Whose clock: the store's, else `now`, is when it renewed.
-    /// On retry: repeat freely.
+    /// On retry: repeat freely; one that comes after a later renewal changes nothing.
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()>;
 
     /// Says that a member is still there: once a period and process, however many slots it holds.
     /// A lapsed presence is live again, but slots that passed on meanwhile stay lost.
     ///
     /// Atomicity: the member's record. Whose clock: the store's, else `now`, is when it renewed.
-    /// On retry: repeat freely. `NotFound`: forgotten or left; join again, then claim again what
+    /// On retry: repeat freely; one that comes after a later one changes nothing. `NotFound`: forgotten or left; join again, then claim again what
     /// was lost.
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()>;
 

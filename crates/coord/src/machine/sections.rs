@@ -132,12 +132,18 @@ impl SectionsMachine {
     /// The membership is over: nothing is held, and what is on its way counts for nothing. What was
     /// seen of others still counts.
     pub(crate) fn lose(&mut self) {
+        self.lapse();
+        self.asked.clear();
+    }
+
+    /// Nothing is held any more as far as we know, and what is on its way counts for nothing. The store may hold
+    /// for us what we asked for.
+    pub(crate) fn lapse(&mut self) {
         self.held.clear();
         self.moving.clear();
         self.wanted.clear();
         self.blocked.clear();
         self.leaving.clear();
-        self.asked.clear();
         self.orphans.clear();
         self.take = None;
         (self.taking, self.extending, self.letting) = Default::default();
@@ -290,8 +296,12 @@ impl SectionsMachine {
     ) {
         self.letting.ended(now, answer.is_err());
         if answer.is_ok() {
-            for section in slots.iter().filter_map(|(slot, _)| u16::try_from(*slot).ok()) {
-                self.forget(section);
+            for (slot, term) in slots {
+                let Ok(section) = u16::try_from(*slot) else { continue };
+                // Not what was taken anew since.
+                if self.held.get(&section).is_none_or(|held| held.term == *term) {
+                    self.forget(section);
+                }
             }
         }
     }

@@ -255,7 +255,7 @@ impl Store for MemoryStore {
         let now = self.time(now);
         self.atomic("renew", |space, _| {
             member::check_presence(presence)?;
-            changed(space.renew(member, presence, now)?)
+            Ok(((), space.renew(member, presence, now)?))
         })
     }
 

@@ -45,26 +45,32 @@ impl PoolRows {
 
 impl Space {
     pub(super) fn join(&mut self, member: &Member, presence: Presence, now: UnixMillis) {
-        let joined_at = self.members.get(&member.incarnation).map_or(now, |row| row.joined_at);
-        let row = MemberRow { member: member.clone(), presence, joined_at, renewed_at: now };
-        self.members.insert(member.incarnation, row);
+        let new = MemberRow { member: member.clone(), presence, joined_at: now, renewed_at: now };
+        let row = match self.members.get(&member.incarnation) {
+            None => Some(new),
+            Some(known) => {
+                let member = member.clone();
+                known.renewed(presence, now).map(|row| MemberRow { member, ..row })
+            }
+        };
+        self.members.extend(row.map(|row| (member.incarnation, row)));
         let rows = self.pools.values().flat_map(|pool| pool.rows.values());
         let holders: HashSet<Incarnation> = rows.filter_map(|row| row.holder).collect();
         self.members
             .retain(|incarnation, row| holders.contains(incarnation) || !row.forgettable(now));
     }
 
+    /// Answers whether it was not late.
     pub(super) fn renew(
         &mut self,
         incarnation: Incarnation,
         presence: Presence,
         now: UnixMillis,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<bool, ErrorKind> {
         let row =
             self.members.get_mut(&incarnation).ok_or_else(|| member::not_joined(incarnation))?;
-        row.presence = presence;
-        row.renewed_at = now;
-        Ok(())
+        let renewed = row.renewed(presence, now);
+        Ok(renewed.map(|renewed| *row = renewed).is_some())
     }
 
     /// Answers whether there was anything to do.

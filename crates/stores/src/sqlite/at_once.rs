@@ -16,6 +16,7 @@ COMMIT";
 /// Renews a presence: namespace, member, its clock, renewals, time to live, the time, writes seen.
 pub(super) const RENEW: &str = "BEGIN IMMEDIATE;
 UPDATE snowmint_member SET sample_ms = ?3, renewals = ?4, ttl_ms = ?5, renewed_at_ms = ?6
-    WHERE namespace = ?1 AND incarnation = ?2 AND (SELECT writes FROM snowmint_store) >= ?7;
+    WHERE namespace = ?1 AND incarnation = ?2 AND renewals <= ?4
+        AND (SELECT writes FROM snowmint_store) >= ?7;
 UPDATE snowmint_store SET writes = writes + 1 WHERE changes() = 1 RETURNING writes;
 COMMIT";

@@ -27,11 +27,13 @@ impl Verb for Join<'_> {
         let now = rows.time(self.now);
         let known = rows.members().await?;
         let before = known.iter().find(|row| row.member.incarnation == self.member.incarnation);
-        let row = MemberRow {
-            member: self.member.clone(),
-            presence: self.presence,
-            joined_at: before.map_or(now, |row| row.joined_at),
-            renewed_at: now,
+        let member = self.member.clone();
+        let row = match before {
+            None => MemberRow { member, presence: self.presence, joined_at: now, renewed_at: now },
+            Some(before) => match before.renewed(self.presence, now) {
+                Some(row) => MemberRow { member, ..row },
+                None => return Ok(((), false)),
+            },
         };
         rows.put_member(&row).await?;
         forget(rows, &known, self.member.incarnation, now).await?;
@@ -76,8 +78,11 @@ impl Verb for Renew {
         check_presence(self.presence)?;
         let renewed_at = rows.time(self.now);
         let row = rows.member(self.member).await?.ok_or_else(|| not_joined(self.member))?;
-        rows.put_member(&MemberRow { presence: self.presence, renewed_at, ..row }).await?;
-        Ok(((), true))
+        let renewed = row.renewed(self.presence, renewed_at);
+        if let Some(row) = &renewed {
+            rows.put_member(row).await?;
+        }
+        Ok(((), renewed.is_some()))
     }
 }
 

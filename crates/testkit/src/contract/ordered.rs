@@ -13,6 +13,7 @@ cases![
     a_member_that_left_leaves_its_ordered_slots,
     a_silent_holder_is_replaced_and_renews_no_more,
     a_renewal_saves_an_ordered_slot,
+    what_a_member_said_before_takes_no_renewal_back,
     a_member_takes_what_it_had_as_another,
     a_repeated_take_answers_the_same_and_another_takes_anew,
     the_mark_of_an_ordered_slot_stays_where_it_is,
@@ -124,6 +125,36 @@ async fn a_renewal_saves_an_ordered_slot(case: Case) {
     assert_eq!(refused.held, [(4, a.incarnation)]);
     let presence = case.presence(2, TTL_LONG_MS).await;
     case.store.renew(a.incarnation, presence, case.now().await).await.unwrap();
+}
+
+/// Whoever saw the first of them long ago would take the member for silent.
+async fn what_a_member_said_before_takes_no_renewal_back(case: Case) {
+    let (a, b) = (case.member("a").await, case.another().await.member("b").await);
+    take(&case, &wanting(&a, [4])).await.unwrap();
+    let renew = async |renewals| {
+        let presence = case.presence(renewals, TTL_LONG_MS).await;
+        case.store.renew(a.incarnation, presence, case.now().await).await.unwrap();
+    };
+    renew(1).await;
+    renew(2).await;
+    renew(1).await;
+    let joining = case.presence(0, TTL_LONG_MS).await;
+    for late in ["a renewal", "a join"] {
+        if late == "a join" {
+            case.store.join(&a, joining, case.now().await).await.unwrap();
+        }
+        for renewals in [0, 1] {
+            let watched = vec![Silent { member: a.incarnation, renewals }];
+            let refused = take(&case, &Take { silent: watched, ..wanting(&b, [4]) }).await.unwrap();
+            assert_eq!(refused.held, [(4, a.incarnation)], "{late} after a later renewal");
+        }
+    }
+    renew(3).await;
+    let watched = vec![Silent { member: a.incarnation, renewals: 3 }];
+    assert_eq!(
+        take(&case, &Take { silent: watched, ..wanting(&b, [4]) }).await.unwrap().leases.len(),
+        1
+    );
 }
 
 async fn a_member_takes_what_it_had_as_another(case: Case) {

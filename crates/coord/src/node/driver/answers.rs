@@ -23,6 +23,7 @@ impl Driver {
                 if member.incarnation != who {
                     return;
                 }
+                let lapsed = !presence.is_live(now);
                 presence.renewed(now, &answer);
                 let gone = presence.gone().map(|error| match error.kind() {
                     ErrorKind::NotFound { .. } => {
@@ -33,6 +34,8 @@ impl Driver {
                 });
                 if let Some(error) = gone {
                     self.lose(&error);
+                } else if lapsed && answer.is_ok() {
+                    self.sections_lapsed(now);
                 }
             }
             Done::ClockChecked(Ok(compared)) => {

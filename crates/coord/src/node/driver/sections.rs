@@ -164,6 +164,16 @@ impl Driver {
         }
     }
 
+    /// We are there again after our lease was over, so others may have had any section of ours: each is taken
+    /// anew, which tells. That the store still knows us is no sign: what we said when we joined may have
+    /// arrived once more.
+    pub(super) fn sections_lapsed(&mut self, now: Now) {
+        self.core.around.sections.shut_all();
+        self.ordered.shut_all(&self.core);
+        self.sections.lapse();
+        self.begin_sections(now);
+    }
+
     /// A membership ends: no number is answered any more that was taken in it.
     pub(super) fn end_sections(&mut self) {
         self.core.around.sections.shut_all();

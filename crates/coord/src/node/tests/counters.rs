@@ -376,6 +376,9 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     };
     assert_eq!(store.take(&take, now).await.unwrap().leases.len(), 2);
     count(&plain, "alice").await.expect("it believes in its lease");
+    // The other counts on below, as it knows of no such bound.
+    let refused = sure.raise(b"alice", first + 50, 0).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
     let refused = sure.counted(b"alice", 0).await.unwrap_err();
     assert_eq!(
         refused.kind().code(),
@@ -384,6 +387,53 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     );
     let refused = sure.count(b"alice", 1, 0).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
+}
+
+/// It was away for longer than its lease, another has taken a section of it, and what it said when it joined
+/// arrives once more: the store knows it again.
+#[tokio::test]
+async fn who_was_away_for_longer_than_its_lease_takes_its_sections_anew() {
+    let world = World::new();
+    let mut history = History::default();
+    let handle = Arc::new(world.store.handle("default").unwrap());
+    let lacks = Arc::clone(&handle.lacks);
+    let settings = NodeSettings { presence_ttl_ms: TTL_MS, ..NodeSettings::default() };
+    let node = Node::open(handle, settings, world.parts()).await.unwrap();
+    node.define("messages", &SourceSpec::of(Kind::Counter)).await.unwrap();
+    let source = node.source("messages").await.unwrap();
+    history.rises("alice", count(&source, "alice").await.unwrap());
+    history.rises("bob", count(&source, "bob").await.unwrap());
+    let store = world.handle();
+    let away = store.members(world.clock.unix_ms()).await.unwrap().remove(0);
+    *lacks.lock().unwrap() = Some("renew");
+    world.pass(silence_ms(TTL_MS)).await;
+    assert!(source.try_count(b"alice", 1).is_err(), "its lease is over");
+
+    let now = world.clock.unix_ms();
+    let known = store.members(now).await.unwrap().remove(0);
+    let other = joined(&store, now).await;
+    let renewals = known.presence.renewals;
+    let take = crate::Take {
+        pool: crate::sources::sections_pool(),
+        member: other,
+        owner: String::new(),
+        slots: vec![u64::from(source.section(b"alice").unwrap())],
+        silent: vec![crate::Silent { member: known.member.incarnation, renewals }],
+        supersedes: None,
+        length: 100,
+        request: 9,
+    };
+    let lease = store.take(&take, now).await.unwrap().leases.remove(0);
+    history.rises("alice", lease.mark.get() - 1);
+    store.join(&away.member, away.presence, now).await.unwrap();
+    *lacks.lock().unwrap() = None;
+    for _ in 0..20 {
+        world.pass(500).await;
+        if let Ok(answer) = count(&source, "alice").await {
+            history.rises("alice", answer);
+        }
+    }
+    history.rises("bob", count(&source, "bob").await.unwrap());
 }
 
 /// Sections are those of all sources: one may send them further than another can count.

@@ -1,7 +1,5 @@
 //! How far a key has come, and sending it further.
 
-use std::sync::atomic::Ordering;
-
 use super::key::Key;
 use super::{BOUND_MAX, CounterSource, Refused};
 use crate::error::{Error, Result};
@@ -12,11 +10,12 @@ impl CounterSource {
     pub(crate) async fn bound(&self, key: &[u8], within_ms: u64) -> Result<u64> {
         let parsed = Key::new(key)?;
         let section = self.slots.of(key);
-        let bound = self.patiently(within_ms, || self.try_bound(parsed, section)).await?;
-        if self.confirm.load(Ordering::Acquire) && !self.confirmed(section).await? {
-            return Err(self.lapsed());
-        }
-        Ok(bound)
+        let attempt = || {
+            let hold = self.sections().held_by(section);
+            Ok((self.try_bound(parsed, section)?, hold))
+        };
+        let (bound, hold) = self.patiently(within_ms, attempt).await?;
+        self.surely_ours(section, hold).await.map(|()| bound)
     }
 
     /// From now on every number of a key is greater than `highest`; durably, when this answers.
@@ -32,7 +31,12 @@ impl CounterSource {
         }
         let section = self.slots.of(key);
         let highest = highest.saturating_sub(self.above);
-        self.patiently(within_ms, || self.try_raise(parsed, section, highest)).await
+        let attempt = || {
+            let hold = self.sections().held_by(section);
+            self.try_raise(parsed, section, highest).map(|()| hold)
+        };
+        let hold = self.patiently(within_ms, attempt).await?;
+        self.surely_ours(section, hold).await
     }
 
     /// The key's last number becomes `highest`, or stays above; once the section's mark lies above it,

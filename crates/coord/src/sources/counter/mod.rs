@@ -151,9 +151,10 @@ impl CounterSource {
             tokio::pin!(news);
             // Listens from here on, so that no news is missed. That takes a lock that all share.
             news.as_mut().enable();
+            let hold = self.sections().held_by(section);
             let why = match self.try_take(parsed, section, count) {
                 Ok(counted) if !self.confirm.load(Ordering::Acquire) => return Ok(counted),
-                Ok(counted) => match self.confirmed(section).await {
+                Ok(counted) => match self.confirmed(section, hold).await {
                     Ok(true) => return Ok(counted),
                     Ok(false) => self.lapsed(),
                     Err(error) => error,
@@ -344,11 +345,12 @@ impl CounterSource {
         }
     }
 
-    /// Asks the store whether the section is still ours, after a number was taken or read.
-    async fn confirmed(&self, section: u16) -> Result<bool> {
+    /// Asks the store whether the section is still ours by the hold that it was ours by before a number was taken or
+    /// read: a hold that came since says nothing of it.
+    async fn confirmed(&self, section: u16, hold: (u64, u64)) -> Result<bool> {
         let around = &self.around;
         let Some(member) = self.sections().shares.load().own() else { return Ok(false) };
-        let (request, term) = self.sections().held_by(section);
+        let (request, term) = hold;
         let take = Take {
             pool: sections_pool(),
             member,
@@ -362,11 +364,19 @@ impl CounterSource {
         let taken = around.store.take(&take, around.clock.unix_ms());
         let taken = around.call("confirm", taken).await?;
         let is_ours = taken.leases.iter().any(|lease| lease.term.get() == term);
-        if !is_ours {
+        if !is_ours && self.sections().held_by(section) == hold {
             self.sections().shut(section);
             self.sections().want(section, self.want(0));
         }
         Ok(is_ours)
+    }
+
+    /// The same, where the source says that the store is to be asked.
+    async fn surely_ours(&self, section: u16, hold: (u64, u64)) -> Result<()> {
+        if self.confirm.load(Ordering::Acquire) && !self.confirmed(section, hold).await? {
+            return Err(self.lapsed());
+        }
+        Ok(())
     }
 
     /// How many keys are known here, and how many bytes they take.
