@@ -140,6 +140,31 @@ fn variables(manifest: &str) -> Vec<(String, String)> {
     found
 }
 
+/// Where pods say that others find them.
+const ANNOUNCED: &str = "            - name: SNOWMINT_SERVER__ANNOUNCE
+              valueFrom:
+                fieldRef: { fieldPath: status.podIP }
+";
+
+/// What stands beside the servers is about their pods and their ports.
+#[test]
+fn the_policies_of_kubernetes_are_about_the_servers() {
+    let label = "matchLabels: { app.kubernetes.io/name: snowmint }";
+    for name in ["disruption.yaml", "networkpolicy.yaml", "service.yaml"] {
+        let policy = read(&format!("deploy/kubernetes/{name}"));
+        let label = if name == "service.yaml" { &label["matchLabels".len()..] } else { label };
+        assert!(policy.contains(label), "{name}");
+        let readme = read("deploy/kubernetes/README.md");
+        assert!(readme.contains(&format!("-f {name}")), "{name}");
+    }
+    let policy = read("deploy/kubernetes/networkpolicy.yaml");
+    // The servers ask each other, over HTTP and for Redis clients that they send on.
+    for port in ["7700", "7701"] {
+        assert!(policy.contains(&format!("{{ port: {port} }}")), "{port}");
+    }
+    assert_eq!(policy.matches(label).count(), 2);
+}
+
 #[test]
 fn the_manifests_of_kubernetes_agree_with_the_binary() {
     let folder = tempfile::tempdir().unwrap();
@@ -151,6 +176,9 @@ fn the_manifests_of_kubernetes_agree_with_the_binary() {
         let variables = variables(&manifest);
         assert!(variables.len() >= 6, "{variables:?}");
         check(&args.iter().map(String::as_str).collect::<Vec<_>>(), &variables);
+        // A pod that listens on every address would announce its name, which is in no DNS: the others could
+        // pass no counter on to it.
+        assert!(manifest.contains(ANNOUNCED), "{name}");
         for path in manifest.lines().filter_map(|line| line.split_once("httpGet: { path: ")) {
             let path = path.1.split_once(',').unwrap().0;
             assert!(["/livez", "/readyz"].contains(&path), "{path}");

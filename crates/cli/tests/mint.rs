@@ -93,3 +93,27 @@ fn uuids_and_ulids_need_nobody() {
         assert_eq!(run(args).code, 2, "{args:?}");
     }
 }
+
+/// As HTTP answers: whoever reads one reads the other.
+#[test]
+fn machines_read_one_object() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let store = format!("sqlite:{dir}/ids.db");
+    for (args, count) in [
+        (&["mint", "numbers", "--store", &store, "-n", "20001"][..], 20_001),
+        (&["mint", "--worker", "7", "--data-dir", dir], 1),
+        (&["mint", "uuid:v7", "-n", "3"], 3),
+    ] {
+        let out = run(&[args, &["--json"]].concat()).ok();
+        assert_eq!(out.lines().count(), 1, "{args:?}");
+        let body = common::json(&out);
+        let ids: Vec<&str> =
+            body["ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+        assert_eq!(ids.len(), count, "{args:?}");
+        assert_eq!(run_with(&["verify"], &(ids.join("\n") + "\n")).code, 0, "{args:?}");
+    }
+    // Nothing minted: nothing that looks like an answer.
+    let ran = run(&["mint", "nothing", "--store", &store, "--json"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+}

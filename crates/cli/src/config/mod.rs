@@ -10,13 +10,14 @@ mod docs;
 mod layers;
 mod minting;
 mod security;
+mod server;
 mod sources;
 mod store;
 mod template;
 mod traces;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use snowmint_coord::spec::SourceSpec;
@@ -27,6 +28,7 @@ pub(crate) use chosen::Chosen;
 pub(crate) use layers::{Given, Origin};
 pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
 pub(crate) use security::{PeersSection, TlsSection, TokensSection};
+pub(crate) use server::ServerSection;
 pub(crate) use store::StoreSection;
 pub(crate) use template::template;
 pub(crate) use traces::TracesSection;
@@ -60,31 +62,6 @@ pub(crate) struct Config {
     /// `[sources.NAME]`, by name; and where each was first named.
     #[serde(skip)]
     pub(crate) defined: BTreeMap<String, Defined>,
-}
-
-/// `[server]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct ServerSection {
-    pub(crate) data_dir: PathBuf,
-    pub(crate) http: String,
-    pub(crate) resp: String,
-    pub(crate) owner: String,
-    pub(crate) announce: String,
-    pub(crate) insecure: bool,
-}
-
-impl Default for ServerSection {
-    fn default() -> Self {
-        Self {
-            data_dir: "./snowmint-data".into(),
-            http: "127.0.0.1:7700".into(),
-            resp: "127.0.0.1:7701".into(),
-            owner: String::new(),
-            announce: String::new(),
-            insecure: false,
-        }
-    }
 }
 
 /// `[log]`
@@ -171,6 +148,7 @@ impl Config {
         if let Err(kind) = snowmint_coord::catalog::check_name("namespace", &self.store.namespace) {
             return Err(Failure::usage(format!("store.namespace: {kind}")));
         }
+        self.server.check()?;
         self.store.check()?;
         self.traces.check()?;
         self.worker.check()?;

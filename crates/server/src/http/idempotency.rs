@@ -88,7 +88,12 @@ impl Answers {
     where
         F: Future<Output = Result<Response, Refusal>>,
     {
-        let Some(key) = asks.headers.get(KEY) else { return answer().await };
+        let mut keys = asks.headers.get_all(KEY).iter();
+        let Some(key) = keys.next() else { return answer().await };
+        if keys.next().is_some() {
+            let message = "a request has one idempotency key, and this one has several";
+            return Err(Refusal(Error::bad_request(message)));
+        }
         let key = key_of(key)?;
         let caller = asks.service.caller();
         // What was answered before is for those who may still ask.

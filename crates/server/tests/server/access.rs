@@ -226,6 +226,10 @@ async fn resp_asks_for_a_name_and_a_token() {
     {
         assert_eq!(client.ask(command).await, "-NOAUTH Authentication required.", "{command:?}");
     }
+    // Each is counted, also a command that there is not: so somebody who tries is seen.
+    let page = server.send("GET", "/metrics", &bearer(ADMIN), "").await.body;
+    let refused = "snowmint_refusals_total{protocol=\"resp\",code=\"unauthenticated\"} 5\n";
+    assert!(page.contains(refused), "{page}");
     assert!(client.ask(&["HELLO", "3"]).await.starts_with("-NOAUTH"));
     for wrong in [
         &["AUTH", "wrong"][..],

@@ -64,6 +64,10 @@ async fn a_key_is_for_one_request() {
     for key in ["", &"x".repeat(256), "\u{e9}"] {
         assert_eq!(keyed(&server, key, "GET", "/v1/ids/numbers", "").await.code(), "bad_request");
     }
+    // Which of two counts would be a guess, that somebody before the server may make otherwise.
+    for two in ["k\r\nidempotency-key: l", "l\r\nidempotency-key: k"] {
+        assert_eq!(keyed(&server, two, "GET", "/v1/ids/numbers", "").await.code(), "bad_request");
+    }
     assert_eq!(server.get("/v1/ids/numbers").await.ids(), [2], "nothing was lost");
 }
 

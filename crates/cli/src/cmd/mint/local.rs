@@ -3,11 +3,11 @@
 use snowmint_coord::spec::{Kind, SourceSpec};
 use snowmint_coord::{MemoryStore, Node, NodeSettings, Parts, Source, Values};
 
+use super::printed::Printed;
 use super::{CHUNK, Mint};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
-use crate::output::Output;
 use crate::store;
 
 /// How long one chunk may take: a slow layout mints few IDs a second.
@@ -22,7 +22,7 @@ impl Mint {
         &self,
         config: &Config,
         done: &mut u64,
-        out: &mut Output,
+        out: &mut Printed,
     ) -> Outcome {
         // A store that was named may be anywhere; the data directory belongs to its own store.
         let journal = if config.store.url.is_empty() { Journal::IfFree } else { Journal::Without };
@@ -42,7 +42,7 @@ impl Mint {
         &self,
         spec: &SourceSpec,
         done: &mut u64,
-        out: &mut Output,
+        out: &mut Printed,
     ) -> Outcome {
         if self.format.is_some() {
             return Err(Failure::usage("--format is for IDs that are numbers"));
@@ -62,7 +62,7 @@ impl Mint {
         source: &Source,
         key: Option<&str>,
         done: &mut u64,
-        out: &mut Output,
+        out: &mut Printed,
     ) -> Outcome {
         while *done < self.count {
             let wanted = u32::try_from((self.count - *done).min(CHUNK)).unwrap_or(1);
@@ -71,13 +71,13 @@ impl Mint {
             match values {
                 Values::Numbers(numbers) => {
                     for number in numbers {
-                        out.line(source.encode(number, self.format)?)?;
+                        out.id(source.encode(number, self.format)?)?;
                     }
                 }
                 Values::Texts(_) if self.format.is_some() => {
                     return Err(Failure::usage("--format is for IDs that are numbers"));
                 }
-                Values::Texts(texts) => texts.into_iter().try_for_each(|text| out.line(text))?,
+                Values::Texts(texts) => texts.into_iter().try_for_each(|text| out.id(text))?,
             }
         }
         Ok(())

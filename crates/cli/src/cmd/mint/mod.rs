@@ -2,6 +2,7 @@
 
 mod local;
 mod named;
+mod printed;
 mod server;
 
 use clap::Args;
@@ -13,6 +14,7 @@ use crate::client::{CallError, Client, DEFAULT_SERVER};
 use crate::config::Chosen;
 use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
+use printed::Printed;
 
 /// How many IDs are asked for at once, so that the first are printed while others are minted, and no
 /// server's limit for one request is met.
@@ -35,7 +37,8 @@ const CHUNK: u64 = 10_000;
   snowmint mint --layout twitter --worker 7 -n 1000
   snowmint mint uuid:v7
   snowmint mint uuid:v5 --in dns --name example.com
-  snowmint mint ulid -n 3")]
+  snowmint mint ulid -n 3
+  snowmint mint -n 3 --json")]
 pub(crate) struct Mint {
     /// The source; or uuid:v1, uuid:v3 to uuid:v8, or ulid.
     #[arg(value_name = "SOURCE", default_value = "default")]
@@ -71,6 +74,9 @@ pub(crate) struct Mint {
     /// For uuid:v3 and uuid:v5: the name.
     #[arg(long, value_name = "NAME", requires = "namespace_of_name")]
     name: Option<String>,
+    /// As one JSON object, {"ids":["…"]}, as the server answers it.
+    #[arg(long)]
+    json: bool,
 }
 
 fn count(text: &str) -> Result<u64, &'static str> {
@@ -82,15 +88,15 @@ fn count(text: &str) -> Result<u64, &'static str> {
 
 impl Mint {
     pub(crate) fn run(self) -> Outcome {
-        let mut out = Output::new();
+        let mut out = Printed::new(Output::new(), self.json);
         let mut done = 0;
         let outcome = self.mint(&mut done, &mut out);
         // What was minted is printed, whatever came after.
-        out.flush()?;
+        out.end()?;
         outcome.map_err(|failure| self.counted(failure, done))
     }
 
-    fn mint(&self, done: &mut u64, out: &mut Output) -> Outcome {
+    fn mint(&self, done: &mut u64, out: &mut Printed) -> Outcome {
         if let Some(worker) = self.worker {
             return self.mint_named(worker, done, out);
         }

@@ -2,12 +2,12 @@
 
 use snowmint::Snowflake;
 
+use super::printed::Printed;
 use super::{CHUNK, Mint};
 use crate::exit::{Failure, Outcome, complain};
-use crate::output::Output;
 
 impl Mint {
-    pub(super) fn mint_named(&self, worker: u64, done: &mut u64, out: &mut Output) -> Outcome {
+    pub(super) fn mint_named(&self, worker: u64, done: &mut u64, out: &mut Printed) -> Outcome {
         let mut builder = Snowflake::builder().worker(worker);
         if let Some(layout) = self.layout {
             builder = builder.layout(layout);
@@ -35,7 +35,7 @@ impl Mint {
                 let text = format
                     .encode(*number, Some(ids.layout()))
                     .map_err(|error| Failure::usage(error.to_string()))?;
-                out.line(text)?;
+                out.id(text)?;
             }
             *done += made as u64;
             if let Err(short) = filled {

@@ -2,10 +2,10 @@
 
 use snowmint_wire::http::{Count, IdsBody, MintRequest};
 
+use super::printed::Printed;
 use super::{CHUNK, Mint};
 use crate::client::{CallError, Client, segment};
 use crate::exit::Failure;
-use crate::output::Output;
 
 impl Mint {
     /// Asks until the count is reached, and prints as it goes.
@@ -13,7 +13,7 @@ impl Mint {
         &self,
         client: &Client,
         done: &mut u64,
-        out: &mut Output,
+        out: &mut Printed,
     ) -> Result<(), CallError> {
         let path = format!("/v1/ids/{}", segment(&self.source));
         while *done < self.count {
@@ -31,7 +31,7 @@ impl Mint {
                 ))));
             }
             for id in &ids {
-                out.line(id).map_err(CallError::Failed)?;
+                out.id(id).map_err(CallError::Failed)?;
             }
             *done += wanted;
         }

@@ -8,7 +8,6 @@ mod signals;
 mod supervisor;
 
 use std::io::IsTerminal as _;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use clap::Args;
@@ -331,20 +330,7 @@ fn say_where(handle: &Handle) -> Outcome {
 /// Where other servers, and clients that they send here, reach this one.
 fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> Reach {
     let scheme = if config.tls.is_on() { "https" } else { "http" };
-    let at = |listener: &TcpListener| {
-        let bound = listener.local_addr().ok()?;
-        let host = match config.server.announce.as_str() {
-            "" if bound.ip().is_unspecified() => {
-                rustix::system::uname().nodename().to_string_lossy().into_owned()
-            }
-            "" => match bound.ip() {
-                IpAddr::V4(ip) => ip.to_string(),
-                IpAddr::V6(ip) => format!("[{ip}]"),
-            },
-            host => host.to_owned(),
-        };
-        Some(format!("{host}:{}", bound.port()))
-    };
+    let at = |listener: &TcpListener| Some(config.server.announced(listener.local_addr().ok()?));
     Reach { resp: at(resp), http: at(http).map(|address| format!("{scheme}://{address}")) }
 }
 

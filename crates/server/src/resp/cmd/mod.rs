@@ -105,22 +105,28 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
             return Flow::Close;
         }
         if session.is_nobody {
-            session.reply(output).error("NOAUTH", "Authentication required.");
-            return Flow::Next;
+            return unauthenticated(session, output);
         }
+        session.service.refused(Code::BadRequest);
         unknown(command, &mut session.reply(output));
         return Flow::Next;
     };
     if !spec.accepts(command.len()) {
+        session.service.refused(Code::BadRequest);
         wrong_arity(spec.name, &mut session.reply(output));
         return Flow::Next;
     }
     if session.is_nobody && !spec.is_for_all {
-        session.service.refused(Code::Unauthenticated);
-        session.reply(output).error("NOAUTH", "Authentication required.");
-        return Flow::Next;
+        return unauthenticated(session, output);
     }
     (spec.run)(session, command, output)
+}
+
+/// Counted whatever was asked: who tries commands without a token is to be seen.
+fn unauthenticated(session: &Session, output: &mut Vec<u8>) -> Flow {
+    session.service.refused(Code::Unauthenticated);
+    session.reply(output).error("NOAUTH", "Authentication required.");
+    Flow::Next
 }
 
 fn find(name: &[u8]) -> Option<&'static Spec> {

@@ -1,0 +1,133 @@
+//! `[server]`: where it listens, and what others call it.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::{Failure, Outcome};
+
+/// The longest name of a host in bytes.
+const HOST_BYTES_MAX: usize = 253;
+
+/// `[server]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerSection {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) http: String,
+    pub(crate) resp: String,
+    pub(crate) owner: String,
+    pub(crate) announce: String,
+    pub(crate) insecure: bool,
+}
+
+impl Default for ServerSection {
+    fn default() -> Self {
+        Self {
+            data_dir: "./snowmint-data".into(),
+            http: "127.0.0.1:7700".into(),
+            resp: "127.0.0.1:7701".into(),
+            owner: String::new(),
+            announce: String::new(),
+            insecure: false,
+        }
+    }
+}
+
+impl ServerSection {
+    /// What a single value cannot show. Others are sent to what is announced: a mistake in it is seen by
+    /// them alone, as a counter that does not answer.
+    pub(super) fn check(&self) -> Outcome {
+        let host = self.announce.as_str();
+        let why = match address(host) {
+            Some(ip) if ip.is_unspecified() => "that is every address, and none to be reached by",
+            Some(_) => return Ok(()),
+            None if host.is_empty() || is_name(host) => return Ok(()),
+            None => "the ports and the scheme are added by this server",
+        };
+        Err(Failure::usage(format!(
+            "server.announce = {host:?} is neither the name of a host nor an IP, such as \
+             ids-1.example or 10.0.0.7: {why}"
+        )))
+    }
+
+    /// Where others reach what listens here.
+    pub(crate) fn announced(&self, bound: SocketAddr) -> String {
+        let host = match (self.announce.as_str(), bound.ip()) {
+            ("", ip) if ip.is_unspecified() => {
+                rustix::system::uname().nodename().to_string_lossy().into_owned()
+            }
+            ("", ip) => return SocketAddr::new(ip, bound.port()).to_string(),
+            (host, _) => match address(host) {
+                Some(ip) => return SocketAddr::new(ip, bound.port()).to_string(),
+                None => host.to_owned(),
+            },
+        };
+        format!("{host}:{}", bound.port())
+    }
+}
+
+/// The IP that a text is, if it is one: of version 6 with brackets or without.
+fn address(host: &str) -> Option<IpAddr> {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    match bare {
+        Some(bare) => bare.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => host.parse().ok(),
+    }
+}
+
+fn is_name(host: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    host.len() <= HOST_BYTES_MAX && host.bytes().all(is_known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announcing(host: &str) -> ServerSection {
+        ServerSection { announce: host.into(), ..ServerSection::default() }
+    }
+
+    /// Kubernetes says a pod's address without brackets.
+    #[test]
+    fn an_address_is_announced_with_its_port() {
+        let bound = "0.0.0.0:7700".parse().unwrap();
+        for (host, announced) in [
+            ("ids-1.example", "ids-1.example:7700"),
+            ("10.0.0.7", "10.0.0.7:7700"),
+            ("fd00::7", "[fd00::7]:7700"),
+            ("[fd00::7]", "[fd00::7]:7700"),
+        ] {
+            let section = announcing(host);
+            assert!(section.check().is_ok(), "{host}");
+            assert_eq!(section.announced(bound), announced, "{host}");
+        }
+        let listening = |bound: &str| announcing("").announced(bound.parse().unwrap());
+        assert_eq!(listening("10.0.0.7:7700"), "10.0.0.7:7700");
+        assert_eq!(listening("[fd00::7]:7700"), "[fd00::7]:7700");
+        let own = listening("[::]:7700");
+        assert!(own.ends_with(":7700") && !own.starts_with('['), "{own}");
+    }
+
+    #[test]
+    fn what_nobody_could_be_sent_to_is_refused() {
+        for host in [
+            "ids-1.example:7700",
+            "http://ids-1.example",
+            "10.0.0.7:7700",
+            "[fd00::7]:7700",
+            "[10.0.0.7]",
+            "0.0.0.0",
+            "::",
+            "two words",
+            &"a".repeat(254),
+        ] {
+            let Err(Failure::Said { message, .. }) = announcing(host).check() else {
+                panic!("{host} was taken")
+            };
+            assert!(message.contains("server.announce"), "{message}");
+        }
+    }
+}
