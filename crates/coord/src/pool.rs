@@ -164,7 +164,8 @@ pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
 ///
 /// # Errors
 /// `PoolFull` with limit, holders and the earliest usable time; `Exhausted` for a pool without
-/// reuse; `NotFound` when the claimer has not joined; `Invalid`.
+/// reuse; `NotFound` when the claimer has not joined; `Fenced` for a request that was done before, and whose
+/// slots were given up since: it has come twice, or late; `Invalid`.
 pub fn choose(
     request: &ClaimRequest,
     rows: &[SlotRow],
@@ -185,6 +186,16 @@ pub fn choose(
         let repeat: Vec<SlotRow> = rows.iter().filter(is_repeat).cloned().collect();
         if !repeat.is_empty() {
             return Ok(Choice::Repeat(repeat));
+        }
+        // What this would take nobody waits for: it would stay held for as long as the member lives.
+        let given_up =
+            |row: &&SlotRow| row.holder.is_none() && row.claim_request == request.request;
+        if let Some(row) = rows.iter().find(given_up) {
+            return Err(ErrorKind::Fenced {
+                slot: format!("number {} of pool {}", row.slot, request.pool.name),
+                held: Term::new(row.term.get().saturating_sub(1)),
+                newest: row.term,
+            });
         }
     }
     let mut view = View::new(request, rows, members, ground, now);

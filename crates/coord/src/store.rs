@@ -178,7 +178,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// decides who is live. On retry: repeat with the same request number.
     ///
     /// Refuses with `PoolFull`; `Exhausted` for a pool whose numbers are never used again;
-    /// `NotFound` when the member has not joined; `Conflict` when the pool has another shape.
+    /// `NotFound` when the member has not joined; `Conflict` when the pool has another shape; `Fenced` when what
+    /// this very request took was given up since.
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>>;
 
     /// Moves marks forward: each only by the newest term, from exactly where it is. One answer for

@@ -248,6 +248,11 @@ impl LeaseMachine {
         let wait_ms = match (error.kind(), error.retry()) {
             // Not known whether it was done: the same request again.
             (ErrorKind::Unavailable { .. }, _) => backoff_ms(wanting.failures),
+            // It was done, and given up by us since: anew.
+            (ErrorKind::Fenced { .. }, _) => {
+                wanting.request = self.requests.next(now.chance);
+                backoff_ms(wanting.failures)
+            }
             (kind, retry) => {
                 // The same again to a full pool too: an earlier one that is still on its way must be
                 // no second claim when it arrives.
