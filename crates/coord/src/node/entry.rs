@@ -349,6 +349,9 @@ mod tests {
         assert!(release_once(&around, &first.owed[0], START).await);
         assert!(release_once(&around, &first.owed[0], START).await, "twice is once");
         first.owed.clear();
+        let error = claim(&around, &settings, &first, &mut owed).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Fenced { .. }), "{error}");
+        first.request = 6;
         let after = claim(&around, &settings, &first, &mut owed).await.unwrap();
         assert!(after[0].lease.slot != lease.slot || after[0].lease.term > lease.term, "{after:?}");
     }

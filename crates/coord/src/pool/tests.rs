@@ -222,8 +222,11 @@ fn a_repeat_answers_the_first_claim_again() {
     let choice = choose(&wish, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
     assert_eq!(choice, Choice::Repeat(vec![rows[1].clone()]));
     rows[1].holder = None;
-    let choice = choose(&wish, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
-    assert!(matches!(choice, Choice::Take { .. }), "released since");
+    let late = choose(&wish, &rows, &members, Ground::default(), 0, NOW, 0).unwrap_err();
+    assert_eq!(late.code(), "fenced", "released since");
+    let anew = ClaimRequest { request: 78, ..wish };
+    let choice = choose(&anew, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
+    assert!(matches!(choice, Choice::Take { .. }));
 }
 
 #[test]

@@ -24,21 +24,17 @@ pub(super) enum Message {
 ///
 /// On a connection that commits nothing by itself the transaction begins with the first of them.
 const COMPOUND: &str = "BEGIN NOT ATOMIC
-    UPDATE snowmint_store SET row_changes = row_changes + 1, writes = LAST_INSERT_ID(writes + 1)
-    WHERE writes >= ?8 AND server = {SERVER};
+    SELECT LAST_INSERT_ID(0) INTO @snowmint FROM snowmint_store FOR UPDATE;
     UPDATE snowmint_slot SET mark = ?6, extend_request = ?7, changes = changes + 1
     WHERE namespace = ?1 AND pool = ?2 AND slot = ?3
-        AND term = ?4 AND mark = ?5 AND ?10 <= {NOW} AND ROW_COUNT() = 1
+        AND term = ?4 AND mark = ?5 AND ?10 <= {NOW}
+        AND (SELECT writes >= ?8 AND server = {SERVER} FROM snowmint_store)
         AND ?9 = COALESCE(
             (SELECT catalog_version FROM snowmint_namespace WHERE namespace = ?1), 0);
-    IF ROW_COUNT() = 1 THEN
-        COMMIT;
-        SELECT CAST(LAST_INSERT_ID() AS SIGNED);
-    ELSE
-        ROLLBACK;
-        SELECT 0;
-    END IF;
-    END";
+    UPDATE snowmint_store SET row_changes = row_changes + 1, writes = LAST_INSERT_ID(writes + 1)
+    WHERE ROW_COUNT() = 1;
+    COMMIT;
+    SELECT CAST(LAST_INSERT_ID() AS SIGNED); END";
 
 /// Each table is found by what the one before it says, and so is not looked at, nor locked, before that.
 const JOINED: &str = "UPDATE snowmint_store
