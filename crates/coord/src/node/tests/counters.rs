@@ -11,7 +11,7 @@ use crate::spec::Kind;
 
 const TTL_MS: u64 = 9_000;
 
-async fn server(world: &World, address: &str) -> (Node, Source) {
+pub(super) async fn server(world: &World, address: &str) -> (Node, Source) {
     let settings = NodeSettings {
         address: address.into(),
         owner: address.into(),
@@ -28,7 +28,7 @@ async fn server(world: &World, address: &str) -> (Node, Source) {
 }
 
 /// Asks again, without time passing, until there is an answer.
-async fn count(source: &Source, key: &str) -> Result<u64> {
+pub(super) async fn count(source: &Source, key: &str) -> Result<u64> {
     for _ in 0..200 {
         match source.try_count(key.as_bytes(), 1) {
             Err(error) if error.retry() != Retry::Never => settle().await,
@@ -55,10 +55,10 @@ fn is_elsewhere(answer: &Result<u64>) -> bool {
 
 /// Remembers the highest answer of each key: every later one is greater.
 #[derive(Default)]
-struct History(BTreeMap<String, u64>);
+pub(super) struct History(BTreeMap<String, u64>);
 
 impl History {
-    fn rises(&mut self, key: &str, answer: u64) {
+    pub(super) fn rises(&mut self, key: &str, answer: u64) {
         let before = self.0.insert(key.into(), answer).unwrap_or(0);
         assert!(answer > before, "{key}: {answer} after {before}");
     }
@@ -80,84 +80,6 @@ async fn numbers_of_a_key_rise_one_by_one_and_many_in_a_row() {
     assert_eq!(source.mint(1, None, 0).await.unwrap_err().kind().code(), "invalid");
     node.close().await.unwrap();
     assert_eq!(source.try_count(b"alice", 1).unwrap_err().kind().code(), "closed");
-}
-
-#[tokio::test]
-async fn each_of_several_keys_has_its_number() {
-    let world = World::new();
-    let (node, source) = server(&world, "").await;
-    // More than are taken at a time; texts and numbers, and some of them twice.
-    let keys: Vec<_> = (0..50)
-        .flat_map(|at| [format!("user-{at}"), format!("{}", at % 40), format!("{{one}}-{at}")])
-        .collect();
-    let asked: Vec<_> = keys.iter().map(String::as_bytes).collect();
-    let mut history = History::default();
-    // Sections that nobody asked for before are fetched, and windows move on.
-    for round in 0..300 {
-        let numbers = loop {
-            match source.try_count_each(&asked) {
-                Err(error) if error.retry() != Retry::Never => settle().await,
-                answer => break answer.unwrap(),
-            }
-        };
-        assert_eq!(numbers.len(), keys.len());
-        let mut all: Vec<_> = keys.iter().zip(numbers).collect();
-        all.sort();
-        all.into_iter().for_each(|(key, number)| history.rises(key, number));
-        if round % 3 == 0 {
-            history.rises("user-7", count(&source, "user-7").await.unwrap());
-        }
-    }
-    assert!(source.try_count_each(&[]).unwrap().is_empty());
-    let refused = source.try_count_each(&[b"user-7", b""]).unwrap_err();
-    assert_eq!(refused.kind().code(), "invalid");
-    let before = source.counted(b"user-7", 0).await.unwrap();
-    assert_eq!(source.try_count(b"user-7", 1).unwrap().0, before + 1, "a bad key costs no number");
-    node.close().await.unwrap();
-    assert_eq!(source.try_count_each(&asked).unwrap_err().kind().code(), "closed");
-}
-
-/// With keys in common, from both sides: whoever took locks in another order would wait for ever.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_take_for_many_keys_at_once() {
-    const ROUNDS: usize = 2_000;
-    let world = World::new();
-    let (_node, source) = server(&world, "").await;
-    let keys: Vec<_> = (0..64).map(|at| format!("{{one}}-{at}")).collect();
-    // The driver is on the other thread, perhaps: it tells when it is done.
-    source.count(b"{one}-0", 1, 10_000).await.unwrap();
-    let takers = (0..4_usize).map(|taker| {
-        let (source, keys) = (source.clone(), keys.clone());
-        tokio::task::spawn_blocking(move || {
-            let mut asked: Vec<_> = keys.iter().map(String::as_bytes).collect();
-            asked.rotate_left(taker * 16);
-            if taker % 2 == 1 {
-                asked.reverse();
-            }
-            let mut taken = Vec::new();
-            while taken.len() < ROUNDS {
-                match source.try_count_each(&asked) {
-                    Ok(numbers) => {
-                        let by_key = asked.iter().map(|key| key.to_vec()).zip(numbers);
-                        taken.push(by_key.collect::<BTreeMap<_, _>>());
-                    }
-                    Err(error) => assert_ne!(error.retry(), Retry::Never, "{error}"),
-                }
-            }
-            taken
-        })
-    });
-    let mut all = Vec::new();
-    for taker in takers.collect::<Vec<_>>() {
-        let taken = taker.await.unwrap();
-        for (before, after) in taken.iter().zip(&taken[1..]) {
-            assert!(before.iter().zip(after).all(|(before, after)| before.1 < after.1));
-        }
-        all.extend(taken.into_iter().flatten());
-    }
-    let count = all.len();
-    assert_eq!(count, 4 * ROUNDS * keys.len());
-    assert_eq!(all.into_iter().collect::<std::collections::BTreeSet<_>>().len(), count);
 }
 
 #[tokio::test]

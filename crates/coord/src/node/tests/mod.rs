@@ -14,6 +14,7 @@ mod several;
 mod sources;
 mod stats;
 mod tails;
+mod together;
 
 use std::collections::HashSet;
 
