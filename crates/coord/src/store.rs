@@ -153,8 +153,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// A lapsed presence is live again, but slots that passed on meanwhile stay lost.
     ///
     /// Atomicity: the member's record. Whose clock: the store's, else `now`, is when it renewed.
-    /// On retry: repeat freely; one that comes after a later one changes nothing. `NotFound`: forgotten or left; join again, then claim again what
-    /// was lost.
+    /// On retry: repeat freely; one that comes after a later one changes nothing. `NotFound`: forgotten or
+    /// left; join again, then claim again what was lost.
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()>;
 
     /// Says that a member is gone. Slots that it still holds pass on at once, their marks left

@@ -89,6 +89,10 @@ impl Program {
         assert_eq!(last - first, 2);
         seen.message(&key, first);
         seen.message(&key, last);
+        let keys = [key, "everybody".to_owned()];
+        for (key, number) in keys.iter().zip(self.messages.next_each(&keys).await.unwrap()) {
+            seen.message(key, number);
+        }
         seen.timeline(self.timeline.mint_async().await.unwrap());
     }
 }
