@@ -7,7 +7,7 @@ use super::compare;
 use super::settings::{AfterCrash, NodeSettings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::JournalLease;
-use crate::lease::{ClaimRequest, Lease, Mark, Release, Wish};
+use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Wish};
 use crate::machine::{Granted, PresenceMachine};
 use crate::member::{Incarnation, Member};
 use crate::pool::Pool;
@@ -120,16 +120,25 @@ impl Claim {
     }
 }
 
-/// Claims the slots of one group. What was claimed and is not wanted is given up; what the store has
-/// not acknowledged of that is added to what is `owed`.
+/// What a claim leaves behind, whatever its answer.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// What was claimed and is not wanted, as far as the store has not acknowledged that it is given up.
+    pub(super) owed: Vec<Release>,
+    /// A question was sent whose answer is not gone by: should the network deliver it again, it may be
+    /// granted what nobody knows of.
+    pub(super) refused: bool,
+}
+
+/// Claims the slots of one group. What was claimed and is not wanted is given up.
 pub(super) async fn claim(
     around: &Surroundings,
     settings: &NodeSettings,
     claim: &Claim,
-    owed: &mut Vec<Release>,
+    left: &mut Left,
 ) -> Result<Vec<Granted>> {
     let wall = around.clock.unix_ms();
-    if let Some(granted) = claim_again(around, settings, claim, owed, wall).await? {
+    if let Some(granted) = claim_again(around, settings, claim, left, wall).await? {
         return Ok(granted);
     }
     let owner = claim.member.owner.clone();
@@ -158,7 +167,7 @@ pub(super) async fn claim(
     let leases = around.call("claim", around.store.claim(&request, wall)).await?;
     let ahead_ms = leases.iter().map(|lease| lease.mark.unix_millis().since(wall)).min();
     if settings.after_crash == AfterCrash::Refuse && ahead_ms.is_some_and(|ms| ms > 0) {
-        give_up(around, &leases, owed, wall).await;
+        give_up(around, &leases, left, wall).await;
         let kind = ErrorKind::ClockBehind {
             behind_ms: ahead_ms.unwrap_or(0),
             limit_ms: 0,
@@ -180,7 +189,7 @@ async fn claim_again(
     around: &Surroundings,
     settings: &NodeSettings,
     claim: &Claim,
-    owed: &mut Vec<Release>,
+    left: &mut Left,
     wall: UnixMillis,
 ) -> Result<Option<Vec<Granted>>> {
     let soon = Mark::from(wall.saturating_add(JOURNAL_LEAD_MS_MAX));
@@ -191,13 +200,17 @@ async fn claim_again(
     groups.retain(|group| settings.worker.is_none_or(|worker| worker == *group));
     // Another lease of ours may ask for one of them at this moment.
     for group in groups {
-        let Some(leases) = claim_known(around, claim, group, wall).await? else { continue };
+        let known = claim_known(around, claim, group, wall).await?;
+        let Some(leases) = known else {
+            left.refused = true;
+            continue;
+        };
         let granted: Vec<_> = leases.iter().map(|lease| claim.go_on(lease)).collect();
         if granted.iter().any(|granted| granted.floor <= soon.unix_millis()) && !claim.owes(&leases)
         {
             return Ok(Some(granted));
         }
-        give_up(around, &leases, owed, wall).await;
+        give_up(around, &leases, left, wall).await;
     }
     Ok(None)
 }
@@ -232,12 +245,8 @@ async fn claim_known(
 }
 
 /// Gives slots back as they were.
-async fn give_up(
-    around: &Surroundings,
-    leases: &[Lease],
-    owed: &mut Vec<Release>,
-    wall: UnixMillis,
-) {
+async fn give_up(around: &Surroundings, leases: &[Lease], left: &mut Left, wall: UnixMillis) {
+    left.refused = true;
     for lease in leases {
         let release = Release {
             pool: lease.pool.clone(),
@@ -246,7 +255,7 @@ async fn give_up(
             mark: lease.mark,
         };
         if !release_once(around, &release, wall).await {
-            owed.push(release);
+            left.owed.push(release);
         }
     }
 }
@@ -266,6 +275,29 @@ pub(super) async fn release_once(
             tracing::warn!(pool = %release.pool, slot = release.slot, error, "a worker number stays held until this node ends");
             true
         }
+    }
+}
+
+/// Gives up a slot that is held for nobody. Whether the store has answered.
+///
+/// Its mark moves by one first, from where it was seen: should somebody mint from it after all (a copy of this
+/// process's memory would, for one), then either this does nothing, or that has ended before the mark is
+/// final.
+pub(super) async fn release_stray(
+    around: &Surroundings,
+    stray: &Release,
+    wall: UnixMillis,
+) -> bool {
+    let Release { pool, slot, term, mark: from } = stray.clone();
+    let Ok(request) = random::request() else { return false };
+    let mark = Mark::new(from.get().saturating_add(1));
+    let extend =
+        Extend { pool: pool.clone(), slot, term, from, to: mark, request, ahead_max_ms: None };
+    match around.call("extend", around.store.extend(&[extend], wall)).await.as_deref() {
+        Ok([Ok(_)]) => release_once(around, &Release { pool, slot, term, mark }, wall).await,
+        // Somebody else's, or it will be seen again.
+        Ok(_) => true,
+        Err(_) => false,
     }
 }
 
@@ -317,11 +349,11 @@ mod tests {
             request: 5,
             owed: Vec::new(),
         };
-        let mut owed = Vec::new();
-        let granted = claim(&around, &settings, &first, &mut owed).await.unwrap();
-        let again = claim(&around, &settings, &first, &mut owed).await.unwrap();
+        let mut left = Left::default();
+        let granted = claim(&around, &settings, &first, &mut left).await.unwrap();
+        let again = claim(&around, &settings, &first, &mut left).await.unwrap();
         assert_eq!(granted, again, "the repeated claim is answered in the same way");
-        assert!(owed.is_empty());
+        assert!(left.owed.is_empty());
         let lease = &granted[0].lease;
         assert_eq!(lease.slot, 0);
         first.owed.push(Release {
@@ -330,10 +362,10 @@ mod tests {
             term: lease.term,
             mark: lease.mark,
         });
-        let other = claim(&around, &settings, &first, &mut owed).await.unwrap();
+        let other = claim(&around, &settings, &first, &mut left).await.unwrap();
         assert!(other[0].lease.slot != lease.slot || other[0].lease.term > lease.term, "{other:?}");
         // The store has acknowledged the release meanwhile.
-        assert!(owed.is_empty());
+        assert!(left.owed.is_empty());
 
         // Without a journal it is the claim itself that is answered again.
         let lease = &other[0].lease;
@@ -344,15 +376,15 @@ mod tests {
             term: lease.term,
             mark: lease.mark,
         }];
-        let error = claim(&around, &settings, &first, &mut owed).await.unwrap_err();
+        let error = claim(&around, &settings, &first, &mut left).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
         assert!(release_once(&around, &first.owed[0], START).await);
         assert!(release_once(&around, &first.owed[0], START).await, "twice is once");
         first.owed.clear();
-        let error = claim(&around, &settings, &first, &mut owed).await.unwrap_err();
+        let error = claim(&around, &settings, &first, &mut left).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Fenced { .. }), "{error}");
         first.request = 6;
-        let after = claim(&around, &settings, &first, &mut owed).await.unwrap();
+        let after = claim(&around, &settings, &first, &mut left).await.unwrap();
         assert!(after[0].lease.slot != lease.slot || after[0].lease.term > lease.term, "{after:?}");
     }
 }

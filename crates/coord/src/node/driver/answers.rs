@@ -45,8 +45,12 @@ impl Driver {
                 self.clock_agrees();
             }
             Done::ClockChecked(Err(error)) => self.clock_disagrees(&error),
-            Done::Claimed { key, member, request, answer, owed } => {
-                self.owe(owed);
+            Done::Claimed { key, member, request, answer, left } => {
+                self.strays.claim_answered();
+                if left.refused || answer.is_err() {
+                    self.strays.doubt(now.elapsed);
+                }
+                self.owe(left.owed);
                 if self.is_member(member) {
                     self.claimed(now, &key, request, answer);
                 }
@@ -59,6 +63,7 @@ impl Driver {
             Done::Sections(member, done) => self.sections_done(now, member, done),
             Done::Journal(written) => self.journal_written(now, written),
             Done::Released(done) => self.owed.done(&done),
+            Done::Listed(member, answer) => self.listed(now, member, answer),
             Done::Failed(error) => tracing::error!(%error, "a task of the node failed"),
             Done::Catalog(answer) => {
                 self.catalog_busy = false;
@@ -88,7 +93,7 @@ impl Driver {
         }
     }
 
-    fn is_member(&self, incarnation: Incarnation) -> bool {
+    pub(super) fn is_member(&self, incarnation: Incarnation) -> bool {
         matches!(&self.stage, Stage::In { member, .. } if member.incarnation == incarnation)
     }
 
@@ -136,10 +141,12 @@ impl Driver {
         request: u64,
         mut answer: Result<Vec<Granted>>,
     ) {
-        if let Ok(granted) = &mut answer
-            && self.leases.get(key).is_some_and(|held| held.machine.awaits(request))
-        {
-            self.take_over(key, granted);
+        let awaited = self.leases.get(key).is_some_and(|held| held.machine.awaits(request));
+        match &mut answer {
+            Ok(granted) if awaited => self.take_over(key, granted),
+            // The source that it was for was altered meanwhile.
+            Ok(granted) => return self.owe(granted.iter().map(Granted::unused).collect()),
+            Err(_) => {}
         }
         let Some(held) = self.leases.get_mut(key) else { return };
         let error = answer.as_ref().err().cloned();
@@ -254,6 +261,7 @@ impl Driver {
             self.before = Some(member.incarnation);
         }
         self.stage = Stage::Out { retry_at_ms: 0, failures: 0, error: Some(error.clone()) };
+        self.strays.forget();
         for held in self.leases.values_mut() {
             if let Err(error) = held.restart() {
                 tracing::error!(%error, "no randomness");

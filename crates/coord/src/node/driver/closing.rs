@@ -73,7 +73,7 @@ impl Driver {
                 }
                 // It had hardly begun.
                 Ok(Done::Entered(Ok(entered))) => member = Some(entered.member.incarnation),
-                Ok(Done::Claimed { owed, .. }) => self.owe(owed),
+                Ok(Done::Claimed { left, .. }) => self.owe(left.owed),
                 Ok(Done::Released(done)) => self.owed.done(&done),
                 _ => {}
             }

@@ -8,6 +8,7 @@ mod ordered;
 mod owed;
 mod report;
 mod sections;
+mod strays;
 mod supply;
 
 use std::collections::BTreeMap;
@@ -20,15 +21,16 @@ use tokio::task::JoinSet;
 use self::ordered::OrderedSources;
 use self::owed::Owed;
 use self::sections::SectionsDone;
+use self::strays::Strays;
 use super::Core;
 use super::compare::{self, Compared};
-use super::entry::{self, Claim, Entered, Witness};
+use super::entry::{self, Claim, Entered, Left, Witness};
 use super::lease::{Held, LeaseKey};
 use super::record::{Keeper, Written};
 use super::settings::NodeSettings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Disk, JournalLease, disk};
-use crate::lease::{Extend, Extended, Release};
+use crate::lease::{Extend, Extended, Release, SlotInfo};
 use crate::machine::{
     Granted, LeaseAction, LeaseEvent, Now, PresenceAction, PresenceMachine, SectionsMachine,
     WindowAction, WindowMachine,
@@ -65,7 +67,7 @@ enum Done {
         member: Incarnation,
         request: u64,
         answer: Result<Vec<Granted>>,
-        owed: Vec<Release>,
+        left: Left,
     },
     Extended {
         member: Incarnation,
@@ -76,6 +78,8 @@ enum Done {
     Catalog(Result<()>),
     /// What of the releases owed is done.
     Released(Vec<Release>),
+    /// What is held by whom, asked as this member.
+    Listed(Incarnation, Result<Vec<SlotInfo>>),
     /// About sections of counters, asked for as this member.
     Sections(Incarnation, SectionsDone),
     /// A task ended as none can, unless it panics.
@@ -117,6 +121,7 @@ pub(super) struct Driver {
     catalog_busy: bool,
     catalog_read_at_ms: u64,
     owed: Owed,
+    strays: Strays,
     sections: SectionsMachine,
     ordered: OrderedSources,
     /// Which membership in the store this is.
@@ -150,6 +155,7 @@ impl Driver {
             catalog_busy: false,
             catalog_read_at_ms: 0,
             owed: Owed::default(),
+            strays: Strays::default(),
             sections: SectionsMachine::new(sections_pool(), seed),
             ordered: OrderedSources::default(),
             membership: 0,
@@ -236,6 +242,7 @@ impl Driver {
         self.look_at_catalog(now);
         self.look_at_journal(now);
         self.look_at_owed(now);
+        self.look_for_strays(now);
         self.report(now);
     }
 
@@ -291,15 +298,16 @@ impl Driver {
                             supersedes: self.before,
                             past,
                             request,
-                            owed: self.owed.releases.clone(),
+                            owed: self.owed.all().cloned().collect(),
                         };
                         let (core, key) = (Arc::clone(&self.core), key.clone());
                         let member = incarnation;
+                        self.strays.claim_sent();
                         self.tasks.spawn(async move {
-                            let mut owed = Vec::new();
+                            let mut left = Left::default();
                             let answer =
-                                entry::claim(&core.around, &core.settings, &claim, &mut owed).await;
-                            Done::Claimed { key, member, request, answer, owed }
+                                entry::claim(&core.around, &core.settings, &claim, &mut left).await;
+                            Done::Claimed { key, member, request, answer, left }
                         });
                     }
                     LeaseAction::Window { action: WindowAction::Extend(extend), .. } => {
@@ -407,7 +415,9 @@ impl Driver {
         let sections = self.actor().and_then(|actor| self.sections.look_in_ms(now.elapsed, &actor));
         let stale = joined && !self.catalog_busy && self.core.around.is_stale();
         let catalog = stale.then(|| CATALOG_EVERY_MS.saturating_sub(self.since_catalog_ms(now)));
-        let others = [self.keeper.wait_ms(now), self.owed_wait_ms(now), alone, sections, catalog];
+        let strays = self.strays.wait_ms(now).filter(|_| joined);
+        let owed = self.owed_wait_ms(now);
+        let others = [self.keeper.wait_ms(now), owed, strays, alone, sections, catalog];
         let soonest = stage.into_iter().chain(leases).chain(others.into_iter().flatten()).min();
         soonest.unwrap_or(LOOK_MS_MAX).clamp(1, LOOK_MS_MAX)
     }

@@ -17,6 +17,8 @@ const RETRY_MS: u64 = 500;
 #[derive(Debug, Default)]
 pub(super) struct Owed {
     pub(super) releases: Vec<Release>,
+    /// The same of slots that nothing was ever minted from, at the marks that the store has.
+    strays: Vec<Release>,
     /// Told to the store once this write of the journal is on disk: a process that starts without the
     /// store must not go on in what the store was told that we have given up.
     after_write: u64,
@@ -33,13 +35,19 @@ impl Owed {
         }
     }
 
+    /// Everything that is owed.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Release> {
+        self.releases.iter().chain(&self.strays)
+    }
+
     pub(super) fn done(&mut self, done: &[Release]) {
         self.busy = false;
         self.releases.retain(|release| !done.contains(release));
+        self.strays.retain(|release| !done.contains(release));
     }
 
     fn wait_ms(&self, now: Now) -> Option<u64> {
-        let waits = !self.busy && !self.releases.is_empty();
+        let waits = !self.busy && self.all().next().is_some();
         waits.then(|| self.retry_at_ms.saturating_sub(now.elapsed.get()))
     }
 }
@@ -55,6 +63,15 @@ impl Driver {
         if !releases.is_empty() {
             self.owed.add(releases);
             self.owed.after_write = self.keeper.next_write();
+            self.strays.doubt(self.core.around.timer.elapsed());
+        }
+    }
+
+    /// These slots are ours, and nobody here knows why.
+    pub(super) fn owe_strays(&mut self, strays: Vec<Release>) {
+        if !strays.is_empty() {
+            self.owed.strays.extend(strays);
+            self.strays.doubt(self.core.around.timer.elapsed());
         }
     }
 
@@ -64,16 +81,25 @@ impl Driver {
         }
         self.owed.busy = true;
         self.owed.retry_at_ms = now.elapsed.get().saturating_add(RETRY_MS);
-        let (core, releases) = (Arc::clone(&self.core), self.owed.releases.clone());
+        let core = Arc::clone(&self.core);
+        let (releases, strays) = (self.owed.releases.clone(), self.owed.strays.clone());
         self.tasks.spawn(async move {
+            let around = &core.around;
             let mut done = Vec::new();
+            // The others would wait for the same store.
             for release in releases {
-                let wall = core.around.clock.unix_ms();
-                if !entry::release_once(&core.around, &release, wall).await {
-                    // The others would wait for the same store.
-                    break;
+                let wall = around.clock.unix_ms();
+                if !entry::release_once(around, &release, wall).await {
+                    return Done::Released(done);
                 }
                 done.push(release);
+            }
+            for stray in strays {
+                let wall = around.clock.unix_ms();
+                if !entry::release_stray(around, &stray, wall).await {
+                    break;
+                }
+                done.push(stray);
             }
             Done::Released(done)
         });

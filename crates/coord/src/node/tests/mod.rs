@@ -13,6 +13,7 @@ mod serials;
 mod several;
 mod sources;
 mod stats;
+mod strays;
 mod tails;
 mod together;
 
