@@ -50,7 +50,8 @@ impl FakeClock {
         let mut command = children::command_as(user, "env");
         command
             .args(["-u", "FAKETIME", "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"])
-            .arg("NO_FAKE_STAT=1")
+            // Its mend for waits by elapsed time, which is not faked, makes each commit of MySQL take 0.3 s.
+            .args(["NO_FAKE_STAT=1", "FAKETIME_FORCE_MONOTONIC_FIX=0"])
             .arg(format!("FAKETIME_TIMESTAMP_FILE={}", self.0.display()))
             .arg(format!("LD_PRELOAD={}", library().display()))
             .arg(program);
