@@ -20,6 +20,7 @@ const MINTER: &str = "minter-0123456789abcdef0123456789";
 const READER: &str = "reader-0123456789abcdef0123456789";
 const ADMIN: &str = "admin-0123456789abcdef0123456789";
 const SLOW: &str = "slow-0123456789abcdef0123456789";
+const DEFINER: &str = "definer-0123456789abcdef0123456789";
 const PEER: &str = "peer-0123456789abcdef0123456789abcdef";
 
 fn token(secret: &str, grants: &[&str], rates: &[&str]) -> TokenSettings {
@@ -38,6 +39,7 @@ fn tokens() -> Tokens {
         ("reader", token(READER, &["decode *"], &[])),
         ("admin", token(ADMIN, &["mint,reserve,decode,admin *"], &[])),
         ("slow", token(SLOW, &["mint *"], &["2/h default", "10/s burst=10 *"])),
+        ("definer", token(DEFINER, &["mint,admin *"], &["5/h *"])),
     ];
     let tokens = tokens.map(|(name, token)| (name.to_owned(), token)).into();
     Tokens { tokens, peers: vec![Secret::new(PEER)], open_metrics: false }
@@ -183,6 +185,27 @@ async fn a_rate_is_kept_over_every_protocol() {
     assert_eq!((status.code(), reason(&status)), (Code::ResourceExhausted, Told::RateLimited));
     let delay = status.get_details_retry_info().and_then(|info| info.retry_delay).unwrap();
     assert!(delay.as_secs() > 60, "{delay:?}");
+}
+
+/// A rate is of a source that there is. One that is not there yet, or is switched off, cannot be
+/// minted from, and whoever may define it is let through to do so.
+#[tokio::test]
+async fn who_has_a_rate_defines_new_sources_and_switches_them_on_again() {
+    let (server, _) = guarded().await;
+    let define = r#"{"name":"orders","kind":"segment","enabled":false}"#;
+    assert_eq!(server.as_whom(DEFINER, "POST", "/v1/sources", define).await, 200);
+    let (at, on) = ("/v1/sources/orders", r#"{"enabled":true}"#);
+    assert_eq!(server.as_whom(DEFINER, "PATCH", at, on).await, 200);
+    assert_eq!(server.as_whom(DEFINER, "GET", "/v1/ids/orders", "").await, 200);
+    // What is there counts: of five an hour at least one was taken.
+    let mut changes = Vec::new();
+    for _ in 0..5 {
+        changes.push(server.as_whom(DEFINER, "PATCH", at, on).await);
+    }
+    assert_eq!((changes[0], changes[4]), (200, 429), "{changes:?}");
+    // Who may not define is told the same as ever.
+    assert_eq!(server.as_whom(SLOW, "POST", "/v1/sources", define).await, 403);
+    assert_eq!(server.as_whom(DEFINER, "DELETE", "/v1/sources/nobody", "").await, 404);
 }
 
 #[tokio::test]
