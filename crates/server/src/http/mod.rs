@@ -263,6 +263,8 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
     builder
         .http2()
         .max_concurrent_streams(STREAMS_MAX)
+        // Who has that many calls may give them all up at once; who does more is cut off.
+        .max_pending_accept_reset_streams(usize::try_from(STREAMS_MAX).ok())
         .initial_stream_window_size(UNREAD_BYTES_MAX)
         .initial_connection_window_size(ALL_UNREAD_BYTES_MAX)
         .max_send_buf_size(UNSENT_BYTES_MAX)

@@ -1,6 +1,6 @@
 //! Requests over HTTP/2 that are taken back as soon as they are made.
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::common::{Client, resident_kib, server, soon};
 
@@ -62,4 +62,46 @@ async fn rapid_resets_end_the_connection_and_cost_nobody_else_anything() {
     assert!(grown_kib < 64 * 1024, "{grown_kib} KiB more");
     let next = server.get("/v1/ids/numbers?count=10").await.ids();
     assert!(next.is_sorted_by(|one, next| one < next) && next[0] > numbers[0], "{next:?}");
+}
+
+/// Whoever has as many calls as he may and gives them all up at once, as at a deadline that they have in
+/// common, keeps his connection, and what else is on it.
+#[tokio::test]
+async fn calls_that_are_given_up_together_end_no_connection() {
+    let server = server().await;
+    let ask = get("/v1/ids/numbers?count=1000");
+    let mut client = Client::to(server.http).await;
+    client.send(PREFACE).await;
+    client.send(frame(SETTINGS, 0, 0, &[])).await;
+    let (mut asked, mut given_up) = (Vec::new(), Vec::new());
+    for index in 0..127_u32 {
+        let stream = 2 * index + 1;
+        asked.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask));
+        given_up.extend(frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
+    }
+    asked.extend(given_up);
+    let last = 2 * 127 + 1;
+    asked.extend(frame(HEADERS, END_STREAM | END_HEADERS, last, &get("/livez")));
+    client.send(asked).await;
+    // Until the last one's answer begins, no GOAWAY (7) comes.
+    let answered = async {
+        loop {
+            let (kind, stream) = next_frame(&mut client).await;
+            assert_ne!(kind, 7, "the connection was ended");
+            if (kind, stream) == (HEADERS, last) {
+                return;
+            }
+        }
+    };
+    soon(answered).await;
+}
+
+/// The next frame's kind and stream; its payload is passed over.
+async fn next_frame(client: &mut Client) -> (u8, u32) {
+    let mut head = [0; 9];
+    client.0.read_exact(&mut head).await.unwrap();
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut payload = vec![0; usize::try_from(length).unwrap()];
+    client.0.read_exact(&mut payload).await.unwrap();
+    (head[3], u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]))
 }
