@@ -36,13 +36,18 @@ impl IntoResponse for Refusal {
         let body = ErrorBody::new(error.code(), error.message(), retry_after_ms);
         let mut response = (status, json(&body)).into_response();
         if error.code() == Code::Unauthenticated {
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            ask_for_token(&mut response);
         }
         // To be counted.
         response.extensions_mut().insert(error.code());
         say_when(&mut response, retry_after_ms);
         response
     }
+}
+
+/// Says what a 401 asks for.
+pub(super) fn ask_for_token(response: &mut Response) {
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
 }
 
 /// Says in how long the same request may succeed, if that is known.

@@ -93,7 +93,7 @@ async fn decode(leaf: Asked<Leaf>, request: Request) -> Response {
         }
         Err(error) => {
             let status = status_of(&error, StatusCode::BAD_REQUEST);
-            refused(status, error.message(), error.message())
+            super::error(refused(status, error.message(), error.message()), &error)
         }
     }
 }

@@ -113,6 +113,11 @@ fn status_of(error: &Error, otherwise: StatusCode) -> StatusCode {
 
 /// An answer that is an error, with when to ask again, where that may help.
 fn error(mut response: Response, error: &Error) -> Response {
+    if response.status() == StatusCode::UNAUTHORIZED {
+        answer::ask_for_token(&mut response);
+    }
+    // To be counted.
+    response.extensions_mut().insert(error.code());
     answer::say_when(&mut response, error.retry_after_ms());
     response
 }

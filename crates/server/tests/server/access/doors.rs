@@ -22,7 +22,13 @@ async fn the_doors_of_other_systems_ask_as_well() {
         ("PATCH", "/segments/a/b?step=5"),
         ("POST", "/segments/distributor/a/b?offset=0&step=5"),
     ] {
-        let status = async |headers: &str| server.send(method, path, headers, "").await.status;
+        let status = async |headers: &str| {
+            let answer = server.send(method, path, headers, "").await;
+            if answer.status == 401 {
+                assert_eq!(answer.header("www-authenticate"), Some("bearer"), "{path}");
+            }
+            answer.status
+        };
         assert_eq!(status("").await, 401, "{path}");
         assert_eq!(status(&bearer("wrong")).await, 401, "{path}");
         let right = status(&bearer(ADMIN)).await;
@@ -36,6 +42,12 @@ async fn the_doors_of_other_systems_ask_as_well() {
     for (token, code) in [("", 5), ("wrong", 5), (READER, 5), (MINTER, 200)] {
         let path = format!("/id/nextId?bizType=numbers&token={token}");
         assert_eq!(server.get(&path).await.json()["code"], code, "{token}");
+    }
+    // They are counted as all others are, those with status 200 too.
+    let page = server.send("GET", "/metrics", &bearer(ADMIN), "").await.body;
+    for refused in ["code=\"unauthenticated\"} 16\n", "code=\"forbidden\"} 2\n"] {
+        let line = format!("snowmint_refusals_total{{protocol=\"http\",{refused}");
+        assert!(page.contains(&line), "{line}{page}");
     }
 }
 
