@@ -1,7 +1,5 @@
 //! What HTTP says of itself: the description, and the page to try it at.
 
-use serde_json::Value;
-
 use super::common::{Client, server, soon};
 
 /// Every path of the description that can be called without a body is there, with the methods it has.
@@ -27,14 +25,21 @@ async fn the_description_is_true() {
             if method == "get" {
                 let answer = server.get(&fill(path)).await;
                 let said = answer.status.to_string();
-                assert!(!call["responses"][&said].is_null(), "{method} {path}: {answer:?}");
+                let content = &call["responses"][&said]["content"];
+                let sent = answer.header("content-type").unwrap_or_default();
+                let kind = sent.split(';').next().unwrap_or_default();
+                assert!(!content[kind].is_null(), "{method} {path}: {answer:?}");
             }
         }
         let wrong = server.send("OPTIONS", &fill(path), "", "").await;
         assert_eq!(wrong.code(), "method_not_allowed", "{path}");
     }
     let body = about["components"]["schemas"]["IdsBody"].clone();
-    assert_eq!(body["properties"]["ids"]["items"]["type"], Value::from("string"));
+    // Strings; numbers for those who ask for them.
+    let ids = serde_json::json!(["string", "integer"]);
+    assert_eq!(body["properties"]["ids"]["items"]["type"], ids);
+    let numbers = server.get("/v1/ids/default?format=number").await.json();
+    assert!(numbers["ids"][0].is_u64(), "{numbers}");
 }
 
 /// The page and all that it loads come from here.

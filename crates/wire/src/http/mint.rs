@@ -101,7 +101,18 @@ pub struct MintRequest {
 #[serde(deny_unknown_fields)]
 pub struct IdsBody {
     /// The IDs, in the order in which they were minted.
+    #[cfg_attr(feature = "openapi", schema(schema_with = ids_as_sent))]
     pub ids: Vec<String>,
+}
+
+/// What may stand there: who asks for `format=number` is answered with numbers.
+#[cfg(feature = "openapi")]
+fn ids_as_sent() -> utoipa::openapi::schema::Array {
+    use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
+    let id = ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Integer]));
+    let about = "The IDs, in the order in which they were minted: strings, and JSON numbers only for who asks \
+        for `format=number`.";
+    ArrayBuilder::new().items(id).description(Some(about)).build()
 }
 
 /// Writes an [`IdsBody`] of decimal numbers, without making a string of each. Unquoted, they are
