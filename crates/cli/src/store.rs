@@ -131,6 +131,19 @@ pub(crate) fn is_url(text: &str) -> bool {
     scheme.is_some_and(|scheme| snowmint_stores::schemes().chain(also).any(|known| known == scheme))
 }
 
+/// Refuses what is no URL of a store: without asking one.
+pub(crate) fn check_url(config: &Config) -> Outcome {
+    let url = config.store_url();
+    if is_url(&url) || snowmint_client::is_url(&url) {
+        return Ok(());
+    }
+    // What follows the scheme may be a password.
+    let scheme = url.split(':').next().unwrap_or_default();
+    let known: Vec<_> = snowmint_stores::schemes().chain(["snowmint", "snowmints"]).collect();
+    let known = known.join(":, ");
+    Err(Failure::usage(format!("store.url: {scheme:?} begins no URL of a store: take {known}:")))
+}
+
 /// Refuses a store that is a file which is not there: whoever wants to move one forward meant another.
 pub(crate) fn check_file(config: &Config) -> Outcome {
     match file(&config.store_url()) {

@@ -190,6 +190,11 @@ fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not
     server.signal("-HUP");
     server.mint(&["-n", "5"]).ok();
     assert_eq!(server.mint(&["-n", "6"]).code, 2);
+    // Nor does one that shows only when the value is used.
+    write("[limits]\nbatch_max = 7\n[log]\nfilter = \"=;=\"\n");
+    server.signal("-HUP");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(server.mint(&["-n", "6"]).code, 2);
     // And back.
     write("[sources.numbered]\nkind = \"segment\"\nstep.min = 10\nenabled = true\n");
     server.signal("-HUP");
@@ -208,6 +213,7 @@ fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not
         &["WARN", "not changed", "sources.fixed.layout", "twitter", "discord", "why="],
         &["WARN", "not changed", "sources.gone", "stays as it is"],
         &["ERROR", "all stays as it was", "batch_mox"],
+        &["ERROR", "all stays as it was", "log.filter", "=;="],
     ] {
         assert!(said(parts), "{parts:?}:\n{log}");
     }

@@ -232,6 +232,7 @@ fn what_cannot_start_says_why_and_ends_as_the_table_says() {
     for (more, part) in [
         (&["--store", "memory:"][..], "--ephemeral"),
         (&["--store", "leaf:x"], "sqlite:"),
+        (&["--store", "leaf:x", "--check"], "sqlite:"),
         (&["--namespace", "a b"], "namespace"),
         (&["--config", "/nonexistent.toml"], "/nonexistent.toml"),
     ] {
@@ -239,6 +240,9 @@ fn what_cannot_start_says_why_and_ends_as_the_table_says() {
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{more:?}: {}", ran.err);
         assert!(ran.err.contains(part), "{more:?}: {}", ran.err);
     }
+    let ran: Ran = snowmint(&["serve", "--http", "nonsense", "--check"]).output().unwrap().into();
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("HOST:PORT"), "{}", ran.err);
     let file = directory.path().join("file");
     std::fs::write(&file, "").unwrap();
     assert_eq!(refused(&file, &[]).code, 4);

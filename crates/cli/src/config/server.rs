@@ -39,6 +39,13 @@ impl ServerSection {
     /// What a single value cannot show. Others are sent to what is announced: a mistake in it is seen by
     /// them alone, as a counter that does not answer.
     pub(super) fn check(&self) -> Outcome {
+        for (key, address) in [("server.http", &self.http), ("server.resp", &self.resp)] {
+            let port = address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+            if !matches!(port, Some(Ok(_))) {
+                let message = format!("{key} = {address:?} is no address: write HOST:PORT");
+                return Err(Failure::usage(message));
+            }
+        }
         let host = self.announce.as_str();
         let why = match address(host) {
             Some(ip) if ip.is_unspecified() => "that is every address, and none to be reached by",

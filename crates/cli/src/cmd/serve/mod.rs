@@ -93,9 +93,7 @@ impl Serve {
                  again then: say --ephemeral if that is meant",
             ));
         }
-        let filter = filter(&config)?;
-        node::keyrings(&config.disguise.keys)?;
-        store::Beside::all(&config)?;
+        let filter = checked(&config)?;
         store::runtime()?.block_on(async { node::origins(&config.origins).map(drop) })?;
         if self.check {
             Security::load(&config)?;
@@ -114,7 +112,11 @@ impl Serve {
         let runtime = Runtime::new()
             .map_err(|error| Failure::unavailable(format!("no runtime can be started: {error}")))?;
         let chosen = self.chosen;
-        let read: Read = Box::new(move || chosen.load(flags.clone()));
+        let read: Read = Box::new(move || {
+            let config = chosen.load(flags.clone())?;
+            checked(&config)?;
+            Ok(config)
+        });
         let outcome = runtime.block_on(serve(&config, journal, read, set_filter));
         // Whatever is still running has had its time.
         runtime.shutdown_background();
@@ -132,6 +134,16 @@ fn log_to_stderr(filter: EnvFilter) -> SetFilter {
     let handle = builder.reload_handle();
     builder.init();
     Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()))
+}
+
+/// The log's filter, and whether everything can be read that is looked at before a start: the same then and on
+/// SIGHUP, so that a mistake is one in both.
+fn checked(config: &Config) -> Outcome<EnvFilter> {
+    let filter = filter(config)?;
+    store::check_url(config)?;
+    node::keyrings(&config.disguise.keys)?;
+    store::Beside::all(config)?;
+    Ok(filter)
 }
 
 fn filter(config: &Config) -> Outcome<EnvFilter> {
