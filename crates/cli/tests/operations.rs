@@ -321,3 +321,23 @@ fn each_request_has_a_line_in_the_log_when_that_is_wanted() {
         assert!(!log.contains("a-person") && !lines.concat().contains('\x1b'), "{log}");
     }
 }
+
+/// Whoever starts a server and thinks better of it does not wait for the store.
+#[test]
+fn a_server_whose_store_does_not_answer_ends_when_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let store = format!("redis://{}/0", mute.local_addr().unwrap());
+    let command = serve(&folder.path().join("data"), &["--store", &store]);
+    let mut server = snowmint_testkit::children::spawn(command).unwrap();
+    // It asks, and is not answered.
+    let asked = mute.accept().unwrap();
+    let begin = Instant::now();
+    let pid = server.id().to_string();
+    let told = std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(told.success());
+    let code = server.wait().unwrap().code();
+    assert_eq!(code, Some(0));
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    drop(asked);
+}

@@ -164,7 +164,15 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     let reach = reach(config, &http, &resp).to_string();
     let exporting = Exporting::start(config)?;
     let traces = exporting.traces();
-    let node = node::open_traced(config, journal, reach, traces.as_ref()).await?;
+    let node = tokio::select! {
+        node = node::open_traced(config, journal, reach, traces.as_ref()) => node?,
+        // A store that does not answer keeps nobody here: there is nothing to finish or to give back.
+        () = signals.next() => {
+            exporting.stop().await;
+            tracing::info!("stopped before it had begun");
+            return Ok(());
+        }
+    };
     let guards = (security, traces);
     let served = match check_workers(config, &node).await {
         Ok(()) => serve_on(config, &node, guards, (http, resp), &mut signals, reloading).await,
