@@ -68,7 +68,7 @@ impl FromStr for TokenHash {
         // The text may be a token that somebody put here by mistake: it is not shown.
         let wrong = || {
             format!(
-                "a hash is written {SCHEME} and 64 hexadecimal digits; `snowmint token` makes it"
+                "a hash is written {SCHEME} and 64 hexadecimal digits; `snowmint token new` makes it"
             )
         };
         let digits = text.strip_prefix(SCHEME).map(str::as_bytes).ok_or_else(wrong)?;

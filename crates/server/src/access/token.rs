@@ -50,7 +50,7 @@ impl Token {
     ) -> Result<Self, String> {
         check_name("token", name).map_err(|kind| kind.to_string())?;
         if settings.hashes.is_empty() && settings.certificates.is_empty() {
-            let message = "it has neither hashes (`snowmint token` makes one) nor certificates";
+            let message = "it has neither hashes (`snowmint token new` makes one) nor certificates";
             return Err(message.to_owned());
         }
         let grants = settings.grants.iter().map(|text| text.parse());
