@@ -31,6 +31,8 @@ enum Who {
     Known(Known),
     /// Another server of the namespace.
     Peer,
+    /// Whoever wrote the server's own configuration.
+    Configuration,
     /// A door of another system has let him in, which has tokens of its own.
     OfDoor(&'static str),
 }
@@ -95,6 +97,11 @@ impl Caller {
         Self::new(Who::Peer)
     }
 
+    /// Whoever wrote the server's own configuration: he may everything, and no token is asked for.
+    pub(crate) const fn configuration() -> Self {
+        Self::new(Who::Configuration)
+    }
+
     /// Somebody whom a door has let in by tokens of its own, to get numbers.
     pub(crate) const fn of_door(door: &'static str) -> Self {
         Self::new(Who::OfDoor(door))
@@ -130,7 +137,7 @@ impl Caller {
     pub(crate) fn name(&self) -> Option<&str> {
         match &self.who {
             Who::Known(known) => Some(known.token.name()),
-            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::OfDoor(_) => None,
+            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::Configuration | Who::OfDoor(_) => None,
         }
     }
 
@@ -159,7 +166,7 @@ impl Caller {
     /// The token; none for those who may everything.
     fn token(&self) -> Result<Option<Arc<Token>>, Error> {
         match &self.who {
-            Who::Anyone | Who::Peer => Ok(None),
+            Who::Anyone | Who::Peer | Who::Configuration => Ok(None),
             Who::OfDoor(door) => {
                 let message = format!("{door} lets in for numbers, and nothing else");
                 Err(Error::new(Code::Forbidden, message))
@@ -236,7 +243,7 @@ impl Caller {
     /// Whether the limits of one request do not hold for him.
     pub(crate) fn may_beyond_limits(&self, source: &str) -> bool {
         match &self.who {
-            Who::Anyone | Who::Nobody(_) | Who::OfDoor(_) => false,
+            Who::Anyone | Who::Nobody(_) | Who::Configuration | Who::OfDoor(_) => false,
             Who::Peer => true,
             Who::Known(known) => known.now().is_some_and(|token| token.has(Right::Admin, source)),
         }
@@ -246,7 +253,7 @@ impl Caller {
     pub(crate) fn is_limited(&self) -> bool {
         match &self.who {
             Who::Known(known) => known.now().is_none_or(|token| token.is_limited()),
-            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::OfDoor(_) => false,
+            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::Configuration | Who::OfDoor(_) => false,
         }
     }
 
@@ -272,6 +279,7 @@ impl fmt::Display for Caller {
                 }
             }
             Who::Peer => f.write_str("another server")?,
+            Who::Configuration => f.write_str("the configuration")?,
             Who::OfDoor(door) => f.write_str(door)?,
         }
         match self.from {

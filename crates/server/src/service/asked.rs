@@ -13,6 +13,13 @@ impl Service {
         Self { caller, ..self.clone() }
     }
 
+    /// The same service, for whoever wrote the server's own configuration: he may everything, also where
+    /// tokens are asked for, and the audit trail names him so.
+    #[must_use]
+    pub fn for_configuration(&self) -> Self {
+        self.asked_by(Caller::configuration())
+    }
+
     /// Who may do what; none where nobody is asked.
     pub(crate) fn access(&self) -> Option<&Access> {
         self.access.as_ref()

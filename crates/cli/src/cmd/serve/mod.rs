@@ -319,7 +319,7 @@ async fn run(
         Box::new(LogFilter(set_filter)),
         Box::new(Requests(service.clone())),
         Box::new(Stores(node.clone())),
-        Box::new(Sources(service.clone())),
+        Box::new(Sources(service.for_configuration())),
     ];
     let mut reload = Reload::new(read, config.clone(), followers);
     loop {
