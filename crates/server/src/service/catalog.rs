@@ -11,6 +11,9 @@ use super::merge::{merge, without_leftovers};
 use super::{Error, Service, check_source_name};
 use crate::access::Right;
 
+/// The key that every source has.
+const ENABLED: &str = "enabled";
+
 impl Service {
     /// Defines a source, or answers the definition that there is when it is the same.
     ///
@@ -44,6 +47,10 @@ impl Service {
             .map_err(|kind| snowmint_coord::Error::new("alter", kind))?;
         let mut keys = before.spec.to_json();
         merge(&mut keys, changes);
+        // Taken away, it is what it is for a source that does not say it.
+        if changes.get(ENABLED).is_some_and(Value::is_null) {
+            keys.insert(ENABLED.to_owned(), true.into());
+        }
         let spec = without_leftovers(keys, changes)?;
         let altered = self.node.alter(name, &spec, Some(before.version)).await?;
         self.changed("altered", name, Some(&before), Some(&altered));

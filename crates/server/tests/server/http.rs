@@ -275,8 +275,9 @@ async fn a_source_from_its_definition_to_its_end() {
     let identity = server.send("PATCH", "/v1/sources/orders", "", "{\"kind\":\"ulid\"}").await;
     assert!(matches!(identity.status, 400 | 409), "{identity:?}");
 
-    let enabled = server.send("PATCH", "/v1/sources/orders", "", "{\"enabled\":true}").await;
-    assert_eq!(enabled.status, 200, "{enabled:?}");
+    // Taken away, as a merge patch has it, it is what it is where nobody says it.
+    let enabled = server.send("PATCH", "/v1/sources/orders", "", "{\"enabled\":null}").await;
+    assert_eq!(enabled.json()["enabled"], true, "{enabled:?}");
     assert!(resp.ask(&["INCR", "orders"]).await.starts_with(':'));
     assert_eq!(server.send("DELETE", "/v1/sources/orders", "", "").await.status, 204);
     assert_eq!(server.get("/v1/ids/orders").await.code(), "unknown_source");

@@ -98,7 +98,11 @@ impl Follows for Sources {
             }
             (None, Some(new)) => self.0.define(name, &new.spec).await.map_err(refused)?,
             (Some(old), Some(new)) => {
-                let changes = patch(&old.spec.to_json(), &new.spec.to_json());
+                let mut changes = patch(&old.spec.to_json(), &new.spec.to_json());
+                // The file says no more that it is on: whoever has switched it off since was not asked.
+                if old.spec.enabled == Some(true) && new.spec.enabled.is_none() {
+                    changes.remove("enabled");
+                }
                 self.0.alter(name, &changes, None).await.map_err(refused)?
             }
         };

@@ -1,6 +1,8 @@
 //! The audit trail.
 
-use super::{bearer, entry, path, put, status, token};
+use std::process::Command;
+
+use super::{bearer, entry, path, put, status, token, until};
 use crate::server::{Folder, Server};
 
 #[test]
@@ -37,5 +39,38 @@ fn every_change_of_a_definition_says_who_what_before_and_after() {
             assert!(line.contains(part), "{part} is not in {line}");
         }
     }
+    assert_eq!(server.stop(), 0);
+}
+
+/// Nobody shows a token on SIGHUP: whoever may write the file may define.
+#[test]
+fn a_configuration_that_changes_is_followed_where_tokens_are_asked_for() {
+    let folder = Folder::new("followed");
+    let made = token();
+    let tokens = put(&folder, "tokens.toml", &entry("m", &[&made.hash], &["mint *"]));
+    let with = |sources: &str| {
+        put(&folder, "config.toml", &format!("[tokens]\nfile = {tokens:?}\n{sources}"))
+    };
+    let orders = "[sources.orders]\nkind = \"segment\"\n";
+    let config = with(orders);
+    let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
+    server.ready();
+    let hangup = || {
+        let pid = server.pid().to_string();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    };
+    let minted = |source: &str| {
+        status(&["-H", &bearer(&made.token), &server.url(&format!("/v1/ids/{source}"))])
+    };
+    with(&format!("{orders}enabled = false\n[sources.added]\nkind = \"ulid\"\n"));
+    hangup();
+    until("the new source is there", || minted("added") == "200");
+    until("the other is switched off", || minted("orders") == "409");
+    server.says("source added defined who=the configuration before=none");
+    server.says("source orders altered who=the configuration");
+    // Whoever takes the line away again has it on, as it is where nothing is said.
+    with(orders);
+    hangup();
+    until("it is on again", || minted("orders") == "200");
     assert_eq!(server.stop(), 0);
 }
