@@ -16,6 +16,7 @@ use clap::{Args, Subcommand};
 
 use crate::config::Chosen;
 use crate::exit::Outcome;
+use crate::secret;
 
 /// Begin above every ID of another system.
 ///
@@ -51,8 +52,9 @@ enum Origin {
 struct Common {
     #[command(flatten)]
     chosen: Chosen,
-    /// Where the other system keeps what it remembers.
-    #[arg(long, value_name = "URL", required = true)]
+    /// Where the other system keeps what it remembers: a URL, or where one is kept (file:PATH or env:NAME),
+    /// for one with a password, since others can read command lines.
+    #[arg(long, value_name = "URL", required = true, value_parser = url)]
     from: Vec<String>,
     /// Only show the plan.
     #[arg(long)]
@@ -72,5 +74,30 @@ impl Import {
             Origin::Cosid(cosid) => cosid.run(),
             Origin::Redis(redis) => redis.run(),
         }
+    }
+}
+
+/// The URL itself, or the one that is kept there.
+fn url(text: &str) -> Result<String, String> {
+    match text.split_once(':') {
+        Some(("file" | "env", _)) => Ok(secret::at(text)?.trim().to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_can_be_kept_elsewhere() {
+        let plain = "mysql://db/leaf";
+        assert_eq!(url(plain).unwrap(), plain);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "mysql://user:password@db/leaf\n").unwrap();
+        let kept = url(&format!("file:{}", file.path().display()));
+        assert_eq!(kept.unwrap(), "mysql://user:password@db/leaf");
+        let missing = url("env:SNOWMINT_NO_SUCH_VARIABLE").unwrap_err();
+        assert!(missing.contains("no such variable"), "{missing}");
     }
 }
