@@ -215,7 +215,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken>;
 
     /// Gives ordered slots up, their marks left where they are and their terms raised. Stop answering
-    /// from them first.
+    /// from them first. Also numbers that are lent ([`lend`](crate::lend)), which their marks keep: unlike a
+    /// release, it can come late, and lowers nothing.
     ///
     /// Atomicity: each slot. Whose clock: the store's, else `now`, is when they were given up. On retry:
     /// repeat freely; slots that the member does not hold (any more) are passed over.

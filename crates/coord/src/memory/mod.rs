@@ -69,6 +69,9 @@ pub struct MemoryStore {
     /// A verb that this handle does not get through with, from when it is said on.
     #[cfg(test)]
     pub(crate) lacks: Arc<Mutex<Option<&'static str>>>,
+    /// A verb that is done, and whose answer this handle does not hear.
+    #[cfg(test)]
+    pub(crate) unheard: Arc<Mutex<Option<&'static str>>>,
 }
 
 #[derive(Clone)]
@@ -120,6 +123,8 @@ impl MemoryStore {
             closed: AtomicBool::new(false),
             #[cfg(test)]
             lacks: Arc::default(),
+            #[cfg(test)]
+            unheard: Arc::default(),
         })
     }
 
@@ -136,6 +141,8 @@ impl MemoryStore {
             closed: AtomicBool::new(false),
             #[cfg(test)]
             lacks: Arc::default(),
+            #[cfg(test)]
+            unheard: Arc::default(),
         })
     }
 
@@ -190,6 +197,10 @@ impl MemoryStore {
         let (answer, changed) = step(space, identity).map_err(|kind| Error::new(op, kind))?;
         if changed {
             identity.writes += 1;
+        }
+        #[cfg(test)]
+        if *self.unheard.lock().unwrap_or_else(PoisonError::into_inner) == Some(op) {
+            return Err(Error::new(op, ErrorKind::Unavailable { what: "the memory store".into() }));
         }
         Ok(answer)
     }

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, SlotInfo, Term, Wish};
 use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent, is_lent_in, lent_pool};
 use crate::member::Incarnation;
+use crate::ordered::LetGo;
 use crate::pool::Pool;
 use crate::random;
 
@@ -112,7 +113,7 @@ impl Node {
         }
         let _turn = core.turn().await?;
         for _ in 0..TRIES {
-            let space = core.lent_in(&borrower.space, now).await?;
+            let space = core.lent_in(&borrower.space, member, now).await?;
             let own = lent_to(borrower, &space);
             if let Some(number) = in_pool(&own) {
                 if core.prolong(borrower, own, now, until).await? {
@@ -136,7 +137,7 @@ impl Node {
     /// # Errors
     /// As [`Node::lend`], but for `PoolFull`.
     pub async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Kept> {
-        self.lender(borrower)?;
+        let member = self.lender(borrower)?;
         let core = self.core();
         let now = core.around.checked_time().await?;
         let until = core.until(now, keep_ms);
@@ -148,7 +149,7 @@ impl Node {
         }
         let _turn = core.turn().await?;
         for _ in 0..TRIES {
-            let own = lent_to(borrower, &core.lent_in(&borrower.space, now).await?);
+            let own = lent_to(borrower, &core.lent_in(&borrower.space, member, now).await?);
             if own.is_empty() {
                 core.lendings.forget(borrower);
                 return Ok(if had_one { Kept::Lost } else { Kept::Unknown });
@@ -167,13 +168,13 @@ impl Node {
     /// `Unavailable` while the store is away, `ClockAhead` or `ClockBehind` when our clock is not to be
     /// trusted; the number is kept then, until its mark has passed.
     pub async fn take_back(&self, borrower: &Borrower) -> Result<bool> {
-        self.lender(borrower)?;
+        let member = self.lender(borrower)?;
         let core = self.core();
         let around = &core.around;
         let now = around.checked_time().await?;
         core.lendings.forget(borrower);
         let _turn = core.turn().await?;
-        let own = lent_to(borrower, &core.lent_in(&borrower.space, now).await?);
+        let own = lent_to(borrower, &core.lent_in(&borrower.space, member, now).await?);
         let end = Mark::from(now.saturating_add(core.apart_ms()));
         let had_one = !own.is_empty();
         for Held { pool, slot, term, mark } in own {
@@ -226,12 +227,43 @@ impl Core {
         }
     }
 
-    /// The slots that are lent in a space, or were.
-    async fn lent_in(&self, space: &str, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+    /// The slots that are lent in a space, or were. Whose turn it is lends nothing else meanwhile, so what we hold
+    /// of them ourselves is left over, and is let go.
+    async fn lent_in(
+        &self,
+        space: &str,
+        member: Incarnation,
+        now: UnixMillis,
+    ) -> Result<Vec<SlotInfo>> {
         let around = &self.around;
         let mut slots = around.call("list workers", around.store.workers(now)).await?;
         slots.retain(|slot| is_lent_in(&slot.pool, space) && !slot.is_avoided());
+        for slot in slots.iter_mut().filter(|slot| slot.holder == Some(member)) {
+            if !self.let_go(member, &slot.pool, slot.slot, slot.term, now).await {
+                break;
+            }
+            (slot.holder, slot.term) = (None, slot.term.next());
+        }
         Ok(slots)
+    }
+
+    /// Holds a number no longer that its mark keeps: it would not be free when that has passed. Not
+    /// [released](Release), which lowers the mark: that may come late, when the mark has been moved on since.
+    async fn let_go(
+        &self,
+        member: Incarnation,
+        pool: &str,
+        slot: u64,
+        term: Term,
+        now: UnixMillis,
+    ) -> bool {
+        let around = &self.around;
+        let let_go = LetGo { pool: pool.to_owned(), member, slots: vec![(slot, term)] };
+        let answer = around.call("let go", around.store.let_go(&let_go, now)).await;
+        if let Err(error) = &answer {
+            tracing::warn!(pool, slot, error = %error.kind(), "a number that is lent stays with this server, too");
+        }
+        answer.is_ok()
     }
 
     /// Claims a number that is nobody's, and leaves it to its mark.
@@ -261,17 +293,12 @@ impl Core {
         let term = lease.term;
         let held = self.moved(vec![Held::from(lease)], now, until).await?;
         let Some(mut held) = held else { return Err(overtaken("lend")) };
-        // The mark keeps it from here on. Held by a member besides, it would not be free when the mark has
-        // passed. Where the store does not say that it is given up, it is when this node ends; and then its
-        // term is not known here, but asked for when the borrower is heard of again.
+        // The mark keeps it from here on. Where the store does not say that it is let go, it is when we look at
+        // the space again, or end; and then its term is not known here, but asked for when the borrower is heard
+        // of again.
         let mut given_up = true;
-        for Held { pool, slot, mark, .. } in &held {
-            let (pool, slot, mark) = (pool.clone(), *slot, *mark);
-            let release = Release { pool, slot, term, mark };
-            if let Err(error) = around.call("release", around.store.release(&release, now)).await {
-                tracing::warn!(error = %error.kind(), "a number that is lent stays with this server, too");
-                given_up = false;
-            }
+        for Held { pool, slot, .. } in &held {
+            given_up &= self.let_go(member, pool, *slot, term, now).await;
         }
         if given_up {
             held.iter_mut().for_each(|held| held.term = term.next());

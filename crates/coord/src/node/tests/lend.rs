@@ -4,6 +4,7 @@ use super::*;
 use crate::error::ErrorKind;
 use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent};
 use crate::memory::MemoryClock;
+use crate::ordered::LetGo;
 
 const KEEP_MS: u64 = 5_000;
 /// How far clocks may be apart that are compared with samples as old as a presence.
@@ -268,17 +269,51 @@ async fn what_another_server_took_back_is_not_kept_from_memory() {
     assert_eq!(one.keep_lent(&called("a"), 1).await.unwrap(), Kept::Lost);
 }
 
-/// Whether the store has given the number up is not known then, so its term is not, either.
+/// Whether the store has let go of the number is not known then, so its term is not, either.
 #[tokio::test]
 async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     let world = World::new();
     let store = world.store.handle("default").unwrap();
-    *store.lacks.lock().unwrap() = Some("release");
+    let lacks = Arc::clone(&store.lacks);
+    *lacks.lock().unwrap() = Some("let_go");
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
     let node = has_joined(&world, node).await;
     assert_eq!(lend(&node, "a", 1).await.unwrap().number, 0);
-    for _ in 0..3 {
+    let sent = world.handle().workers(START).await.unwrap().remove(0);
+    for _ in 0..30 {
+        world.pass(KEEP_MS / 2).await;
         assert_eq!(keep(&node, "a").await, Kept::Yes);
     }
+    // What was sent then comes now, and takes nothing away.
+    let slots = vec![(sent.slot, sent.term)];
+    let late = LetGo { pool: sent.pool, member: node.incarnation().unwrap(), slots };
+    world.handle().let_go(&late, world.clock.unix_ms()).await.unwrap();
+    let row = world.handle().workers(START).await.unwrap().remove(0);
+    assert_eq!((row.holder, row.mark > Mark::from(world.clock.unix_ms())), (None, true));
+    let other = joined(&world).await;
+    assert_eq!(lend(&other, "b", 1).await.unwrap().number, 1);
+    assert!(lend(&other, "c", 1).await.is_err());
+    assert_eq!(keep(&node, "a").await, Kept::Yes);
+}
+
+/// Held by a server that lives, a number would not be free when its borrower has been silent for long enough.
+#[tokio::test]
+async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
+    let world = World::new();
+    let store = world.store.handle("default").unwrap();
+    let (lacks, unheard) = (Arc::clone(&store.lacks), Arc::clone(&store.unheard));
+    let store = Arc::new(store);
+    let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
+    let node = has_joined(&world, node).await;
+    *lacks.lock().unwrap() = Some("let_go");
+    assert_eq!(lend(&node, "a", 1).await.unwrap().number, 0);
+    *lacks.lock().unwrap() = None;
+    *unheard.lock().unwrap() = Some("claim");
+    assert!(lend(&node, "b", 1).await.is_err());
+    *unheard.lock().unwrap() = None;
+    world.pass(KEPT_MS + 100).await;
+    let numbers = [lend(&node, "c", 1).await, lend(&node, "d", 1).await];
+    let numbers: HashSet<u64> = numbers.into_iter().map(|lent| lent.unwrap().number).collect();
+    assert_eq!(numbers, [0, 1].into());
 }

@@ -7,6 +7,7 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
+use snowmint_coord::lend::is_lent;
 use snowmint_coord::{Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
@@ -166,6 +167,11 @@ fn operator<T>(service: &Service, _: &T) -> Allowed {
     service.may_operate()
 }
 
+/// Somebody who lets go of numbers that it has lent, as a member may, or of sections.
+fn letting_go(service: &Service, asked: &LetGoRequest) -> Allowed {
+    if is_lent(&asked.pool) { service.may_join() } else { service.may_operate() }
+}
+
 /// Somebody who changes a definition.
 fn definer(service: &Service, new: Option<&NewDefinition>) -> Allowed {
     service.may_define(new.map_or("", |new| &new.name))
@@ -256,7 +262,7 @@ impl store_server::Store for Relay {
     }
 
     async fn let_go(&self, request: Request<LetGoRequest>) -> Answer<DoneResponse> {
-        let (store, asked) = self.asked(request, operator).await?;
+        let (store, asked) = self.asked(request, letting_go).await?;
         let (let_go, now) = read::let_go(asked)?;
         told(store.let_go(&let_go, now).await, write::done)
     }
