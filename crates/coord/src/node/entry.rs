@@ -278,26 +278,36 @@ pub(super) async fn release_once(
     }
 }
 
+/// A slot that is ours, and that nobody here knows of.
+#[derive(Clone, Debug)]
+pub(super) struct Stray {
+    /// As the store has it.
+    pub(super) seen: Release,
+    /// By which the store knows that the mark was moved by us. The same each time: a release may be on its way
+    /// from then on, so nothing is to be minted from the slot until the store says that it is given up.
+    request: u64,
+}
+
+impl Stray {
+    pub(super) fn new(seen: Release) -> Result<Self> {
+        Ok(Self { seen, request: random::request()? })
+    }
+}
+
 /// Gives up a slot that is held for nobody. Whether the store has answered.
 ///
 /// Its mark moves by one first, from where it was seen: should somebody mint from it after all (a copy of this
 /// process's memory would, for one), then either this does nothing, or that has ended before the mark is
 /// final.
-pub(super) async fn release_stray(
-    around: &Surroundings,
-    stray: &Release,
-    wall: UnixMillis,
-) -> bool {
-    let Release { pool, slot, term, mark: from } = stray.clone();
-    let Ok(request) = random::request() else { return false };
-    let mark = Mark::new(from.get().saturating_add(1));
-    let extend =
-        Extend { pool: pool.clone(), slot, term, from, to: mark, request, ahead_max_ms: None };
+pub(super) async fn release_stray(around: &Surroundings, stray: &Stray, wall: UnixMillis) -> bool {
+    let Release { pool, slot, term, mark: from } = stray.seen.clone();
+    let (to, request) = (Mark::new(from.get().saturating_add(1)), stray.request);
+    let extend = Extend { pool: pool.clone(), slot, term, from, to, request, ahead_max_ms: None };
     match around.call("extend", around.store.extend(&[extend], wall)).await.as_deref() {
-        Ok([Ok(_)]) => release_once(around, &Release { pool, slot, term, mark }, wall).await,
+        Ok([Ok(_)]) => release_once(around, &Release { pool, slot, term, mark: to }, wall).await,
         // Somebody else's, or it will be seen again.
-        Ok(_) => true,
-        Err(_) => false,
+        Ok([Err(error)]) => !matches!(error.kind(), ErrorKind::Unavailable { .. }),
+        _ => false,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use snowmint_core::Clock;
 
-use super::super::entry;
+use super::super::entry::{self, Stray};
 use super::{Done, Driver};
 use crate::lease::Release;
 use crate::machine::Now;
@@ -18,7 +18,7 @@ const RETRY_MS: u64 = 500;
 pub(super) struct Owed {
     pub(super) releases: Vec<Release>,
     /// The same of slots that nothing was ever minted from, at the marks that the store has.
-    strays: Vec<Release>,
+    strays: Vec<Stray>,
     /// Told to the store once this write of the journal is on disk: a process that starts without the
     /// store must not go on in what the store was told that we have given up.
     after_write: u64,
@@ -37,13 +37,13 @@ impl Owed {
 
     /// Everything that is owed.
     pub(super) fn all(&self) -> impl Iterator<Item = &Release> {
-        self.releases.iter().chain(&self.strays)
+        self.releases.iter().chain(self.strays.iter().map(|stray| &stray.seen))
     }
 
     pub(super) fn done(&mut self, done: &[Release]) {
         self.busy = false;
         self.releases.retain(|release| !done.contains(release));
-        self.strays.retain(|release| !done.contains(release));
+        self.strays.retain(|stray| !done.contains(&stray.seen));
     }
 
     fn wait_ms(&self, now: Now) -> Option<u64> {
@@ -70,7 +70,8 @@ impl Driver {
     /// These slots are ours, and nobody here knows why.
     pub(super) fn owe_strays(&mut self, strays: Vec<Release>) {
         if !strays.is_empty() {
-            self.owed.strays.extend(strays);
+            // Without randomness: it will be seen again.
+            self.owed.strays.extend(strays.into_iter().filter_map(|seen| Stray::new(seen).ok()));
             self.strays.doubt(self.core.around.timer.elapsed());
         }
     }
@@ -99,7 +100,7 @@ impl Driver {
                 if !entry::release_stray(around, &stray, wall).await {
                     break;
                 }
-                done.push(stray);
+                done.push(stray.seen);
             }
             Done::Released(done)
         });

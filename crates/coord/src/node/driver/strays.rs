@@ -23,7 +23,7 @@ const FIRST_MS: u64 = 10_000;
 const AGAIN_MS: u64 = 30_000;
 /// No network keeps a message for longer.
 const LAST_MS: u64 = 3_600_000;
-/// How long to wait when the answer is of no use.
+/// How long to wait when the answer is of no use, because something was claimed meanwhile.
 const RETRY_MS: u64 = 1_000;
 
 /// When to look for strays.
@@ -74,7 +74,12 @@ impl Strays {
         let use_it = came && self.claims == 0;
         self.next = self.next.and_then(|next| {
             let every_ms = if use_it { next.every_ms.saturating_mul(2) } else { next.every_ms };
-            let wait_ms = if use_it { every_ms } else { RETRY_MS };
+            let wait_ms = match (came, use_it) {
+                (true, true) => every_ms,
+                (true, false) => RETRY_MS,
+                // It is much to ask of a store that is slow as it is.
+                (false, _) => every_ms.min(AGAIN_MS),
+            };
             let at = now.elapsed.saturating_add(wait_ms);
             (every_ms <= LAST_MS).then_some(Next { at, every_ms })
         });

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lease::{ClaimRequest, Extend, Lease, Release, Wish};
-use crate::node::entry::release_stray;
+use crate::node::entry::{Stray, release_stray};
 
 fn by_hand(worker: u64) -> NodeSettings {
     NodeSettings { worker: Some(worker), ..NodeSettings::default() }
@@ -40,32 +40,30 @@ fn times_listed(node: &Node) -> u64 {
     calls.map(|verb| verb.took.count()).sum()
 }
 
+/// Altered so that it needs a worker number of its own: the one that it had is given up.
+async fn moved(world: &World, node: &Node) {
+    node.alter("orders", &spec(r#"{"on_rollback":"borrow"}"#), None).await.unwrap();
+    world.pass(2_000).await;
+}
+
 #[tokio::test]
 async fn what_a_late_claim_took_is_found_and_given_up() {
     let world = World::new();
-    let other = world.open_with(by_hand(3)).await;
-    minting(&world, &other).await;
-    let node = world.open_with(by_hand(3)).await;
-    let (refused, ()) = tokio::join!(node.source("orders"), world.pass(2_000));
-    let refused = refused.unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::PoolFull(_)), "{refused}");
-    // It comes soon, and once more after it was found.
-    for request in [70, 71] {
+    let node = world.open().await;
+    let source = minting(&world, &node).await;
+    moved(&world, &node).await;
+    assert_eq!(holders(&world, 0).await, [None]);
+    // It comes soon, once more after it was found, and later.
+    for request in [70, 71, 72] {
         late_claim(&world, &node, 7, request).await;
         assert_eq!(holders(&world, 7).await, [node.incarnation()]);
-        world.pass(65_000).await;
+        for _ in 0..13 {
+            world.pass(5_000).await;
+            assert!(source.try_mint().is_ok(), "{:?}", node.readiness());
+        }
         assert_eq!(holders(&world, 7).await, [None]);
+        assert_eq!(holders(&world, 1).await, [node.incarnation()], "its own number stays its own");
     }
-    other.close().await.unwrap();
-    let source = minting(&world, &node).await;
-    // Its own number stays its own, while it is looked for others.
-    late_claim(&world, &node, 7, 72).await;
-    for _ in 0..40 {
-        world.pass(5_000).await;
-        assert!(source.try_mint().is_ok(), "{:?}", node.readiness());
-    }
-    assert_eq!(holders(&world, 7).await, [None]);
-    assert_eq!(holders(&world, 3).await, [node.incarnation()]);
     assert!(times_listed(&node) > 2);
 }
 
@@ -91,12 +89,67 @@ async fn a_slot_that_somebody_mints_from_is_not_given_up() {
     let to = Mark::from(START.saturating_add(3_000));
     let extend = Extend { pool, slot, term, from: mark, to, request: 8, ahead_max_ms: None };
     world.handle().extend(&[extend], START).await.unwrap().remove(0).unwrap();
-    assert!(release_stray(&node.core().around, &seen, START).await);
+    let stray = Stray::new(seen.clone()).unwrap();
+    assert!(release_stray(&node.core().around, &stray, START).await);
     let slots = world.handle().workers(START).await.unwrap();
     let row = slots.iter().find(|info| info.slot == slot).unwrap();
     assert_eq!((row.holder, row.term, row.mark), (node.incarnation(), term, to));
     // As it is now nobody can have minted past it, whoever tries at the same time.
-    let seen = Release { mark: to, ..seen };
-    assert!(release_stray(&node.core().around, &seen, START).await);
+    let stray = Stray::new(Release { mark: to, ..seen }).unwrap();
+    assert!(release_stray(&node.core().around, &stray, START).await);
+    assert_eq!(holders(&world, 7).await, [None]);
+}
+
+/// What a claim took whose answer was lost is found, and given up; that reaches the store late, and the claim
+/// is repeated meanwhile. Nothing is minted from what it is answered, or two would have one number.
+#[tokio::test]
+async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() {
+    let world = World::new();
+    let store = world.store.handle("default").unwrap();
+    let (unheard, lacks) = (Arc::clone(&store.unheard), Arc::clone(&store.lacks));
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let source = minting(&world, &node).await;
+    *unheard.lock().unwrap() = Some("claim");
+    moved(&world, &node).await;
+    *lacks.lock().unwrap() = Some("release");
+    world.pass(20_000).await;
+    // What it had was claimed again, as the first that it asks for.
+    assert_eq!(holders(&world, 0).await, [node.incarnation()]);
+    let slots = world.handle().workers(START).await.unwrap();
+    let SlotInfo { pool, slot, term, mark, .. } = slots[0].clone();
+    *unheard.lock().unwrap() = None;
+    world.pass(5_000).await;
+    // It mints already, if it does at all. Here is what was sent.
+    let ids = |source: &Source| (0..100).map_while(|_| source.try_mint().ok()).collect::<Vec<_>>();
+    let late = Release { pool, slot, term, mark };
+    world.handle().release(&late, world.clock.unix_ms()).await.unwrap();
+    let other = world.open_with(by_hand(0)).await;
+    let (others, ()) = tokio::join!(other.source("orders"), world.pass(1_000));
+    let mut seen: HashSet<u64> = ids(&others.unwrap()).into_iter().collect();
+    assert_eq!(seen.len(), 100);
+    let twice: Vec<u64> = ids(&source).into_iter().filter(|id| !seen.insert(*id)).collect();
+    assert!(twice.is_empty(), "{} IDs twice", twice.len());
+    // And once the store says that it was given up, another is asked for.
+    *lacks.lock().unwrap() = None;
+    world.pass(5_000).await;
+    assert!(source.try_mint().is_ok(), "{:?}", node.readiness());
+}
+
+/// A listing is the most that a node asks of a store, which may be away because it has too much to do.
+#[tokio::test]
+async fn a_store_that_does_not_answer_is_not_asked_for_everything_again_and_again() {
+    let world = World::new();
+    let store = world.store.handle("default").unwrap();
+    let lacks = Arc::clone(&store.lacks);
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    minting(&world, &node).await;
+    *lacks.lock().unwrap() = Some("workers");
+    moved(&world, &node).await;
+    world.pass(120_000).await;
+    let asked = times_listed(&node);
+    assert!((4..=13).contains(&asked), "{asked} times");
+    late_claim(&world, &node, 7, 70).await;
+    *lacks.lock().unwrap() = None;
+    world.pass(31_000).await;
     assert_eq!(holders(&world, 7).await, [None]);
 }
