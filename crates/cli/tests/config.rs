@@ -37,6 +37,13 @@ fn a_wrong_key_is_named_with_its_file_and_line() {
 }
 
 #[test]
+fn a_number_below_zero_is_refused_by_the_key_that_it_is_for() {
+    let ran = run(&["source", "define", "invoices", "--kind", "segment", "--step.size", "-5"]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("step.size = \"-5\" is not possible"), "{}", ran.err);
+}
+
+#[test]
 fn what_is_wrong_ends_with_1() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");

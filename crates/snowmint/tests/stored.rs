@@ -219,7 +219,8 @@ fn no_surprise_in_the_embedding_process() {
     seen.add(orders.mint().unwrap());
     drop(invoices);
     drop(orders);
-    assert_eq!(named(), 0);
+    // The system lists a thread for a moment longer than it can be waited for.
+    assert!((0..10_000).any(|_| named() == 0), "{} threads are left", named());
     let again = open_blocking(&url(dir.path())).unwrap();
     let orders = again.snowflake("orders").unwrap();
     for _ in 0..1_000 {

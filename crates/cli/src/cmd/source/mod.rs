@@ -104,6 +104,8 @@ impl Args for Keys {
             Arg::new(key.name)
                 .long(key.name)
                 .value_name(spelled(key.takes))
+                // Refused by what the key is for, not by how options are written.
+                .allow_negative_numbers(true)
                 .help(format!("{} (for {}){default}", key.doc, key.kinds))
         }))
     }

@@ -17,8 +17,9 @@ use crate::lease::{Release, SlotInfo};
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
 
-/// How long after the first reason to doubt.
+/// How long after the first reason to doubt, and up to how much later: many who start at once have it at once.
 const FIRST_MS: u64 = 10_000;
+const SPREAD_MS: u64 = 20_000;
 /// How long after another one, at most.
 const AGAIN_MS: u64 = 30_000;
 /// No network keeps a message for longer.
@@ -52,7 +53,7 @@ impl Strays {
 
     /// A claim of ours that the network may still have would be granted another slot.
     pub(super) fn doubt(&mut self, now: ElapsedMillis) {
-        let every_ms = self.next.map_or(FIRST_MS, |next| next.every_ms.min(AGAIN_MS));
+        let every_ms = self.next.map_or_else(|| first_ms(now), |next| next.every_ms.min(AGAIN_MS));
         let at = now.saturating_add(every_ms);
         let at = self.next.map_or(at, |next| next.at.min(at));
         self.next = Some(Next { at, every_ms });
@@ -127,6 +128,12 @@ impl Driver {
             is_it(&lease.pool, lease.slot, lease.term)
         }) || owed.any(|release| is_it(&release.pool, release.slot, release.term))
     }
+}
+
+/// Not by chance: a simulation repeats exactly.
+const fn first_ms(now: ElapsedMillis) -> u64 {
+    let mixed = now.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    FIRST_MS + mixed % SPREAD_MS
 }
 
 fn unused(slot: SlotInfo) -> Release {
