@@ -123,6 +123,15 @@ pub struct Lease {
     pub mark: Mark,
 }
 
+impl Lease {
+    /// How to give it up when nothing was minted from it.
+    #[must_use]
+    pub fn unused(&self) -> Release {
+        let Self { pool, slot, term, mark, .. } = self.clone();
+        Release { pool, slot, term, mark }
+    }
+}
+
 /// A request to claim slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {

@@ -23,15 +23,6 @@ pub struct Granted {
     pub floor: UnixMillis,
 }
 
-impl Granted {
-    /// How to give it up when nothing was minted from it.
-    #[must_use]
-    pub fn unused(&self) -> Release {
-        let Lease { pool, slot, term, mark, .. } = self.lease.clone();
-        Release { pool, slot, term, mark }
-    }
-}
-
 /// What happened to a lease.
 #[derive(Debug)]
 pub enum LeaseEvent<'a> {

@@ -248,12 +248,7 @@ async fn claim_known(
 async fn give_up(around: &Surroundings, leases: &[Lease], left: &mut Left, wall: UnixMillis) {
     left.refused = true;
     for lease in leases {
-        let release = Release {
-            pool: lease.pool.clone(),
-            slot: lease.slot,
-            term: lease.term,
-            mark: lease.mark,
-        };
+        let release = lease.unused();
         if !release_once(around, &release, wall).await {
             left.owed.push(release);
         }

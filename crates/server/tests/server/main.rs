@@ -5,6 +5,7 @@ mod access;
 mod asked;
 mod batched;
 mod common;
+mod connections;
 mod described;
 mod doors;
 mod grpc;

@@ -145,7 +145,7 @@ impl Driver {
         match &mut answer {
             Ok(granted) if awaited => self.take_over(key, granted),
             // The source that it was for was altered meanwhile.
-            Ok(granted) => return self.owe(granted.iter().map(Granted::unused).collect()),
+            Ok(granted) => return self.owe(granted.iter().map(|it| it.lease.unused()).collect()),
             Err(_) => {}
         }
         let Some(held) = self.leases.get_mut(key) else { return };

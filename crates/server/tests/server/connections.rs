@@ -1,0 +1,138 @@
+//! One connection of HTTP: what comes together, by halves, or for ever.
+
+use tokio::io::AsyncReadExt as _;
+
+use super::common::{Answer, Client, server, soon};
+
+/// Requests sent without waiting for answers come back in order, on one connection.
+#[tokio::test]
+async fn a_pipeline_over_http() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    let mut bytes = "GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\n".repeat(49);
+    bytes.push_str("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    client.send(bytes).await;
+    let text = String::from_utf8(client.rest().await).unwrap();
+    let ids: Vec<u64> = text
+        .match_indices("{\"ids\":[\"")
+        .map(|(at, head)| text[at + head.len()..].split('"').next().unwrap().parse().unwrap())
+        .collect();
+    assert!(ids.iter().copied().eq(1..=50), "{ids:?}");
+}
+
+/// An answer does not wait for the rest of a request that may never come.
+#[tokio::test]
+async fn half_a_second_request_does_not_hold_the_first_answer_back() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    client.send("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\nGET /v1/ids").await;
+    client.expect("HTTP/1.1 200 OK\r\n").await;
+    // Nor for the body of the next.
+    let mut client = Client::to(server.http).await;
+    let post = "POST /v1/ids/numbers HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n";
+    client.send(format!("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\n{post}")).await;
+    client.expect("HTTP/1.1 200 OK\r\n").await;
+    // Nor does an answer that had to wait for its request's body.
+    let mut client = Client::to(server.http).await;
+    client.send("POST /v1/ids/numbers HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{").await;
+    assert_eq!(server.get("/livez").await.status, 200);
+    client.send("}").await;
+    client.expect("HTTP/1.1 200 OK\r\n").await;
+}
+
+/// A connection keeps the source that it asked for last, and yet follows what becomes of it.
+#[tokio::test]
+async fn a_source_that_is_asked_again_and_again_may_change() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    let mut body = async || {
+        client.send("GET /v1/ids/orders HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        let mut length = 0;
+        loop {
+            let line = client.line().await;
+            if let Some(bytes) = line.strip_prefix("content-length: ") {
+                length = bytes.parse().unwrap();
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        soon(client.0.read_exact(&mut body)).await.unwrap();
+        String::from_utf8(body).unwrap()
+    };
+    assert!(body().await.contains("unknown_source"));
+    let definition = "{\"name\":\"orders\",\"kind\":\"segment\"}";
+    assert_eq!(server.post("/v1/sources", definition).await.status, 200);
+    for id in 1..=4 {
+        assert_eq!(body().await, format!("{{\"ids\":[\"{id}\"]}}"));
+    }
+    let hex = server.send("PATCH", "/v1/sources/orders", "", "{\"text\":\"hex-padded\"}").await;
+    assert_eq!(hex.status, 200, "{hex:?}");
+    let written = server.get("/v1/ids/orders?format=decimal").await.body;
+    assert_eq!(written, "{\"ids\":[\"5\"]}");
+    let written = body().await;
+    assert!(written.contains("\"000") && written.contains("6\""), "{written}");
+    let off = server.send("PATCH", "/v1/sources/orders", "", "{\"enabled\":false}").await;
+    assert_eq!(off.status, 200, "{off:?}");
+    assert!(body().await.contains("disabled"));
+    assert_eq!(server.send("DELETE", "/v1/sources/orders", "", "").await.status, 204);
+    assert!(body().await.contains("unknown_source"));
+}
+
+/// A reader that is not there holds its IDs; when too many are held, others are told to come later.
+#[tokio::test]
+async fn unsent_ids_are_bounded() {
+    let server = super::common::server_with(|settings| {
+        settings.limits.batch_max = 500_000;
+        settings.limits.unsent_max = 750_000;
+        // A busy machine takes its time for so many.
+        settings.limits.wait_max = snowmint_coord::spec::Span::from_ms(20_000);
+    })
+    .await;
+    // It takes so little at once that the system's buffers cannot hold an answer.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut slow = Client(socket.connect(server.http).await.unwrap());
+    slow.send("GET /v1/ids/default?count=500000 HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    soon(slow.0.readable()).await.unwrap();
+    let refused = soon(async {
+        loop {
+            let answer = server.get("/v1/ids/default?count=500000").await;
+            if answer.status != 200 {
+                return answer;
+            }
+        }
+    })
+    .await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    // Small requests are not affected, and the room comes back.
+    assert_eq!(server.get("/v1/ids/default?count=1000").await.ids().len(), 1000);
+    drop(slow);
+    soon(async {
+        while server.get("/v1/ids/default?count=500000").await.status != 200 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn http2_without_tls() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    // The preface and an empty SETTINGS frame; the server's first frame is its SETTINGS.
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    let mut head = [0; 9];
+    soon(tokio::io::AsyncReadExt::read_exact(&mut client.0, &mut head)).await.unwrap();
+    assert_eq!(head[3], 4, "a SETTINGS frame: {head:?}");
+}
+
+#[tokio::test]
+async fn an_unknown_host_or_none_is_no_matter() {
+    let server = server().await;
+    let mut client = Client::to(server.http).await;
+    client.send("GET /livez HTTP/1.0\r\n\r\n").await;
+    assert_eq!(Answer::read(&client.rest().await).status, 200);
+}
