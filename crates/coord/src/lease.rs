@@ -128,7 +128,7 @@ impl Lease {
     #[must_use]
     pub fn unused(&self) -> Release {
         let Self { pool, slot, term, mark, .. } = self.clone();
-        Release { pool, slot, term, mark }
+        Release { pool, slot, term, mark, from: None }
     }
 }
 
@@ -219,6 +219,9 @@ pub struct Release {
     /// The end of everything taken: at least the lease's floor, at most its mark. What lies between
     /// here and the mark goes to the next holder.
     pub mark: Mark,
+    /// Where the caller saw the mark, for who cannot tell by the term whether what he gives up was lent anew
+    /// since; none: it may have moved.
+    pub from: Option<Mark>,
 }
 
 /// All that a store keeps about one slot that was ever claimed.
@@ -349,11 +352,7 @@ pub fn decide_extend(
         return Ok(ExtendStep::Repeat);
     }
     if row.mark != item.from {
-        return Err(ErrorKind::MarkMoved {
-            what: slot_label(&item.pool, item.slot),
-            expected: item.from,
-            found: row.mark,
-        });
+        return Err(mark_moved(row, &item.pool, item.from));
     }
     if let Some(limit_ms) = item.ahead_max_ms
         && now < item.allowed_from()
@@ -371,8 +370,8 @@ pub fn decide_extend(
 /// done before.
 ///
 /// # Errors
-/// `Fenced`, `StoreWentBack` as for [`decide_extend`]; `Invalid` when the mark is not within the
-/// lease.
+/// `Fenced`, `StoreWentBack` as for [`decide_extend`]; `MarkMoved` when the mark is not where it was seen;
+/// `Invalid` when the new one is not within the lease.
 pub fn decide_release(
     row: &SlotRow,
     release: &Release,
@@ -382,6 +381,11 @@ pub fn decide_release(
         return Ok(None);
     }
     check_term(row, &release.pool, release.term)?;
+    if let Some(seen) = release.from
+        && seen != row.mark
+    {
+        return Err(mark_moved(row, &release.pool, seen));
+    }
     if release.mark < row.floor || release.mark > row.mark {
         return Err(ErrorKind::Invalid {
             what: format!(
@@ -423,6 +427,10 @@ pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark) -> SlotRow {
 fn leapt(mark: Mark) -> Mark {
     let last = Mark::new(Mark::MAX.get() - 1);
     Mark::new(mark.get().saturating_add(1 << 40)).min(last).max(mark)
+}
+
+fn mark_moved(row: &SlotRow, pool: &str, expected: Mark) -> ErrorKind {
+    ErrorKind::MarkMoved { what: slot_label(pool, row.slot), expected, found: row.mark }
 }
 
 fn check_term(row: &SlotRow, pool: &str, held: Term) -> Result<(), ErrorKind> {
@@ -510,6 +518,7 @@ mod tests {
             slot: 3,
             term: Term::new(term),
             mark: Mark::new(mark),
+            from: None,
         };
         for mark in [99, 201] {
             let refused = decide_release(&row(), &release(5, mark), now).unwrap_err();
@@ -521,5 +530,10 @@ mod tests {
         assert_eq!(after.given_up_at, now);
         assert_eq!(decide_release(&after, &release(5, 100), now), Ok(None));
         assert_eq!(decide_release(&after, &release(5, 101), now).unwrap_err().code(), "fenced");
+        for (from, wanted) in [(199, "mark_moved"), (201, "mark_moved"), (200, "released")] {
+            let release = Release { from: Some(Mark::new(from)), ..release(5, 150) };
+            let decided = decide_release(&row(), &release, now);
+            assert_eq!(decided.as_ref().map_or_else(ErrorKind::code, |_| "released"), wanted);
+        }
     }
 }

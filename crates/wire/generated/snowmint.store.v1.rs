@@ -433,6 +433,9 @@ pub struct ReleaseRequest {
     /// The caller's wall clock.
     #[prost(uint64, tag = "5")]
     pub now: u64,
+    /// Where the caller saw the mark; none: it may have moved.
+    #[prost(uint64, optional, tag = "6")]
+    pub from: ::core::option::Option<u64>,
 }
 /// Ordered slots to be taken.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -97,6 +97,7 @@ pub(super) fn release(release: &Release, now: UnixMillis) -> said::ReleaseReques
         slot: release.slot,
         term: release.term.get(),
         mark: release.mark.get(),
+        from: release.from.map(|mark| mark.get()),
         now: now.get(),
     }
 }

@@ -348,6 +348,7 @@ impl WindowMachine {
             slot: self.lease.slot,
             term: self.lease.term,
             mark,
+            from: None,
         }
     }
 

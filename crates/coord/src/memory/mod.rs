@@ -72,6 +72,9 @@ pub struct MemoryStore {
     /// A verb that is done, and whose answer this handle does not hear.
     #[cfg(test)]
     pub(crate) unheard: Arc<Mutex<Option<&'static str>>>,
+    /// Every release that was sent through this handle, heard or not.
+    #[cfg(test)]
+    pub(crate) releases: Arc<Mutex<Vec<Release>>>,
 }
 
 #[derive(Clone)]
@@ -125,6 +128,8 @@ impl MemoryStore {
             lacks: Arc::default(),
             #[cfg(test)]
             unheard: Arc::default(),
+            #[cfg(test)]
+            releases: Arc::default(),
         })
     }
 
@@ -143,6 +148,8 @@ impl MemoryStore {
             lacks: Arc::default(),
             #[cfg(test)]
             unheard: Arc::default(),
+            #[cfg(test)]
+            releases: Arc::default(),
         })
     }
 
@@ -301,6 +308,8 @@ impl Store for MemoryStore {
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
         let now = self.time(now);
+        #[cfg(test)]
+        self.releases.lock().unwrap_or_else(PoisonError::into_inner).push(release.clone());
         self.atomic("release", |space, _| Ok(((), space.release(release, now)?)))
     }
 

@@ -295,11 +295,14 @@ impl Stray {
 /// process's memory would, for one), then either this does nothing, or that has ended before the mark is
 /// final.
 pub(super) async fn release_stray(around: &Surroundings, stray: &Stray, wall: UnixMillis) -> bool {
-    let Release { pool, slot, term, mark: from } = stray.seen.clone();
+    let Release { pool, slot, term, mark: from, .. } = stray.seen.clone();
     let (to, request) = (Mark::new(from.get().saturating_add(1)), stray.request);
-    let extend = Extend { pool: pool.clone(), slot, term, from, to, request, ahead_max_ms: None };
+    let extend = Extend { pool, slot, term, from, to, request, ahead_max_ms: None };
     match around.call("extend", around.store.extend(&[extend], wall)).await.as_deref() {
-        Ok([Ok(_)]) => release_once(around, &Release { pool, slot, term, mark: to }, wall).await,
+        Ok([Ok(_)]) => {
+            let release = Release { mark: to, ..stray.seen.clone() };
+            release_once(around, &release, wall).await
+        }
         // Somebody else's, or it will be seen again.
         Ok([Err(error)]) => !matches!(error.kind(), ErrorKind::Unavailable { .. }),
         _ => false,
@@ -366,6 +369,7 @@ mod tests {
             slot: lease.slot,
             term: lease.term,
             mark: lease.mark,
+            from: None,
         });
         let other = claim(&around, &settings, &first, &mut left).await.unwrap();
         assert!(other[0].lease.slot != lease.slot || other[0].lease.term > lease.term, "{other:?}");
@@ -380,6 +384,7 @@ mod tests {
             slot: lease.slot,
             term: lease.term,
             mark: lease.mark,
+            from: None,
         }];
         let error = claim(&around, &settings, &first, &mut left).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");

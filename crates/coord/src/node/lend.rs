@@ -170,22 +170,19 @@ impl Node {
     pub async fn take_back(&self, borrower: &Borrower) -> Result<bool> {
         let member = self.lender(borrower)?;
         let core = self.core();
-        let around = &core.around;
-        let now = around.checked_time().await?;
+        let now = core.around.checked_time().await?;
         core.lendings.forget(borrower);
         let _turn = core.turn().await?;
-        let own = lent_to(borrower, &core.lent_in(&borrower.space, member, now).await?);
         let end = Mark::from(now.saturating_add(core.apart_ms()));
-        let had_one = !own.is_empty();
-        for Held { pool, slot, term, mark } in own {
-            let release = Release { pool, slot, term, mark: Ord::min(mark, end) };
-            match around.call("release", around.store.release(&release, now)).await {
-                // Somebody else gave it back, or has it since.
-                Err(error) if matches!(error.kind(), ErrorKind::Fenced { .. }) => {}
-                released => released?,
+        let mut had_one = false;
+        for _ in 0..TRIES {
+            let own = lent_to(borrower, &core.lent_in(&borrower.space, member, now).await?);
+            had_one |= !own.is_empty();
+            if core.lowered(own, now, end).await? {
+                return Ok(had_one);
             }
         }
-        Ok(had_one)
+        Err(overtaken("take back"))
     }
 
     /// As which member this node lends. One that is out of the store does not know whether it is the
@@ -323,7 +320,8 @@ impl Core {
         Ok(done)
     }
 
-    /// Slots with their marks so far ahead; none when somebody else was faster.
+    /// Slots with their marks so far ahead, and each moved: what was sent before it and comes after it is known by
+    /// the mark. None when somebody else was faster.
     async fn moved(
         &self,
         mut held: Vec<Held>,
@@ -332,7 +330,8 @@ impl Core {
     ) -> Result<Option<Vec<Held>>> {
         let around = &self.around;
         let mut items = Vec::with_capacity(held.len());
-        for held in held.iter_mut().filter(|held| held.mark < to) {
+        for held in &mut held {
+            let to = to.max(Mark::new(held.mark.get().saturating_add(1)));
             items.push(Extend {
                 pool: held.pool.clone(),
                 slot: held.slot,
@@ -343,9 +342,6 @@ impl Core {
                 ahead_max_ms: None,
             });
             held.mark = to;
-        }
-        if items.is_empty() {
-            return Ok(Some(held));
         }
         for answer in around.call("extend", around.store.extend(&items, now)).await? {
             match answer {
@@ -359,6 +355,25 @@ impl Core {
             }
         }
         Ok(Some(held))
+    }
+
+    /// Slots with their marks no further than here. False: one was lent for longer meanwhile.
+    async fn lowered(&self, held: Vec<Held>, now: UnixMillis, end: Mark) -> Result<bool> {
+        let around = &self.around;
+        for Held { pool, slot, term, mark } in held {
+            // Who borrows it again has it by the same term. Should this come so late, the mark tells.
+            let from = Some(mark);
+            let release = Release { pool, slot, term, mark: Ord::min(mark, end), from };
+            match around.call("release", around.store.release(&release, now)).await {
+                // Somebody else gave it back, or has it since.
+                Err(error) if matches!(error.kind(), ErrorKind::Fenced { .. }) => {}
+                Err(error) if matches!(error.kind(), ErrorKind::MarkMoved { .. }) => {
+                    return Ok(false);
+                }
+                released => released?,
+            }
+        }
+        Ok(true)
     }
 }
 

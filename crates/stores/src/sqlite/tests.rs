@@ -327,7 +327,7 @@ async fn a_file_opens_again_after_every_verb() {
             };
             let lease = store.claim(&request, now).await.unwrap().remove(0);
             let Lease { pool, slot, term, mark, .. } = lease;
-            store.release(&Release { pool, slot, term, mark }, now).await.unwrap();
+            store.release(&Release { pool, slot, term, mark, from: None }, now).await.unwrap();
         }
     }
     store.fast_forward(&FastForward::default()).await.unwrap();

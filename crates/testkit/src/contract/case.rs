@@ -150,8 +150,11 @@ impl Case {
     }
 
     pub(super) async fn release(&self, lease: &Lease, mark: Mark) -> Result<()> {
-        let Lease { pool, slot, term, .. } = lease.clone();
-        self.store.release(&Release { pool, slot, term, mark }, self.now().await).await
+        self.send_release(&Release { mark, ..lease.unused() }).await
+    }
+
+    pub(super) async fn send_release(&self, release: &Release) -> Result<()> {
+        self.store.release(release, self.now().await).await
     }
 
     pub(super) async fn define(&self, name: &str) -> Definition {

@@ -1,6 +1,6 @@
 use super::case::{Case, TASKS, code, extend, later, pool};
 use super::cases;
-use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Retry, Term, Wish};
+use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Release, Retry, Term, Wish};
 
 cases![
     a_slot_that_nobody_holds_is_kept_by_its_newest_term,
@@ -17,6 +17,7 @@ cases![
     the_highest_mark_is_63_bits,
     a_release_lowers_to_the_floor_and_no_further,
     a_release_is_recognised_until_the_next_claim,
+    a_release_that_says_where_the_mark_was_is_refused_when_it_moved,
     of_sixteen_extends_from_one_mark_one_wins,
     sixteen_holders_move_their_marks_at_once,
     extend_and_release_never_both_win,
@@ -223,6 +224,22 @@ async fn a_release_is_recognised_until_the_next_claim(case: Case) {
     let exactly = Wish::Exactly(lease.slot);
     case.try_claim(&member, &pool(64), exactly).await.unwrap();
     assert_eq!(code(case.release(&lease, Mark::new(60)).await), "fenced");
+}
+
+async fn a_release_that_says_where_the_mark_was_is_refused_when_it_moved(case: Case) {
+    let lease = held(&case).await;
+    let (seen, moved) = (Mark::new(100), Mark::new(160));
+    case.extend(&lease, lease.mark, seen).await.unwrap();
+    let sent = Release { mark: Mark::new(60), from: Some(seen), ..lease.unused() };
+    case.extend(&lease, seen, moved).await.unwrap();
+    let writes = case.writes().await;
+    assert_eq!(code(case.send_release(&sent).await), "mark_moved");
+    assert_eq!((mark_of(&case, &lease).await, case.writes().await), (moved, writes));
+    let sent = Release { from: Some(moved), ..sent };
+    case.send_release(&sent).await.unwrap();
+    let writes = case.writes().await;
+    case.send_release(&sent).await.unwrap();
+    assert_eq!((mark_of(&case, &lease).await, case.writes().await), (sent.mark, writes));
 }
 
 async fn of_sixteen_extends_from_one_mark_one_wins(case: Case) {

@@ -156,7 +156,8 @@ async fn one_step(
             else {
                 return;
             };
-            let release = Release { pool: lease.pool, slot: lease.slot, term: lease.term, mark };
+            let release =
+                Release { pool: lease.pool, slot: lease.slot, term: lease.term, mark, from: None };
             let (ours, theirs) = both!(release(&release, now));
             assert_eq!(comparable(&ours), comparable(&theirs), "{told}: {release:?}");
         }

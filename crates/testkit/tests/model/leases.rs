@@ -86,7 +86,7 @@ impl Leases {
                 let term = self.term_seen(term, row);
                 let last = self.flaw == Some(Flaw::ReleaseWithTheLastTick) && mark > row.floor;
                 let mark = if last { Mark::new(mark.get() - 1) } else { mark };
-                let release = Release { pool: POOL.into(), slot, term, mark };
+                let release = Release { pool: POOL.into(), slot, term, mark, from: None };
                 if let Ok(Some(after)) = decide_release(&row.whole(), &release, UnixMillis::ZERO) {
                     *row = Row::of(&after);
                 }

@@ -137,5 +137,5 @@ const fn first_ms(now: ElapsedMillis) -> u64 {
 }
 
 fn unused(slot: SlotInfo) -> Release {
-    Release { pool: slot.pool, slot: slot.slot, term: slot.term, mark: slot.mark }
+    Release { pool: slot.pool, slot: slot.slot, term: slot.term, mark: slot.mark, from: None }
 }

@@ -317,3 +317,30 @@ async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
     let numbers: HashSet<u64> = numbers.into_iter().map(|lent| lent.unwrap().number).collect();
     assert_eq!(numbers, [0, 1].into());
 }
+
+/// Who borrows a number again has it by the same term: the mark tells what was sent before from what is so now.
+#[tokio::test]
+async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
+    let world = World::new();
+    let store = world.store.handle("default").unwrap();
+    let (lacks, releases) = (Arc::clone(&store.lacks), Arc::clone(&store.releases));
+    let store = Arc::new(store);
+    let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
+    let (node, other) = (has_joined(&world, node).await, joined(&world).await);
+    for keep_ms in [KEEP_MS, KEEP_MS * 10, 1] {
+        let number = lend(&node, "a", 1).await.unwrap().number;
+        *lacks.lock().unwrap() = Some("release");
+        assert!(node.take_back(&called("a")).await.is_err());
+        *lacks.lock().unwrap() = None;
+        world.pass(1_000).await;
+        let again = other.lend(&called("a"), 1, keep_ms, MOST).await.unwrap();
+        assert_eq!(again.number, number);
+        let late = releases.lock().unwrap().pop().unwrap();
+        let refused = world.handle().release(&late, world.clock.unix_ms()).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "mark_moved", "{refused}");
+        assert_eq!(other.keep_lent(&called("a"), keep_ms).await.unwrap(), Kept::Yes);
+    }
+    // One that was kept meanwhile is looked at again, and taken back.
+    assert!(node.take_back(&called("a")).await.unwrap());
+    assert_eq!(releases.lock().unwrap().len(), 1);
+}

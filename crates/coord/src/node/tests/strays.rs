@@ -84,7 +84,7 @@ async fn a_slot_that_somebody_mints_from_is_not_given_up() {
     minting(&world, &node).await;
     let lease = late_claim(&world, &node, 7, 70).await;
     let Lease { pool, slot, term, mark, .. } = lease;
-    let seen = Release { pool: pool.clone(), slot, term, mark };
+    let seen = Release { pool: pool.clone(), slot, term, mark, from: None };
     // A copy of the process that mints from it has moved the mark since it was seen.
     let to = Mark::from(START.saturating_add(3_000));
     let extend = Extend { pool, slot, term, from: mark, to, request: 8, ahead_max_ms: None };
@@ -121,7 +121,7 @@ async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() 
     world.pass(5_000).await;
     // It mints already, if it does at all. Here is what was sent.
     let ids = |source: &Source| (0..100).map_while(|_| source.try_mint().ok()).collect::<Vec<_>>();
-    let late = Release { pool, slot, term, mark };
+    let late = Release { pool, slot, term, mark, from: None };
     world.handle().release(&late, world.clock.unix_ms()).await.unwrap();
     let other = world.open_with(by_hand(0)).await;
     let (others, ()) = tokio::join!(other.source("orders"), world.pass(1_000));

@@ -110,6 +110,7 @@ pub(super) fn release(request: said::ReleaseRequest) -> (Release, UnixMillis) {
         slot: request.slot,
         term: Term::new(request.term),
         mark: mark(request.mark),
+        from: request.from.map(mark),
     };
     (release, time(request.now))
 }
