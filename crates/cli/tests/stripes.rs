@@ -24,13 +24,13 @@ fn installation(place: &tempfile::TempDir, number: usize, keys: &str) -> Server 
     server
 }
 
-/// Draws until it is told to stop: all that was drawn, in order.
-fn drawing(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<u64>> {
+/// Draws so many at a time until it is told to stop: all that was drawn, in order.
+fn drawing(server: &Server, at_once: &'static str, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<u64>> {
     let (http, stop) = (server.http.clone(), Arc::clone(stop));
     std::thread::spawn(move || {
         let mut drawn = Vec::new();
         while !stop.load(Ordering::SeqCst) {
-            let ids = run(&["mint", "orders", "-n", "700", "--server", &http]).ok();
+            let ids = run(&["mint", "orders", "-n", at_once, "--server", &http]).ok();
             drawn.extend(ids.lines().map(|id| id.parse::<u64>().unwrap()));
         }
         drawn
@@ -61,7 +61,7 @@ fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
     let three = installation(&place, 3, "--step.rule fixed --step.size 5");
     let stop = Arc::new(AtomicBool::new(false));
     let mut drawing_all: Vec<_> =
-        [&one, &one, &two, &two].iter().map(|server| drawing(server, &stop)).collect();
+        [&one, &one, &two, &two].iter().map(|server| drawing(server, "700", &stop)).collect();
     std::thread::sleep(std::time::Duration::from_millis(500));
     let changed = restripe("3", &[(3, &one.http), (1, &two.http), (2, &three.http)]).ok();
     let firsts: Vec<_> = changed
@@ -75,7 +75,8 @@ fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
         })
         .collect();
     assert_eq!(firsts.len(), 3);
-    drawing_all.push(drawing(&three, &stop));
+    // Each five of them are a write to the disk, and a request waits for all of its own.
+    drawing_all.push(drawing(&three, "20", &stop));
     std::thread::sleep(std::time::Duration::from_millis(500));
     stop.store(true, Ordering::SeqCst);
     let drawn: Vec<_> = drawing_all.into_iter().map(|drawing| drawing.join().unwrap()).collect();

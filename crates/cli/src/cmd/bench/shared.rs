@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use snowmint_coord::BootTimer;
 
+/// Into how many parts what may still be kept is parted.
+const KEEP_SHARES: u64 = 64;
+
 /// What all threads share. The numbers order nothing: relaxed everywhere.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -49,12 +52,14 @@ impl Shared {
         before.ok().map(|left| u32::try_from(left).map_or(batch, |left| left.min(batch)))
     }
 
-    /// How many of the next `wanted` IDs may be kept.
-    pub(super) fn keep(&self, wanted: u64) -> u64 {
+    /// How many of the next IDs may be kept, `most` at a time. Less and less towards the end: what a thread has left
+    /// when the run ends is kept by nobody.
+    pub(super) fn keep(&self, most: u64) -> u64 {
+        let share = |left: u64| (left / KEEP_SHARES).min(most).max(1);
         let taken = self.to_keep.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            (left > 0).then(|| left.saturating_sub(wanted))
+            (left > 0).then(|| left - share(left))
         });
-        taken.map_or(0, |left| left.min(wanted))
+        taken.map_or(0, share)
     }
 
     /// A request came to an end.
@@ -118,10 +123,12 @@ mod tests {
 
     #[test]
     fn no_more_is_asked_for_than_was_wanted() {
-        let shared = Shared::new(Some(25), None, 5);
+        let shared = Shared::new(Some(25), None, 300);
         let taken: Vec<_> = std::iter::from_fn(|| shared.take(10)).collect();
         assert_eq!(taken, [10, 10, 5]);
-        assert_eq!((shared.keep(3), shared.keep(3), shared.keep(3)), (3, 2, 0));
+        let kept: Vec<_> =
+            std::iter::repeat_with(|| shared.keep(3)).take_while(|n| *n > 0).collect();
+        assert_eq!((kept[0], kept.last(), kept.iter().sum::<u64>()), (3, Some(&1), 300));
         let endless = Shared::new(None, Some(7), 0);
         assert_eq!(endless.take(10), Some(10));
         assert_eq!(endless.end_ns(), endless.start_ns() + 7);
