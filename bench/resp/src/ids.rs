@@ -1,6 +1,6 @@
 //! One ID a request, and many: `INCR` and `MINT` of a snowflake source.
 
-use snowmint_bench_servers::{Snowmint, WIDE, median, ratio};
+use snowmint_bench_servers::{Snowmint, WIDE, median, ratio, served};
 use snowmint_testkit::servers::Redis;
 
 use crate::{Much, port, rounds};
@@ -8,13 +8,23 @@ use crate::{Much, port, rounds};
 /// What each request of a row carries; against what of redis-server, if it has the like.
 pub fn speed(much: &Much, binary: &str) {
     let ours = Snowmint::start(binary, WIDE);
-    let redis = Redis::start(&["--appendonly", "no"]);
+    let redis = served(|| Redis::start(&["--appendonly", "no"]));
     let ports = [ours.resp, port(&redis)];
     println!("| INCR of a snowflake, 50 connections | snowmint, 1/s | redis-server, 1/s | ratio |");
     println!("|---|---|---|---|");
-    for (pipeline, share) in [("1", 5), ("16", 1), ("64", 1)] {
-        let requests = (much.requests / share).to_string();
-        let how = ["-c", "50", "-P", pipeline, "-n", &requests, "INCR", "wide"];
+    // With several threads redis-benchmark sees each quarter of a second that it is over.
+    let times = if much.threads > 1 { 8 } else { 1 };
+    let (few, many) = ((much.requests / 5).to_string(), (much.requests * times).to_string());
+    let threads = much.threads.to_string();
+    // Its one thread is another loop than one of several.
+    let threads = if much.threads > 1 { vec!["--threads", &threads] } else { Vec::new() };
+    for pipeline in ["1", "16", "64"] {
+        let how = ["-c", "50", "-P", pipeline];
+        let how = match pipeline {
+            "1" => [&how[..], &["-n", &few]].concat(),
+            _ => [&how[..], &["-n", &many], &threads].concat(),
+        };
+        let how = [&how[..], &["INCR", "wide"]].concat();
         let rates = rounds(much.rounds, &ports, &how, "INCR wide");
         let (one, other) = (median(rates[0].clone()), median(rates[1].clone()));
         let ratio = ratio(&rates[0], &rates[1]);

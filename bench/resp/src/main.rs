@@ -2,7 +2,8 @@
 //! turn, round after round.
 //!
 //! `cargo build --release --bin snowmint && cd bench && cargo run --release -p snowmint-bench-resp`;
-//! `-- --test` runs everything once, small; `-- --snowmint PATH` takes another binary.
+//! `-- --test` runs everything once, small; `-- --snowmint PATH` takes another binary; `-- --apart` keeps those who
+//! ask off the servers' processors.
 
 mod client;
 mod ids;
@@ -11,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use client::Client;
-use snowmint_bench_servers::{COUNTERS, Plan, Snowmint, assert_distinct, median, ratio};
+use snowmint_bench_servers::{COUNTERS, Plan, Snowmint, assert_distinct, median, ratio, served};
 use snowmint_testkit::servers::Redis;
 
 /// How much of everything.
@@ -21,13 +22,21 @@ struct Much {
     keys: u64,
     /// Keys whose memory is looked at.
     live: u64,
+    /// How many threads of redis-benchmark ask for IDs in a pipeline.
+    threads: usize,
 }
 
 fn main() {
     let plan = Plan::of_arguments();
     let much = plan.much(
-        Much { rounds: 15, requests: 1_000_000, keys: 1_000_000, live: 10_000_000 },
-        Much { rounds: 1, requests: 10_000, keys: 1_000, live: 10_000 },
+        Much {
+            rounds: 15,
+            requests: 1_000_000,
+            keys: 1_000_000,
+            live: 10_000_000,
+            threads: plan.threads,
+        },
+        Much { rounds: 1, requests: 10_000, keys: 1_000, live: 10_000, threads: plan.threads },
     );
     ids::speed(&much, &plan.binary);
     let ours = Snowmint::start(&plan.binary, COUNTERS);
@@ -59,8 +68,8 @@ fn check(port: u16) {
 }
 
 fn speed(much: &Much, ours: u16) {
-    let without = Redis::start(&["--appendonly", "no"]);
-    let always = Redis::start(&[]);
+    let without = served(|| Redis::start(&["--appendonly", "no"]));
+    let always = served(|| Redis::start(&[]));
     let servers = [
         ("snowmint", ours),
         ("redis-server, no persistence", port(&without)),

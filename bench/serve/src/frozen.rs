@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use snowmint_bench_servers::{Plan, Snowmint, WIDE, assert_distinct, median};
+use snowmint_bench_servers::{Plan, Snowmint, WIDE, assert_distinct, median, served};
 use snowmint_testkit::servers::{Postgres, Redis, Server};
 
 use crate::floor;
@@ -41,7 +41,7 @@ impl Floor {
                 Self { name: "bare hyper", port, _server: Box::new(process) }
             }
             Talk::Resp => {
-                let server = Server::from(Redis::start(&["--save", ""]));
+                let server = Server::from(served(|| Redis::start(&["--save", ""])));
                 Self { name: "redis-server", port: server.port(), _server: Box::new(server) }
             }
         }

@@ -1,4 +1,4 @@
-//! Calls over gRPC, beside tonic that answers messages which are ready. The client is the same, on one thread.
+//! Calls over gRPC, beside tonic that answers messages which are ready. The client is the same.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ pub fn run(plan: &Plan, table: &mut Table) {
     let ours = Snowmint::start(&plan.binary, WIDE);
     let (floor, floor_port) = floor::start("grpc");
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime = builder.worker_threads(plan.threads).enable_all().build().expect("a runtime");
     for load in [ONE, BATCHES, STREAMS] {
         check(&runtime, load, ours.http);
     }

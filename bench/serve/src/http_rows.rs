@@ -49,7 +49,7 @@ fn wrk(plan: &Plan, server: &Process, port: u16, script: &std::path::Path) -> Sa
     let seconds = plan.much("3", "1");
     let cpu = server.cpu();
     let output = Command::new("wrk")
-        .args(["-t", "1", "-c", "32", "-d", seconds, "-s"])
+        .args(["-t", &plan.threads.to_string(), "-c", "32", "-d", seconds, "-s"])
         .arg(script)
         .arg(format!("http://127.0.0.1:{port}/"))
         .output()

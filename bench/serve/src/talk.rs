@@ -34,7 +34,8 @@ impl Talk {
             Self::Http => {
                 let head = find(bytes, b"\r\n\r\n")? + 4;
                 let text = std::str::from_utf8(&bytes[..head]).expect("a head is text");
-                assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+                let all = || String::from_utf8_lossy(bytes);
+                assert!(text.starts_with("HTTP/1.1 200 "), "{}", all());
                 let (_, length) = text.split_once("content-length: ").expect("its length is said");
                 let length: usize = length[..length.find('\r')?].parse().expect("a length");
                 let body = bytes.get(head..head + length)?;

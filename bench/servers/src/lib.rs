@@ -1,10 +1,12 @@
 //! What the measurements of running servers have in common: a server as a process of its own, what it takes, and
 //! sums over rounds in which all take turns.
 
+mod apart;
 mod process;
 mod rounds;
 mod snowmint;
 
+pub use apart::served;
 pub use process::Process;
 pub use rounds::{Plan, median, ratio, rounds};
 pub use snowmint::{COUNTERS, Snowmint, WIDE};

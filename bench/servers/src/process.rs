@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::apart::served;
+
 /// A running server; gone when dropped.
 pub struct Process(Child);
 
@@ -15,7 +17,8 @@ impl Process {
     /// When it cannot be started.
     pub fn start(command: &mut Command) -> (Self, String) {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let child = served(|| command.spawn());
+        let mut child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let mut line = String::new();
         let stdout = child.stdout.take().expect("it was asked for");
         BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");

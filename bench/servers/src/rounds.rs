@@ -1,19 +1,27 @@
 //! Rounds in which all take turns, so that a slow minute slows everybody.
 
+use crate::apart;
+
 /// How a program was asked to measure.
 pub struct Plan {
     /// Everything once, small, to see that it works.
     pub test: bool,
     /// The server to measure.
     pub binary: String,
+    /// How many threads ask: one, where they have no processors of their own.
+    pub threads: usize,
     arguments: Vec<String>,
 }
 
 impl Plan {
-    /// As the command line says: `--test`, and `--snowmint PATH` in the place of the release build.
+    /// As the command line says: `--test`, `--snowmint PATH` in the place of the release build, and `--apart`, by
+    /// which servers are on one half of the processors and whoever asks on the other.
     pub fn of_arguments() -> Self {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let mut plan = Self { test: false, binary: String::new(), arguments };
+        let mut plan = Self { test: false, binary: String::new(), threads: 1, arguments };
+        if plan.arguments.iter().any(|argument| argument == "--apart") {
+            plan.threads = apart::part();
+        }
         plan.test = plan.arguments.iter().any(|argument| argument == "--test");
         plan.binary = plan.value("--snowmint").unwrap_or("../target/release/snowmint").to_owned();
         plan
