@@ -17,6 +17,10 @@ const STRIDE: u64 = 1024;
 pub trait Worker: Send {
     /// Mints `n` IDs and answers something that depends on all of them.
     fn run(&mut self, n: u64) -> u64;
+    /// How many those really are: more, where they come together.
+    fn made_of(&self, n: u64) -> u64 {
+        n
+    }
     /// Mints into the buffer, for the checks.
     fn collect(&mut self, out: &mut [u64]);
 }
@@ -54,6 +58,10 @@ impl<F: FnMut(&mut [u64]) + Send> Worker for Fills<F> {
             sum = sum.wrapping_add(std::hint::black_box(&mut self.buffer)[7]);
         }
         sum
+    }
+
+    fn made_of(&self, n: u64) -> u64 {
+        n.next_multiple_of(self.buffer.len() as u64)
     }
 
     fn collect(&mut self, out: &mut [u64]) {
@@ -113,7 +121,7 @@ pub fn sample(case: &Case, threads: usize, length: Duration) -> Sample {
                 let mut count = 0;
                 while !stop.load(Ordering::Relaxed) {
                     std::hint::black_box(worker.run(STRIDE));
-                    count += STRIDE;
+                    count += worker.made_of(STRIDE);
                 }
                 let took = began.elapsed();
                 let mut total = total.lock().expect("no thread panics");
