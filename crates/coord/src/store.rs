@@ -199,7 +199,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     ///
     /// Atomicity: the slot. Whose clock: the store's, else `now`, is when it was given up. On
     /// retry: repeat freely; a release that was done is recognised while nobody has claimed since,
-    /// and is `Fenced` afterwards.
+    /// and is `Fenced` afterwards. One that says where it saw the mark ([`Release::from`]) is refused
+    /// with `MarkMoved` when that is elsewhere.
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()>;
 
     /// Takes ordered slots by name, as [`ordered::decide_take`](crate::ordered::decide_take) says:

@@ -364,13 +364,7 @@ mod tests {
         assert!(left.owed.is_empty());
         let lease = &granted[0].lease;
         assert_eq!(lease.slot, 0);
-        first.owed.push(Release {
-            pool: lease.pool.clone(),
-            slot: lease.slot,
-            term: lease.term,
-            mark: lease.mark,
-            from: None,
-        });
+        first.owed.push(lease.unused());
         let other = claim(&around, &settings, &first, &mut left).await.unwrap();
         assert!(other[0].lease.slot != lease.slot || other[0].lease.term > lease.term, "{other:?}");
         // The store has acknowledged the release meanwhile.
@@ -379,13 +373,7 @@ mod tests {
         // Without a journal it is the claim itself that is answered again.
         let lease = &other[0].lease;
         first.past.clear();
-        first.owed = vec![Release {
-            pool: lease.pool.clone(),
-            slot: lease.slot,
-            term: lease.term,
-            mark: lease.mark,
-            from: None,
-        }];
+        first.owed = vec![lease.unused()];
         let error = claim(&around, &settings, &first, &mut left).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
         assert!(release_once(&around, &first.owed[0], START).await);

@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
 use snowmint_coord::{
-    ClaimRequest, Definition, ErrorKind, FastForward, Lease, Mark, Member, NewDefinition, Presence,
-    Release, Reserve, Segment, SourceState, random,
+    ClaimRequest, Definition, ErrorKind, FastForward, Mark, Member, NewDefinition, Presence,
+    Reserve, Segment, SourceState, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -326,8 +326,7 @@ async fn a_file_opens_again_after_every_verb() {
                 request: round + 1,
             };
             let lease = store.claim(&request, now).await.unwrap().remove(0);
-            let Lease { pool, slot, term, mark, .. } = lease;
-            store.release(&Release { pool, slot, term, mark, from: None }, now).await.unwrap();
+            store.release(&lease.unused(), now).await.unwrap();
         }
     }
     store.fast_forward(&FastForward::default()).await.unwrap();
