@@ -12,6 +12,8 @@ use tonic_types::StatusExt as _;
 pub(crate) enum Failed {
     /// Nothing was done: anybody may be asked.
     NotDone(Error),
+    /// Nothing was done, because there was less time than a server is given to take a connection.
+    TooLate(Error),
     /// It may have been done, or may be yet: only what may be repeated is.
     Unknown(Error),
     /// The same, because the server does not reach its store; perhaps others do.

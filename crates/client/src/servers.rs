@@ -107,6 +107,7 @@ impl Servers {
         let deadline = self.timer.elapsed().saturating_add(call.within_ms);
         let mut index = self.preferred.load(Ordering::Relaxed);
         let mut failures: usize = 0;
+        let mut earlier = None;
         loop {
             let failed = match self.attempt(index, call, deadline, &ask).await {
                 Ok(answer) => {
@@ -116,6 +117,8 @@ impl Servers {
                 Err(failed) => failed,
             };
             let (why, wait_ms) = match failed {
+                // Why nobody answered before says more.
+                Failed::TooLate(why) => return Err(earlier.unwrap_or(why)),
                 Failed::Refused(why) | Failed::Stranger(why) => return Err(why),
                 Failed::Unknown(why) | Failed::Cut(why) if !call.again => return Err(why),
                 // Everybody was asked once, and it is the store that is away, or nobody is who was meant.
@@ -140,6 +143,7 @@ impl Servers {
             if wait_ms > 0 {
                 self.timer.sleep_ms(wait_ms).await;
             }
+            earlier = Some(why);
         }
     }
 
@@ -193,7 +197,9 @@ impl Servers {
         let link = within(timer, connect_ms, self.link(server, call.op)).await;
         let link = link.unwrap_or_else(|| {
             let why = format!("no connection within {connect_ms} ms");
-            Err(Failed::NotDone(unavailable(call.op, &server.address, &why)))
+            let why = unavailable(call.op, &server.address, &why);
+            let is_cut_short = connect_ms < self.settings.connect_ms;
+            Err(if is_cut_short { Failed::TooLate(why) } else { Failed::NotDone(why) })
         })?;
         let attempt_ms = call.attempt_ms.min(left_ms());
         let answer = within(timer, attempt_ms, ask(link.clone())).await.unwrap_or_else(|| {

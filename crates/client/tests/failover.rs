@@ -87,6 +87,29 @@ async fn the_next_server_answers_when_one_is_gone_or_offers_nothing() {
 }
 
 #[tokio::test]
+async fn what_was_wrong_is_said_though_time_ran_out_while_asking_again() {
+    let listener = common::any().await;
+    let port = listener.local_addr().unwrap().port();
+    let silent = tokio::spawn(async move {
+        let mut held = Vec::new();
+        // The first few are told that something is wrong; whoever comes afterwards waits.
+        for _ in 0..4 {
+            drop(listener.accept().await.unwrap());
+        }
+        loop {
+            held.push(listener.accept().await.unwrap());
+        }
+    });
+    let settings = Settings { call_ms: 3_000, ..SETTINGS };
+    let why = open(&[port], settings).await.unwrap_err().to_string();
+    assert!(!why.contains("no connection within"), "{why}");
+    // There is no other reason when all of it was spent on one connection.
+    let why = open(&[port], settings).await.unwrap_err().to_string();
+    assert!(why.contains("no connection within"), "{why}");
+    silent.abort();
+}
+
+#[tokio::test]
 async fn another_store_or_namespace_is_not_taken_for_the_same() {
     let stores = [memory("all"), memory("all")];
     let mut servers = Vec::new();
