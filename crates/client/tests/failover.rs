@@ -231,6 +231,7 @@ fn what_the_store_recognises_is_asked_again_and_done_once() {
             pool: lease.pool,
             slot: lease.slot,
             term: lease.term,
+            holder: lease.holder,
             from: lease.mark,
             to: Mark::new(50),
             request: 78,

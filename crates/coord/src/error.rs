@@ -53,8 +53,10 @@ pub enum ErrorKind {
         /// The store, or the part of it.
         what: String,
     },
-    /// Somebody else claimed the slot since, or it was released: stop minting from it.
-    #[error("{slot} was passed on: this lease has {held}, the newest is {newest}; claim again")]
+    /// Somebody else claimed the slot since, or holds it, or it was released: stop minting from it.
+    #[error(
+        "{slot} was passed on, or is another member's: this lease has {held}, the newest is {newest}; claim again"
+    )]
     Fenced {
         /// Pool and slot.
         slot: String,

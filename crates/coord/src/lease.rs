@@ -117,6 +117,8 @@ pub struct Lease {
     /// Exactly one above the slot's term before the claim. Whoever knows the term before (from a
     /// journal) therefore knows whether anybody held the slot in between.
     pub term: Term,
+    /// Who holds it, where that is known.
+    pub holder: Option<Incarnation>,
     /// Everything below was promised to somebody before.
     pub floor: Mark,
     /// Everything from here on is promised to nobody yet.
@@ -127,8 +129,8 @@ impl Lease {
     /// How to give it up when nothing was minted from it.
     #[must_use]
     pub fn unused(&self) -> Release {
-        let Self { pool, slot, term, mark, .. } = self.clone();
-        Release { pool, slot, term, mark, from: None }
+        let Self { pool, slot, term, holder, mark, .. } = self.clone();
+        Release { pool, slot, term, holder, mark, from: None }
     }
 }
 
@@ -176,6 +178,8 @@ pub struct Extend {
     pub slot: u64,
     /// The lease's term.
     pub term: Term,
+    /// Who must hold it, so that nobody speaks for another; none: whoever knows the term.
+    pub holder: Option<Incarnation>,
     /// Where the holder left the mark.
     pub from: Mark,
     /// Where it shall be; above `from`, at most [`Mark::MAX`].
@@ -216,6 +220,8 @@ pub struct Release {
     pub slot: u64,
     /// The lease's term.
     pub term: Term,
+    /// Who must hold it, so that nobody speaks for another; none: whoever knows the term.
+    pub holder: Option<Incarnation>,
     /// The end of everything taken: at least the lease's floor, at most its mark. What lies between
     /// here and the mark goes to the next holder.
     pub mark: Mark,
@@ -337,7 +343,7 @@ pub fn decide_extend(
     item: &Extend,
     now: UnixMillis,
 ) -> Result<ExtendStep, ErrorKind> {
-    check_term(row, &item.pool, item.term)?;
+    check_held(row, &item.pool, item.term, item.holder)?;
     if item.to <= item.from || item.to > Mark::MAX {
         return Err(ErrorKind::Invalid {
             what: format!(
@@ -380,7 +386,7 @@ pub fn decide_release(
     if row.holder.is_none() && row.term == release.term.next() && row.mark == release.mark {
         return Ok(None);
     }
-    check_term(row, &release.pool, release.term)?;
+    check_held(row, &release.pool, release.term, release.holder)?;
     if let Some(seen) = release.from
         && seen != row.mark
     {
@@ -433,7 +439,12 @@ fn mark_moved(row: &SlotRow, pool: &str, expected: Mark) -> ErrorKind {
     ErrorKind::MarkMoved { what: slot_label(pool, row.slot), expected, found: row.mark }
 }
 
-fn check_term(row: &SlotRow, pool: &str, held: Term) -> Result<(), ErrorKind> {
+fn check_held(
+    row: &SlotRow,
+    pool: &str,
+    held: Term,
+    holder: Option<Incarnation>,
+) -> Result<(), ErrorKind> {
     if held > row.term {
         return Err(ErrorKind::StoreWentBack {
             witness: format!("the term of {}", slot_label(pool, row.slot)),
@@ -442,7 +453,8 @@ fn check_term(row: &SlotRow, pool: &str, held: Term) -> Result<(), ErrorKind> {
         });
     }
     // A released slot keeps no holder, and its term was raised by the release.
-    if held < row.term {
+    let is_anothers = holder.is_some() && holder != row.holder;
+    if held < row.term || is_anothers {
         return Err(ErrorKind::Fenced { slot: slot_label(pool, row.slot), held, newest: row.term });
     }
     Ok(())
@@ -472,6 +484,7 @@ mod tests {
             pool: "workers-10".into(),
             slot: 3,
             term: Term::new(term),
+            holder: Some(Incarnation::new(1)),
             from: Mark::new(from),
             to: Mark::new(to),
             request,
@@ -503,6 +516,32 @@ mod tests {
     }
 
     #[test]
+    fn nobody_speaks_for_another_holder() {
+        let now = UnixMillis::new(300);
+        let given_up = given_up(&row(), Mark::new(150), now);
+        let said = |holder| Extend { holder, ..extend(5, 200, 210, 11) };
+        let said_of = |row: &SlotRow, holder| {
+            let release = Release {
+                pool: "p".into(),
+                slot: 3,
+                term: row.term,
+                holder,
+                mark: row.mark,
+                from: None,
+            };
+            decide_release(row, &release, now).map(drop).map_err(|kind| kind.code())
+        };
+        for (holder, wanted) in [(None, Ok(())), (Some(1), Ok(())), (Some(2), Err("fenced"))] {
+            let holder = holder.map(Incarnation::new);
+            assert_eq!(decide(&said(holder)).map(drop), wanted);
+            assert_eq!(said_of(&row(), holder), wanted);
+            // Nobody's is nobody's.
+            let wanted = holder.map_or(Ok(()), |_| Err("fenced"));
+            assert_eq!(said_of(&given_up, holder), wanted);
+        }
+    }
+
+    #[test]
     fn the_limit_ahead_is_inclusive() {
         assert_eq!(decide(&extend(5, 200, 260, 11)), Ok(ExtendStep::Move));
         assert_eq!(decide(&extend(5, 200, 261, 11)), Err("clock_ahead"));
@@ -517,6 +556,7 @@ mod tests {
             pool: "p".into(),
             slot: 3,
             term: Term::new(term),
+            holder: Some(Incarnation::new(1)),
             mark: Mark::new(mark),
             from: None,
         };

@@ -107,8 +107,9 @@ pub(crate) fn is_lent_in(pool: &str, space: &str) -> bool {
     space_of(pool) == Some(space)
 }
 
-/// The space of a pool whose numbers are lent.
-fn space_of(pool: &str) -> Option<&str> {
+/// The space of a pool whose numbers are lent; none where they are not.
+#[must_use]
+pub fn space_of(pool: &str) -> Option<&str> {
     let (width, space) = pool.strip_prefix(PREFIX)?.split_once('-')?;
     width.parse::<u32>().is_ok().then_some(space)
 }

@@ -146,6 +146,7 @@ pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
         pool: pool.to_owned(),
         slot: row.slot,
         term: row.term,
+        holder: row.holder,
         floor: row.floor,
         mark: row.mark,
     };

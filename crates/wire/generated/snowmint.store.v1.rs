@@ -160,6 +160,9 @@ pub struct DoneResponse {
     /// Or not.
     #[prost(message, optional, tag = "1")]
     pub refusal: ::core::option::Option<Refusal>,
+    /// To `Join`: by which name the member is known to everybody else; none: its own.
+    #[prost(string, optional, tag = "2")]
+    pub known_as: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Who opened the store.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -388,6 +391,9 @@ pub struct Extend {
     /// How far ahead of the store's time it may be.
     #[prost(uint64, optional, tag = "7")]
     pub ahead_max_ms: ::core::option::Option<u64>,
+    /// The member that holds the slot. Whoever shows a token must say so, but for what is lent, which is no member's.
+    #[prost(string, optional, tag = "8")]
+    pub member: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// What became of the marks.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -436,6 +442,9 @@ pub struct ReleaseRequest {
     /// Where the caller saw the mark; none: it may have moved.
     #[prost(uint64, optional, tag = "6")]
     pub from: ::core::option::Option<u64>,
+    /// The member that holds the slot. Whoever shows a token must say so, but for what is lent, which is no member's.
+    #[prost(string, optional, tag = "7")]
+    pub member: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Ordered slots to be taken.
 #[derive(Clone, PartialEq, ::prost::Message)]

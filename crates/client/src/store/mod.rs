@@ -2,6 +2,7 @@
 
 mod beside;
 mod clock;
+mod names;
 mod read;
 mod verbs;
 mod write;
@@ -21,6 +22,7 @@ use crate::refusal::{Refusable, refused};
 use crate::servers::{Call, Servers};
 use crate::settings::Settings;
 use beside::Way;
+use names::Names;
 
 const OPEN: &str = "open store";
 
@@ -35,6 +37,7 @@ pub struct RemoteStore {
     capabilities: Capabilities,
     group_max: u32,
     cautions: Vec<String>,
+    names: Names,
     /// How it was opened; none of a store beside the servers' own, which leads no further.
     way: Option<Way>,
     closed: AtomicBool,
@@ -114,6 +117,7 @@ impl RemoteStore {
             },
             group_max: described.group_max,
             cautions: described.cautions.clone(),
+            names: Names::default(),
             way: None,
             closed: AtomicBool::new(false),
         })

@@ -19,7 +19,11 @@ fn incarnation(op: Op, text: &str) -> Result<Incarnation> {
     text.parse().map_err(|error| Error::internal(op, format!("the server's answer: {error}")))
 }
 
-pub(super) fn done(said::DoneResponse { refusal: _ }: said::DoneResponse) {}
+pub(super) fn done(_: said::DoneResponse) {}
+
+pub(super) fn known_as(op: Op, answer: said::DoneResponse) -> Result<Option<Incarnation>> {
+    answer.known_as.map(|known| incarnation(op, &known)).transpose()
+}
 
 pub(super) fn identity(op: Op, answer: said::IdentityResponse) -> Result<StoreIdentity> {
     let said::Identity { id, writes } = there(op, "identity", answer.identity)?;
@@ -52,18 +56,19 @@ fn member(op: Op, info: said::MemberInfo) -> Result<MemberInfo> {
     })
 }
 
-fn lease(lease: said::Lease) -> Lease {
+fn lease(lease: said::Lease, holder: Incarnation) -> Lease {
     Lease {
         pool: lease.pool,
         slot: lease.slot,
         term: Term::new(lease.term),
+        holder: Some(holder),
         floor: Mark::new(lease.floor),
         mark: Mark::new(lease.mark),
     }
 }
 
-pub(super) fn claimed(answer: said::ClaimResponse) -> Vec<Lease> {
-    answer.leases.into_iter().map(lease).collect()
+pub(super) fn claimed(answer: said::ClaimResponse, member: Incarnation) -> Vec<Lease> {
+    answer.leases.into_iter().map(|it| lease(it, member)).collect()
 }
 
 pub(super) fn extended(op: Op, answer: said::ExtendResponse) -> Vec<Result<Extended>> {
@@ -78,10 +83,10 @@ pub(super) fn extended(op: Op, answer: said::ExtendResponse) -> Vec<Result<Exten
     answer.items.into_iter().map(item).collect()
 }
 
-pub(super) fn taken(op: Op, answer: said::TakeResponse) -> Result<Taken> {
+pub(super) fn taken(op: Op, answer: said::TakeResponse, member: Incarnation) -> Result<Taken> {
     let held = |held: said::Held| Ok((held.slot, incarnation(op, &held.member)?));
     Ok(Taken {
-        leases: answer.leases.into_iter().map(lease).collect(),
+        leases: answer.leases.into_iter().map(|it| lease(it, member)).collect(),
         held: answer.held.into_iter().map(held).collect::<Result<_>>()?,
     })
 }

@@ -71,8 +71,10 @@ impl Store for RemoteStore {
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        let message = write::join(member, presence, now);
-        self.ask(verb!("join", "Join"), FREELY, message).await.map(read::done)
+        let verb = verb!("join", "Join");
+        let answer = self.ask(verb, FREELY, write::join(member, presence, now)).await?;
+        self.names.joined(member.incarnation, read::known_as(verb.op, answer)?);
+        Ok(())
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
@@ -88,14 +90,18 @@ impl Store for RemoteStore {
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
         let verb = verb!("members", "Members");
         let message = said::MembersRequest { now: now.get() };
-        read::members(verb.op, self.ask(verb, FREELY, message).await?)
+        let mut members = read::members(verb.op, self.ask(verb, FREELY, message).await?)?;
+        for MemberInfo { member, .. } in &mut members {
+            member.incarnation = self.names.own(member.incarnation);
+        }
+        Ok(members)
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         let is_recognised = request.request != 0;
         let message = write::claim(request, now);
         let answer = self.ask(verb!("claim", "Claim"), is_recognised, message).await;
-        answer.map(read::claimed)
+        answer.map(|answer| read::claimed(answer, request.member))
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
@@ -119,7 +125,12 @@ impl Store for RemoteStore {
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
         let is_recognised = take.request != 0;
         let verb = verb!("take", "Take");
-        read::taken(verb.op, self.ask(verb, is_recognised, write::take(take, now)).await?)
+        let answer = self.ask(verb, is_recognised, write::take(take, now)).await?;
+        let mut taken = read::taken(verb.op, answer, take.member)?;
+        for (_, member) in &mut taken.held {
+            *member = self.names.own(*member);
+        }
+        Ok(taken)
     }
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
@@ -135,7 +146,11 @@ impl Store for RemoteStore {
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
         let verb = verb!("workers", "Workers");
         let message = said::WorkersRequest { now: now.get() };
-        read::slots(verb.op, self.ask(verb, FREELY, message).await?)
+        let mut slots = read::slots(verb.op, self.ask(verb, FREELY, message).await?)?;
+        for SlotInfo { holder, .. } in &mut slots {
+            *holder = holder.map(|holder| self.names.own(holder));
+        }
+        Ok(slots)
     }
 
     /// A repeat would take other numbers, and leave a gap: whoever wants them asks again.

@@ -87,6 +87,7 @@ pub(super) fn extend(items: &[Extend], now: UnixMillis) -> said::ExtendRequest {
         to: item.to.get(),
         request: item.request,
         ahead_max_ms: item.ahead_max_ms,
+        member: item.holder.map(|member| member.to_string()),
     };
     said::ExtendRequest { items: items.iter().map(item).collect(), now: now.get() }
 }
@@ -98,6 +99,7 @@ pub(super) fn release(release: &Release, now: UnixMillis) -> said::ReleaseReques
         term: release.term.get(),
         mark: release.mark.get(),
         from: release.from.map(|mark| mark.get()),
+        member: release.holder.map(|member| member.to_string()),
         now: now.get(),
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{Extend, Extended, Lease, Mark, Term};
+use crate::member::Incarnation;
 
 const START: u64 = 1_000_000;
 
@@ -15,6 +16,7 @@ fn lease(mark: u64) -> Lease {
         pool: "workers-10".into(),
         slot: 3,
         term: Term::new(7),
+        holder: Some(Incarnation::new(1)),
         floor: Mark::new(mark),
         mark: Mark::new(mark),
     }

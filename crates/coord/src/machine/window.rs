@@ -205,6 +205,7 @@ impl WindowMachine {
             pool: self.lease.pool.clone(),
             slot: self.lease.slot,
             term: self.lease.term,
+            holder: self.lease.holder,
             from: self.mark,
             to,
             request: self.requests.next(chance),
@@ -347,6 +348,7 @@ impl WindowMachine {
             pool: self.lease.pool.clone(),
             slot: self.lease.slot,
             term: self.lease.term,
+            holder: self.lease.holder,
             mark,
             from: None,
         }

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::journal::JournalLease;
 use crate::lease::{Lease, Mark};
 use crate::machine::{Granted, Now, WindowAction, WindowMachine};
+use crate::member::Incarnation;
 use crate::pool::{Pool, Reuse};
 use crate::random;
 
@@ -51,14 +52,19 @@ pub(super) fn rest_of(
 }
 
 impl Held {
-    /// Mints from what is left of these windows until something is claimed.
-    pub(super) fn go_on_alone(&mut self, rest: &[JournalLease]) -> Result<()> {
+    /// Mints from what is left of these windows, which an earlier member holds, until something is claimed.
+    pub(super) fn go_on_alone(
+        &mut self,
+        rest: &[JournalLease],
+        holder: Option<Incarnation>,
+    ) -> Result<()> {
         let pace = self.pace().alone();
         let window = |left: &JournalLease| {
             let lease = Lease {
                 pool: left.pool.clone(),
                 slot: left.slot,
                 term: left.term,
+                holder,
                 // Nothing is given back below: it may have been minted.
                 floor: left.mark,
                 mark: left.granted.max(left.mark),

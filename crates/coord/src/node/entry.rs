@@ -295,9 +295,9 @@ impl Stray {
 /// process's memory would, for one), then either this does nothing, or that has ended before the mark is
 /// final.
 pub(super) async fn release_stray(around: &Surroundings, stray: &Stray, wall: UnixMillis) -> bool {
-    let Release { pool, slot, term, mark: from, .. } = stray.seen.clone();
+    let Release { pool, slot, term, holder, mark: from, .. } = stray.seen.clone();
     let (to, request) = (Mark::new(from.get().saturating_add(1)), stray.request);
-    let extend = Extend { pool, slot, term, from, to, request, ahead_max_ms: None };
+    let extend = Extend { pool, slot, term, holder, from, to, request, ahead_max_ms: None };
     match around.call("extend", around.store.extend(&[extend], wall)).await.as_deref() {
         Ok([Ok(_)]) => {
             let release = Release { mark: to, ..stray.seen.clone() };

@@ -336,6 +336,8 @@ impl Core {
                 pool: held.pool.clone(),
                 slot: held.slot,
                 term: held.term,
+                // The borrower's, and no member's.
+                holder: None,
                 from: held.mark,
                 to,
                 request: random::request()?,
@@ -363,7 +365,8 @@ impl Core {
         for Held { pool, slot, term, mark } in held {
             // Who borrows it again has it by the same term. Should this come so late, the mark tells.
             let from = Some(mark);
-            let release = Release { pool, slot, term, mark: Ord::min(mark, end), from };
+            let (holder, mark) = (None, Ord::min(mark, end));
+            let release = Release { pool, slot, term, holder, mark, from };
             match around.call("release", around.store.release(&release, now)).await {
                 // Somebody else gave it back, or has it since.
                 Err(error) if matches!(error.kind(), ErrorKind::Fenced { .. }) => {}

@@ -398,7 +398,14 @@ mod tests {
     fn lease(mark: u64) -> crate::lease::Lease {
         let mark = Mark::new(mark);
         let term = crate::lease::Term::new(1);
-        crate::lease::Lease { pool: "sections".into(), slot: 7, term, floor: mark, mark }
+        crate::lease::Lease {
+            pool: "sections".into(),
+            slot: 7,
+            term,
+            holder: None,
+            floor: mark,
+            mark,
+        }
     }
 
     #[test]

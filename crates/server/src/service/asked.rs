@@ -70,6 +70,17 @@ impl Service {
         Ok(())
     }
 
+    /// Counts what a program takes of a source to mint beside itself. What this server does not know yet has no rate.
+    ///
+    /// # Errors
+    /// Over the token's rate.
+    pub(crate) async fn spend_beside(&self, source: &str, count: u64) -> Result<(), Error> {
+        if self.caller.is_limited() && self.tallied(source).await.is_ok() {
+            self.caller.spend(source, count)?;
+        }
+        Ok(())
+    }
+
     /// The limit of one request: the wider one for whoever has the admin right over the source.
     pub(super) fn limit(&self, source: &str, limit: u64, wider: u64) -> u64 {
         if self.caller.may_beyond_limits(source) { wider.max(limit) } else { limit }

@@ -31,6 +31,7 @@ const COMPOUND: &str = "BEGIN NOT ATOMIC
     UPDATE snowmint_slot SET mark = ?6, extend_request = ?7, changes = changes + 1
     WHERE namespace = ?1 AND pool = ?2 AND slot = ?3
         AND term = ?4 AND mark = ?5 AND ?10 <= {NOW} AND ROW_COUNT() = 1
+        AND holder = COALESCE(?11, holder)
         AND ?9 = COALESCE(
             (SELECT catalog_version FROM snowmint_namespace WHERE namespace = ?1), 0);
     IF ROW_COUNT() = 1 THEN
@@ -54,6 +55,7 @@ const JOINED: &str = "UPDATE snowmint_store
     WHERE snowmint_store.only_one = 1
         AND snowmint_store.writes >= ?8 AND snowmint_store.server = {SERVER}
         AND snowmint_slot.term = ?4 AND snowmint_slot.mark = ?5 AND ?10 <= {NOW}
+        AND snowmint_slot.holder = COALESCE(?11, snowmint_slot.holder)
         AND COALESCE(snowmint_namespace.catalog_version, 0) = ?9";
 
 impl MySql {
@@ -143,10 +145,13 @@ mod tests {
 
     #[test]
     fn values_come_in_the_order_in_which_they_are_asked_for() {
-        let values: Vec<_> = (101..=110).map(Value::Integer).collect();
+        let values: Vec<_> = (101..=111).map(Value::Integer).collect();
         for (message, order) in [
-            (Message::Compound, [108, 106, 107, 101, 102, 103, 104, 105, 110, 109, 101].as_slice()),
-            (Message::Joined, &[101, 102, 103, 106, 107, 108, 104, 105, 110, 109]),
+            (
+                Message::Compound,
+                [108, 106, 107, 101, 102, 103, 104, 105, 110, 111, 109, 101].as_slice(),
+            ),
+            (Message::Joined, &[101, 102, 103, 106, 107, 108, 104, 105, 110, 111, 109]),
         ] {
             let (text, asked) = asked(&message.statement(), &values);
             assert!(text.contains("mark = ? AND ? <= CAST("), "{text}");

@@ -1,4 +1,4 @@
-use snowmint_coord::{BootTimer, Mark, NewDefinition, Retry, Term, Timer as _};
+use snowmint_coord::{BootTimer, Incarnation, Mark, NewDefinition, Retry, Term, Timer as _};
 use snowmint_testkit::servers::Mysql as Server;
 
 use super::failure::ENDED_FOR_SILENCE;
@@ -56,7 +56,7 @@ async fn sessions_that_were_silent_for_too_long_are_made_anew() {
 
     let (pool, term, request) = ("workers".to_owned(), Term::new(1), 1);
     let (from, to) = (Mark::new(1), Mark::new(2));
-    let item = Extend { pool, slot: 0, term, from, to, request, ahead_max_ms: None };
+    let item = Extend { pool, slot: 0, term, holder: None, from, to, request, ahead_max_ms: None };
     let seen = Seen { writes: 0, catalog_version: 0 };
     assert_eq!(store.extend_in_one(&item, seen).await.unwrap(), None, "it was not done");
     assert_eq!(store.pool.num_idle(), 1, "the one that has ended");
@@ -98,38 +98,43 @@ enum Changed {
     Mark,
     Term,
     Catalog,
+    Holder,
     Server,
 }
 
 /// Whoever holds the store's row is in nobody's way, and an extend that has waited for it sees what was done.
 #[tokio::test]
 async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
-    use Changed::{Catalog, Mark as Moved, Nothing, Server as Elsewhere, Term as Passed};
+    use Changed::{Catalog, Holder, Mark as Moved, Nothing, Server as Elsewhere, Term as Passed};
     let server = Server::start(&[]);
     let store = opened(&server).await;
-    server.run(
+    let (holder, another) = (Incarnation::new(1), Incarnation::new(2));
+    server.run(&format!(
         "INSERT INTO snowmint_namespace (namespace, catalog_version, changes) VALUES ('default', 3, 0);
          INSERT INTO snowmint_slot VALUES
-             ('default', 'workers', 7, 2, 5, 10, NULL, 'a', 1, 1, 1, 1, 0)",
-    );
+             ('default', 'workers', 7, 2, 5, 10, '{holder}', 'a', 1, 1, 1, 1, 0)"
+    ));
     // MariaDB can do both.
     let mut messages = vec![store.message, Message::Joined];
     messages.dedup();
     for message in messages {
         let (pool, own) = (store.pool.clone(), own(&server.url(), "it", message).unwrap());
         let store = MySql { pool, own, message, ..opened(&server).await };
-        for changed in [Nothing, Moved, Passed, Catalog, Elsewhere] {
+        for changed in [Nothing, Moved, Passed, Catalog, Holder, Elsewhere] {
             server.run(&format!(
                 "UPDATE snowmint_store SET writes = 20, row_changes = 0, server = {SERVER};
                  UPDATE snowmint_namespace SET catalog_version = 3;
-                 UPDATE snowmint_slot SET term = 2, mark = 10, extend_request = 1, changes = 0"
+                 UPDATE snowmint_slot SET term = 2, mark = 10, extend_request = 1, changes = 0,
+                     holder = '{holder}'"
             ));
             let mut other = MySqlSession::begin(&store.pool, Access::Write).await.unwrap();
             let lock = "SELECT id FROM snowmint_store FOR UPDATE".to_owned();
             other.fetch(lock, Vec::new()).await.unwrap();
             let (pool, term, request) = ("workers".to_owned(), Term::new(2), u64::MAX);
             let (from, to) = (Mark::new(10), Mark::new(20));
-            let item = Extend { pool, slot: 7, term, from, to, request, ahead_max_ms: None };
+            let holder = Some(holder);
+            let item =
+                Extend { pool, slot: 7, term, holder, from, to, request, ahead_max_ms: None };
             let seen = Seen { writes: 20, catalog_version: 3 };
             let extend = store.extend_in_one(&item, seen);
             let interfere = async {
@@ -143,10 +148,12 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
                 }
                 let all = "UPDATE snowmint_slot SET owner = CONCAT(owner, 'b')";
                 let more = "UPDATE snowmint_namespace SET changes = changes + 1";
+                let passed = format!("UPDATE snowmint_slot SET holder = '{another}'");
                 let change = match changed {
                     Nothing => "UPDATE snowmint_store SET writes = 21",
                     Moved => "UPDATE snowmint_slot SET mark = 11",
                     Passed => "UPDATE snowmint_slot SET term = 3",
+                    Holder => &passed,
                     Catalog => "UPDATE snowmint_namespace SET catalog_version = 4",
                     Elsewhere => "UPDATE snowmint_store SET server = 'mysql/another'",
                 };

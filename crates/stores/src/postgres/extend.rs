@@ -17,7 +17,8 @@ const EXTEND: &str = "WITH store AS (
             (SELECT catalog_version FROM snowmint_namespace WHERE namespace = $1), 0)
         AND EXISTS (
             SELECT FROM snowmint_slot
-            WHERE namespace = $1 AND pool = $2 AND slot = $3 AND term = $4 AND mark = $5)";
+            WHERE namespace = $1 AND pool = $2 AND slot = $3 AND term = $4 AND mark = $5
+                AND holder = COALESCE($11, holder))";
 const MOVE: &str = "RETURNING writes)
 UPDATE snowmint_slot SET mark = $6, extend_request = $7, changes = changes + 1 FROM store
 WHERE namespace = $1 AND pool = $2 AND slot = $3 RETURNING store.writes";

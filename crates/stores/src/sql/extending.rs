@@ -6,8 +6,8 @@ use snowmint_coord::Extend;
 use super::{Done, Value, Values};
 use crate::verbs::Seen;
 
-/// What the statement is told, in the order of its places `?1` to `?10`.
-pub(crate) const PLACES: usize = 10;
+/// What the statement is told, in the order of its places `?1` to `?11`.
+pub(crate) const PLACES: usize = 11;
 
 /// The values for the places.
 pub(crate) fn values(namespace: &str, item: &Extend, seen: Seen) -> Done<[Value; PLACES]> {
@@ -22,6 +22,7 @@ pub(crate) fn values(namespace: &str, item: &Extend, seen: Seen) -> Done<[Value;
         Value::exact("writes", seen.writes)?,
         Value::exact("version", seen.catalog_version)?,
         Value::capped(item.allowed_from().get()),
+        item.holder.map_or(Value::Null, |holder| Value::text(holder.to_string())),
     ])
 }
 

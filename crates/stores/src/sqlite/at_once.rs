@@ -7,6 +7,7 @@
 pub(super) const EXTEND: &str = "BEGIN IMMEDIATE;
 UPDATE snowmint_slot SET mark = ?6, extend_request = ?7, changes = changes + 1
     WHERE namespace = ?1 AND pool = ?2 AND slot = ?3 AND term = ?4 AND mark = ?5
+        AND holder = COALESCE(?11, holder)
         AND (SELECT writes FROM snowmint_store) >= ?8
         AND COALESCE((SELECT catalog_version FROM snowmint_namespace WHERE namespace = ?1), 0) = ?9;
 UPDATE snowmint_store SET writes = writes + 1, row_changes = row_changes + 1

@@ -46,6 +46,7 @@ async fn extend(store: &Arc<dyn Store>, lease: &Lease, from: Mark, request: u64)
         pool: lease.pool.clone(),
         slot: lease.slot,
         term: lease.term,
+        holder: lease.holder,
         from,
         to: Mark::new(from.get() + 1_000),
         request,

@@ -208,6 +208,7 @@ async fn extend_as_child(url: &str) {
             pool: lease.pool.clone(),
             slot: lease.slot,
             term: lease.term,
+            holder: lease.holder,
             from: mark,
             to: Mark::new(mark.get() + 1),
             request: random::request().unwrap(),

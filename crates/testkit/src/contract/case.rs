@@ -210,6 +210,7 @@ pub(super) fn extend(lease: &Lease, from: Mark, to: Mark) -> Extend {
         pool: lease.pool.clone(),
         slot: lease.slot,
         term: lease.term,
+        holder: lease.holder,
         from,
         to,
         request: random::request().unwrap(),

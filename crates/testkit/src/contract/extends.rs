@@ -18,6 +18,7 @@ cases![
     a_release_lowers_to_the_floor_and_no_further,
     a_release_is_recognised_until_the_next_claim,
     a_release_that_says_where_the_mark_was_is_refused_when_it_moved,
+    nobody_moves_or_gives_up_what_another_holds,
     of_sixteen_extends_from_one_mark_one_wins,
     sixteen_holders_move_their_marks_at_once,
     extend_and_release_never_both_win,
@@ -31,7 +32,7 @@ async fn a_slot_that_nobody_holds_is_kept_by_its_newest_term(case: Case) {
     let ahead = later(now, 600_000);
     case.extend(&lease, lease.mark, ahead).await.unwrap();
     case.release(&lease, ahead).await.unwrap();
-    let kept = Lease { term: lease.term.next(), ..lease.clone() };
+    let kept = Lease { term: lease.term.next(), holder: None, ..lease.clone() };
     let refused = |claim| assert_eq!(code(claim), "pool_full");
     refused(case.try_claim(&other, &pool(1), Wish::Any).await);
     case.extend(&kept, ahead, later(ahead, 1)).await.unwrap();
@@ -240,6 +241,36 @@ async fn a_release_that_says_where_the_mark_was_is_refused_when_it_moved(case: C
     let writes = case.writes().await;
     case.send_release(&sent).await.unwrap();
     assert_eq!((mark_of(&case, &lease).await, case.writes().await), (sent.mark, writes));
+}
+
+async fn nobody_moves_or_gives_up_what_another_holds(case: Case) {
+    let lease = held(&case).await;
+    case.extend(&lease, lease.mark, Mark::new(100)).await.unwrap();
+    let another = case.member("bills").await;
+    let its = case.claim(&another, &pool(64)).await;
+    assert_eq!([lease.holder, its.holder].map(|it| it.is_some()), [true; 2]);
+    let writes = case.writes().await;
+    // By itself, and together with what is its own.
+    let said = Lease { holder: its.holder, ..lease.clone() };
+    assert_eq!(code(case.extend(&said, Mark::new(100), Mark::new(200)).await), "fenced");
+    assert_eq!(case.writes().await, writes);
+    let wrong = extend(&said, Mark::new(100), Mark::new(200));
+    let items = [wrong, extend(&its, its.mark, later(its.mark, 5))];
+    let answers = case.store.extend(&items, case.now().await).await.unwrap();
+    let answers: Vec<_> = answers.iter().map(|it| it.as_ref().map(|it| it.mark).ok()).collect();
+    assert_eq!(answers, [None, Some(later(its.mark, 5))]);
+    for mark in [lease.floor, Mark::new(100)] {
+        let sent = Release { mark, ..said.unused() };
+        assert_eq!(code(case.send_release(&sent).await), "fenced");
+    }
+    assert_eq!(mark_of(&case, &lease).await, Mark::new(100));
+    // Once it is given up, it is nobody's: who had it last lowers no mark by the newest term.
+    case.release(&lease, Mark::new(100)).await.unwrap();
+    let after = Lease { term: lease.term.next(), ..lease.clone() };
+    let sent = Release { mark: lease.floor, ..after.unused() };
+    assert_eq!(code(case.send_release(&sent).await), "fenced");
+    assert_eq!(code(case.extend(&after, Mark::new(100), Mark::new(200)).await), "fenced");
+    assert_eq!(mark_of(&case, &lease).await, Mark::new(100));
 }
 
 async fn of_sixteen_extends_from_one_mark_one_wins(case: Case) {

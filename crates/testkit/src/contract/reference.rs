@@ -156,8 +156,8 @@ async fn one_step(
             else {
                 return;
             };
-            let release =
-                Release { pool: lease.pool, slot: lease.slot, term: lease.term, mark, from: None };
+            let holder = a_holder(dice, history, &lease);
+            let release = Release { holder, mark, ..lease.unused() };
             let (ours, theirs) = both!(release(&release, now));
             assert_eq!(comparable(&ours), comparable(&theirs), "{told}: {release:?}");
         }
@@ -247,10 +247,20 @@ fn a_claim(dice: &mut Dice, member: Incarnation, owner: &str, now: UnixMillis) -
     }
 }
 
+/// Mostly who holds it; sometimes whoever knows the term, and sometimes somebody else.
+fn a_holder(dice: &mut Dice, history: &History, lease: &Lease) -> Option<Incarnation> {
+    match dice.roll(6) {
+        0 => None,
+        1 => dice.pick(&history.leases).and_then(|other| other.holder),
+        _ => lease.holder,
+    }
+}
+
 fn an_extend(case: &Case, dice: &mut Dice, history: &History, now: UnixMillis) -> Option<Extend> {
     let lease = dice.pick(&history.leases)?;
     let from = if dice.roll(2) == 0 { lease.mark } else { dice.pick(&history.marks)? };
     Some(Extend {
+        holder: a_holder(dice, history, &lease),
         pool: lease.pool,
         slot: lease.slot,
         term: lease.term,

@@ -267,6 +267,7 @@ impl World {
                     pool: lease.pool.clone(),
                     slot: lease.slot,
                     term: lease.term,
+                    holder: lease.holder,
                     from: lease.mark,
                     to: Mark::new((self.true_ms() + POISON_MS).max(lease.mark.get() + 1)),
                     request: 1,

@@ -64,7 +64,16 @@ impl Leases {
                 let Some(row) = state.rows.iter_mut().find(|row| row.slot == slot) else { return };
                 let pool = POOL.to_owned();
                 let term = self.term_seen(term, row);
-                let item = Extend { pool, slot, term, from, to, request, ahead_max_ms: None };
+                let item = Extend {
+                    pool,
+                    slot,
+                    term,
+                    holder: None,
+                    from,
+                    to,
+                    request,
+                    ahead_max_ms: None,
+                };
                 let anywhere = self.flaw == Some(Flaw::ExtendWithoutComparingFrom);
                 let decided = match decide_extend(&row.whole(), &item, UnixMillis::ZERO) {
                     Err(ErrorKind::MarkMoved { .. }) if anywhere => Ok(ExtendStep::Move),
@@ -86,7 +95,8 @@ impl Leases {
                 let term = self.term_seen(term, row);
                 let last = self.flaw == Some(Flaw::ReleaseWithTheLastTick) && mark > row.floor;
                 let mark = if last { Mark::new(mark.get() - 1) } else { mark };
-                let release = Release { pool: POOL.into(), slot, term, mark, from: None };
+                let release =
+                    Release { pool: POOL.into(), slot, term, holder: None, mark, from: None };
                 if let Ok(Some(after)) = decide_release(&row.whole(), &release, UnixMillis::ZERO) {
                     *row = Row::of(&after);
                 }
@@ -128,6 +138,7 @@ fn release(held: &Held) -> Release {
         pool: POOL.into(),
         slot: held.slot,
         term: held.term,
+        holder: None,
         floor: held.lease_floor,
         mark: held.mark,
     };

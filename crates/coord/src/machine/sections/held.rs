@@ -50,6 +50,7 @@ impl Held {
             pool: pool.name.clone(),
             slot: section.into(),
             term: self.term,
+            holder: None,
             from: self.mark,
             to: Mark::new(to),
             request: requests.next(now.chance),

@@ -58,7 +58,7 @@ fn want(sections: impl IntoIterator<Item = u16>) -> BTreeMap<u16, Want> {
 
 fn lease(slot: u64) -> Lease {
     let mark = Mark::new(50);
-    Lease { pool: "sections".into(), slot, term: Term::new(1), floor: mark, mark }
+    Lease { pool: "sections".into(), slot, term: Term::new(1), holder: None, floor: mark, mark }
 }
 
 /// The one take that is due.

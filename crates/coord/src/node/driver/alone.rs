@@ -27,6 +27,7 @@ impl Driver {
             return;
         }
         let worker = self.core.settings.worker;
+        let holder = self.keeper.past_member();
         for held in self.leases.values_mut() {
             if held.is_unused() || !held.windows().is_empty() {
                 continue;
@@ -35,7 +36,8 @@ impl Driver {
             if rest.is_empty() {
                 continue;
             }
-            let begun = held.go_on_alone(&rest).and_then(|()| held.make_minters(&self.core.around));
+            let begun = held.go_on_alone(&rest, holder);
+            let begun = begun.and_then(|()| held.make_minters(&self.core.around));
             if let Err(error) = begun {
                 tracing::error!(%error, "no generator");
                 continue;

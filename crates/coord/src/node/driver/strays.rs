@@ -137,5 +137,6 @@ const fn first_ms(now: ElapsedMillis) -> u64 {
 }
 
 fn unused(slot: SlotInfo) -> Release {
-    Release { pool: slot.pool, slot: slot.slot, term: slot.term, mark: slot.mark, from: None }
+    let SlotInfo { pool, slot, term, holder, mark, .. } = slot;
+    Release { pool, slot, term, holder, mark, from: None }
 }

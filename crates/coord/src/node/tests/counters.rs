@@ -387,6 +387,7 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
         pool: lease.pool,
         slot: lease.slot,
         term: lease.term,
+        holder: lease.holder,
         from: lease.mark,
         to: Mark::new(highest),
         request: 10,

@@ -83,11 +83,12 @@ async fn a_slot_that_somebody_mints_from_is_not_given_up() {
     let node = world.open().await;
     minting(&world, &node).await;
     let lease = late_claim(&world, &node, 7, 70).await;
-    let Lease { pool, slot, term, mark, .. } = lease;
-    let seen = Release { pool: pool.clone(), slot, term, mark, from: None };
+    let Lease { pool, slot, term, holder, mark, .. } = lease;
+    let seen = Release { pool: pool.clone(), slot, term, holder, mark, from: None };
     // A copy of the process that mints from it has moved the mark since it was seen.
     let to = Mark::from(START.saturating_add(3_000));
-    let extend = Extend { pool, slot, term, from: mark, to, request: 8, ahead_max_ms: None };
+    let extend =
+        Extend { pool, slot, term, holder, from: mark, to, request: 8, ahead_max_ms: None };
     world.handle().extend(&[extend], START).await.unwrap().remove(0).unwrap();
     let stray = Stray::new(seen.clone()).unwrap();
     assert!(release_stray(&node.core().around, &stray, START).await);
@@ -116,12 +117,12 @@ async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() 
     // What it had was claimed again, as the first that it asks for.
     assert_eq!(holders(&world, 0).await, [node.incarnation()]);
     let slots = world.handle().workers(START).await.unwrap();
-    let SlotInfo { pool, slot, term, mark, .. } = slots[0].clone();
+    let SlotInfo { pool, slot, term, holder, mark, .. } = slots[0].clone();
     *unheard.lock().unwrap() = None;
     world.pass(5_000).await;
     // It mints already, if it does at all. Here is what was sent.
     let ids = |source: &Source| (0..100).map_while(|_| source.try_mint().ok()).collect::<Vec<_>>();
-    let late = Release { pool, slot, term, mark, from: None };
+    let late = Release { pool, slot, term, holder, mark, from: None };
     world.handle().release(&late, world.clock.unix_ms()).await.unwrap();
     let other = world.open_with(by_hand(0)).await;
     let (others, ()) = tokio::join!(other.source("orders"), world.pass(1_000));

@@ -1,13 +1,14 @@
 //! The calls of `snowmint.store.v1.Store`: the server's own store, verb by verb, for programs that mint
 //! beside themselves. Nothing is decided here.
 
+mod may;
 mod read;
+mod speaker;
 mod write;
 
 use std::fmt;
 use std::sync::Arc;
 
-use snowmint_coord::lend::is_lent;
 use snowmint_coord::{Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
@@ -16,14 +17,16 @@ use snowmint_wire::grpc::store::{
     DefineRequest, DefinitionResponse, DescribeRequest, DescribeResponse, DoneResponse,
     ExtendRequest, ExtendResponse, FastForwardRequest, GetRequest, GiveBackRequest,
     GiveBackResponse, IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest, LetGoRequest,
-    ListRequest, ListResponse, MembersRequest, MembersResponse, NewDefinition, NowRequest,
-    NowResponse, ReleaseRequest, RenewRequest, ReserveRequest, ReserveResponse, RestripeRequest,
-    SERVICE, SetStateRequest, TakeRequest, TakeResponse, VERSION_MIN, WorkersRequest,
-    WorkersResponse, is_understood, store_server,
+    ListRequest, ListResponse, MembersRequest, MembersResponse, NowRequest, NowResponse,
+    ReleaseRequest, RenewRequest, ReserveRequest, ReserveResponse, RestripeRequest, SERVICE,
+    SetStateRequest, TakeRequest, TakeResponse, VERSION_MIN, WorkersRequest, WorkersResponse,
+    is_understood, store_server,
 };
 use tonic::{Request, Response, Status};
 
-use self::read::{incarnation, time};
+use self::may::Allowed;
+use self::read::time;
+use self::speaker::Speaker;
 use self::write::told;
 use super::of_caller;
 use crate::service::{Error, Service};
@@ -32,7 +35,6 @@ use crate::service::{Error, Service};
 pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 type Answer<T> = Result<Response<T>, Status>;
-type Allowed = Result<(), Error>;
 
 /// Passes verbs on to the store.
 #[derive(Clone)]
@@ -91,7 +93,8 @@ impl Relay {
         may(&service, &message)?;
         // It was open when it was described.
         let at = self.at(beside).await.map_err(|_| unknown())?;
-        Ok(Asked { at, service, message })
+        let speaker = Speaker::of(&service);
+        Ok(Asked { at, service, speaker, message })
     }
 
     /// The server's own store, or the one of this name beside it.
@@ -114,6 +117,7 @@ struct At {
 struct Asked<T> {
     at: At,
     service: Service,
+    speaker: Speaker,
     message: T,
 }
 
@@ -157,26 +161,6 @@ impl At {
     }
 }
 
-/// A member of the store, which mints for itself.
-fn member<T>(service: &Service, _: &T) -> Allowed {
-    service.may_join()
-}
-
-/// Somebody who moves the whole store.
-fn operator<T>(service: &Service, _: &T) -> Allowed {
-    service.may_operate()
-}
-
-/// Somebody who lets go of numbers that it has lent, as a member may, or of sections.
-fn letting_go(service: &Service, asked: &LetGoRequest) -> Allowed {
-    if is_lent(&asked.pool) { service.may_join() } else { service.may_operate() }
-}
-
-/// Somebody who changes a definition.
-fn definer(service: &Service, new: Option<&NewDefinition>) -> Allowed {
-    service.may_define(new.map_or("", |new| &new.name))
-}
-
 #[tonic::async_trait]
 impl store_server::Store for Relay {
     async fn describe(&self, request: Request<DescribeRequest>) -> Answer<DescribeResponse> {
@@ -202,7 +186,7 @@ impl store_server::Store for Relay {
     }
 
     async fn now(&self, request: Request<NowRequest>) -> Answer<NowResponse> {
-        let (store, NowRequest {}) = self.asked(request, member).await?;
+        let (store, NowRequest {}) = self.asked(request, may::member).await?;
         told(store.now().await, |now| NowResponse {
             refusal: None,
             store: now.map(|time| time.get()),
@@ -211,90 +195,91 @@ impl store_server::Store for Relay {
     }
 
     async fn identity(&self, request: Request<IdentityRequest>) -> Answer<IdentityResponse> {
-        let (store, IdentityRequest {}) = self.asked(request, member).await?;
+        let (store, IdentityRequest {}) = self.asked(request, may::member).await?;
         told(store.identity().await, write::identified)
     }
 
     async fn join(&self, request: Request<JoinRequest>) -> Answer<DoneResponse> {
-        let (store, JoinRequest { member, presence, now }) = self.asked(request, member).await?;
-        let (member, presence) = (read::member(member)?, read::presence(presence)?);
-        told(store.join(&member, presence, time(now)).await, write::done)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+        let JoinRequest { member, presence, now } = message;
+        let (known_as, member) = read::member(&speaker, member)?;
+        let presence = read::presence(presence)?;
+        told(at.store.join(&member, presence, time(now)).await, |()| write::joined(known_as))
     }
 
     async fn renew(&self, request: Request<RenewRequest>) -> Answer<DoneResponse> {
-        let (store, RenewRequest { member, presence, now }) = self.asked(request, member).await?;
-        let (member, presence) = (incarnation(&member)?, read::presence(presence)?);
-        told(store.renew(member, presence, time(now)).await, write::done)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+        let RenewRequest { member, presence, now } = message;
+        let (member, presence) = (speaker.own(&member)?, read::presence(presence)?);
+        told(at.store.renew(member, presence, time(now)).await, write::done)
     }
 
     async fn leave(&self, request: Request<LeaveRequest>) -> Answer<DoneResponse> {
-        let (store, LeaveRequest { member, now }) = self.asked(request, member).await?;
-        told(store.leave(incarnation(&member)?, time(now)).await, write::done)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+        let LeaveRequest { member, now } = message;
+        told(at.store.leave(speaker.own(&member)?, time(now)).await, write::done)
     }
 
     async fn members(&self, request: Request<MembersRequest>) -> Answer<MembersResponse> {
-        let (store, MembersRequest { now }) = self.asked(request, member).await?;
+        let (store, MembersRequest { now }) = self.asked(request, may::member).await?;
         told(store.members(time(now)).await, write::members)
     }
 
     async fn claim(&self, request: Request<ClaimRequest>) -> Answer<ClaimResponse> {
-        let (store, asked) = self.asked(request, member).await?;
-        let (claim, now) = read::claim(asked)?;
-        told(store.claim(&claim, now).await, write::claimed)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::claiming).await?;
+        let (claim, now) = read::claim(&speaker, message)?;
+        told(at.store.claim(&claim, now).await, write::claimed)
     }
 
     async fn extend(&self, request: Request<ExtendRequest>) -> Answer<ExtendResponse> {
-        let (store, ExtendRequest { items, now }) = self.asked(request, member).await?;
-        let items: Vec<_> = items.into_iter().map(read::extend).collect();
-        told(store.extend(&items, time(now)).await, write::extended)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::extending).await?;
+        let ExtendRequest { items, now } = message;
+        let items = items.into_iter().map(|item| read::extend(&speaker, item));
+        let items: Vec<_> = items.collect::<Result<_, _>>()?;
+        told(at.store.extend(&items, time(now)).await, write::extended)
     }
 
     async fn release(&self, request: Request<ReleaseRequest>) -> Answer<DoneResponse> {
-        let (store, asked) = self.asked(request, member).await?;
-        let (release, now) = read::release(asked);
-        told(store.release(&release, now).await, write::done)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::releasing).await?;
+        let (release, now) = read::release(&speaker, message)?;
+        told(at.store.release(&release, now).await, write::done)
     }
 
     async fn take(&self, request: Request<TakeRequest>) -> Answer<TakeResponse> {
-        let (store, asked) = self.asked(request, operator).await?;
-        let (take, now) = read::take(asked)?;
-        told(store.take(&take, now).await, write::taken)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::operator).await?;
+        let (take, now) = read::take(&speaker, message)?;
+        told(at.store.take(&take, now).await, write::taken)
     }
 
     async fn let_go(&self, request: Request<LetGoRequest>) -> Answer<DoneResponse> {
-        let (store, asked) = self.asked(request, letting_go).await?;
-        let (let_go, now) = read::let_go(asked)?;
-        told(store.let_go(&let_go, now).await, write::done)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::letting_go).await?;
+        let (let_go, now) = read::let_go(&speaker, message)?;
+        told(at.store.let_go(&let_go, now).await, write::done)
     }
 
     async fn workers(&self, request: Request<WorkersRequest>) -> Answer<WorkersResponse> {
-        let (store, WorkersRequest { now }) = self.asked(request, member).await?;
+        let (store, WorkersRequest { now }) = self.asked(request, may::member).await?;
         told(store.workers(time(now)).await, write::slots)
     }
 
     async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
-        let (store, asked) = self
-            .asked(request, |service, reserve: &ReserveRequest| {
-                service.may_reserve(&reserve.source)
-            })
-            .await?;
-        let reserve = read::reserve(asked);
-        told(store.reserve(&reserve).await, write::segment)
+        let Asked { at, service, message, .. } = self.asked_by(request, may::reserving).await?;
+        service.spend_beside(&message.source, message.length).await?;
+        let reserve = read::reserve(message);
+        told(at.store.reserve(&reserve).await, write::segment)
     }
 
     async fn give_back(&self, request: Request<GiveBackRequest>) -> Answer<GiveBackResponse> {
-        let (store, asked) = self
-            .asked(request, |service, back: &GiveBackRequest| service.may_reserve(&back.source))
-            .await?;
+        let (store, asked) = self.asked(request, may::giving_back).await?;
         let back = read::give_back(asked);
         let version = store.give_back(&back).await;
         told(version, |version| GiveBackResponse { refusal: None, version })
     }
 
     async fn define(&self, request: Request<DefineRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, message } = self
+        let Asked { at, service, message, .. } = self
             .asked_by(request, |service, define: &DefineRequest| {
-                definer(service, define.new.as_ref())
+                may::defining(service, define.new.as_ref())
             })
             .await?;
         let new = read::definition(message.new)?;
@@ -303,8 +288,10 @@ impl store_server::Store for Relay {
     }
 
     async fn alter(&self, request: Request<AlterRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, message } = self
-            .asked_by(request, |service, alter: &AlterRequest| definer(service, alter.new.as_ref()))
+        let Asked { at, service, message, .. } = self
+            .asked_by(request, |service, alter: &AlterRequest| {
+                may::defining(service, alter.new.as_ref())
+            })
             .await?;
         let AlterRequest { new, if_version } = message;
         let new = read::definition(new)?;
@@ -313,9 +300,9 @@ impl store_server::Store for Relay {
     }
 
     async fn restripe(&self, request: Request<RestripeRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, message } = self
+        let Asked { at, service, message, .. } = self
             .asked_by(request, |service, restripe: &RestripeRequest| {
-                definer(service, restripe.new.as_ref())
+                may::defining(service, restripe.new.as_ref())
             })
             .await?;
         let restripe = read::restripe(message)?;
@@ -324,7 +311,7 @@ impl store_server::Store for Relay {
     }
 
     async fn set_state(&self, request: Request<SetStateRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, message } = self
+        let Asked { at, service, message, .. } = self
             .asked_by(request, |service, set: &SetStateRequest| service.may_define(&set.name))
             .await?;
         let SetStateRequest { name, state } = message;
@@ -334,31 +321,31 @@ impl store_server::Store for Relay {
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Answer<DefinitionResponse> {
-        let (store, GetRequest { name }) = self.asked(request, member).await?;
+        let (store, GetRequest { name }) = self.asked(request, may::member).await?;
         told(store.get(&name).await, write::defined)
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Answer<ListResponse> {
-        let (store, ListRequest {}) = self.asked(request, member).await?;
+        let (store, ListRequest {}) = self.asked(request, may::member).await?;
         told(store.list().await, write::catalog)
     }
 
     async fn fast_forward(&self, request: Request<FastForwardRequest>) -> Answer<IdentityResponse> {
-        let Asked { at, service, message } = self.asked_by(request, operator).await?;
+        let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
         let forward = read::fast_forward(message);
         at.moved(&service, &format!("moved forward: {forward:?}"));
         told(at.store.fast_forward(&forward).await, write::identified)
     }
 
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, message } = self.asked_by(request, operator).await?;
+        let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
         let AcceptLeadRequest { until } = message;
         at.moved(&service, &format!("allowed to lead until {until}"));
         told(at.store.accept_lead(read::mark(until)).await, write::done)
     }
 
     async fn avoid(&self, request: Request<AvoidRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, message } = self.asked_by(request, operator).await?;
+        let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
         let (avoid, now) = read::avoid(message)?;
         at.moved(&service, &format!("asked to avoid numbers: {avoid:?}"));
         told(at.store.avoid(&avoid, now).await, write::done)

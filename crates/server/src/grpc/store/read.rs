@@ -10,9 +10,10 @@ use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store as said;
 
+use super::speaker::Speaker;
 use crate::service::Error;
 
-type Read<T> = Result<T, Error>;
+pub(super) type Read<T> = Result<T, Error>;
 
 pub(super) const fn time(ms: u64) -> UnixMillis {
     UnixMillis::new(ms)
@@ -38,14 +39,16 @@ pub(super) fn incarnation(text: &str) -> Read<Incarnation> {
     text.parse().map_err(|error: snowmint_coord::Error| Error::bad_request(error.to_string()))
 }
 
-fn incarnation_if(text: Option<&str>) -> Read<Option<Incarnation>> {
-    text.map(incarnation).transpose()
-}
-
-pub(super) fn member(member: Option<said::Member>) -> Read<Member> {
+/// A member, and by which name others know it, if not by its own.
+pub(super) fn member(
+    speaker: &Speaker,
+    member: Option<said::Member>,
+) -> Read<(Option<Incarnation>, Member)> {
     let said::Member { incarnation: text, owner, host, process, address } =
         there("member", member)?;
-    Ok(Member { incarnation: incarnation(&text)?, owner, host, process, address })
+    let known = speaker.own(&text)?;
+    let known_as = (known != incarnation(&text)?).then_some(known);
+    Ok((known_as, Member { incarnation: known, owner, host, process, address }))
 }
 
 pub(super) fn presence(presence: Option<said::Presence>) -> Read<Presence> {
@@ -67,7 +70,10 @@ fn pool(pool: Option<said::Pool>) -> Read<Pool> {
     Ok(Pool { name: pool.name, slots: pool.slots, group: pool.group, reuse })
 }
 
-pub(super) fn claim(request: said::ClaimRequest) -> Read<(ClaimRequest, UnixMillis)> {
+pub(super) fn claim(
+    speaker: &Speaker,
+    request: said::ClaimRequest,
+) -> Read<(ClaimRequest, UnixMillis)> {
     use said::claim_request::Wish as Said;
     let wish = match request.wish {
         None | Some(Said::LastOfOwner(false)) => Wish::Any,
@@ -76,11 +82,11 @@ pub(super) fn claim(request: said::ClaimRequest) -> Read<(ClaimRequest, UnixMill
     };
     let claim = ClaimRequest {
         pool: pool(request.pool)?,
-        member: incarnation(&request.member)?,
+        member: speaker.own(&request.member)?,
         owner: request.owner,
         count: request.count,
         wish,
-        supersedes: incarnation_if(request.supersedes.as_deref())?,
+        supersedes: speaker.own_if(request.supersedes.as_deref())?,
         mark_at_most: mark(request.mark_at_most),
         request: request.request,
     };
@@ -92,51 +98,57 @@ pub(super) fn avoid(request: said::AvoidRequest) -> Read<(Avoid, UnixMillis)> {
     Ok((Avoid { pool: pool(wanted)?, slots, until: mark(until), label }, time(now)))
 }
 
-pub(super) fn extend(item: said::Extend) -> Extend {
-    Extend {
+pub(super) fn extend(speaker: &Speaker, item: said::Extend) -> Read<Extend> {
+    Ok(Extend {
         pool: item.pool,
         slot: item.slot,
         term: Term::new(item.term),
+        holder: speaker.own_if(item.member.as_deref())?,
         from: mark(item.from),
         to: mark(item.to),
         request: item.request,
         ahead_max_ms: item.ahead_max_ms,
-    }
+    })
 }
 
-pub(super) fn release(request: said::ReleaseRequest) -> (Release, UnixMillis) {
+pub(super) fn release(
+    speaker: &Speaker,
+    request: said::ReleaseRequest,
+) -> Read<(Release, UnixMillis)> {
     let release = Release {
         pool: request.pool,
         slot: request.slot,
         term: Term::new(request.term),
+        holder: speaker.own_if(request.member.as_deref())?,
         mark: mark(request.mark),
         from: request.from.map(mark),
     };
-    (release, time(request.now))
+    Ok((release, time(request.now)))
 }
 
-pub(super) fn take(request: said::TakeRequest) -> Read<(Take, UnixMillis)> {
+pub(super) fn take(speaker: &Speaker, request: said::TakeRequest) -> Read<(Take, UnixMillis)> {
+    // Others', as lists show them.
     let silent = |silent: said::Silent| {
         Ok(Silent { member: incarnation(&silent.member)?, renewals: silent.renewals })
     };
     let take = Take {
         pool: pool(request.pool)?,
-        member: incarnation(&request.member)?,
+        member: speaker.own(&request.member)?,
         owner: request.owner,
         slots: request.slots,
         silent: request.silent.into_iter().map(silent).collect::<Read<_>>()?,
-        supersedes: incarnation_if(request.supersedes.as_deref())?,
+        supersedes: speaker.own_if(request.supersedes.as_deref())?,
         length: request.length,
         request: request.request,
     };
     Ok((take, time(request.now)))
 }
 
-pub(super) fn let_go(request: said::LetGoRequest) -> Read<(LetGo, UnixMillis)> {
+pub(super) fn let_go(speaker: &Speaker, request: said::LetGoRequest) -> Read<(LetGo, UnixMillis)> {
     let held = |held: said::HeldBy| (held.slot, Term::new(held.term));
     let let_go = LetGo {
         pool: request.pool,
-        member: incarnation(&request.member)?,
+        member: speaker.own(&request.member)?,
         slots: request.slots.into_iter().map(held).collect(),
     };
     Ok((let_go, time(request.now)))

@@ -1,9 +1,9 @@
 //! What the store answers, as messages.
 
 use snowmint_coord::{
-    Catalog, ClockOf, Definition, Error as StoreError, ErrorKind, ErrorParts, Extended, Lease,
-    MemberInfo, PoolFull, PresenceBy, Result as StoreResult, Retry, Segment, SlotInfo, SourceState,
-    Store, StoreIdentity, Taken,
+    Catalog, ClockOf, Definition, Error as StoreError, ErrorKind, ErrorParts, Extended,
+    Incarnation, Lease, MemberInfo, PoolFull, PresenceBy, Result as StoreResult, Retry, Segment,
+    SlotInfo, SourceState, Store, StoreIdentity, Taken,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -119,7 +119,11 @@ pub(super) fn identified(identity: StoreIdentity) -> said::IdentityResponse {
 }
 
 pub(super) fn done((): ()) -> said::DoneResponse {
-    said::DoneResponse { refusal: None }
+    joined(None)
+}
+
+pub(super) fn joined(known_as: Option<Incarnation>) -> said::DoneResponse {
+    said::DoneResponse { refusal: None, known_as: known_as.map(|member| member.to_string()) }
 }
 
 pub(super) fn members(members: Vec<MemberInfo>) -> said::MembersResponse {
@@ -172,10 +176,7 @@ pub(super) fn extended(items: Vec<StoreResult<Extended>>) -> said::ExtendRespons
 }
 
 pub(super) fn taken(taken: Taken) -> said::TakeResponse {
-    let held = |(slot, member): (u64, snowmint_coord::Incarnation)| said::Held {
-        slot,
-        member: member.to_string(),
-    };
+    let held = |(slot, member): (u64, Incarnation)| said::Held { slot, member: member.to_string() };
     said::TakeResponse {
         refusal: None,
         leases: taken.leases.into_iter().map(lease).collect(),

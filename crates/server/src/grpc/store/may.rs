@@ -1,0 +1,78 @@
+//! Who may ask what of the store.
+
+use snowmint_coord::lend::space_of;
+use snowmint_wire::error::Code;
+use snowmint_wire::grpc::store::{
+    ClaimRequest, ExtendRequest, GiveBackRequest, LetGoRequest, NewDefinition, ReleaseRequest,
+    ReserveRequest,
+};
+
+use crate::service::{Error, Service};
+
+pub(super) type Allowed = Result<(), Error>;
+
+/// A member of the store, which mints for itself.
+pub(super) fn member<T>(service: &Service, _: &T) -> Allowed {
+    service.may_join()
+}
+
+/// Somebody who moves the whole store.
+pub(super) fn operator<T>(service: &Service, _: &T) -> Allowed {
+    service.may_operate()
+}
+
+/// Somebody who takes numbers of a source, or gives them back.
+pub(super) fn reserving(service: &Service, asked: &ReserveRequest) -> Allowed {
+    service.may_reserve(&asked.source)
+}
+
+pub(super) fn giving_back(service: &Service, asked: &GiveBackRequest) -> Allowed {
+    service.may_reserve(&asked.source)
+}
+
+/// Somebody who changes a definition.
+pub(super) fn defining(service: &Service, new: Option<&NewDefinition>) -> Allowed {
+    service.may_define(new.map_or("", |new| &new.name))
+}
+
+/// Numbers that are lent are those of a space, as at the doors that lend them; others are for any member.
+pub(super) fn claiming(service: &Service, asked: &ClaimRequest) -> Allowed {
+    let pool = asked.pool.as_ref().map(|pool| pool.name.as_str());
+    match pool.and_then(space_of) {
+        Some(space) => service.may_reserve(space),
+        None => service.may_join(),
+    }
+}
+
+pub(super) fn extending(service: &Service, asked: &ExtendRequest) -> Allowed {
+    service.may_join()?;
+    let mut items = asked.items.iter();
+    items.try_for_each(|item| holding(service, &item.pool, item.member.as_deref()))
+}
+
+pub(super) fn releasing(service: &Service, asked: &ReleaseRequest) -> Allowed {
+    service.may_join()?;
+    holding(service, &asked.pool, asked.member.as_deref())
+}
+
+/// Somebody who lets go of numbers that it has lent, or of sections.
+pub(super) fn letting_go(service: &Service, asked: &LetGoRequest) -> Allowed {
+    match space_of(&asked.pool) {
+        Some(space) => service.may_reserve(space),
+        None => service.may_operate(),
+    }
+}
+
+/// Who moves a mark says by which member, which the store compares: the term alone, which lists show, is not enough.
+fn holding(service: &Service, pool: &str, member: Option<&str>) -> Allowed {
+    if let Some(space) = space_of(pool) {
+        return service.may_reserve(space);
+    }
+    // Whoever operates the store may do more than that.
+    if member.is_some() || service.may_operate().is_ok() {
+        return Ok(());
+    }
+    let message = "the caller is older than this server: it does not say which member holds the slot, as whoever \
+                   shows a token must; update the program";
+    Err(Error::new(Code::Unsupported, message))
+}
