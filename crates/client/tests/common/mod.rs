@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings, Parts, Store};
-use snowmint_server::Handle;
+use snowmint_server::{Access, Handle};
 use tokio::net::TcpListener;
 
 /// A node that minds a namespace which no test looks at.
@@ -20,13 +20,23 @@ pub(crate) async fn any() -> TcpListener {
 
 /// A server of this node, which offers this store, or none.
 pub(crate) fn serve(node: Node, offered: Option<Arc<dyn Store>>, http: TcpListener) -> Handle {
+    serve_for(None, node, offered, http)
+}
+
+/// The same, for those who show a token.
+pub(crate) fn serve_for(
+    access: Option<Access>,
+    node: Node,
+    offered: Option<Arc<dyn Store>>,
+    http: TcpListener,
+) -> Handle {
     let parts = snowmint_server::Parts {
         node,
         offered,
         timer: Arc::new(BootTimer),
         http: Some(http),
         resp: None,
-        access: None,
+        access,
         tls: None,
         traces: None,
         shutdown: std::future::pending(),

@@ -74,5 +74,5 @@ fn holding(service: &Service, pool: &str, member: Option<&str>) -> Allowed {
     }
     let message = "the caller is older than this server: it does not say which member holds the slot, as whoever \
                    shows a token must; update the program";
-    Err(Error::new(Code::Unsupported, message))
+    Err(Error::new(Code::Forbidden, message))
 }

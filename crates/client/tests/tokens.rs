@@ -1,0 +1,280 @@
+//! Programs by different tokens: each speaks for itself alone.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::sync::Arc;
+
+use snowmint_client::{Credentials, Parts as Shown, RemoteStore, Settings};
+use snowmint_coord::lend::{Borrower, lent_pool};
+use snowmint_coord::{
+    BootTimer, ClaimRequest, Extend, Incarnation, Lease, LetGo, Mark, Member, MemoryStore,
+    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Reuse, Store, Wish,
+};
+use snowmint_core::{Clock as _, SystemClock, UnixMillis};
+use snowmint_server::{Access, Handle, TokenHash, TokenSettings, Tokens};
+
+const ORDERS: &str = "orders-0123456789abcdef0123456789";
+const BILLS: &str = "bills-0123456789abcdef0123456789";
+const ADMIN: &str = "admin-0123456789abcdef0123456789";
+const ENOUGH: &str = "10000000/s *";
+/// Generous: these machines are noisy.
+const SETTINGS: Settings = Settings {
+    connect_ms: 10_000,
+    attempt_ms: 10_000,
+    call_ms: 60_000,
+    retries_at_once: 100,
+    retries_per_second: 100,
+};
+
+fn access(rate: &str) -> Access {
+    let token = |name: &str, secret: &str, grant: &str, rate: &str| {
+        let token = TokenSettings {
+            hashes: vec![TokenHash::of(secret.as_bytes()).to_string()],
+            grants: vec![grant.to_owned()],
+            rates: vec![rate.to_owned()],
+            ..TokenSettings::default()
+        };
+        (name.to_owned(), token)
+    };
+    let tokens = [
+        token("orders", ORDERS, "mint,reserve *", ENOUGH),
+        token("bills", BILLS, "mint,reserve bills*", rate),
+        token("admin", ADMIN, "mint,reserve,decode,admin *", ENOUGH),
+    ];
+    let tokens = Tokens { tokens: tokens.into(), peers: Vec::new(), open_metrics: false };
+    Access::new("all", &tokens, Arc::new(BootTimer)).unwrap()
+}
+
+/// A server on this store, which mints, too.
+async fn serve(store: &MemoryStore, rate: &str) -> (Handle, Node) {
+    let http = common::any().await;
+    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let own = Arc::new(store.handle("all").unwrap());
+    let node = Node::open(own, settings, Parts::system()).await.unwrap();
+    let offered = Some(Arc::clone(node.store()));
+    (common::serve_for(Some(access(rate)), node.clone(), offered, http), node)
+}
+
+async fn remote(token: &str, servers: &[&Handle]) -> Arc<RemoteStore> {
+    let addresses: Vec<_> =
+        servers.iter().map(|server| server.http().unwrap().to_string()).collect();
+    let url = format!("snowmint://{}", addresses.join(","));
+    let shown = Shown { credentials: Credentials::new().token(token), ..Shown::default() };
+    Arc::new(RemoteStore::open_with(&url, "all", SETTINGS, shown).await.unwrap())
+}
+
+fn now() -> UnixMillis {
+    SystemClock.unix_ms()
+}
+
+fn presence() -> Presence {
+    Presence { sample: now(), renewals: 1, ttl_ms: 600_000 }
+}
+
+fn code<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>) -> &'static str {
+    outcome.unwrap_err().kind().code()
+}
+
+fn workers() -> Pool {
+    Pool { name: "workers-9".into(), slots: 512, group: 1, reuse: Reuse::Recycle }
+}
+
+fn claim(pool: Pool, member: Incarnation) -> ClaimRequest {
+    ClaimRequest {
+        pool,
+        member,
+        owner: "it".into(),
+        count: 1,
+        wish: Wish::Any,
+        supersedes: None,
+        mark_at_most: Mark::MAX,
+        request: member.get() as u64,
+    }
+}
+
+async fn joined(store: &dyn Store, number: u128) -> Incarnation {
+    let incarnation = Incarnation::new(number);
+    let (owner, host, address) = ("it".into(), "here".into(), String::new());
+    let member = Member { incarnation, owner, host, process: 1, address };
+    store.join(&member, presence(), now()).await.unwrap();
+    incarnation
+}
+
+/// A member with a slot, whose mark is at 1,000.
+async fn holding(store: &dyn Store, number: u128) -> (Incarnation, Lease) {
+    let member = joined(store, number).await;
+    let lease = store.claim(&claim(workers(), member), now()).await.unwrap().remove(0);
+    moved(store, &lease, Some(member), 1_000).await.unwrap();
+    (member, Lease { mark: Mark::new(1_000), ..lease })
+}
+
+async fn moved(
+    store: &dyn Store,
+    lease: &Lease,
+    holder: Option<Incarnation>,
+    to: u64,
+) -> snowmint_coord::Result<Mark> {
+    let Lease { pool, slot, term, mark: from, .. } = lease.clone();
+    let (to, request) = (Mark::new(to), to);
+    let item = Extend { pool, slot, term, holder, from, to, request, ahead_max_ms: None };
+    store.extend(&[item], now()).await?.remove(0).map(|moved| moved.mark)
+}
+
+/// All that somebody by another token can say about a member, under each name that there is to be seen.
+async fn harms(store: &dyn Store, names: &[Incarnation], lease: &Lease) {
+    let own = joined(store, 666).await;
+    for &name in names {
+        assert_eq!(code(store.renew(name, presence(), now()).await), "not_found");
+        // To leave is to be gone, whoever says it of nobody.
+        store.leave(name, now()).await.unwrap();
+        assert_eq!(code(store.claim(&claim(workers(), name), now()).await), "not_found");
+        let exactly = Wish::Exactly(lease.slot);
+        let supersedes = Some(name);
+        let claim = ClaimRequest { supersedes, wish: exactly, ..claim(workers(), own) };
+        assert_eq!(code(store.claim(&claim, now()).await), "pool_full");
+    }
+    for &name in names.iter().chain([&own]) {
+        assert_eq!(code(moved(store, lease, Some(name), 5_000).await), "fenced");
+        let sent = Release { holder: Some(name), mark: lease.floor, ..lease.unused() };
+        assert_eq!(code(store.release(&sent, now()).await), "fenced");
+    }
+    assert_eq!(code(moved(store, lease, None, 5_000).await), "unsupported", "he must say for whom");
+    let sent = Release { holder: None, ..lease.unused() };
+    assert_eq!(code(store.release(&sent, now()).await), "unsupported");
+    let let_go =
+        LetGo { pool: lease.pool.clone(), member: own, slots: vec![(lease.slot, lease.term)] };
+    assert_eq!(code(store.let_go(&let_go, now()).await), "unsupported", "not an operator");
+    store.leave(own, now()).await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_speaks_for_the_members_of_another_token_or_of_the_servers() {
+    let store = MemoryStore::new("all").unwrap();
+    let (one, _) = serve(&store, ENOUGH).await;
+    let (two, _) = serve(&store, ENOUGH).await;
+    let orders = remote(ORDERS, &[&one]).await;
+    let bills = remote(BILLS, &[&one]).await;
+    let (own, lease) = holding(&*orders, 1).await;
+    let (servers, of_server) = holding(&store, 2).await;
+
+    // Lists name a member by what it is known as, and itself by its own name.
+    let names = |listed: Vec<snowmint_coord::MemberInfo>| {
+        listed.into_iter().map(|info| info.member.incarnation).collect::<Vec<_>>()
+    };
+    let holder = |slots: Vec<snowmint_coord::SlotInfo>| {
+        let mut slots = slots.into_iter();
+        slots.find(|slot| (&*slot.pool, slot.slot) == (&*lease.pool, lease.slot)).unwrap().holder
+    };
+    assert!(names(orders.members(now()).await.unwrap()).contains(&own));
+    assert_eq!(holder(orders.workers(now()).await.unwrap()), Some(own));
+    let known_as = holder(bills.workers(now()).await.unwrap()).unwrap();
+    assert_ne!(known_as, own);
+    assert_eq!(holder(store.workers(now()).await.unwrap()), Some(known_as));
+    let seen = names(bills.members(now()).await.unwrap());
+    assert!(seen.contains(&known_as) && seen.contains(&servers) && !seen.contains(&own));
+
+    let before = (store.members(now()).await.unwrap(), store.workers(now()).await.unwrap());
+    harms(&*bills, &[own, known_as], &lease).await;
+    harms(&*bills, &[servers], &of_server).await;
+    let after = (store.members(now()).await.unwrap(), store.workers(now()).await.unwrap());
+    assert_eq!(before, after);
+
+    // Programs by the same token are of one mind, whichever server they ask.
+    let elsewhere = remote(ORDERS, &[&two]).await;
+    elsewhere.renew(own, presence(), now()).await.unwrap();
+    let mark = moved(&*elsewhere, &lease, Some(own), 2_000).await.unwrap();
+    // Whoever operates the store may do so by the term.
+    let admin = remote(ADMIN, &[&one]).await;
+    let mark = moved(&*admin, &Lease { mark, ..lease.clone() }, None, 3_000).await.unwrap();
+    let lease = Lease { mark, ..lease };
+    let anew = ClaimRequest { supersedes: Some(own), request: 77, ..claim(workers(), own) };
+    let wish = Wish::Exactly(lease.slot);
+    let successor = joined(&*elsewhere, 3).await;
+    let anew = ClaimRequest { member: successor, wish, ..anew };
+    let anew = elsewhere.claim(&anew, now()).await.unwrap().remove(0);
+    assert_eq!((anew.slot, anew.term), (lease.slot, lease.term.next()));
+    assert_eq!(code(moved(&*orders, &lease, Some(own), 4_000).await), "fenced");
+    elsewhere.release(&anew.unused(), now()).await.unwrap();
+    orders.leave(own, now()).await.unwrap();
+    assert!(!names(store.members(now()).await.unwrap()).contains(&known_as));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_by_a_token_finds_itself_and_mints() {
+    let store = MemoryStore::new("all").unwrap();
+    let (one, _) = serve(&store, ENOUGH).await;
+    let (two, _) = serve(&store, ENOUGH).await;
+    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let remote = remote(ADMIN, &[&one, &two]).await;
+    let node = Node::open(remote, settings, Parts::system()).await.unwrap();
+    node.source("default").await.unwrap().mint(5, None, 60_000).await.unwrap();
+    let held = |slots: Vec<snowmint_coord::SlotInfo>, member| {
+        slots.into_iter().filter(|slot| slot.holder == member).count()
+    };
+    assert!(node.incarnation().is_some());
+    assert!(held(node.store().workers(now()).await.unwrap(), node.incarnation()) > 0);
+    assert_eq!(held(store.workers(now()).await.unwrap(), node.incarnation()), 0);
+    let all = store.workers(now()).await.unwrap().len();
+    let given_up = held(store.workers(now()).await.unwrap(), None);
+    node.close().await.unwrap();
+    assert!(held(store.workers(now()).await.unwrap(), None) > given_up, "of {all}");
+}
+
+#[tokio::test]
+async fn numbers_that_are_lent_are_for_those_who_may_lend_in_their_space() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, node) = serve(&store, ENOUGH).await;
+    node.source("default").await.unwrap().mint(1, None, 60_000).await.unwrap();
+    let borrower = Borrower { space: "shop".into(), label: "it".into() };
+    let number = node.lend(&borrower, 10, 600_000, 100).await.unwrap().number;
+    let pool = lent_pool("shop", 10).unwrap();
+    let slots = store.workers(now()).await.unwrap();
+    let lent = slots.into_iter().find(|slot| slot.pool == pool.name).unwrap();
+    assert_eq!(lent.slot, number);
+    let lease = Lease {
+        pool: lent.pool,
+        slot: lent.slot,
+        term: lent.term,
+        holder: lent.holder,
+        floor: Mark::ZERO,
+        mark: lent.mark,
+    };
+    let bills = remote(BILLS, &[&server]).await;
+    let own = joined(&*bills, 1).await;
+    assert_eq!(code(bills.claim(&claim(pool.clone(), own), now()).await), "unsupported");
+    assert_eq!(code(moved(&*bills, &lease, None, Mark::MAX.get() / 2).await), "unsupported");
+    assert_eq!(code(bills.release(&lease.unused(), now()).await), "unsupported");
+    let slots = vec![(lease.slot, lease.term)];
+    let let_go = LetGo { pool: pool.name.clone(), member: own, slots };
+    assert_eq!(code(bills.let_go(&let_go, now()).await), "unsupported");
+    let orders = remote(ORDERS, &[&server]).await;
+    moved(&*orders, &lease, None, lease.mark.get() + 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_program_reserves_is_counted_against_its_rate() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, _) = serve(&store, "10/h burst=100 *").await;
+    let spec = r#"{"kind":"segment"}"#.to_owned();
+    let new = NewDefinition { name: "bills".into(), identity: spec.clone(), spec, enabled: None };
+    let version = store.define(&new).await.unwrap().version;
+    let within = None;
+    let wanted =
+        |length| Reserve { source: "bills".into(), length, definition_version: version, within };
+    let settings = Settings { call_ms: 1_000, ..SETTINGS };
+    let url = format!("snowmint://{}", server.http().unwrap());
+    let shown = Shown { credentials: Credentials::new().token(BILLS), ..Shown::default() };
+    let bills = RemoteStore::open_with(&url, "all", settings, shown).await.unwrap();
+    let first = bills.reserve(&wanted(90)).await.unwrap();
+    assert_eq!(first.last - first.first, 89);
+    let refused = bills.reserve(&wanted(90)).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
+    // More than there can ever be at once.
+    let refused = bills.reserve(&wanted(101)).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "invalid", "{refused}");
+    assert_eq!(store.get("bills").await.unwrap().segment.mark, Mark::new(first.last + 1));
+    // Another's is another count.
+    let orders = remote(ORDERS, &[&server]).await;
+    orders.reserve(&wanted(1_000)).await.unwrap();
+}
