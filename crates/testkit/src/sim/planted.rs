@@ -14,7 +14,7 @@ use crate::history::{Party, Right};
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// Extends and releases are done for any term.
+    /// Extends and releases are done for any term, and so for anybody.
     SkipTheTermCheck,
     /// An extend is done wherever the mark is.
     ExtendWithoutComparingFrom,
@@ -107,7 +107,7 @@ pub(super) async fn extend(
     let mut item = item.clone();
     let before = store.row(&item.pool, item.slot);
     match (bug, &before) {
-        (Some(Bug::SkipTheTermCheck), Some(row)) => item.term = row.term,
+        (Some(Bug::SkipTheTermCheck), Some(row)) => (item.term, item.holder) = (row.term, None),
         (Some(Bug::ExtendWithoutComparingFrom), Some(row))
             if row.term == item.term && row.extend_request != item.request =>
         {
@@ -140,7 +140,7 @@ pub(super) async fn release(
     if let Some(row) = store.row(&release.pool, release.slot) {
         let mark = match bug {
             Some(Bug::SkipTheTermCheck) => {
-                release.term = row.term;
+                (release.term, release.holder) = (row.term, None);
                 release.mark
             }
             Some(Bug::ReleaseWithTheLastTick) => Mark::new(release.mark.get().saturating_sub(1)),
