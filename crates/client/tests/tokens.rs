@@ -89,7 +89,7 @@ fn claim(pool: Pool, member: Incarnation) -> ClaimRequest {
         wish: Wish::Any,
         supersedes: None,
         mark_at_most: Mark::MAX,
-        request: member.get() as u64,
+        request: u64::try_from(member.get()).unwrap(),
     }
 }
 

@@ -8,9 +8,10 @@ use snowmint_core::layout::Lifetime;
 
 use crate::catalog::{Definition, SourceState};
 use crate::error::ErrorKind;
-use crate::lease::{Mark, SlotInfo};
+use crate::lease::Mark;
 use crate::node::pool_of;
 use crate::pool::{Pool, Reuse};
+use crate::slot::SlotInfo;
 use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
 /// A pool with more of its numbers in use than this is worth a warning, in percent.

@@ -15,10 +15,11 @@ use crate::beside::Place;
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo};
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::ordered::{LetGo, Take, Taken};
 use crate::segment::{GiveBack, Reserve, Segment};
+use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
 use crate::timer::{BootTimer, Timer as _};
 

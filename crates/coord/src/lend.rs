@@ -12,9 +12,10 @@ use snowmint_core::UnixMillis;
 
 use crate::catalog::check_name;
 use crate::error::ErrorKind;
-use crate::lease::{Mark, SlotInfo};
+use crate::lease::Mark;
 use crate::member::LABEL_BYTES_MAX;
 use crate::pool::{Pool, Reuse};
+use crate::slot::SlotInfo;
 
 /// Longest that a number is kept for a borrower that is silent: 100 years.
 pub const KEEP_MS_MAX: u64 = 100 * 365 * 86_400_000;

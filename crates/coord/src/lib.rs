@@ -36,6 +36,7 @@ pub mod random;
 mod refusal;
 pub mod relay;
 pub mod segment;
+pub mod slot;
 pub mod sources;
 pub mod spec;
 pub mod stats;
@@ -50,9 +51,7 @@ pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry};
 pub use forecast::{Forecast, PoolUse, forecast};
 pub use home::Home;
 pub use late::{LateStore, Opening};
-pub use lease::{
-    ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, Term, Wish,
-};
+pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, Term, Wish};
 pub use lend::{Borrower, Kept, Lent};
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
@@ -65,6 +64,7 @@ pub use origin::{Origin, Origins};
 pub use owners::Owners;
 pub use pool::{Pool, Reuse};
 pub use segment::{Bounds, GiveBack, Reserve, Segment};
+pub use slot::SlotInfo;
 pub use sources::{
     BOUND_MAX, Decoded, NumberLane, NumberStats, Numbers, OnEmpty, OnFull, Patience, PrefillHooks,
     PrefillStats, Row, ShareStats, Shares, Source, SourceStats, Values,

@@ -11,12 +11,13 @@ use crate::beside::Place;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::error::{ErrorKind, Result};
-use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, check_mark};
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::node::ClockWitness;
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
 use crate::segment::{GiveBack, Reserve, Segment};
+use crate::slot::SlotInfo;
 
 /// Which store this is, and how far it has come.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,13 +27,12 @@ use crate::catalog::{
     decide_define, decide_restripe, decide_state, existing,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::lease::{
-    ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotInfo, SlotRow, check_mark,
-};
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, check_mark};
 use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
 use crate::ordered::{LetGo, Take, Taken};
 use crate::random;
 use crate::segment::{GiveBack, Reserve, Segment};
+use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
 use space::Space;
 

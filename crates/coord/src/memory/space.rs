@@ -9,8 +9,8 @@ use crate::avoid::{Avoid, check_avoid, decide_avoid};
 use crate::catalog::{CatalogStep, Definition, existing, usable};
 use crate::error::ErrorKind;
 use crate::lease::{
-    ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotInfo, SlotRow, decide_extend,
-    decide_release, forwarded, given_up, never_claimed, slot_info,
+    ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotRow, decide_extend, decide_release,
+    forwarded, given_up, never_claimed,
 };
 use crate::member::{self, Incarnation, Member, MemberInfo, MemberRow, Presence};
 use crate::ordered::{
@@ -18,6 +18,7 @@ use crate::ordered::{
 };
 use crate::pool::{Choice, Ground, Pool, choose, leases};
 use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back};
+use crate::slot::{SlotInfo, slot_info};
 use crate::store::FastForward;
 
 #[derive(Clone, Default)]

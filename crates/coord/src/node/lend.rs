@@ -11,12 +11,13 @@ use snowmint_core::UnixMillis;
 use super::{Core, Node};
 use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result};
-use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, SlotInfo, Term, Wish};
+use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
 use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent, is_lent_in, lent_pool};
 use crate::member::Incarnation;
 use crate::ordered::LetGo;
 use crate::pool::Pool;
 use crate::random;
+use crate::slot::SlotInfo;
 
 /// How often a borrower's slots are looked for when others are faster.
 const TRIES: u32 = 5;

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release, never_claimed, slot_info};
+use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release, never_claimed};
 use snowmint_coord::pool::{Choice, asks_for_holders, check_claim, choose, leases};
+use snowmint_coord::slot::slot_info;
 use snowmint_coord::{
     ClaimRequest, Error, ErrorKind, Extend, Incarnation, Lease, Mark, MemberInfo, Release, Result,
     SlotInfo, SlotRow, random,

@@ -30,13 +30,14 @@ use super::record::{Keeper, Written};
 use super::settings::NodeSettings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Disk, JournalLease, disk};
-use crate::lease::{Extend, Extended, Release, SlotInfo};
+use crate::lease::{Extend, Extended, Release};
 use crate::machine::{
     Granted, LeaseAction, LeaseEvent, Now, PresenceAction, PresenceMachine, SectionsMachine,
     WindowAction, WindowMachine,
 };
 use crate::member::{Incarnation, Member};
 use crate::pool::Reuse;
+use crate::slot::SlotInfo;
 use crate::sources::{SourceInner, sections_pool};
 
 /// No sleep of the loop is longer: the clock may be set meanwhile.
