@@ -10,6 +10,7 @@ use snowmint_coord::lend::{Borrower, lent_pool};
 use snowmint_coord::{
     BootTimer, ClaimRequest, Extend, Incarnation, Lease, LetGo, Mark, Member, MemoryStore,
     NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Reuse, Store, Wish,
+    random,
 };
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_server::{Access, Handle, TokenHash, TokenSettings, Tokens};
@@ -89,7 +90,7 @@ fn claim(pool: Pool, member: Incarnation) -> ClaimRequest {
         wish: Wish::Any,
         supersedes: None,
         mark_at_most: Mark::MAX,
-        request: u64::try_from(member.get()).unwrap(),
+        request: random::request().unwrap(),
     }
 }
 

@@ -3,8 +3,9 @@
 use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
+use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, Method, Uri};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use snowmint_coord::{Source, Values};
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
@@ -77,8 +78,9 @@ pub(super) async fn post(
 }
 
 /// `HEAD` would mint an ID and throw it away.
-pub(super) async fn head(method: Method, uri: Uri) -> Refusal {
-    answer::no_such_method(method, uri).await
+pub(super) async fn head(method: Method, uri: Uri) -> impl IntoResponse {
+    // The router says it only where it refuses by itself.
+    ([(ALLOW, "GET,POST")], answer::no_such_method(method, uri).await)
 }
 
 /// The same as before, if the caller says that the request is the same.

@@ -109,7 +109,9 @@ async fn bad_input_is_refused_in_the_form_that_was_promised() {
     }
     // A HEAD would mint an ID for nobody.
     assert_eq!(server.get("/v1/ids/numbers").await.ids(), [1]);
-    assert!(server.send("HEAD", "/v1/ids/numbers", "", "").await.head.starts_with("http/1.1 405"));
+    let refused = server.send("HEAD", "/v1/ids/numbers", "", "").await;
+    assert!(refused.head.starts_with("http/1.1 405"));
+    assert_eq!(refused.header("allow"), Some("get,post"));
     assert_eq!(server.get("/v1/ids/numbers").await.ids(), [2]);
 }
 
