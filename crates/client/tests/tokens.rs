@@ -244,6 +244,11 @@ async fn numbers_that_are_lent_are_for_those_who_may_lend_in_their_space() {
     let bills = remote(BILLS, &[&server]).await;
     let own = joined(&*bills, 1).await;
     assert_eq!(code(bills.claim(&claim(pool.clone(), own), now()).await), "unsupported");
+    // What servers count and order by is not claimed either.
+    for name in ["sections", "another"] {
+        let pool = Pool { name: name.into(), reuse: Reuse::Ordered, ..workers() };
+        assert_eq!(code(bills.claim(&claim(pool, own), now()).await), "unsupported", "{name}");
+    }
     assert_eq!(code(moved(&*bills, &lease, None, Mark::MAX.get() / 2).await), "unsupported");
     assert_eq!(code(bills.release(&lease.unused(), now()).await), "unsupported");
     let slots = vec![(lease.slot, lease.term)];

@@ -57,7 +57,7 @@ pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{
     AfterCrash, ClockWitness, Listed, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo,
-    pool_of,
+    is_worker_pool, pool_of,
 };
 pub use ordered::{LetGo, Silent, Take, Taken};
 pub use origin::{Origin, Origins};

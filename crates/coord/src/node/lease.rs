@@ -43,7 +43,8 @@ pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey
 const WORKERS_PREFIX: &str = "workers-";
 
 /// Whether leases are on the slots of a pool of this name, not lendings or sections.
-pub(super) fn is_worker_pool(pool: &str) -> bool {
+#[must_use]
+pub fn is_worker_pool(pool: &str) -> bool {
     pool.starts_with(WORKERS_PREFIX)
 }
 

@@ -35,7 +35,7 @@ use beside::Beside;
 pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use driver::{Command, Driver};
 use kept::Kept;
-pub use lease::pool_of;
+pub use lease::{is_worker_pool, pool_of};
 use lend::Lendings;
 pub use listed::{Listed, SourceInfo};
 use lookup::Lookup;

@@ -1,5 +1,6 @@
 //! Who may ask what of the store.
 
+use snowmint_coord::is_worker_pool;
 use snowmint_coord::lend::space_of;
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
@@ -35,12 +36,14 @@ pub(super) fn defining(service: &Service, new: Option<&NewDefinition>) -> Allowe
     service.may_define(new.map_or("", |new| &new.name))
 }
 
-/// Numbers that are lent are those of a space, as at the doors that lend them; others are for any member.
+/// Worker numbers are for any member, numbers that are lent for whoever may lend in their space, as at the doors that
+/// do. Sections are taken, not claimed, and by servers.
 pub(super) fn claiming(service: &Service, asked: &ClaimRequest) -> Allowed {
-    let pool = asked.pool.as_ref().map(|pool| pool.name.as_str());
-    match pool.and_then(space_of) {
+    let pool = asked.pool.as_ref().map_or("", |pool| &pool.name);
+    match space_of(pool) {
         Some(space) => service.may_reserve(space),
-        None => service.may_join(),
+        None if is_worker_pool(pool) => service.may_join(),
+        None => service.may_operate(),
     }
 }
 
