@@ -15,18 +15,12 @@ use snowmint_coord::{
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_server::{Access, Handle, TokenHash, TokenSettings, Tokens};
 
+use self::common::SETTINGS;
+
 const ORDERS: &str = "orders-0123456789abcdef0123456789";
 const BILLS: &str = "bills-0123456789abcdef0123456789";
 const ADMIN: &str = "admin-0123456789abcdef0123456789";
 const ENOUGH: &str = "10000000/s *";
-/// Generous: these machines are noisy.
-const SETTINGS: Settings = Settings {
-    connect_ms: 10_000,
-    attempt_ms: 10_000,
-    call_ms: 60_000,
-    retries_at_once: 100,
-    retries_per_second: 100,
-};
 
 fn access(rate: &str) -> Access {
     let token = |name: &str, secret: &str, grant: &str, rate: &str| {

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_client::{RemoteStore, Settings};
+use snowmint_client::RemoteStore;
 use snowmint_coord::beside::{Place, Places};
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{
@@ -22,16 +22,10 @@ use snowmint_wire::grpc::store as said;
 use tokio::net::TcpListener;
 
 use self::between::{Between, Form};
+use self::common::SETTINGS;
 
 /// Generous: these machines are noisy.
 const WITHIN_MS: u64 = 60_000;
-const SETTINGS: Settings = Settings {
-    connect_ms: 10_000,
-    attempt_ms: 10_000,
-    call_ms: 60_000,
-    retries_at_once: 100,
-    retries_per_second: 100,
-};
 
 /// A server that mints, too, of the version that is tested.
 struct Now {

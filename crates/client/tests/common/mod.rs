@@ -3,9 +3,19 @@
 
 use std::sync::Arc;
 
+use snowmint_client::Settings;
 use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings, Parts, Store};
 use snowmint_server::{Access, Handle};
 use tokio::net::TcpListener;
+
+/// Generous: these machines are noisy.
+pub(crate) const SETTINGS: Settings = Settings {
+    connect_ms: 10_000,
+    attempt_ms: 10_000,
+    call_ms: 60_000,
+    retries_at_once: 100,
+    retries_per_second: 100,
+};
 
 /// A node that minds a namespace which no test looks at.
 pub(crate) async fn idle_node() -> Node {
