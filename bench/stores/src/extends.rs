@@ -86,6 +86,7 @@ async fn extend(store: &Arc<dyn Store>, lease: &Lease, from: Mark, to: Mark) {
         pool: lease.pool.clone(),
         slot: lease.slot,
         term: lease.term,
+        holder: lease.holder,
         from,
         to,
         request: random::request().expect("randomness"),
