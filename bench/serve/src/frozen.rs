@@ -19,8 +19,8 @@ use crate::table::{Table, Wanted};
 use crate::talk::Talk;
 
 const CONNECTIONS: usize = 16;
-/// How often it is looked what is due.
-const PACE: Duration = Duration::from_micros(100);
+/// How often it is looked what is due, where looking would take the server's processors.
+const REST: Duration = Duration::from_micros(100);
 
 /// Starts a store.
 type Start = fn() -> Server;
@@ -72,12 +72,13 @@ fn row(plan: &Plan, table: &mut Table, name: &str, case: (&Server, &Snowmint, Ta
     let highest = highest(talk, port, Duration::from_secs(plan.much(3, 1)));
     let rate = highest / 2.0;
     let floor = Floor::start(talk);
+    let paced = |port, ids: &mut Vec<u64>| Paced::of(plan, talk, rate, length).ask(port, ids);
     let (mut bare, mut free, mut frozen, mut ids) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.much(3, 1) {
         // Its numbers are no IDs.
-        bare.push(paced(talk, floor.port, rate, length, &mut Vec::new()));
-        free.push(paced(talk, port, rate, length, &mut ids));
+        bare.push(paced(floor.port, &mut Vec::new()));
+        free.push(paced(port, &mut ids));
         let held = std::thread::scope(|scope| {
             scope.spawn(|| {
                 // Half of the time, in the middle.
@@ -86,7 +87,7 @@ fn row(plan: &Plan, table: &mut Table, name: &str, case: (&Server, &Snowmint, Ta
                 std::thread::sleep(length / 2);
                 store.freeze(false);
             });
-            paced(talk, port, rate, length, &mut ids)
+            paced(port, &mut ids)
         });
         frozen.push(held);
         // The window is filled again.
@@ -132,31 +133,74 @@ fn highest(talk: Talk, port: u16, length: Duration) -> f64 {
     count as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// The 99.9th percentile in milliseconds of requests at an even pace.
-fn paced(talk: Talk, port: u16, rate: f64, length: Duration, ids: &mut Vec<u64>) -> f64 {
-    let mut lines: Vec<_> = (0..CONNECTIONS).map(|_| Line::to(port)).collect();
-    let (mut took, mut sent) = (Vec::new(), 0_usize);
-    let begun = Instant::now();
-    let at = |number: usize| Duration::from_secs_f64(number as f64 / rate);
-    while begun.elapsed() < length || took.len() < sent {
-        // What became due since the last look, in turn.
-        while at(sent) < begun.elapsed().min(length) {
-            lines[sent % CONNECTIONS].ask(talk, begun + at(sent));
-            sent += 1;
-        }
-        for line in &mut lines {
-            line.hear(talk, |late, id| {
-                took.push(late);
-                ids.push(id);
-            });
-        }
-        std::thread::sleep(PACE);
-    }
-    took.sort_unstable();
-    took[took.len() * 999 / 1000].as_secs_f64() * 1e3
+/// Requests at an even pace.
+struct Paced {
+    talk: Talk,
+    /// How many threads ask.
+    threads: usize,
+    /// What each of them asks in a second.
+    rate: f64,
+    length: Duration,
+    /// How long each rests between looks at what is due. One that sleeps wakes up late, by milliseconds now and then,
+    /// which says nothing of the server: none rests that has a processor of its own.
+    rest: Option<Duration>,
 }
 
-/// A connection that never blocks: one thread serves them all. A thread for each would have the server's two
+impl Paced {
+    fn of(plan: &Plan, talk: Talk, rate: f64, length: Duration) -> Self {
+        let threads = plan.threads;
+        let rest = (!plan.apart).then_some(REST);
+        Self { talk, threads, rate: rate / threads as f64, length, rest }
+    }
+
+    /// The 99.9th percentile in milliseconds.
+    fn ask(&self, port: u16, ids: &mut Vec<u64>) -> f64 {
+        let mut took = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..self.threads).map(|_| scope.spawn(|| self.one(port))).collect();
+            let mut took = Vec::new();
+            for thread in threads {
+                let (its_ids, its_took) = thread.join().expect("a client ends");
+                ids.extend(its_ids);
+                took.extend(its_took);
+            }
+            took
+        });
+        took.sort_unstable();
+        took[took.len() * 999 / 1000].as_secs_f64() * 1e3
+    }
+
+    /// What one thread was answered, and how late.
+    fn one(&self, port: u16) -> (Vec<u64>, Vec<Duration>) {
+        let connections = CONNECTIONS / self.threads;
+        let mut lines: Vec<_> = (0..connections).map(|_| Line::to(port)).collect();
+        // To take more on the way would hold answers up.
+        let all = (self.rate * self.length.as_secs_f64()) as usize + connections;
+        let (mut ids, mut took) = (Vec::with_capacity(all), Vec::with_capacity(all));
+        let (begun, mut sent) = (Instant::now(), 0_usize);
+        let at = |number: usize| Duration::from_secs_f64(number as f64 / self.rate);
+        while begun.elapsed() < self.length || took.len() < sent {
+            // What became due since the last look, in turn.
+            while at(sent) < begun.elapsed().min(self.length) {
+                lines[sent % connections].ask(self.talk, begun + at(sent));
+                sent += 1;
+            }
+            for line in &mut lines {
+                line.hear(self.talk, |late, id| {
+                    took.push(late);
+                    ids.push(id);
+                });
+            }
+            match self.rest {
+                Some(rest) => std::thread::sleep(rest),
+                None => std::hint::spin_loop(),
+            }
+        }
+        (ids, took)
+    }
+}
+
+/// A connection that never blocks: a thread serves many. A thread for each would have the server's two
 /// cores to themselves when many wake up at once, and that is what would be measured.
 struct Line {
     stream: TcpStream,

@@ -10,6 +10,8 @@ pub struct Plan {
     pub binary: String,
     /// How many threads ask: one, where they have no processors of their own.
     pub threads: usize,
+    /// Whether they have.
+    pub apart: bool,
     arguments: Vec<String>,
 }
 
@@ -18,8 +20,10 @@ impl Plan {
     /// which servers are on one half of the processors and whoever asks on the other.
     pub fn of_arguments() -> Self {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let mut plan = Self { test: false, binary: String::new(), threads: 1, arguments };
-        if plan.arguments.iter().any(|argument| argument == "--apart") {
+        let mut plan =
+            Self { test: false, binary: String::new(), threads: 1, apart: false, arguments };
+        plan.apart = plan.arguments.iter().any(|argument| argument == "--apart");
+        if plan.apart {
             plan.threads = apart::part();
         }
         plan.test = plan.arguments.iter().any(|argument| argument == "--test");
