@@ -4,6 +4,9 @@
 //! holds it back while a part of another request has arrived. Here answers are collected up to
 //! [`BUFFER_BYTES`] and sent when hyper flushes and has nothing more to answer, or flushes again without
 //! another answer. Nothing is read while something cannot be sent.
+//!
+//! Over HTTP/2 hyper flushes after every frame of 256 bytes and more, and once again when it has no more
+//! frames: the former are collected, the latter sends.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -23,7 +26,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 const HTTP2_BUFFER_BYTES: usize = 64 * 1024;
 /// What a connection keeps of it while it rests.
 const RESTING_BYTES: usize = 1024;
-/// The first word of HTTP/2, where hyper collects frames itself, and flushes when it means it.
+/// The first word of HTTP/2.
 const HTTP2: &[u8] = b"PRI ";
 
 /// A socket; each write that moves bytes allows the connection to rest for `idle_ms`.
@@ -42,6 +45,9 @@ pub(super) struct Watched {
     is_last: bool,
     /// Whether hyper flushed after the last answer, and was put off.
     put_off: bool,
+    /// Whether a frame was written whose payload came apart from its head: h2 flushes after each of these
+    /// (`FramedWrite::flush` of h2 0.4), before it looks for another, and flushes again when there is none.
+    is_framing: bool,
     /// What is known of the protocol.
     speaks: Speaks,
 }
@@ -75,6 +81,7 @@ impl Watched {
             stuck: false,
             is_last: false,
             put_off: false,
+            is_framing: false,
             speaks: Speaks::Unknown,
         }
     }
@@ -187,6 +194,7 @@ impl AsyncWrite for Watched {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut taken: usize = 0;
+        self.is_framing |= slices.len() > 1;
         for slice in slices.iter().filter(|slice| !slice.is_empty()) {
             match self.as_mut().poll_write(context, slice) {
                 Poll::Ready(Ok(bytes)) => {
@@ -209,9 +217,12 @@ impl AsyncWrite for Watched {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.speaks == Speaks::Http2 {
+            let is_framing = std::mem::take(&mut self.is_framing);
+            return if is_framing { Poll::Ready(Ok(())) } else { self.poll_drain(context) };
+        }
         // What has gone past the collection must not rest in the encryption.
-        let is_all = self.unsent.is_empty() || self.is_last || self.put_off;
-        if self.speaks == Speaks::Http2 || is_all {
+        if self.unsent.is_empty() || self.is_last || self.put_off {
             return self.poll_drain(context);
         }
         // There are more requests. Woken, hyper flushes again even if it waits for the answer to one.
