@@ -3,12 +3,16 @@
 //! Leases and pacing go by elapsed time, which no clock step touches. It counts the time that the
 //! machine was suspended, so that a process that wakes up knows at once that its lease is over.
 
+mod nap;
+
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_core::ElapsedMillis;
 use tokio::sync::watch;
+
+use nap::Nap;
 
 /// Elapsed time, and waiting by it.
 #[async_trait]
@@ -23,6 +27,12 @@ pub trait Timer: Send + Sync + fmt::Debug + 'static {
 
     /// Waits until [`elapsed`](Self::elapsed) has risen by at least `ms`.
     async fn sleep_ms(&self, ms: u64);
+
+    /// Waits for about `us` microseconds, and wakes up more exactly than [`sleep_ms`](Self::sleep_ms) where the
+    /// machine can. May return early: for who looks again.
+    async fn sleep_us(&self, us: u64) {
+        self.sleep_ms(us.div_ceil(1_000)).await;
+    }
 }
 
 /// Time since the machine started, suspend included (CLOCK_BOOTTIME on Linux; elsewhere the
@@ -35,6 +45,13 @@ const PART_MS: u64 = 1_000;
 /// or for this share of what was left of it, if that is longer: nobody who waits for a day has to look
 /// each second.
 const PART_SHARE: u64 = 8;
+/// How late Tokio's timers are at most: they go by milliseconds, and so does what it waits with.
+const LATE_MS: u64 = 2;
+/// The longest nap: who shares one waits no longer.
+const NAP_US_MAX: u64 = 1_000;
+
+/// One for the whole process, as there is one clock.
+static NAP: Nap = Nap::new();
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
@@ -74,6 +91,15 @@ impl Timer for BootTimer {
             }
             let part_ms = left_ms.min(PART_MS.max(left_ms / PART_SHARE));
             tokio::time::sleep(std::time::Duration::from_millis(part_ms)).await;
+        }
+    }
+
+    async fn sleep_us(&self, us: u64) {
+        match us / 1_000 {
+            0..=LATE_MS if us > 0 => {
+                NAP.take(us.min(NAP_US_MAX), self.sleep_ms(us.div_ceil(1_000))).await;
+            }
+            ms => self.sleep_ms(ms.saturating_sub(LATE_MS)).await,
         }
     }
 }
@@ -126,6 +152,20 @@ mod tests {
         let before = BootTimer.elapsed();
         BootTimer.sleep_ms(20).await;
         assert!(BootTimer.elapsed().since(before) >= 20);
+    }
+
+    #[tokio::test]
+    async fn microseconds_pass_in_steps_none_of_which_is_too_long() {
+        for us in [0_u64, 1, 300, 1_000, 2_999, 3_000, 7_500] {
+            let begun_us = BootTimer.elapsed_us();
+            let mut steps = 0;
+            while let left_us @ 1.. = us.saturating_sub(BootTimer.elapsed_us() - begun_us) {
+                BootTimer.sleep_us(left_us).await;
+                steps += 1;
+            }
+            // A sleep, two naps of a millisecond and one of what is left, or fewer.
+            assert!(steps <= 8, "{us} us took {steps} steps");
+        }
     }
 
     #[tokio::test]

@@ -91,20 +91,25 @@ async fn keep_filled(
         if prefill.is_closed() {
             return;
         }
-        let wait_ms = match minter.load_full() {
-            None => WINDOW_WAIT_MS,
-            Some(minter) => match prefill.fill_from(|out| minter.try_fill(out)) {
-                Ok(()) => continue,
-                Err(Refusal::Closed) => WINDOW_WAIT_MS,
-                Err(Refusal::WindowSpent { .. }) => {
-                    around.window_spent();
-                    1
-                }
-                Err(why) => why.retry_after_ms().unwrap_or(FILL_RETRY_MS).min(FILL_RETRY_MS),
-            },
-        };
+        let filled = minter
+            .load_full()
+            .map_or(Err(Refusal::Closed), |minter| prefill.fill_from(|out| minter.try_fill(out)));
+        let Err(why) = filled else { continue };
         // Still needed: what was refused is asked for again, after a pause.
         prefill.call();
-        around.timer.sleep_ms(wait_ms).await;
+        match why {
+            Refusal::Closed => around.timer.sleep_ms(WINDOW_WAIT_MS).await,
+            Refusal::WindowSpent { .. } => {
+                around.window_spent();
+                around.timer.sleep_ms(1).await;
+            }
+            Refusal::TickFull { retry_after_ms, .. } => {
+                around.until_tick(retry_after_ms.min(FILL_RETRY_MS)).await;
+            }
+            other => {
+                let wait_ms = other.retry_after_ms().unwrap_or(FILL_RETRY_MS);
+                around.timer.sleep_ms(wait_ms.min(FILL_RETRY_MS)).await;
+            }
+        }
     }
 }

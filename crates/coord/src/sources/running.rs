@@ -416,7 +416,10 @@ impl SourceInner {
             }
             let left_ms = deadline.since(timer.elapsed());
             let Some(wait_ms) = patience.rest_ms(&error, left_ms) else { return Err(error) };
-            timer.sleep_ms(wait_ms).await;
+            match error.kind() {
+                ErrorKind::TickFull { .. } => self.around.until_tick(wait_ms).await,
+                _ => timer.sleep_ms(wait_ms).await,
+            }
         }
     }
 }

@@ -307,6 +307,13 @@ impl Surroundings {
         self.stale.swap(false, Ordering::AcqRel)
     }
 
+    /// Waits for a tick that begins in `wait_ms` of the wall clock, the millisecond that is now among them. May
+    /// return early.
+    pub(super) async fn until_tick(&self, wait_ms: u64) {
+        let past_us = self.clock.read().wall_us % 1_000;
+        self.timer.sleep_us(wait_ms.saturating_mul(1_000).saturating_sub(past_us)).await;
+    }
+
     /// Somebody wants to mint, and found the window spent: the driver looks at once.
     pub(crate) fn window_spent(&self) {
         self.spent.store(true, Ordering::Release);

@@ -113,7 +113,12 @@ impl Stored {
     fn wait_out(&self, patience: &mut Patience, why: Error, deadline: ElapsedMillis) -> Result<()> {
         let left_ms = deadline.since(self.elapsed());
         let Some(wait_ms) = patience.rest_ms(&why, left_ms) else { return Err(why) };
-        self.shared.clock.pause_until(UnixMillis::MAX, wait_ms.max(1));
+        let clock = &self.shared.clock;
+        let until = match why.kind() {
+            ErrorKind::TickFull { next_in_ms } => clock.read().wall().saturating_add(*next_in_ms),
+            _ => UnixMillis::MAX,
+        };
+        clock.pause_until(until, wait_ms.max(1));
         Ok(())
     }
 

@@ -82,8 +82,10 @@ impl Worker {
             let reading = generator.clock().read();
             match patience.rest(why, reading.elapsed()).map_err(|why| self.refused(why))? {
                 Rest::Until { wall, at_most_ms } => {
-                    let left_ms = std::cmp::max(wall.since(reading.wall()), 1);
-                    BootTimer.sleep_ms(std::cmp::min(left_ms, at_most_ms)).await;
+                    let left_us = wall.get().saturating_mul(1_000).checked_sub(reading.wall_us);
+                    // A held clock may be behind the wall's.
+                    let left_us = left_us.filter(|us| *us > 0).unwrap_or(1_000);
+                    BootTimer.sleep_us(left_us.min(at_most_ms.saturating_mul(1_000))).await;
                 }
                 Rest::For { ms } => BootTimer.sleep_ms(ms).await,
             }

@@ -1,0 +1,90 @@
+//! Waits of less than a millisecond.
+//!
+//! A runtime's own timers go by whole milliseconds and are up to two late, which costs whoever waits for the next
+//! tick that tick and one more. A thread that sleeps is late by some 0.06 ms. All who wait share one thread: what
+//! they wait for is the next millisecond of the same clock.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+/// Those who wait together.
+#[derive(Debug)]
+pub(super) struct Nap {
+    /// Whether a thread sleeps for all, or will.
+    is_watched: AtomicBool,
+    over: Notify,
+}
+
+/// What the thread has. When it goes, however that comes, all wake up.
+struct Watch(&'static Nap);
+
+impl Nap {
+    pub(super) const fn new() -> Self {
+        Self { is_watched: AtomicBool::new(false), over: Notify::const_new() }
+    }
+
+    /// Waits for `us` microseconds, or for as long as those who wait already; no longer than `at_most`, which is how
+    /// it ends when all threads for what blocks are busy, or when a fork has left the thread behind.
+    pub(super) async fn take(&'static self, us: u64, at_most: impl Future<Output = ()>) {
+        let mut over = std::pin::pin!(self.over.notified());
+        // Before it is seen whether somebody sleeps: who ends in between wakes us.
+        over.as_mut().enable();
+        if !self.is_watched.swap(true, Ordering::AcqRel) {
+            let watch = Watch(self);
+            // Not waited for: whoever came first may give up, or not be polled, and the others wake up all the same.
+            drop(tokio::task::spawn_blocking(move || watch.sleep(us)));
+        }
+        tokio::select! {
+            biased;
+            () = over => {}
+            () = at_most => {}
+        }
+    }
+}
+
+impl Watch {
+    #[allow(clippy::disallowed_methods, reason = "this is the home of waiting")]
+    fn sleep(self, us: u64) {
+        std::thread::sleep(Duration::from_micros(us));
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.is_watched.store(false, Ordering::Release);
+        self.0.over.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_wake_up_though_who_came_first_gave_up() {
+        static NAP: Nap = Nap::new();
+        let mut first = Box::pin(NAP.take(50_000, pending()));
+        assert!(first.as_mut().now_or_never().is_none());
+        let others = join_all((0..3).map(|_| NAP.take(3_600_000_000, pending())));
+        drop(first);
+        others.await;
+        // The next is a nap of its own.
+        NAP.take(1, pending()).await;
+    }
+
+    #[tokio::test]
+    async fn a_nap_ends_though_its_thread_does_not_come() {
+        static NAP: Nap = Nap::new();
+        NAP.is_watched.store(true, Ordering::Release);
+        NAP.take(1, ready(())).await;
+        assert!(NAP.take(1, pending()).now_or_never().is_none());
+    }
+}
