@@ -239,7 +239,47 @@ impl AsyncWrite for Watched {
 
 #[cfg(test)]
 mod tests {
-    use super::is_one;
+    use std::io::{ErrorKind, Read as _, Write as _};
+
+    use snowmint_coord::BootTimer;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::roster::Roster;
+
+    #[tokio::test]
+    async fn frames_over_http2_are_sent_when_there_are_no_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, peer) = listener.accept().await.unwrap();
+        let ticket = Roster::new(1, Arc::new(BootTimer)).admit(peer).unwrap();
+        let mut watched = Watched::new(stream.into(), Arc::new(ticket), 60_000);
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+        assert_eq!(watched.read(&mut [0; 64]).await.unwrap(), 24);
+
+        client.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        client.set_nonblocking(true).unwrap();
+        for _ in 0..2 {
+            let frame = [IoSlice::new(b"head "), IoSlice::new(b"payload ")];
+            assert_eq!(watched.write_vectored(&frame).await.unwrap(), 13);
+            // As h2 does after each.
+            watched.flush().await.unwrap();
+            assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        }
+        // As h2 does when there is no more.
+        watched.flush().await.unwrap();
+        client.set_nonblocking(false).unwrap();
+        let mut sent = [0; 26];
+        client.read_exact(&mut sent).unwrap();
+        assert_eq!(&sent, b"head payload head payload ");
+
+        // A frame of one piece is sent by the flush after it.
+        watched.write_all(b"small").await.unwrap();
+        watched.flush().await.unwrap();
+        client.read_exact(sent.get_mut(..5).unwrap()).unwrap();
+        assert!(sent.starts_with(b"small"));
+    }
 
     #[test]
     fn one_request_is_told_from_several() {
