@@ -51,29 +51,41 @@ pub(super) async fn of_source(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
-    let request = if uri.query().is_none() { MintRequest::default() } else { answer::query(uri)? };
-    mint(service, answers, name, request, headers).await
+    mint(service, answers, name, queried(uri)?, headers).await
 }
 
-/// Mints IDs.
+/// What the query asks for.
+fn queried(uri: &Uri) -> Result<MintRequest, Refusal> {
+    if uri.query().is_none() { Ok(MintRequest::default()) } else { answer::query(uri) }
+}
+
+/// Mints IDs. Without a body the query says what is asked for, as of a `GET`; not both.
 #[utoipa::path(
     post,
     path = "/v1/ids/{source}",
     tag = "IDs",
-    params(("source" = String, Path, description = "The name of a source"), ("idempotency-key" = Option<String>, Header, description = "The same key within ten minutes answers the same IDs")),
+    params(("source" = String, Path, description = "The name of a source"), MintRequest, ("idempotency-key" = Option<String>, Header, description = "The same key within ten minutes answers the same IDs")),
     request_body = Option<MintRequest>,
     responses((status = OK, description = "Exactly as many IDs as were asked for", content((IdsBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn post(
     door: Asked<Door>,
     name: Name,
+    uri: Uri,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
     let name = answer::part(name)?;
     let body = answer::bytes(body, door.body_bytes_max).await?;
-    // No body at all is a request without wishes.
-    let request = if body.is_empty() { MintRequest::default() } else { answer::parsed(&body)? };
+    let request = match uri.query() {
+        _ if body.is_empty() => queried(&uri)?,
+        None => answer::parsed(&body)?,
+        Some(query) => {
+            let query = shown(query);
+            let message = format!("the query says {query}, and there is a body: leave one out");
+            return Err(Refusal(Error::bad_request(message)));
+        }
+    };
     mint(&door.service, &door.answers, &name, request, &headers).await
 }
 

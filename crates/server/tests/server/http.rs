@@ -26,6 +26,7 @@ async fn ids_as_json_and_as_text() {
     assert_eq!(numbers.header("cache-control"), Some("no-store"));
     assert_eq!(numbers.header("content-type"), Some("application/json"));
     assert_eq!(server.get("/v1/ids/numbers?format=hex").await.body, "{\"ids\":[\"e\"]}");
+    assert_eq!(server.post("/v1/ids/numbers?count=2", "").await.ids(), [15, 16]);
 
     let many = server.get("/v1/ids/default?count=100000").await.ids();
     assert_eq!(many.len(), 100_000);
@@ -81,6 +82,8 @@ async fn bad_input_is_refused_in_the_form_that_was_promised() {
         ("/v1/ids/default", "{\"count\":1e18}", 400, "bad_request"),
         ("/v1/ids/default", "{\"count\":1,\"x\":2}", 400, "bad_request"),
         ("/v1/ids/default", "{\"count\":100001}", 413, "too_many"),
+        ("/v1/ids/default?cuont=2", "", 400, "bad_request"),
+        ("/v1/ids/default?count=2", "{\"count\":2}", 400, "bad_request"),
         ("/v1/segments/numbers", "", 400, "bad_request"),
         ("/v1/segments/numbers", "{\"length\":0}", 400, "bad_request"),
         ("/v1/segments/numbers", "{\"length\":1000001}", 413, "too_many"),
