@@ -125,4 +125,12 @@ impl Cluster {
         sleep_ms(ms);
         proxy.heal();
     }
+
+    /// What those who run have logged.
+    pub(crate) fn said(&self) -> String {
+        let running = self.places.iter().filter_map(|place| place.server.as_ref());
+        running
+            .map(|server| format!("\n{} ({}):\n{}", server.http, server.resp, server.said()))
+            .collect()
+    }
 }

@@ -153,13 +153,17 @@ impl Run {
         }
     }
 
-    /// Whether each server answers for the order and for some keys.
-    fn all_answer(&self) -> bool {
+    /// Each server answers for the order and for some keys, or this is who does not, and for what.
+    fn all_answer(&self) -> Result<(), String> {
         let (http, reached) = (Http::new(), self.reached.read().unwrap().clone());
-        let answers = |asked| reached.iter().all(|reach| self.ask_by(&http, asked, reach, 1));
-        reached.len() == SERVERS
-            && answers(Asked::Orders)
-            && (0..10).all(|key| answers(Asked::Key(key)))
+        if reached.len() < SERVERS {
+            return Err(format!("only {reached:?} run"));
+        }
+        for asked in std::iter::once(Asked::Orders).chain((0..10).map(Asked::Key)) {
+            let mut silent = reached.iter().filter(|reach| !self.ask_by(&http, asked, reach, 1));
+            silent.next().map_or(Ok(()), |reach| Err(format!("{reach:?} for {asked:?}")))?;
+        }
+        Ok(())
     }
 }
 
@@ -324,8 +328,15 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
         cluster.start_all();
         // Everybody answers again, in the processes that there are.
         let calm = Instant::now() + PATIENCE;
-        while !run.is_over() && !run.all_answer() {
-            assert!(Instant::now() < calm, "{name}: not all answer again");
+        while !run.is_over()
+            && let Err(silent) = run.all_answer()
+        {
+            assert!(
+                Instant::now() < calm,
+                "{name}: {silent} does not answer again; done: {:?}; said: {}",
+                harm.done,
+                cluster.said()
+            );
         }
     });
     if let Some(violation) = run.violation.lock().unwrap().as_ref() {
