@@ -95,20 +95,29 @@ impl Run {
         }
     }
 
-    /// One request. Whether it was answered.
-    fn ask(&self, asked: Asked, by: &str, ask: impl FnOnce() -> Option<Answer>) -> bool {
+    /// One request. What was said instead, if no numbers were.
+    fn ask(
+        &self,
+        asked: Asked,
+        by: &str,
+        ask: impl FnOnce() -> Option<Answer>,
+    ) -> Result<(), String> {
         let floor = self.order().floor(&asked);
-        if let Some(Answer::Numbers(lowest, highest)) = ask() {
-            self.answered(asked, floor, (lowest, highest), by);
-            return true;
-        }
+        let instead = match ask() {
+            Some(Answer::Numbers(lowest, highest)) => {
+                self.answered(asked, floor, (lowest, highest), by);
+                return Ok(());
+            }
+            Some(instead) => format!("{by} said {instead:?} to {asked:?}"),
+            None => format!("{by} said nothing to {asked:?}"),
+        };
         self.refused.fetch_add(1, Ordering::Relaxed);
         sleep_ms(10);
-        false
+        Err(instead)
     }
 
     /// The same, by HTTP.
-    fn ask_by(&self, http: &Http, asked: Asked, reach: &Reach, count: u64) -> bool {
+    fn ask_by(&self, http: &Http, asked: Asked, reach: &Reach, count: u64) -> Result<(), String> {
         let path = match asked {
             Asked::Orders => format!("orders?count={count}"),
             Asked::Key(key) => format!("messages?key={key}&count={count}"),
@@ -124,11 +133,11 @@ impl Run {
             let Some(reach) = self.any() else { continue };
             let count = 1 + below(20);
             if below(2) == 0 {
-                self.ask_by(&http, Asked::Orders, &reach, count);
+                let _refused = self.ask_by(&http, Asked::Orders, &reach, count);
                 continue;
             }
             let count = count.to_string();
-            self.ask(Asked::Orders, &reach.resp, || {
+            let _refused = self.ask(Asked::Orders, &reach.resp, || {
                 let mut resp = Resp::connect(&reach.resp).ok()?;
                 resp.ask(&[vec!["MINT", "orders", &count]]).ok()?.pop()
             });
@@ -140,7 +149,7 @@ impl Run {
         let http = Http::new();
         while !self.is_over() {
             let Some(reach) = self.any() else { continue };
-            self.ask_by(&http, Asked::Key(self.key()), &reach, 1 + below(5));
+            let _refused = self.ask_by(&http, Asked::Key(self.key()), &reach, 1 + below(5));
         }
     }
 
@@ -153,15 +162,14 @@ impl Run {
         }
     }
 
-    /// Each server answers for the order and for some keys, or this is who does not, and for what.
+    /// Each server answers for the order and for some keys, or this is what one said instead.
     fn all_answer(&self) -> Result<(), String> {
         let (http, reached) = (Http::new(), self.reached.read().unwrap().clone());
         if reached.len() < SERVERS {
             return Err(format!("only {reached:?} run"));
         }
         for asked in std::iter::once(Asked::Orders).chain((0..10).map(Asked::Key)) {
-            let mut silent = reached.iter().filter(|reach| !self.ask_by(&http, asked, reach, 1));
-            silent.next().map_or(Ok(()), |reach| Err(format!("{reach:?} for {asked:?}")))?;
+            reached.iter().try_for_each(|reach| self.ask_by(&http, asked, reach, 1))?;
         }
         Ok(())
     }
@@ -328,12 +336,15 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
         cluster.start_all();
         // Everybody answers again, in the processes that there are.
         let calm = Instant::now() + PATIENCE;
+        let (answers, mut insteads) = (run.order().answers(), Vec::new());
         while !run.is_over()
-            && let Err(silent) = run.all_answer()
+            && let Err(instead) = run.all_answer()
         {
+            insteads.push(instead);
             assert!(
                 Instant::now() < calm,
-                "{name}: {silent} does not answer again; done: {:?}; said: {}",
+                "{name}: not all answer again, of which {} were answered: {insteads:?}; done: {:?}; said: {}",
+                run.order().answers() - answers,
                 harm.done,
                 cluster.said()
             );

@@ -6,6 +6,7 @@
 //! one call each.
 
 mod held;
+mod orphans;
 mod shares;
 mod taking;
 mod turn;
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use snowmint_core::ElapsedMillis;
 
 use self::held::Held;
+use self::orphans::Orphans;
 use self::turn::{AT_ONCE, Turn};
 use super::{Now, Requests};
 use crate::error::{ErrorKind, Result};
@@ -26,8 +28,6 @@ use crate::sources::{FRESH_MS, Shares, Want};
 
 /// How soon the members are listed again, when somebody was sent elsewhere.
 const LIST_AGAIN_MS: u64 = 200;
-/// How often it is looked whether the store holds for us what we do not know of.
-const ORPHANS_MS: u64 = 1_000;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,12 +86,7 @@ pub(crate) struct SectionsMachine {
     take: Option<Take>,
     /// To be let go.
     leaving: BTreeSet<u16>,
-    /// What we asked for in this membership.
-    asked: BTreeSet<u16>,
-    /// What the store may hold for us without our knowing, to be taken once more and let go: the answer
-    /// was lost, or the question came a second time, after we had let go.
-    orphans: BTreeSet<u16>,
-    orphans_at: Option<ElapsedMillis>,
+    orphans: Orphans,
     taking: Turn,
     extending: Turn,
     letting: Turn,
@@ -115,9 +110,7 @@ impl SectionsMachine {
             blocked: HashMap::new(),
             take: None,
             leaving: BTreeSet::new(),
-            asked: BTreeSet::new(),
-            orphans: BTreeSet::new(),
-            orphans_at: None,
+            orphans: Orphans::default(),
             taking: Turn::default(),
             extending: Turn::default(),
             letting: Turn::default(),
@@ -133,7 +126,7 @@ impl SectionsMachine {
     /// seen of others still counts.
     pub(crate) fn lose(&mut self) {
         self.lapse();
-        self.asked.clear();
+        self.orphans = Orphans::default();
     }
 
     /// Nothing is held any more as far as we know, and what is on its way counts for nothing. The store may hold
@@ -144,7 +137,7 @@ impl SectionsMachine {
         self.wanted.clear();
         self.blocked.clear();
         self.leaving.clear();
-        self.orphans.clear();
+        self.orphans.lapse();
         self.take = None;
         (self.taking, self.extending, self.letting) = Default::default();
         self.listing = Turn::default();
@@ -278,7 +271,7 @@ impl SectionsMachine {
                 Err(error) => {
                     // Somebody else has it, or has had it: it is taken anew when it is wanted.
                     tracing::warn!(section, %error, "a section was lost");
-                    self.forget(section);
+                    self.forget(section, now);
                     changes.push(SectionChange::Shut(section));
                 }
             }
@@ -300,14 +293,15 @@ impl SectionsMachine {
                 let Ok(section) = u16::try_from(*slot) else { continue };
                 // Not what was taken anew since.
                 if self.held.get(&section).is_none_or(|held| held.term == *term) {
-                    self.forget(section);
+                    self.forget(section, now);
                 }
             }
         }
     }
 
     /// It is not ours any more.
-    fn forget(&mut self, section: u16) {
+    fn forget(&mut self, section: u16, now: ElapsedMillis) {
+        self.orphans.not_ours(section, now);
         self.held.remove(&section);
         self.moving.remove(&section);
         self.leaving.remove(&section);
@@ -329,6 +323,8 @@ impl SectionsMachine {
         let not_ours = |section: &u16| !shares.is_own(*section) && !self.leaving.contains(section);
         let leaving: Vec<u16> = self.held.keys().copied().filter(not_ours).take(AT_ONCE).collect();
         self.leaving.extend(&leaving);
+        let is_held = |section: u16| self.held.contains_key(&section);
+        self.orphans.leave(|section| !shares.is_own(section) && !is_held(section));
         self.wanted.retain(|section, _| shares.is_own(*section));
         // What others make of the rest is not followed.
         self.blocked.retain(|section, _| shares.is_own(*section));
@@ -337,7 +333,7 @@ impl SectionsMachine {
 
     /// Whether all that was ever asked for is done.
     pub(crate) fn look_in_ms(&self, now: ElapsedMillis, actor: &Actor) -> Option<u64> {
-        let take = (self.take.is_some() || !self.wanted.is_empty() || !self.orphans.is_empty())
+        let take = (self.take.is_some() || !self.wanted.is_empty() || self.orphans.are_due())
             .then(|| self.taking.in_ms(now))
             .flatten();
         let extend = (!self.moving.is_empty()).then(|| self.extending.in_ms(now)).flatten();

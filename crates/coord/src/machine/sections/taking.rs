@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use snowmint_core::ElapsedMillis;
 
 use super::held::Held;
-use super::{Actor, ORPHANS_MS, SectionChange, SectionsMachine};
+use super::{Actor, SectionChange, SectionsMachine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Now;
 use crate::ordered::{LENGTH_MAX, Take, Taken};
@@ -16,9 +16,9 @@ impl SectionsMachine {
         if !self.taking.may_begin(now.elapsed) {
             return None;
         }
-        if self.take.is_none() && !(self.wanted.is_empty() && self.orphans.is_empty()) {
+        if self.take.is_none() && (self.orphans.are_due() || !self.wanted.is_empty()) {
             let (slots, length) = self.what_to_take(now.elapsed, actor);
-            self.asked.extend(slots.iter().filter_map(|slot| u16::try_from(*slot).ok()));
+            self.orphans.asked(slots.iter().filter_map(|slot| u16::try_from(*slot).ok()));
             self.take = Some(Take {
                 pool: self.pool.clone(),
                 member: actor.member,
@@ -41,8 +41,8 @@ impl SectionsMachine {
     /// soon has them all, without a wait for each.
     fn what_to_take(&mut self, now: ElapsedMillis, actor: &Actor) -> (Vec<u64>, u64) {
         let at_once = self.taking.at_once;
-        if !self.orphans.is_empty() {
-            return (self.orphans.iter().take(at_once).map(|slot| u64::from(*slot)).collect(), 0);
+        if let Some(orphans) = self.orphans.turn(at_once, !self.wanted.is_empty()) {
+            return (orphans, 0);
         }
         let ordered = self.wanted.range(SECTIONS..);
         let ordered: Vec<u64> = ordered.take(at_once).map(|(slot, _)| u64::from(*slot)).collect();
@@ -68,22 +68,11 @@ impl SectionsMachine {
         (wanted.iter().copied().chain(more).collect(), step.min(LENGTH_MAX))
     }
 
-    /// Takes in which sections we were asked for that should be another's: whoever sent somebody here may
-    /// know from the store that we have them.
+    /// Takes in which sections we were asked for that should be another's.
     pub(crate) fn disown(&mut self, sections: BTreeSet<u16>, now: ElapsedMillis) {
-        if self.orphans_at.is_some_and(|at| now.since(at) < ORPHANS_MS) {
-            return;
-        }
-        let is_orphan = |section: &u16| {
-            self.asked.contains(section)
-                && !self.held.contains_key(section)
-                && !self.wanted.contains_key(section)
-        };
-        let orphans: Vec<u16> = sections.into_iter().filter(is_orphan).collect();
-        if !orphans.is_empty() {
-            self.orphans.extend(orphans);
-            self.orphans_at = Some(now);
-        }
+        let is_held = |section: &u16| self.held.contains_key(section);
+        let is_known = |section: &u16| is_held(section) || self.wanted.contains_key(section);
+        self.orphans.disown(sections.into_iter().filter(|section| !is_known(section)), now);
     }
 
     /// The answer to a take.
@@ -112,6 +101,7 @@ impl SectionsMachine {
         for lease in taken.leases {
             let Ok(section) = u16::try_from(lease.slot) else { continue };
             self.blocked.remove(&section);
+            self.orphans.asked(std::iter::once(section));
             let enough = |want: &Want| match want {
                 Want::Numbers { until, .. } => *until <= lease.mark.get(),
                 Want::Time { .. } => false,
@@ -133,7 +123,7 @@ impl SectionsMachine {
                     doublings: 0,
                 },
             );
-            if self.orphans.remove(&section) {
+            if self.orphans.found(section) {
                 self.leaving.insert(section);
                 continue;
             }
@@ -144,7 +134,8 @@ impl SectionsMachine {
         for (slot, holder) in taken.held {
             let Ok(section) = u16::try_from(slot) else { continue };
             self.wanted.remove(&section);
-            if !self.orphans.remove(&section) {
+            self.orphans.not_ours(section, now);
+            if !self.orphans.found(section) {
                 self.blocked.insert(section, (holder, now));
             }
         }

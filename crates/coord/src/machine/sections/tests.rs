@@ -232,21 +232,84 @@ fn what_the_store_holds_for_us_without_our_knowing_is_let_go() {
     let taken = take(&mut machine, 0, &actor).unwrap();
     let held_by_another = Taken { leases: Vec::new(), held: vec![(3, member(2))] };
     machine.taken(at(1), taken.request, Ok(held_by_another));
-    // Whoever never was asked for by us cannot be ours.
+    // Whoever never was asked for by us cannot be ours; nor is it asked for as often as people come by mistake.
     machine.disown([3, 4].into(), at(2_000));
-    let again = take(&mut machine, 2_000, &actor).unwrap();
+    assert_eq!(take(&mut machine, 2_000, &actor), None);
+    machine.disown([3, 4].into(), at(10_001));
+    let again = take(&mut machine, 10_001, &actor).unwrap();
     assert_eq!((&again.slots[..], again.length), (&[3][..], 0));
-    let (changes, _) = machine.taken(at(2_001), again.request, granted(&again));
+    let (changes, _) = machine.taken(at(10_002), again.request, granted(&again));
     assert_eq!(changes, [], "nobody answers from it");
-    let actions = machine.look(moment(2_001), &actor, false);
-    let Some(SectionsAction::LetGo(let_go)) = actions.first() else { panic!("{actions:?}") };
-    assert_eq!(let_go.slots, [(3, Term::new(1))]);
-    machine.let_go(at(2_002), &let_go.slots, &Ok(()));
-    // Not again and again, however many come here by mistake.
-    machine.disown([3].into(), at(2_500));
-    assert_eq!(take(&mut machine, 2_500, &actor), None);
-    machine.disown([3].into(), at(3_000));
-    assert!(take(&mut machine, 3_000, &actor).is_some());
+    let_all_go(&mut machine, 10_002, &actor, &[3]);
+    machine.disown([3].into(), at(10_500));
+    assert_eq!(take(&mut machine, 10_500, &actor), None);
+    machine.disown([3].into(), at(20_002));
+    assert!(take(&mut machine, 20_002, &actor).is_some());
+}
+
+fn let_all_go(machine: &mut SectionsMachine, now: u64, actor: &Actor, sections: &[u16]) {
+    let actions = machine.look(moment(now), actor, false).into_iter();
+    let let_go = actions.filter_map(|action| match action {
+        SectionsAction::LetGo(let_go) => Some(let_go),
+        _ => None,
+    });
+    let [let_go] = &let_go.collect::<Vec<_>>()[..] else { panic!("they are let go by one call") };
+    let held: Vec<_> = sections.iter().map(|one| (u64::from(*one), Term::new(1))).collect();
+    assert_eq!(let_go.slots, held);
+    machine.let_go(at(now), &let_go.slots, &Ok(()));
+}
+
+/// A machine whose lease was over for a moment, in which another has come: what is its own, and what is not any
+/// more.
+fn lapsed_beside_another(actor: &Actor) -> (SectionsMachine, Vec<u16>, Vec<u16>) {
+    let mut machine = machine();
+    hold(&mut machine, 0..64, actor);
+    machine.lapse();
+    let members = vec![info(1, 0, &actor.address), info(2, 0, "there:1")];
+    assert!(machine.listed(at(0), actor, Ok(members)).is_empty(), "we know of none");
+    let shares = machine.shares(at(0), actor).unwrap();
+    let (own, others) = (0..64).partition(|section| shares.is_own(*section));
+    (machine, own, others)
+}
+
+#[test]
+fn what_was_held_when_the_lease_was_over_and_is_anothers_now_is_let_go_before_anybody_asks() {
+    let actor = actor("here:1");
+    let (mut machine, own, others) = lapsed_beside_another(&actor);
+    assert!(!own.is_empty() && !others.is_empty());
+    let found = take(&mut machine, 1, &actor).unwrap();
+    let slots: Vec<_> = others.iter().map(|one| u64::from(*one)).collect();
+    assert_eq!((found.slots.clone(), found.length), (slots, 0));
+    machine.taken(at(2), found.request, granted(&found));
+    let_all_go(&mut machine, 2, &actor, &others);
+    assert_eq!(take(&mut machine, 3, &actor), None, "what is ours is taken when it is wanted");
+}
+
+#[test]
+fn everybody_who_was_sent_here_is_heard_at_once() {
+    let (mut machine, actor) = (machine(), actor("here:1"));
+    hold(&mut machine, [3, 4], &actor);
+    machine.lapse();
+    machine.disown([3].into(), at(1));
+    machine.disown([4].into(), at(2));
+    assert_eq!(take(&mut machine, 2, &actor).unwrap().slots, [3, 4]);
+}
+
+#[test]
+fn who_waits_for_a_section_waits_for_one_look_at_others_at_most() {
+    let actor = actor("here:1");
+    let (mut machine, own, others) = lapsed_beside_another(&actor);
+    // A store that is slow: a few at a time.
+    machine.taking.at_once = 8;
+    machine.want(want(own.iter().copied().take(1)), at(1));
+    let (mut now, mut lengths) = (1, Vec::new());
+    while let Some(due) = take(&mut machine, now, &actor) {
+        lengths.push(due.length);
+        now += 60;
+        machine.taken(at(now), due.request, granted(&due));
+    }
+    assert_eq!(lengths[..3], [0, 100, 0]);
+    assert_eq!(lengths.len(), 1 + others.len().div_ceil(8));
 }
 
 #[test]
