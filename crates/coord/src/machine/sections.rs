@@ -5,6 +5,7 @@
 //! idle section costs nothing. Those that are wanted at the same time are taken, extended and let go in
 //! one call each.
 
+mod cost;
 mod held;
 mod orphans;
 mod shares;
@@ -197,7 +198,7 @@ impl SectionsMachine {
         if due.is_empty() {
             return None;
         }
-        self.extending.began(now.elapsed);
+        self.extending.began(now.elapsed, due.len());
         Some(due)
     }
 
@@ -206,7 +207,7 @@ impl SectionsMachine {
             return None;
         }
         // What is on its way may still move a mark, and nobody answers from it.
-        self.letting.began(now);
+        self.letting.began(now, self.leaving.len());
         let held = |section: &u16| Some((u64::from(*section), self.held.get(section)?.term));
         let slots = self.leaving.iter().filter_map(held).collect();
         Some(LetGo { pool: self.pool.name.clone(), member: actor.member, slots })
@@ -225,7 +226,7 @@ impl SectionsMachine {
         if !needed || !is_due || !self.listing.may_begin(now) {
             return false;
         }
-        self.listing.began(now);
+        self.listing.began(now, 0);
         true
     }
 

@@ -14,8 +14,9 @@ pub(super) struct Orphans {
     /// What we asked for in this membership, and when we came to know that it was not ours, or was not any more;
     /// none while it may be.
     asked: BTreeMap<u16, Option<ElapsedMillis>>,
-    /// To be taken once more.
+    /// To be taken once more: what somebody asked for before the rest.
     due: BTreeSet<u16>,
+    urgent: BTreeSet<u16>,
     /// Whether they had the last take.
     had_turn: bool,
 }
@@ -40,7 +41,7 @@ impl Orphans {
             |known: &Option<ElapsedMillis>| known.is_none_or(|at| now.since(at) >= KNOWN_MS);
         let asked = &self.asked;
         let may_be_ours = |section: &u16| asked.get(section).is_some_and(is_unknown);
-        self.due.extend(sections.filter(may_be_ours));
+        self.urgent.extend(sections.filter(may_be_ours));
     }
 
     /// All that may be ours, and should not be.
@@ -52,22 +53,23 @@ impl Orphans {
 
     /// Those of the next take, if it is their turn: no second one while others wait.
     pub(super) fn turn(&mut self, at_once: usize, others_wait: bool) -> Option<Vec<u64>> {
-        self.had_turn = !self.due.is_empty() && !(self.had_turn && others_wait);
-        let due = self.due.iter().take(at_once);
+        self.had_turn = self.are_due() && !(self.had_turn && others_wait);
+        let due = self.urgent.iter().chain(self.due.difference(&self.urgent)).take(at_once);
         self.had_turn.then(|| due.map(|section| u64::from(*section)).collect())
     }
 
     /// What became of it is known. Whether it was due.
     pub(super) fn found(&mut self, section: u16) -> bool {
-        self.due.remove(&section)
+        self.due.remove(&section) | self.urgent.remove(&section)
     }
 
     pub(super) fn are_due(&self) -> bool {
-        !self.due.is_empty()
+        !(self.due.is_empty() && self.urgent.is_empty())
     }
 
     /// Nothing is on its way any more.
     pub(super) fn lapse(&mut self) {
         self.due.clear();
+        self.urgent.clear();
     }
 }

@@ -31,7 +31,7 @@ impl SectionsMachine {
             });
         }
         let take = self.take.clone()?;
-        self.taking.began(now.elapsed);
+        self.taking.began(now.elapsed, take.slots.len());
         Some(take)
     }
 
