@@ -3,15 +3,21 @@
 use snowmint_bench_servers::{Snowmint, WIDE, median, ratio, served};
 use snowmint_testkit::servers::Redis;
 
+use crate::floor::{self, Rest};
 use crate::{Much, port, rounds};
 
 /// What each request of a row carries; against what of redis-server, if it has the like.
 pub fn speed(much: &Much, binary: &str) {
     let ours = Snowmint::start(binary, WIDE);
     let redis = served(|| Redis::start(&["--appendonly", "no"]));
-    let ports = [ours.resp, port(&redis)];
-    println!("| INCR of a snowflake, 50 connections | snowmint, 1/s | redis-server, 1/s | ratio |");
-    println!("|---|---|---|---|");
+    let [(_waiting, waiting), (_restless, restless)] =
+        [Rest::Waiting, Rest::None].map(|rest| served(|| floor::start(rest)));
+    let ports = [ours.resp, port(&redis), waiting, restless];
+    println!(
+        "| INCR of a snowflake, 50 connections | snowmint, 1/s | redis-server, 1/s | ratio | \
+              bare responder over redis-server, waiting | without a rest |"
+    );
+    println!("|---|---|---|---|---|---|");
     // With several threads redis-benchmark sees each quarter of a second that it is over.
     let times = if much.threads > 1 { 8 } else { 1 };
     let (few, many) = ((much.requests / 5).to_string(), (much.requests * times).to_string());
@@ -27,8 +33,10 @@ pub fn speed(much: &Much, binary: &str) {
         let how = [&how[..], &["INCR", "wide"]].concat();
         let rates = rounds(much.rounds, &ports, &how, "INCR wide");
         let (one, other) = (median(rates[0].clone()), median(rates[1].clone()));
-        let ratio = ratio(&rates[0], &rates[1]);
-        println!("| {pipeline} in a pipeline | {one:.0} | {other:.0} | {ratio:.2} |");
+        let [ours, waiting, restless] = [0, 2, 3].map(|at: usize| ratio(&rates[at], &rates[1]));
+        println!(
+            "| {pipeline} in a pipeline | {one:.0} | {other:.0} | {ours:.2} | {waiting:.2} | {restless:.2} |"
+        );
     }
     let requests = (much.requests / 50).max(100).to_string();
     // One thread of redis-benchmark reads 16 M numbers a second at most, so slow is it.

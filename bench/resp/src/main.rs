@@ -1,11 +1,12 @@
 //! IDs and counters over RESP, against redis-server: the same client (redis-benchmark), on the same machine, in
-//! turn, round after round.
+//! turn, round after round; and beside the floor, a bare responder, for what the client leaves to any server.
 //!
 //! `cargo build --release --bin snowmint && cd bench && cargo run --release -p snowmint-bench-resp`;
 //! `-- --test` runs everything once, small; `-- --snowmint PATH` takes another binary; `-- --apart` keeps those who
 //! ask off the servers' processors.
 
 mod client;
+mod floor;
 mod ids;
 
 use std::process::Command;
@@ -27,6 +28,9 @@ struct Much {
 }
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some(floor::ARGUMENT) {
+        return floor::serve();
+    }
     let plan = Plan::of_arguments();
     let much = plan.much(
         Much {

@@ -1,0 +1,98 @@
+//! The floor: a bare responder on one thread, as redis-server is, that answers bytes which are ready and knows
+//! nothing of what it is asked. It is this program, started with [`ARGUMENT`].
+//!
+//! What it cannot do on two processors, one of which is the client's, no server can. It waits as redis-server does,
+//! or asks the system without a rest: then the client never has to wake it, which costs the client more than
+//! sending does.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::process::Command;
+use std::time::Duration;
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+use snowmint_bench_servers::Process;
+
+/// Makes this program the floor.
+pub const ARGUMENT: &str = "floor";
+
+/// As long as an ID of ours.
+const REPLY: &[u8] = b":100000000000000000\r\n";
+/// The first byte of each request; redis-benchmark sends it nowhere else.
+const REQUEST: u8 = b'*';
+const LISTENER: Token = Token(0);
+
+/// How it learns that there is something to read.
+#[derive(Clone, Copy)]
+pub enum Rest {
+    Waiting,
+    None,
+}
+
+/// Starts one; answers its port, too.
+pub fn start(rest: Rest) -> (Process, u16) {
+    let this = std::env::current_exe().expect("this program has a path");
+    let rest = match rest {
+        Rest::Waiting => "waiting",
+        Rest::None => "without-rest",
+    };
+    let (process, port) = Process::start(Command::new(this).args([ARGUMENT, rest]));
+    (process, port.parse().expect("a port"))
+}
+
+/// Is the floor that the command line names, for ever.
+pub fn serve() {
+    let waits = std::env::args().nth(2).as_deref() == Some("waiting");
+    let mut poll = Poll::new().expect("a selector");
+    let mut listener = TcpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+    poll.registry().register(&mut listener, LISTENER, Interest::READABLE).expect("a listener");
+    println!("{}", listener.local_addr().expect("a bound port").port());
+    let (mut streams, mut next) = (HashMap::new(), LISTENER.0);
+    let (mut events, mut answers) = (Events::with_capacity(512), Vec::new());
+    loop {
+        // Nobody there: it leaves the processor to others.
+        let timeout = (!waits && !streams.is_empty()).then_some(Duration::ZERO);
+        poll.poll(&mut events, timeout).expect("events");
+        for event in &events {
+            if event.token() == LISTENER {
+                while let Ok((mut stream, _)) = listener.accept() {
+                    stream.set_nodelay(true).expect("a socket");
+                    next += 1;
+                    let token = Token(next);
+                    poll.registry().register(&mut stream, token, Interest::READABLE).expect("room");
+                    streams.insert(token, stream);
+                }
+            } else if let Some(stream) = streams.get_mut(&event.token()) {
+                answers.push((event.token(), requests(stream)));
+            }
+        }
+        // All that is there is read before anything is answered, as redis-server does.
+        for (token, requests) in answers.drain(..) {
+            let answered = requests.is_some_and(|count| {
+                streams.get_mut(&token).is_some_and(|it| it.write_all(&REPLY.repeat(count)).is_ok())
+            });
+            if !answered {
+                streams.remove(&token);
+            }
+        }
+    }
+}
+
+/// How many requests there are to read; nothing at the end.
+fn requests(stream: &mut TcpStream) -> Option<usize> {
+    let (mut buffer, mut count) = ([0; 16 * 1024], 0);
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return None,
+            Ok(bytes) => {
+                count += buffer[..bytes].iter().filter(|&&byte| byte == REQUEST).count();
+                if bytes < buffer.len() {
+                    return Some(count);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(count),
+            Err(_) => return None,
+        }
+    }
+}
