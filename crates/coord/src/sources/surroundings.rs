@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_core::UnixMillis;
-use tokio::sync::{Notify, SetOnce, oneshot};
+use tokio::sync::{Notify, SetOnce};
 
+use super::reports::{Reports, ended};
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result, Retry};
@@ -57,20 +58,8 @@ pub(crate) struct Surroundings {
     spent: AtomicBool,
     catalog_version: AtomicU64,
     writes: AtomicU64,
-    /// Whether the node keeps a journal.
-    journalled: bool,
-    /// What was reserved since the driver last looked.
-    reserved: Mutex<Vec<Reserved>>,
-}
-
-/// Numbers that the store has reserved, for the journal to remember.
-#[derive(Debug)]
-pub(crate) struct Reserved {
-    pub(crate) source: String,
-    /// Everything below is reserved.
-    pub(crate) end: u64,
-    /// Told once the journal is on disk.
-    pub(crate) told: oneshot::Sender<()>,
+    /// What the journal is to remember.
+    pub(crate) reports: Reports,
 }
 
 impl Surroundings {
@@ -111,8 +100,7 @@ impl Surroundings {
             spent: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
             writes: AtomicU64::new(0),
-            journalled,
-            reserved: Mutex::new(Vec::new()),
+            reports: Reports::new(journalled),
         })
     }
 
@@ -332,21 +320,10 @@ impl Surroundings {
     /// before could come again after the store alone was restored.
     pub(super) async fn remember(&self, name: &str, segment: &Segment) -> Result<()> {
         self.saw(segment.catalog_version, segment.writes);
-        if !self.journalled {
-            return Ok(());
-        }
-        let (told, written) = oneshot::channel();
         let end = segment.last.saturating_add(1);
-        let reserved = Reserved { source: name.into(), end, told };
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner).push(reserved);
+        let Some(written) = self.reports.report(name, end)? else { return Ok(()) };
         self.wake.notify_one();
-        written
-            .await
-            .map_err(|_| Error::new("reserve", ErrorKind::Closed { what: "the node".into() }))
-    }
-
-    pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
-        std::mem::take(&mut *self.reserved.lock().unwrap_or_else(PoisonError::into_inner))
+        written.await.map_err(|_| ended())
     }
 }
 

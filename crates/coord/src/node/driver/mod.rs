@@ -379,7 +379,7 @@ impl Driver {
     }
 
     fn look_at_journal(&mut self, now: Now) {
-        for reserved in self.core.around.take_reserved() {
+        for reserved in self.core.around.reports.take() {
             self.keeper.reserved(reserved);
         }
         self.keeper.saw_writes(self.core.around.writes_seen());
@@ -421,6 +421,13 @@ impl Driver {
         let others = [self.keeper.wait_ms(now), owed, strays, alone, sections, catalog];
         let soonest = stage.into_iter().chain(leases).chain(others.into_iter().flatten()).min();
         soonest.unwrap_or(LOOK_MS_MAX).clamp(1, LOOK_MS_MAX)
+    }
+}
+
+impl Drop for Driver {
+    /// However it ends: what the store answers from here on is used by nobody.
+    fn drop(&mut self) {
+        self.core.around.reports.end();
     }
 }
 

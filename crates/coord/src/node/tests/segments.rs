@@ -93,10 +93,16 @@ async fn after_a_burst_no_more_is_in_stock_than_was_taken() {
 
 /// Numbers of another system, which can stand still.
 #[derive(Debug)]
-struct Tap {
-    flows: watch::Sender<bool>,
+pub(super) struct Tap {
+    pub(super) flows: watch::Sender<bool>,
     /// How many were drawn each time.
     drawn: Mutex<Vec<u64>>,
+}
+
+impl Tap {
+    pub(super) fn open() -> Arc<Self> {
+        Arc::new(Self { flows: watch::Sender::new(true), drawn: Mutex::default() })
+    }
 }
 
 #[async_trait]
@@ -114,7 +120,7 @@ impl Origin for Tap {
 async fn a_standstill_is_not_taken_for_idleness() {
     const BATCH: u32 = 500;
     let world = World::new();
-    let tap = Arc::new(Tap { flows: watch::Sender::new(true), drawn: Mutex::default() });
+    let tap = Tap::open();
     let origins = [("old".into(), Arc::clone(&tap) as Arc<dyn Origin>)].into();
     let node = world.open_with(NodeSettings { origins, ..NodeSettings::default() }).await;
     node.define("bills", &spec(r#"{"kind":"segment","origin":"old:bills"}"#)).await.unwrap();

@@ -5,8 +5,10 @@ use std::sync::atomic::AtomicU64;
 
 use super::disk::Failing;
 use super::kills::in_time;
+use super::segments::Tap;
 use super::*;
 use crate::journal::{DataDir, inspect};
+use crate::origin::Origin;
 use crate::sources::NumberStats;
 
 /// A directory that is gone in the end.
@@ -111,6 +113,39 @@ async fn when_the_store_is_away_nothing_is_sent_and_all_is_kept() {
     assert!(node.close().await.is_err(), "it cannot leave");
     settle().await;
     assert_eq!(dir.kept(), [(11, 100)]);
+}
+
+/// The store answers when nobody is left who could tell the journal. What waits then keeps all that it has: the
+/// tables, the store, its connections.
+#[tokio::test]
+async fn a_fetch_that_is_answered_after_the_end_keeps_nothing() {
+    for closes in [false, true] {
+        let (world, dir, tap) = (World::new(), Scratch::new(), Tap::open());
+        let settings = NodeSettings {
+            data_dir: Some(dir.0.clone()),
+            origins: [("old".into(), Arc::clone(&tap) as Arc<dyn Origin>)].into(),
+            ..NodeSettings::default()
+        };
+        let parts = Parts { disk: Arc::new(Failing::never()), ..world.parts() };
+        let store = world.handle();
+        let kept = Arc::downgrade(&store);
+        let node = Node::open(store, settings, parts).await.unwrap();
+        node.define("bills", &spec(r#"{"kind":"segment","origin":"old:bills"}"#)).await.unwrap();
+        let source = node.source("bills").await.unwrap();
+        tap.flows.send_replace(false);
+        source.try_mint().unwrap_err();
+        settle().await;
+        if closes {
+            let (closed, ()) = tokio::join!(node.close(), world.pass(2_000));
+            closed.unwrap();
+        }
+        drop((node, source));
+        settle().await;
+        assert!(kept.strong_count() > 0, "it asks still");
+        tap.flows.send_replace(true);
+        settle().await;
+        assert_eq!(kept.strong_count(), 0, "closes {closes}");
+    }
 }
 
 /// An old tail is no number of a source that has become another.
