@@ -12,11 +12,15 @@ use crate::spec::Kind;
 const TTL_MS: u64 = 9_000;
 
 pub(super) async fn server(world: &World, address: &str) -> (Node, Source) {
+    server_with(world, address, NodeSettings::default()).await
+}
+
+async fn server_with(world: &World, address: &str, settings: NodeSettings) -> (Node, Source) {
     let settings = NodeSettings {
         address: address.into(),
         owner: address.into(),
         presence_ttl_ms: TTL_MS,
-        ..NodeSettings::default()
+        ..settings
     };
     let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
     node.define("messages", &SourceSpec::of(Kind::Counter)).await.unwrap();
@@ -97,6 +101,32 @@ async fn a_section_is_written_once_a_step_whatever_the_number_of_keys() {
     }
     settle().await;
     assert_eq!(world.handle().identity().await.unwrap().writes, writes);
+}
+
+/// An import raises each key of another system.
+#[tokio::test]
+async fn keys_that_are_raised_take_no_more_memory_than_allowed() {
+    const BYTES_MAX: usize = 256 * 1_024;
+    let world = World::new();
+    let settings = NodeSettings { counter_bytes_max: BYTES_MAX, ..NodeSettings::default() };
+    let (_node, source) = server_with(&world, "", settings).await;
+    let keys = || (0..40_000_u64).map(|number| (format!("{{one}}-{number}"), 1_000 + number % 7));
+    for (key, highest) in keys() {
+        raise(&source, &key, highest).await.unwrap();
+    }
+    let (known, bytes) = source.stats().keys.unwrap();
+    // A part is seen to be full when it has grown.
+    assert!(bytes < (BYTES_MAX * 3 / 2) as u64, "{bytes} bytes for {known} keys");
+    for (key, highest) in keys() {
+        let next = count(&source, &key).await.unwrap();
+        assert!(next > highest, "{key}: {next} after {highest}");
+    }
+    let (_, bytes) = source.stats().keys.unwrap();
+    // What is below what the section has come to anyway is not kept.
+    for (key, highest) in keys() {
+        raise(&source, &format!("{key}-other"), highest).await.unwrap();
+    }
+    assert_eq!(source.stats().keys.unwrap().1, bytes);
 }
 
 /// All keys of a section go on above what one of them was raised to.

@@ -45,18 +45,23 @@ impl CounterSource {
         let cell = self.sections().cell(section);
         let lease = self.sections().lease();
         let (mut shard, hash) = self.table.lock(key);
-        let Some(window) = cell.window() else {
-            drop(shard);
-            return Err(self.not_here(section));
-        };
-        if highest >= window.limit {
-            drop(shard);
-            return Err(self.spent(section, highest));
-        }
-        let place = self.table.place(&mut shard, key, hash);
-        if *place < highest {
-            *place = highest;
-            cell.gave(highest);
+        match cell.window() {
+            Some(window) if highest >= window.limit => {
+                drop(shard);
+                return Err(self.spent(section, highest));
+            }
+            // What nobody has heard of begins above it: there is nothing to remember.
+            Some(window) if highest < window.base => {}
+            _ => {
+                let Some((_, place)) = self.place(&mut shard, key, hash, section) else {
+                    drop(shard);
+                    return Err(self.not_here(section));
+                };
+                if *place < highest {
+                    *place = highest;
+                    cell.gave(highest);
+                }
+            }
         }
         drop(shard);
         self.answered(lease)

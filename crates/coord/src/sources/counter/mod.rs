@@ -25,7 +25,7 @@ pub use self::key::{KEY_BYTES_MAX, SECTIONS, hash_slot};
 use self::table::Shard;
 pub(super) use self::table::Table;
 use super::Surroundings;
-use super::sections::{Absent, Lease, Sections, Want};
+use super::sections::{Absent, Lease, Sections, Want, Window};
 use super::shares::Server;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::ordered::Take;
@@ -220,24 +220,36 @@ impl CounterSource {
         section: u16,
         count: u64,
     ) -> Result<Taken, Missed> {
-        let sections = self.sections();
-        let cell = sections.cell(section);
-        if self.table.is_full(shard) {
-            sections.raise_all();
-            shard.clear();
-        }
-        let window = cell.window().ok_or(Missed::NotHere)?;
+        let (window, place) = self.place(shard, key, hash, section).ok_or(Missed::NotHere)?;
         // Another source may have sent the section further than this one can count.
         let limit = window.limit.min(self.end());
-        let place = self.table.place(shard, key, hash);
         let first = place.saturating_add(1).max(window.base).max(1);
         let last = first.saturating_add(count - 1);
         if last >= limit {
             return Err(Missed::Spent(last));
         }
         *place = last;
-        cell.gave(last);
+        self.sections().cell(section).gave(last);
         Ok(Taken { first, last, limit })
+    }
+
+    /// The window of a key's section, and the place of the key's number, made if there is none: first all keys of
+    /// the part are forgotten if it is full. None while the section is not ours.
+    #[inline]
+    fn place<'a>(
+        &self,
+        shard: &'a mut Shard,
+        key: Key<'_>,
+        hash: u64,
+        section: u16,
+    ) -> Option<(Window, &'a mut u64)> {
+        let sections = self.sections();
+        if self.table.is_full(shard) {
+            sections.raise_all();
+            shard.clear();
+        }
+        let window = sections.cell(section).window()?;
+        Some((window, self.table.place(shard, key, hash)))
     }
 
     /// Asks for more before the window ends.
