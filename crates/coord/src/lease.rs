@@ -211,6 +211,32 @@ pub struct Extended {
     pub writes: u64,
 }
 
+/// What the refusal of an extend says about the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotExtended {
+    /// Somebody else has the slot, or may have it: nothing may be minted from it any more.
+    Lost,
+    /// Nothing was done: to be asked anew, for what is right by then.
+    Refused,
+    /// Whether it was done is not known, and only the same request again can tell. What was granted before holds
+    /// as long as it held before.
+    Unknown,
+}
+
+impl NotExtended {
+    pub(crate) const fn by(kind: &ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Fenced { .. }
+            | ErrorKind::MarkMoved { .. }
+            | ErrorKind::NotFound { .. }
+            | ErrorKind::StoreWentBack { .. }
+            | ErrorKind::OtherStore { .. } => Self::Lost,
+            ErrorKind::ClockAhead { .. } => Self::Refused,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// A request to give a slot up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {

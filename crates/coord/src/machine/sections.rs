@@ -20,8 +20,8 @@ use self::held::Held;
 use self::orphans::Orphans;
 use self::turn::{AT_ONCE, Turn};
 use super::{Now, Requests};
-use crate::error::{ErrorKind, Result};
-use crate::lease::{Extend, Extended, Lease, Mark, Term};
+use crate::error::Result;
+use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Term};
 use crate::member::{Incarnation, MemberInfo};
 use crate::ordered::{LetGo, Take, Watch};
 use crate::pool::Pool;
@@ -238,7 +238,7 @@ impl SectionsMachine {
         answers: &[Result<Extended>],
     ) -> Vec<SectionChange> {
         let mut changes = Vec::new();
-        let mut failed = false;
+        let mut failed = None;
         for (item, answer) in items.iter().zip(answers) {
             let Ok(section) = u16::try_from(item.slot) else { continue };
             let Some(held) = self.held.get_mut(&section) else { continue };
@@ -247,38 +247,43 @@ impl SectionsMachine {
             }
             match answer {
                 Ok(extended) => {
-                    held.extend = None;
-                    if held.want.is_none() {
-                        self.moving.remove(&section);
-                    }
                     held.mark = extended.mark;
                     held.extended_at = Some(now);
+                    self.settled(section);
                     if !self.leaving.contains(&section) {
                         changes.push(SectionChange::Open(section, extended.mark));
                     }
                 }
-                Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {
-                    failed = true;
-                }
-                // Our clock is wrong, or was: asked for again when it is wanted again.
-                Err(error) if matches!(error.kind(), ErrorKind::ClockAhead { .. }) => {
-                    tracing::warn!(section, %error, "no more time for a source of global order");
-                    held.extend = None;
-                    if held.want.is_none() {
-                        self.moving.remove(&section);
+                Err(error) => match NotExtended::by(error.kind()) {
+                    NotExtended::Unknown => failed = Some(error),
+                    // Asked for again when it is wanted again.
+                    NotExtended::Refused => {
+                        self.settled(section);
+                        failed = Some(error);
                     }
-                    failed = true;
-                }
-                Err(error) => {
-                    // Somebody else has it, or has had it: it is taken anew when it is wanted.
-                    tracing::warn!(section, %error, "a section was lost");
-                    self.forget(section, now);
-                    changes.push(SectionChange::Shut(section));
-                }
+                    // It is taken anew when it is wanted.
+                    NotExtended::Lost => {
+                        tracing::warn!(section, %error, "a section was lost");
+                        self.forget(section, now);
+                        changes.push(SectionChange::Shut(section));
+                    }
+                },
             }
         }
-        self.extending.ended(now, failed);
+        if let Some(error) = failed {
+            tracing::warn!(%error, "windows of sections could not be moved on");
+        }
+        self.extending.ended(now, failed.is_some());
         changes
+    }
+
+    /// It is known what became of a section's extend.
+    fn settled(&mut self, section: u16) {
+        let Some(held) = self.held.get_mut(&section) else { return };
+        held.extend = None;
+        if held.want.is_none() {
+            self.moving.remove(&section);
+        }
     }
 
     /// The answer to a let-go.

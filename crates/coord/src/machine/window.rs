@@ -3,8 +3,8 @@
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::{Now, Pace, Requests, backoff_ms};
-use crate::error::{Error, ErrorKind, Result};
-use crate::lease::{Extend, Extended, Lease, Mark, Release};
+use crate::error::{Error, Result};
+use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Release};
 
 /// Where the generators of a slot are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -292,19 +292,13 @@ impl WindowMachine {
                 self.over = true;
                 actions.push(WindowAction::Shut(Error::internal("extend", what)));
             }
-            Err(error) => match error.kind() {
-                // Refused before anything was done: ask anew, for what is right by then.
-                ErrorKind::ClockAhead { .. } => self.ask_later(now),
-                ErrorKind::Fenced { .. }
-                | ErrorKind::MarkMoved { .. }
-                | ErrorKind::NotFound { .. }
-                | ErrorKind::StoreWentBack { .. }
-                | ErrorKind::OtherStore { .. } => {
+            Err(error) => match NotExtended::by(error.kind()) {
+                NotExtended::Refused => self.ask_later(now),
+                NotExtended::Lost => {
                     self.over = true;
                     actions.push(WindowAction::Shut(error.clone()));
                 }
-                // Whether it was done is not known: only the same request again can tell.
-                _ => {
+                NotExtended::Unknown => {
                     self.asked = Some(Asked { sent: false, ..asked });
                     self.ask_later(now);
                 }

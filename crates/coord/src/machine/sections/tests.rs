@@ -1,7 +1,7 @@
 //! The sections machine, with answers made by hand.
 
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::member::{Member, Presence};
 use crate::ordered::{Taken, silence_ms};
 use crate::sources::{SECTIONS, sections_pool};
@@ -148,6 +148,44 @@ fn a_call_whose_outcome_is_unknown_is_made_again_as_it_was() {
     let items = extends(&mut machine, 1_000, &actor);
     machine.extended(at(1_000), &items, &[Err(unavailable())]);
     assert_eq!(extends(&mut machine, 3_000, &actor), items);
+}
+
+/// A primary that became a replica, a disk that is full for a moment: our leases last, and so do our windows.
+#[test]
+fn only_a_refusal_that_says_so_takes_a_section_away() {
+    let what = || "the store".to_owned();
+    let passing = [
+        ErrorKind::Unavailable { what: what() },
+        ErrorKind::Unwritable { what: what() },
+        ErrorKind::StorageFull { what: what() },
+        ErrorKind::Internal { what: what() },
+    ];
+    let (held, newest) = (Term::new(1), Term::new(2));
+    let (expected, found) = (Mark::new(50), Mark::new(60));
+    let lost = [
+        ErrorKind::Fenced { slot: what(), held, newest },
+        ErrorKind::MarkMoved { what: what(), expected, found },
+        ErrorKind::NotFound { what: what() },
+        ErrorKind::StoreWentBack { witness: what(), seen: 2, found: 1 },
+        ErrorKind::OtherStore { witness: what(), expected: what(), found: what() },
+    ];
+    let (mut machine, actor) = (machine(), actor(""));
+    hold(&mut machine, [3], &actor);
+    machine.want(want([3]), at(0));
+    let items = extends(&mut machine, 0, &actor);
+    for (round, kind) in (0..).zip(passing) {
+        let refused = [Err(Error::new("extend", kind.clone()))];
+        assert_eq!(machine.extended(at(round * 5_000), &items, &refused), [], "{kind}");
+        assert_eq!(extends(&mut machine, round * 5_000 + 4_000, &actor), items, "{kind}");
+    }
+    for kind in lost {
+        let mut machine = self::machine();
+        hold(&mut machine, [3], &actor);
+        machine.want(want([3]), at(0));
+        let items = extends(&mut machine, 0, &actor);
+        let refused = [Err(Error::new("extend", kind.clone()))];
+        assert_eq!(machine.extended(at(0), &items, &refused), [SectionChange::Shut(3)], "{kind}");
+    }
 }
 
 #[test]
