@@ -8,8 +8,8 @@
 use std::sync::{Arc, PoisonError};
 
 use super::Core;
+use super::kept::is_away;
 use crate::catalog::Definition;
-use crate::error::ErrorKind;
 use crate::journal::JournalTail;
 use crate::segment::GiveBack;
 use crate::sources::{Back, Remembered, SegmentSource, SourceInner, Unused};
@@ -75,7 +75,7 @@ impl Core {
                 row.version == newest.version && row.mark.get() == newest.last.saturating_add(1)
             }
             Err(error) => {
-                *away = matches!(error.kind(), ErrorKind::Unavailable { .. });
+                *away = is_away(&error);
                 false
             }
         }
@@ -85,9 +85,11 @@ impl Core {
     pub(super) async fn give_back(&self, backs: Vec<GiveBack>) {
         for back in backs {
             // Refused when others have reserved since: then it is a gap.
-            let given = self.around.call("give back", self.around.store.give_back(&back)).await;
-            if given.is_ok() {
-                self.not_lost(&back.source, back.first, back.last);
+            match self.around.call("give back", self.around.store.give_back(&back)).await {
+                Ok(_) => self.not_lost(&back.source, back.first, back.last),
+                // The others would each wait as long for the same store: they are gaps.
+                Err(error) if is_away(&error) => return,
+                Err(_) => {}
             }
         }
     }

@@ -115,6 +115,24 @@ async fn when_the_store_is_away_nothing_is_sent_and_all_is_kept() {
     assert_eq!(dir.kept(), [(11, 100)]);
 }
 
+#[tokio::test]
+async fn a_store_that_goes_while_it_gets_tails_back_is_waited_for_once() {
+    let world = World::new();
+    let store = world.store.handle("default").unwrap();
+    let lacks = Arc::clone(&store.lacks);
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    for number in 0..20 {
+        let name = format!("bills-{number}");
+        node.define(&name, &spec(FIXED)).await.unwrap();
+        drawn(&node.source(&name).await.unwrap(), 10).await;
+    }
+    settle().await;
+    *lacks.lock().unwrap() = Some("give_back");
+    node.close().await.unwrap();
+    let calls = node.stats().store_calls.into_iter().find(|calls| calls.verb == "give_back");
+    assert_eq!(calls.unwrap().took.count(), 1);
+}
+
 /// The store answers when nobody is left who could tell the journal. What waits then keeps all that it has: the
 /// tables, the store, its connections.
 #[tokio::test]
