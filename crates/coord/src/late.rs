@@ -17,7 +17,9 @@ use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
+use crate::node::ClockWitness;
 use crate::ordered::{LetGo, Take, Taken};
+use crate::owners::Owners;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
@@ -37,7 +39,7 @@ pub struct LateStore {
 }
 
 impl LateStore {
-    /// The store that `open` opens, in this namespace. It has no [owners](Store::owners).
+    /// The store that `open` opens, in this namespace.
     pub fn new(
         namespace: impl Into<String>,
         open: impl Fn() -> Opening + Send + Sync + 'static,
@@ -113,8 +115,16 @@ impl Store for LateStore {
         self.store.get().map_or(u32::MAX, |store| store.group_max())
     }
 
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        self.store.get().and_then(|store| store.owners())
+    }
+
     fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
         self.store.get().and_then(|store| store.beside(name))
+    }
+
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        self.store.get().and_then(|store| store.clock_witness())
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {

@@ -93,6 +93,9 @@ impl FastForward {
 /// `now` is the caller's wall clock. A store with a clock of its own ([`now`](Self::now) answers a
 /// time) ignores it; the others take it as the time.
 ///
+/// No verb has an answer of its own here: whoever wraps a store could forget to pass it on, and nobody
+/// would see it.
+///
 /// The rules are pure functions in [`lease`](crate::lease), [`pool`](crate::pool),
 /// [`segment`](crate::segment) and [`catalog`](crate::catalog); a store loads what they need, calls
 /// them, and writes what they answer, in one atomic step. The contract suite of the test kit holds
@@ -107,32 +110,22 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// What this handle must do without, such as a right or a setting that the store could use: full
     /// sentences for an operator. Empty when all is as it should be.
-    fn cautions(&self) -> Vec<String> {
-        Vec::new()
-    }
+    fn cautions(&self) -> Vec<String>;
 
     /// The largest [`group`](crate::Pool::group) that can be claimed here: the clock values of one
-    /// worker are taken in one atomic step. By default there is no limit.
-    fn group_max(&self) -> u32 {
-        u32::MAX
-    }
+    /// worker are taken in one atomic step. `u32::MAX` where there is no limit.
+    fn group_max(&self) -> u32;
 
     /// Who answers for counters and sources of global order instead of whoever opens this store. Nobody, as
     /// a rule: each process answers for what it takes.
-    fn owners(&self) -> Option<Arc<dyn Owners>> {
-        None
-    }
+    fn owners(&self) -> Option<Arc<dyn Owners>>;
 
     /// Where a store beside this one is, whose name sources call it by, as far as this one leads there. As a
     /// rule it does not.
-    fn beside(&self, _name: &str) -> Option<Arc<dyn Place>> {
-        None
-    }
+    fn beside(&self, name: &str) -> Option<Arc<dyn Place>>;
 
     /// A clock to hold one's own against where the store has none. As a rule there is none.
-    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
-        None
-    }
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>>;
 
     /// The store's own clock, if it has one.
     ///

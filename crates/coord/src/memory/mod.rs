@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use crate::avoid::Avoid;
+use crate::beside::Place;
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{
     Catalog, Definition, NewDefinition, Restripe, SourceState, check_name, decide_alter,
@@ -29,7 +30,9 @@ use crate::catalog::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, check_mark};
 use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
+use crate::node::ClockWitness;
 use crate::ordered::{LetGo, Take, Taken};
+use crate::owners::Owners;
 use crate::random;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
@@ -74,6 +77,9 @@ pub struct MemoryStore {
     /// Every release that was sent through this handle, heard or not.
     #[cfg(test)]
     pub(crate) releases: Arc<Mutex<Vec<Release>>>,
+    /// What it leads to, as a store of servers does.
+    #[cfg(test)]
+    pub(crate) witness: Option<Arc<dyn ClockWitness>>,
 }
 
 #[derive(Clone)]
@@ -129,6 +135,8 @@ impl MemoryStore {
             unheard: Arc::default(),
             #[cfg(test)]
             releases: Arc::default(),
+            #[cfg(test)]
+            witness: None,
         })
     }
 
@@ -149,6 +157,8 @@ impl MemoryStore {
             unheard: Arc::default(),
             #[cfg(test)]
             releases: Arc::default(),
+            #[cfg(test)]
+            witness: None,
         })
     }
 
@@ -248,6 +258,30 @@ impl Store for MemoryStore {
 
     fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn group_max(&self) -> u32 {
+        u32::MAX
+    }
+
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        None
+    }
+
+    fn beside(&self, _: &str) -> Option<Arc<dyn Place>> {
+        None
+    }
+
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        #[cfg(test)]
+        if self.witness.is_some() {
+            return self.witness.clone();
+        }
+        None
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {

@@ -1,14 +1,16 @@
 //! The store trait, verb by verb.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
+use snowmint_coord::beside::Place;
 use snowmint_coord::pool::check_group;
 use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, Definition, Error, ErrorKind, Extend,
-    Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo,
-    NewDefinition, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
-    Store, StoreIdentity, Take, Taken, random,
+    Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Error,
+    ErrorKind, Extend, Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member,
+    MemberInfo, NewDefinition, Owners, Presence, Release, Reserve, Restripe, Result, Segment,
+    SlotInfo, SourceState, Store, StoreIdentity, Take, Taken, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -75,6 +77,18 @@ impl<B: Backend> Store for Kept<B> {
 
     fn group_max(&self) -> u32 {
         u32::try_from(<B::Rows as Rows>::WRITES_MAX).unwrap_or(u32::MAX)
+    }
+
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        None
+    }
+
+    fn beside(&self, _: &str) -> Option<Arc<dyn Place>> {
+        None
+    }
+
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        None
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use snowmint_coord::beside::Place;
 use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended,
-    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
-    Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
-    StoreIdentity, Take, Taken,
+    Avoid, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, ErrorKind, Extend,
+    Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo,
+    NewDefinition, Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo,
+    SourceState, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -198,6 +199,26 @@ impl Store for Faulty {
 
     fn namespace(&self) -> &str {
         self.inner.namespace()
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.inner.cautions()
+    }
+
+    fn group_max(&self) -> u32 {
+        self.inner.group_max()
+    }
+
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        self.inner.owners()
+    }
+
+    fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
+        self.inner.beside(name)
+    }
+
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        self.inner.clock_witness()
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {

@@ -1,6 +1,7 @@
 //! A node whose clock is not what others say, or whose marks lie ahead of it.
 
 use super::*;
+use crate::late::LateStore;
 
 /// A time server that is so far ahead of this machine's clock, or does not answer.
 #[derive(Debug)]
@@ -95,6 +96,26 @@ async fn a_clock_is_held_against_a_named_witness_where_there_is_no_better() {
             assert!(error.to_string().contains("the time server"), "{error}");
         }
     }
+}
+
+/// The store leads to the witness, as servers do, and was away when the process started.
+#[tokio::test]
+async fn a_store_that_is_opened_late_leads_to_its_clock_witness() {
+    let world = World::new();
+    let server = Arc::new(TimeServer(Some(10_001), Arc::clone(&world.clock)));
+    let shared = world.store.handle("default").unwrap();
+    let late = LateStore::new("default", move || {
+        let store = shared.handle("default").map(|mut store| {
+            store.witness = Some(Arc::clone(&server) as _);
+            Arc::new(store) as Arc<dyn Store>
+        });
+        Box::pin(async move { store })
+    });
+    let node = Node::open(Arc::new(late), NodeSettings::default(), world.parts()).await.unwrap();
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let (opened, ()) = tokio::join!(node.source("orders"), world.pass(20_000));
+    let refused = opened.unwrap_err().to_string();
+    assert!(refused.contains("the time server"), "{refused}");
 }
 
 const HOUR_MS: u64 = 3_600_000;
