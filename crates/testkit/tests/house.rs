@@ -150,6 +150,29 @@ fn real_time_and_randomness_enter_at_their_homes_only() {
     }
 }
 
+/// ARCHITECTURE.md says why for each of them.
+#[test]
+fn no_state_is_the_whole_processs_but_what_is_named() {
+    let homes = [
+        "core/src/clock/system.rs",
+        "coord/src/timer.rs",
+        "stores/src/sqlite/file.rs",
+        // Tables, which nothing changes.
+        "core/src/text/radix.rs",
+    ];
+    for krate in crates().into_iter().filter(|krate| krate != "testkit") {
+        for (path, text) in sources(&krate, "src") {
+            let at_home = homes.iter().any(|home| path.ends_with(home));
+            for line in before_tests(&text).lines().filter(|_| !at_home) {
+                let is_static = line.trim_start().split(' ').take(2).any(|word| word == "static");
+                let (_, of) = line.split_once(": ").unwrap_or_default();
+                let is_constant = of.starts_with('&') || of.starts_with('[');
+                assert!(!is_static || is_constant, "{}: {line}", path.display());
+            }
+        }
+    }
+}
+
 #[test]
 fn every_crate_takes_the_lints_of_the_workspace() {
     for krate in crates() {
