@@ -173,10 +173,11 @@ impl Driver {
         loop {
             self.look(now);
             let wait_ms = self.wait_ms(now);
-            // In order, here and wherever a node waits: a simulation repeats exactly. The loop looks at
-            // everything that is due each time round, so nothing can be kept waiting.
+            // In order, here and wherever a node waits: a simulation repeats exactly. First what tasks bring, of
+            // which there is an end: commands may come without one.
             let done = tokio::select! {
                 biased;
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => Some(done),
                 command = self.commands.recv() => match command {
                     Some(Command::Attach { source, reply }) => {
                         self.attach(&source, reply);
@@ -196,7 +197,6 @@ impl Driver {
                         return;
                     }
                 },
-                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => Some(done),
                 () = self.core.around.wake.notified() => None,
                 () = self.core.around.timer.sleep_ms(wait_ms) => None,
             };
