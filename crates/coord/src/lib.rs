@@ -43,6 +43,7 @@ pub mod stats;
 pub mod store;
 pub mod ticks;
 pub mod timer;
+mod waiters;
 
 pub use avoid::Avoid;
 pub use capability::{Capabilities, ClockOf, PresenceBy};

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use snowmint_core::layout::Field;
 use snowmint_core::{UnixMillis, Window};
-use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
 use crate::journal::JournalLease;
@@ -15,6 +14,7 @@ use crate::pool::{Pool, Reuse};
 use crate::random;
 use crate::sources::{Back, Make, Minter, SlotWindow, SourceInner, Surroundings};
 use crate::spec::{Clockwork, SnowflakePlan, Unique};
+use crate::waiters::Waiters;
 
 /// Which lease a source mints from: one for each pool, and one of their own for sources that would
 /// push the mark of others ahead.
@@ -72,12 +72,18 @@ pub(super) struct Group {
     pub(super) sources: Vec<Arc<SourceInner>>,
     /// For each slot of the lease, the end of what earlier generators of this group have taken.
     ends: Vec<UnixMillis>,
-    pub(super) waiters: Vec<oneshot::Sender<Result<()>>>,
+    pub(super) waiters: Waiters<Result<()>>,
 }
 
 impl Group {
     pub(super) fn new(make: Make) -> Self {
-        Self { make, minter: None, sources: Vec::new(), ends: Vec::new(), waiters: Vec::new() }
+        Self {
+            make,
+            minter: None,
+            sources: Vec::new(),
+            ends: Vec::new(),
+            waiters: Waiters::default(),
+        }
     }
 
     fn close(&mut self) -> Vec<UnixMillis> {
@@ -106,13 +112,6 @@ impl Group {
             if let Back::Snowflake(back) = &source.back {
                 back.serve(Arc::clone(minter));
             }
-        }
-    }
-
-    pub(super) fn answer(&mut self, answer: &Result<()>) {
-        for waiter in self.waiters.drain(..) {
-            // A caller that has stopped waiting needs no answer.
-            let _ = waiter.send(answer.clone());
         }
     }
 }

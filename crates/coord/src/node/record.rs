@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
-use tokio::sync::oneshot;
 
 use super::entry::Witness;
 use crate::error::{Error, Result};
@@ -15,6 +14,7 @@ use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
 use crate::sources::Reserved;
 use crate::store::StoreIdentity;
+use crate::waiters::Waiters;
 
 /// So many bytes of definitions are kept: half of what a journal holds.
 const SOURCES_BYTES_MAX: usize = 1 << 19;
@@ -42,7 +42,7 @@ struct Kept {
     journal: Option<Journal>,
     record: Record,
     /// Who waits for what the record has now to be on disk.
-    told: Vec<oneshot::Sender<()>>,
+    told: Waiters<()>,
     past: Option<Past>,
     wanted: bool,
     retry_at: ElapsedMillis,
@@ -61,7 +61,7 @@ pub(super) struct Write {
     journal: Journal,
     record: Record,
     marks: Vec<JournalMark>,
-    told: Vec<oneshot::Sender<()>>,
+    told: Waiters<()>,
 }
 
 /// A write that was done.
@@ -70,7 +70,7 @@ pub(super) struct Written {
     number: u64,
     journal: Journal,
     marks: Vec<JournalMark>,
-    told: Vec<oneshot::Sender<()>>,
+    told: Waiters<()>,
     outcome: Result<()>,
 }
 
@@ -117,7 +117,7 @@ impl Keeper {
         let kept = Kept {
             journal: Some(journal),
             record,
-            told: Vec::new(),
+            told: Waiters::default(),
             past,
             wanted: false,
             retry_at: ElapsedMillis::default(),
@@ -226,7 +226,7 @@ impl Keeper {
         if let Some(kept) = &mut self.kept {
             let seen = kept.record.segments.entry(reserved.source).or_default();
             *seen = (*seen).max(Mark::new(reserved.end));
-            kept.told.push(reserved.told);
+            kept.told.add(reserved.told);
             kept.wanted = true;
         }
     }
@@ -335,23 +335,21 @@ impl Keeper {
     }
 
     /// A write has ended. The marks that are durable now; none when it failed.
-    pub(super) fn end(&mut self, now: Now, written: Written) -> Option<Vec<JournalMark>> {
+    pub(super) fn end(&mut self, now: Now, mut written: Written) -> Option<Vec<JournalMark>> {
         let kept = self.kept.as_mut()?;
         kept.journal = Some(written.journal);
         match written.outcome {
             Ok(()) => {
                 kept.error = None;
                 kept.on_disk = kept.on_disk.max(written.number);
-                for told in written.told {
-                    // Whoever waited may have been given up; its numbers are a gap.
-                    let _ = told.send(());
-                }
+                // Whoever gave up has left its numbers as a gap.
+                written.told.answer(&());
                 Some(written.marks)
             }
             Err(error) => {
                 tracing::error!(%error, "the journal cannot be written");
                 kept.error = Some(error);
-                kept.told.extend(written.told);
+                kept.told.add_all(written.told);
                 kept.wanted = true;
                 kept.retry_at = now.elapsed.saturating_add(RETRY_MS);
                 None
@@ -386,10 +384,7 @@ impl Keeper {
             && let Ok(Ok(())) = self.write(disk).await
             && let Some(kept) = &mut self.kept
         {
-            for told in kept.told.drain(..) {
-                // Whoever waited may have been given up.
-                let _ = told.send(());
-            }
+            kept.told.answer(&());
         }
     }
 
@@ -401,7 +396,7 @@ impl Keeper {
             return Err(Error::internal("write journal", what));
         };
         let (record, marks) = (kept.record.clone(), Vec::new());
-        let write = Write { number: kept.begun, journal, record, marks, told: Vec::new() };
+        let write = Write { number: kept.begun, journal, record, marks, told: Waiters::default() };
         let written = disk::on(disk, "write journal", move || write.run()).await?;
         kept.journal = Some(written.journal);
         Ok(written.outcome)

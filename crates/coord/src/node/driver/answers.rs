@@ -122,7 +122,7 @@ impl Driver {
                 for group in without.flat_map(|held| held.groups.values_mut()) {
                     group.suspend(&error);
                     if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
-                        group.answer(&Err(error.clone()));
+                        group.waiters.answer(&Err(error.clone()));
                     }
                 }
                 self.stage = Stage::Out {
@@ -182,7 +182,7 @@ impl Driver {
             for group in held.groups.values_mut() {
                 group.suspend(&error);
                 if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
-                    group.answer(&Err(error.clone()));
+                    group.waiters.answer(&Err(error.clone()));
                 }
             }
         }

@@ -44,7 +44,7 @@ impl Driver {
                 Some(reason) => reasons.push(reason),
                 None => {
                     for group in held.groups.values_mut().filter(|group| group.minter.is_some()) {
-                        group.answer(&Ok(()));
+                        group.waiters.answer(&Ok(()));
                     }
                 }
             }

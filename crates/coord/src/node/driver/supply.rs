@@ -27,7 +27,7 @@ impl Driver {
                 let group =
                     self.leases.get_mut(&lease).and_then(|held| held.groups.get_mut(&group));
                 if let Some(group) = group {
-                    group.waiters.push(reply);
+                    group.waiters.add(reply);
                 }
                 self.keep_sources();
             }

@@ -1,0 +1,88 @@
+//! Those who wait for one answer.
+
+use tokio::sync::oneshot;
+
+/// A list that is shorter is not looked through for those who have given up.
+const LENGTH_MIN: usize = 16;
+
+/// All who wait for the same answer. Who has given up is dropped before the list grows further; who still waits
+/// when the list is dropped hears that no answer comes.
+#[derive(Debug)]
+pub(crate) struct Waiters<T> {
+    waiting: Vec<oneshot::Sender<T>>,
+    /// At this length those who have given up are looked for.
+    look_at: usize,
+}
+
+impl<T> Default for Waiters<T> {
+    fn default() -> Self {
+        Self { waiting: Vec::new(), look_at: LENGTH_MIN }
+    }
+}
+
+impl<T: Clone> Waiters<T> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, waiter: oneshot::Sender<T>) {
+        if self.waiting.len() >= self.look_at {
+            self.waiting.retain(|waiter| !waiter.is_closed());
+            // Each look costs as much as what was added since.
+            self.look_at = self.waiting.len().saturating_mul(2).max(LENGTH_MIN);
+        }
+        self.waiting.push(waiter);
+    }
+
+    /// Those of another list wait here, too.
+    pub(crate) fn add_all(&mut self, others: Self) {
+        others.waiting.into_iter().for_each(|waiter| self.add(waiter));
+    }
+
+    pub(crate) fn answer(&mut self, answer: &T) {
+        for waiter in self.waiting.drain(..) {
+            // Who has given up needs none.
+            let _ = waiter.send(answer.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn all_who_still_wait_get_the_answer_or_hear_that_none_comes() {
+        for answered in [true, false] {
+            let mut waiters = Waiters::default();
+            let mut receivers = Vec::new();
+            for _ in 0..100 {
+                let (told, receiver) = oneshot::channel();
+                waiters.add(told);
+                receivers.push(receiver);
+            }
+            if answered {
+                waiters.answer(&7);
+                assert!(waiters.is_empty());
+            }
+            drop(waiters);
+            for receiver in receivers {
+                assert_eq!(receiver.await.ok(), answered.then_some(7));
+            }
+        }
+    }
+
+    #[test]
+    fn who_has_given_up_is_not_kept() {
+        let mut waiters = Waiters::<()>::default();
+        let mut patient = Vec::new();
+        for number in 0..100_000 {
+            let (told, receiver) = oneshot::channel();
+            waiters.add(told);
+            if number % 1_000 == 0 {
+                patient.push(receiver);
+            }
+        }
+        assert!(waiters.waiting.len() <= 2 * patient.len() + 1, "{}", waiters.waiting.len());
+    }
+}
