@@ -220,6 +220,7 @@ impl Driver {
         if marks.is_none() {
             self.core.around.watch.journal_failed();
         }
+        self.core.around.reports.trouble(self.keeper.error().cloned());
         for held in self.leases.values_mut() {
             // A write that began under an earlier lease says nothing about this one.
             let is_ours = |mark: &&JournalMark| {

@@ -1,7 +1,7 @@
 //! What is in stock when a node stops: it goes back, or is kept, and never both.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::disk::Failing;
 use super::kills::in_time;
@@ -131,6 +131,34 @@ async fn a_store_that_goes_while_it_gets_tails_back_is_waited_for_once() {
     node.close().await.unwrap();
     let calls = node.stats().store_calls.into_iter().find(|calls| calls.verb == "give_back");
     assert_eq!(calls.unwrap().took.count(), 1);
+}
+
+/// A disk that is full: nothing that is reserved meanwhile could be handed out, so nothing is.
+#[tokio::test]
+async fn while_the_journal_cannot_be_written_no_numbers_are_wasted() {
+    let (world, dir, disk) = (World::new(), Scratch::new(), Failing::never());
+    let node = try_open(&world, &dir, &disk).await.unwrap();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    drawn(&source, 10).await;
+    let asks = async |count: u64| {
+        tokio::select! {
+            biased;
+            row = source.row(count, 300) => row.map(|row| row.first),
+            () = world.pass(2_000) => panic!("no answer"),
+        }
+    };
+    disk.writes_left.store(0, Ordering::SeqCst);
+    // What the first of them took is remembered when it can be.
+    for _ in 0..20 {
+        let refused = asks(1_000).await.unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Unavailable { .. }), "{refused}");
+    }
+    assert_eq!(world.handle().get("bills").await.unwrap().segment.mark.get(), 1_101);
+    disk.writes_left.store(u64::MAX, Ordering::SeqCst);
+    world.pass(1_000).await;
+    assert_eq!(asks(1_000).await.unwrap(), 1_101);
+    assert_eq!(drawn(&source, 10).await, (11..=20).collect::<Vec<_>>());
 }
 
 /// The store answers when nobody is left who could tell the journal. What waits then keeps all that it has: the
