@@ -303,6 +303,7 @@ impl LeaseMachine {
     pub fn hurry(&mut self) {
         if let Phase::Wanting(wanting) = &mut self.phase {
             wanting.retry_at = ElapsedMillis::default();
+            wanting.error = None;
         }
     }
 

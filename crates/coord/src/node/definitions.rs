@@ -235,11 +235,14 @@ impl Core {
     pub(super) async fn check_namespace_unique(&self, source: &SourceInner) -> Result<()> {
         let defined = source.defined.load_full();
         match &defined.plan {
-            Plan::Snowflake(plan) if plan.unique == Unique::Namespace => {
+            // Who is defined since is refused if he disagrees: the store is asked once for each definition.
+            Plan::Snowflake(plan)
+                if plan.unique == Unique::Namespace && !source.agrees(defined.version) =>
+            {
                 match self.check_agrees(&source.name, plan).await {
                     // They agreed when they were minted from.
                     Err(error) if self.does_without(&error) => Ok(()),
-                    agreed => agreed,
+                    agreed => agreed.inspect(|()| source.agreed(defined.version)),
                 }
             }
             _ => Ok(()),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use snowmint_core::layout::Field;
 use snowmint_core::{UnixMillis, Window};
 
+use super::kept::is_away;
 use crate::error::{Error, Result};
 use crate::journal::JournalLease;
 use crate::lease::{Mark, Release};
@@ -331,6 +332,12 @@ impl Held {
             }
         };
         self.windows().iter().zip(ends).map(known).collect()
+    }
+
+    /// Why there is no worker number, where the store has said so.
+    pub(super) fn refused(&self) -> Option<&Error> {
+        let refused = self.machine.claim_error().filter(|_| self.windows().is_empty());
+        refused.filter(|error| !is_away(error))
     }
 
     /// Why the lease cannot be minted from, if it cannot.

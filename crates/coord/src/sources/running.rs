@@ -1,6 +1,6 @@
 //! A source as it runs: its definition now, and what it mints from.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -44,6 +44,8 @@ pub(crate) struct SourceInner {
     pub(crate) around: Arc<Surroundings>,
     home: Home,
     pub(crate) back: Back,
+    /// The version of the definition that agrees with those of all that it shares a generator with; 0: not known.
+    agreed: AtomicU64,
     /// Whether IDs leave as they are: a part of the identity, which never changes.
     pub(super) plain: bool,
     /// How numbers become serials, if they do: a part of the identity, too.
@@ -110,7 +112,17 @@ impl SourceInner {
             home: around.home.clone(),
             around,
             back,
+            agreed: AtomicU64::new(0),
         })
+    }
+
+    /// Whether the definition of this version was found to agree with all that it shares a generator with.
+    pub(crate) fn agrees(&self, version: u64) -> bool {
+        self.agreed.load(Ordering::Acquire) == version
+    }
+
+    pub(crate) fn agreed(&self, version: u64) {
+        self.agreed.store(version, Ordering::Release);
     }
 
     /// The definition was changed.

@@ -22,18 +22,20 @@ impl Driver {
                 return;
             }
         };
-        match self.settle(source, plan) {
-            Ok((lease, group)) => {
-                let group =
-                    self.leases.get_mut(&lease).and_then(|held| held.groups.get_mut(&group));
-                if let Some(group) = group {
-                    group.waiters.add(reply);
-                }
-                self.keep_sources();
-            }
+        let (lease, group) = match self.settle(source, plan) {
+            Ok(settled) => settled,
             Err(error) => {
                 let _ = reply.send(Err(error));
+                return;
             }
+        };
+        self.keep_sources();
+        let Some(held) = self.leases.get_mut(&lease) else { return };
+        if let Some(refused) = held.refused() {
+            // It is asked for again in its own time, however many come and want to know.
+            let _ = reply.send(Err(refused.clone()));
+        } else if let Some(group) = held.groups.get_mut(&group) {
+            group.waiters.add(reply);
         }
     }
 
@@ -74,17 +76,22 @@ impl Driver {
             }
         };
         held.set_pace(pace);
-        held.machine.hurry();
+        let mut is_changed = false;
         if let Some(group) = held.groups.get(&group_key)
             && group.make != make
         {
             held.replace(&group_key, make);
+            is_changed = true;
         }
         let group = held.groups.entry(group_key.clone()).or_insert_with(|| Group::new(make));
         if !group.sources.iter().any(|known| Arc::ptr_eq(known, source)) {
             group.sources.push(Arc::clone(source));
+            is_changed = true;
         }
         group.serve();
+        if is_changed {
+            held.machine.hurry();
+        }
         held.make_minters(&self.core.around)?;
         Ok((key, group_key))
     }

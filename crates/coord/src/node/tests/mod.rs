@@ -14,6 +14,7 @@ mod several;
 mod sources;
 mod stats;
 mod strays;
+mod supply;
 mod tails;
 mod together;
 
