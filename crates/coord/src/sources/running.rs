@@ -268,8 +268,11 @@ impl SourceInner {
         })
     }
 
-    /// Waits for the first IDs in the queue of a prefilled source, at most `within_ms`.
+    /// Waits for the first IDs in the queue of a prefilled source, at most `within_ms`. One that is off fills none.
     pub(crate) async fn first_fill(&self, within_ms: u64) {
+        if !self.enabled.load(Ordering::Acquire) {
+            return;
+        }
         let Back::Snowflake(back) = &self.back else { return };
         let Some(prefill) = back.queue.get() else { return };
         let timer = &self.around.timer;

@@ -6,17 +6,18 @@ use tokio::sync::oneshot;
 
 use super::super::lease::{Group, GroupKey, Held, LeaseKey, group_key, place};
 use super::{Driver, closed};
+use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Pace;
-use crate::sources::SourceInner;
+use crate::sources::{Defined, SourceInner};
 use crate::spec::{Minted, Order, Plan, SnowflakePlan};
 
 impl Driver {
     pub(super) fn attach(&mut self, source: &Arc<SourceInner>, reply: oneshot::Sender<Result<()>>) {
         let defined = source.defined.load_full();
         let plan = match &defined.plan {
-            Plan::Snowflake(plan) if plan.order == Order::Local => plan,
-            // It has no worker number: what it needs is asked for when somebody mints.
+            Plan::Snowflake(plan) if plan.order == Order::Local && needs_number(&defined) => plan,
+            // What it needs, if it does, is asked for when somebody mints.
             _ => {
                 let _ = reply.send(Ok(()));
                 return;
@@ -54,7 +55,7 @@ impl Driver {
             return Err(needs_two(&source.name, &key.pool, worker));
         }
         let make = settings.made(plan);
-        self.leave_other_leases(source, &key, &group_key);
+        self.leave_leases(source, &group_key, Some(&key));
         let unit_ms = u64::from(plan.layout.unit_ms());
         let known = self.leases.get(&key);
         let unit_ms = unit_ms.max(known.map_or(1, Held::unit_ms_max));
@@ -96,15 +97,16 @@ impl Driver {
         Ok((key, group_key))
     }
 
-    /// A source whose policy was altered may need another lease: it leaves the one that it had.
-    fn leave_other_leases(
+    /// A source whose policy was altered may need another lease, and one that is off needs none: it leaves those
+    /// that it had.
+    fn leave_leases(
         &mut self,
         source: &Arc<SourceInner>,
-        key: &LeaseKey,
         group_key: &GroupKey,
+        but: Option<&LeaseKey>,
     ) {
         for (other, held) in &mut self.leases {
-            if other == key {
+            if Some(other) == but {
                 continue;
             }
             if let Some(group) = held.groups.get_mut(group_key)
@@ -132,7 +134,8 @@ impl Driver {
         }
     }
 
-    /// Sources whose definition has changed get another generator.
+    /// Sources whose definition has changed get another generator; those that were switched off or deleted give
+    /// their worker number up, if no other has the same.
     pub(super) fn apply_catalog(&mut self) {
         for source in self.core.known_sources() {
             let defined = source.defined.load_full();
@@ -142,6 +145,8 @@ impl Driver {
             }
             if plan.order == Order::Global {
                 self.ordered.altered(&source, plan);
+            } else if !needs_number(&defined) {
+                self.leave_leases(&source, &group_key(&source.name, plan), None);
             } else if let Err(error) = self.settle(&source, plan) {
                 tracing::error!(source = %source.name, %error, "the altered source cannot mint");
             }
@@ -149,6 +154,11 @@ impl Driver {
         self.give_up_unused();
         self.keep_sources();
     }
+}
+
+/// Whether anybody may mint from it: else nothing is claimed or kept for it.
+fn needs_number(defined: &Defined) -> bool {
+    defined.state == SourceState::Enabled
 }
 
 /// One number cannot be claimed twice.

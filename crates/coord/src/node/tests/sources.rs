@@ -202,6 +202,8 @@ async fn a_disabled_source_refuses_and_an_altered_one_goes_on_without_repeating(
     let error = there.try_mint().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Disabled { .. }), "{error}");
     one.set_enabled("orders", true).await.unwrap();
+    // It claims a worker number anew.
+    world.pass(200).await;
     assert!(seen.insert(here.try_mint().unwrap()));
     one.delete("orders").await.unwrap();
     assert!(matches!(here.try_mint().unwrap_err().kind(), ErrorKind::NotFound { .. }));

@@ -2,6 +2,71 @@
 
 use super::*;
 
+async fn held(world: &World) -> usize {
+    let slots = world.handle().workers(world.clock.unix_ms()).await.unwrap();
+    slots.iter().filter(|slot| slot.holder.is_some()).count()
+}
+
+#[tokio::test]
+async fn a_source_that_is_off_or_deleted_keeps_no_worker_number() {
+    let world = World::new();
+    let node = world.open().await;
+    for (name, json) in [
+        ("orders", "{}"),
+        ("bills", "{}"),
+        ("slow", r#"{"on_rollback":"borrow","prefill":{"enabled":true}}"#),
+        ("never", r#"{"prefill":{"enabled":true}}"#),
+    ] {
+        node.define(name, &spec(json)).await.unwrap();
+    }
+    node.set_enabled("never", false).await.unwrap();
+    let mut sources = Vec::new();
+    for name in ["orders", "bills", "slow", "never"] {
+        let (source, ()) = tokio::join!(node.source(name), world.pass(500));
+        sources.push(source.unwrap());
+    }
+    assert_eq!(held(&world).await, 2);
+    let last = sources[0].try_mint().unwrap();
+    node.set_enabled("orders", false).await.unwrap();
+    node.delete("slow").await.unwrap();
+    world.pass(1_000).await;
+    assert_eq!(held(&world).await, 1, "bills has it still");
+    node.delete("bills").await.unwrap();
+    world.pass(1_000).await;
+    assert_eq!(held(&world).await, 0);
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+    assert_eq!(sources[0].try_mint().unwrap_err().kind().code(), "disabled");
+    node.set_enabled("orders", true).await.unwrap();
+    world.pass(1_000).await;
+    assert!(sources[0].try_mint().unwrap() > last);
+    assert_eq!(held(&world).await, 1);
+}
+
+/// Its pool is full, and will be: nobody waits for it any more.
+#[tokio::test]
+async fn a_source_that_is_off_or_deleted_keeps_nobody_unready() {
+    for deletes in [true, false] {
+        let world = World::new();
+        let by_hand = NodeSettings { worker: Some(0), ..NodeSettings::default() };
+        let (has, wants) = (world.open_with(by_hand.clone()).await, world.open_with(by_hand).await);
+        has.define("orders", &SourceSpec::default()).await.unwrap();
+        has.source("orders").await.unwrap();
+        wants.source("orders").await.unwrap_err();
+        assert!(!wants.readiness().ready);
+        if deletes {
+            has.delete("orders").await.unwrap();
+        } else {
+            has.set_enabled("orders", false).await.unwrap();
+        }
+        wants.catalog_changed();
+        world.pass(1_000).await;
+        assert!(wants.readiness().ready, "{:?}", wants.readiness());
+        let claims = calls(&wants, "claim");
+        world.pass(20_000).await;
+        assert_eq!(calls(&wants, "claim"), claims);
+    }
+}
+
 fn calls(node: &Node, verb: &str) -> u64 {
     let calls = node.stats().store_calls.into_iter().filter(|calls| calls.verb == verb);
     calls.map(|calls| calls.took.count()).sum()
