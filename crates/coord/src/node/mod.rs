@@ -151,6 +151,8 @@ impl Node {
         let around = around.within_skew(settings.clock_skew_max_ms);
         let around = around.within_jumps(settings.clock_jump_max_ms);
         let around = Arc::new(around.counting_in(settings.counter_bytes_max));
+        let known = keeper.segments_seen().into_keys().collect();
+        around.reports.begin(known, keeper.segments_bytes_max());
         let witness = keeper.witness();
         let met = entry::refuse_other_store(&around, &witness).await?;
         let tails = keeper.take_tails(&*disk, met).await?;

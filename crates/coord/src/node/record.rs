@@ -1,6 +1,6 @@
 //! What the driver keeps in the journal, and when it is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
@@ -18,6 +18,9 @@ use crate::waiters::Waiters;
 
 /// So many bytes of definitions are kept: half of what a journal holds.
 const SOURCES_BYTES_MAX: usize = 1 << 19;
+/// So many bytes are for definitions and the ends of segment sources: what the most tails that are kept, and some
+/// hundreds of leases, leave of a journal.
+const KEPT_BYTES_MAX: usize = 11 << 16;
 /// How long to wait after a write that failed.
 const RETRY_MS: u64 = 200;
 
@@ -72,6 +75,13 @@ pub(super) struct Written {
     marks: Vec<JournalMark>,
     told: Waiters<()>,
     outcome: Result<()>,
+}
+
+/// What a definition takes of a journal: a text within a text, in which quotes are escaped.
+fn source_bytes(name: &str, source: &KeptSource) -> usize {
+    let escaped = source.spec.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
+    const REST: usize = r#""":{"spec":"","version":18446744073709551615},"#.len();
+    name.len() + source.spec.len() + escaped + REST
 }
 
 impl Write {
@@ -164,6 +174,19 @@ impl Keeper {
         self.kept.as_ref().map(|kept| kept.record.segments.clone()).unwrap_or_default()
     }
 
+    /// How many bytes the ends of segment sources may take.
+    pub(super) fn segments_bytes_max(&self) -> usize {
+        let keeps_windows = self.kept.as_ref().is_some_and(|kept| kept.keeps_windows);
+        if keeps_windows { KEPT_BYTES_MAX - SOURCES_BYTES_MAX } else { KEPT_BYTES_MAX }
+    }
+
+    /// These sources are deleted.
+    pub(super) fn forget_segments(&mut self, deleted: &BTreeSet<String>) {
+        if let Some(kept) = &mut self.kept {
+            kept.record.segments.retain(|name, _| !deleted.contains(name));
+        }
+    }
+
     /// What an earlier process kept for us. It is erased, and the disk has said so, when this answers; what
     /// could not be erased is used by nobody. `met`: the store is the one that the journal knows; until it
     /// was met, all stays where it is.
@@ -252,7 +275,7 @@ impl Keeper {
         let Some(kept) = &mut self.kept else { return };
         let mut room = SOURCES_BYTES_MAX;
         sources.retain(|name, source| {
-            let left = room.checked_sub(name.len().saturating_add(source.spec.len()));
+            let left = room.checked_sub(source_bytes(name, source));
             room = left.unwrap_or(room);
             left.is_some()
         });
@@ -400,5 +423,59 @@ impl Keeper {
         let written = disk::on(disk, "write journal", move || write.run()).await?;
         kept.journal = Some(written.journal);
         Ok(written.outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::NAME_BYTES_MAX;
+    use crate::journal::LocalDisk;
+    use crate::node::tails::TAILS_MAX;
+
+    fn name(number: u64) -> String {
+        format!("{number:0>NAME_BYTES_MAX$}")
+    }
+
+    /// However many sources there are, what snowflakes need is written.
+    #[tokio::test]
+    async fn the_fullest_record_fits() {
+        for keeps_windows in [true, false] {
+            let number = crate::random::number().unwrap();
+            let path = std::env::temp_dir().join(format!("snowmint-record-{number:x}"));
+            let dir = LocalDisk.lock(&path).unwrap();
+            let mut keeper = Keeper::open(dir, "machine", "default", keeps_windows).unwrap();
+            let spec = r#"{"kind":"snowflake","layout":"a \"name\""}"#.to_owned();
+            if keeps_windows {
+                let source = KeptSource { spec, version: u64::MAX };
+                keeper.keep_sources((0..10_000).map(|at| (name(at), source.clone())).collect());
+                assert!(keeper.kept_sources().len() > 1_000);
+            }
+            let count = keeper.segments_bytes_max() / (NAME_BYTES_MAX + 24);
+            for number in 0..u64::try_from(count).unwrap() {
+                let (told, _) = tokio::sync::oneshot::channel();
+                keeper.reserved(Reserved { source: name(number), end: u64::MAX, told });
+            }
+            let boot = "00000000-0000-0000-0000-000000000000".to_owned();
+            let tail = JournalTail {
+                source: name(0),
+                first: u64::MAX,
+                last: u64::MAX,
+                definition_version: u64::MAX,
+                boot,
+            };
+            keeper.keeps(vec![tail; TAILS_MAX]);
+            let lease = JournalLease {
+                pool: "workers-10-clock-10".into(),
+                slot: 1 << 20,
+                term: Term::new(u64::MAX),
+                mark: Mark::MAX,
+                released: false,
+                granted: Mark::MAX,
+            };
+            let written = keeper.released(&LocalDisk, &vec![lease; 400]).await;
+            drop(std::fs::remove_dir_all(&path));
+            written.unwrap();
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::segment::GiveBack;
 use crate::sources::{Back, Remembered, SegmentSource, SourceInner, Unused};
 
 /// How many a journal keeps: it has no room for any number.
-const TAILS_MAX: usize = 1_000;
+pub(super) const TAILS_MAX: usize = 1_000;
 
 /// What was unused, by where it goes.
 #[derive(Debug, Default)]

@@ -67,10 +67,9 @@ impl Driver {
             Done::Failed(error) => tracing::error!(%error, "a task of the node failed"),
             Done::Catalog(answer) => {
                 self.catalog_busy = false;
-                if let Err(error) = answer {
-                    tracing::warn!(%error, "the catalog could not be read");
-                } else {
-                    self.apply_catalog();
+                match answer {
+                    Ok(catalog) => self.apply_catalog(&catalog),
+                    Err(error) => tracing::warn!(%error, "the catalog could not be read"),
                 }
             }
         }

@@ -28,6 +28,7 @@ use super::entry::{self, Claim, Entered, Left, Witness};
 use super::lease::{Held, LeaseKey};
 use super::record::{Keeper, Written};
 use super::settings::NodeSettings;
+use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Release};
@@ -76,7 +77,7 @@ enum Done {
         answers: Vec<Result<Extended>>,
     },
     Journal(Written),
-    Catalog(Result<()>),
+    Catalog(Result<Catalog>),
     /// What of the releases owed is done.
     Released(Vec<Release>),
     /// What is held by whom, asked as this member.
@@ -364,7 +365,7 @@ impl Driver {
             self.catalog_busy = true;
             self.catalog_read_at_ms = now.elapsed.get();
             let core = Arc::clone(&self.core);
-            self.tasks.spawn(async move { Done::Catalog(core.read_catalog().await.map(|_| ())) });
+            self.tasks.spawn(async move { Done::Catalog(core.read_catalog().await) });
         }
     }
 

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::super::lease::{Group, GroupKey, Held, LeaseKey, group_key, place};
 use super::{Driver, closed};
-use crate::catalog::SourceState;
+use crate::catalog::{Catalog, SourceState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Pace;
 use crate::sources::{Defined, SourceInner};
@@ -136,7 +136,19 @@ impl Driver {
 
     /// Sources whose definition has changed get another generator; those that were switched off or deleted give
     /// their worker number up, if no other has the same.
-    pub(super) fn apply_catalog(&mut self) {
+    pub(super) fn apply_catalog(&mut self, catalog: &Catalog) {
+        if self.keeper.is_kept() {
+            // What was read may be older than what we know: one that was defined anew since keeps its place.
+            let is_gone =
+                |known: Arc<SourceInner>| known.defined.load().state == SourceState::Deleted;
+            let deleted = catalog.definitions.iter().filter(|read| {
+                read.state == SourceState::Deleted
+                    && self.core.known(&read.name).is_none_or(is_gone)
+            });
+            let deleted = deleted.map(|definition| definition.name.clone()).collect();
+            self.keeper.forget_segments(&deleted);
+            self.core.around.reports.forget(&deleted);
+        }
         for source in self.core.known_sources() {
             let defined = source.defined.load_full();
             let Plan::Snowflake(plan) = &defined.plan else { continue };

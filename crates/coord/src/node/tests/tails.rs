@@ -161,6 +161,37 @@ async fn while_the_journal_cannot_be_written_no_numbers_are_wasted() {
     assert_eq!(drawn(&source, 10).await, (11..=20).collect::<Vec<_>>());
 }
 
+/// What snowflakes need is in the same journal.
+#[tokio::test]
+async fn a_segment_source_too_many_is_refused_by_itself() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    for (name, json) in [("bills", FIXED), ("more", FIXED), ("orders", "{}")] {
+        node.define(name, &spec(json)).await.unwrap();
+    }
+    let orders = in_time(&world, node.source("orders")).await.unwrap();
+    let bills = node.source("bills").await.unwrap();
+    drawn(&bills, 10).await;
+    // There is room for one.
+    node.core().around.reports.begin(["bills".to_owned()].into(), 40);
+    let more = node.source("more").await.unwrap();
+    for _ in 0..10 {
+        let (refused, ()) = tokio::join!(more.mint(1, None, 300), world.pass(1_000));
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
+        assert!(orders.try_mint().is_ok() && node.readiness().ready, "{:?}", node.readiness());
+        drawn(&bills, 20).await;
+    }
+    assert_eq!(world.handle().get("more").await.unwrap().segment.mark.get(), 1);
+    node.delete("bills").await.unwrap();
+    world.pass(3_000).await;
+    assert_eq!(drawn(&more, 1).await, [1]);
+    node.close().await.unwrap();
+    settle().await;
+    let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    assert_eq!(record.segments.into_keys().collect::<Vec<_>>(), ["more"]);
+}
+
 /// The store answers when nobody is left who could tell the journal. What waits then keeps all that it has: the
 /// tables, the store, its connections.
 #[tokio::test]
