@@ -4,13 +4,14 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use snowmint_client::{Credentials, Parts as Shown, RemoteStore, Settings};
 use snowmint_coord::lend::{Borrower, lent_pool};
 use snowmint_coord::{
     BootTimer, ClaimRequest, Extend, Incarnation, Lease, LetGo, Mark, Member, MemoryStore,
-    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Reuse, Store, Wish,
-    random,
+    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Reuse, Store, Timer as _,
+    Wish, random,
 };
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_server::{Access, Handle, TokenHash, TokenSettings, Tokens};
@@ -44,7 +45,8 @@ fn access(rate: &str) -> Access {
 /// A server on this store, which mints, too.
 async fn serve(store: &MemoryStore, rate: &str) -> (Handle, Node) {
     let http = common::any().await;
-    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let address = format!("http={}", http.local_addr().unwrap());
+    let settings = NodeSettings { address, builtin: true, ..NodeSettings::default() };
     let own = Arc::new(store.handle("all").unwrap());
     let node = Node::open(own, settings, Parts::system()).await.unwrap();
     let offered = Some(Arc::clone(node.store()));
@@ -89,8 +91,13 @@ fn claim(pool: Pool, member: Incarnation) -> ClaimRequest {
 }
 
 async fn joined(store: &dyn Store, number: u128) -> Incarnation {
+    joined_at(store, number, "").await
+}
+
+/// A member that says that it is reached at this address.
+async fn joined_at(store: &dyn Store, number: u128, address: &str) -> Incarnation {
     let incarnation = Incarnation::new(number);
-    let (owner, host, address) = ("it".into(), "here".into(), String::new());
+    let (owner, host, address) = ("it".into(), "here".into(), address.to_owned());
     let member = Member { incarnation, owner, host, process: 1, address };
     store.join(&member, presence(), now()).await.unwrap();
     incarnation
@@ -193,6 +200,39 @@ async fn nobody_speaks_for_the_members_of_another_token_or_of_the_servers() {
     elsewhere.release(&anew.unused(), now()).await.unwrap();
     orders.leave(own, now()).await.unwrap();
     assert!(!names(store.members(now()).await.unwrap()).contains(&known_as));
+}
+
+/// Servers show the members at these addresses their own token, which may do everything, and give up sections to them.
+#[tokio::test]
+async fn who_joins_by_a_token_is_no_server_whatever_address_it_says() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, node) = serve(&store, ENOUGH).await;
+    let counters = node.source("counters").await.unwrap();
+    counters.count(b"alice", 1, 60_000).await.unwrap();
+    let listener = common::any().await;
+    let address = format!("http={}", listener.local_addr().unwrap());
+    for (number, token) in [(1, BILLS), (2, ADMIN)] {
+        joined_at(&*remote(token, &[&server]).await, number, &address).await;
+    }
+    // Whoever is in the store itself is one; whoever sees him has seen all who came before.
+    joined_at(&store, 3, "http=server:7700").await;
+    let servers = || {
+        let servers = node.shares().servers().to_vec();
+        servers.into_iter().map(|server| server.address).collect::<Vec<_>>()
+    };
+    while !servers().contains(&"http=server:7700".to_owned()) {
+        BootTimer.sleep_ms(20).await;
+    }
+    assert!(!servers().contains(&address), "{:?}", servers());
+    assert_eq!(node.others().await.unwrap(), ["http=server:7700"]);
+
+    let admin = remote(ADMIN, &[&server]).await;
+    let known = store.get("numbers").await.unwrap();
+    let (spec, identity) = (known.spec, known.identity);
+    let new = NewDefinition { name: "numbers".into(), spec, identity, enabled: Some(false) };
+    admin.alter(&new, None).await.unwrap();
+    let told = tokio::time::timeout(Duration::from_millis(300), listener.accept()).await;
+    assert!(told.is_err(), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

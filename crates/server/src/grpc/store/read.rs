@@ -48,6 +48,8 @@ pub(super) fn member(
         there("member", member)?;
     let known = speaker.own(&text)?;
     let known_as = (known != incarnation(&text)?).then_some(known);
+    // Servers send what they show each other to the addresses of members, and share sections with them.
+    let address = if speaker.may_serve() { address } else { String::new() };
     Ok((known_as, Member { incarnation: known, owner, host, process, address }))
 }
 

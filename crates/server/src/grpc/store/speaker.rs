@@ -24,6 +24,11 @@ impl Speaker {
         Self(service.caller().name().map(ToOwned::to_owned))
     }
 
+    /// Whether its members can be servers. Those have the token of servers, which is nobody's in particular.
+    pub(super) const fn may_serve(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// The member that the caller names as its own.
     pub(super) fn own(&self, text: &str) -> Read<Incarnation> {
         incarnation(text).map(|named| self.known_as(named))
