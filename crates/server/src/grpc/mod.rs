@@ -136,8 +136,19 @@ impl Door {
         response
     }
 
+    /// Refuses what no message is read for.
+    fn check(&self, request: &Request<Incoming>) -> Result<(), Error> {
+        check_encoding(request.headers())?;
+        if store::is_asked(request.uri().path()) {
+            // Its messages may be long, and each verb asks for a right of its own by what they say.
+            let caller = request.extensions().get().unwrap_or(self.service.caller());
+            caller.must_be_known()?;
+        }
+        Ok(())
+    }
+
     async fn answered(&self, request: Request<Incoming>) -> Response {
-        if let Err(error) = check_encoding(request.headers()) {
+        if let Err(error) = self.check(&request) {
             return Status::from(error).into_http();
         }
         let path = request.uri().path().to_owned();

@@ -8,6 +8,7 @@ use snowmint_server::Settings;
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::decode_request::{By, Id};
 use snowmint_wire::grpc::mint_client::MintClient;
+use snowmint_wire::grpc::store::{self, store_client::StoreClient};
 use snowmint_wire::grpc::{
     AlterSourceRequest, BoundRequest, BoundResponse, DecodeRequest, DecodeResponse,
     DefineSourceRequest, DeleteSourceRequest, GetLayoutRequest, GetSourceRequest,
@@ -281,6 +282,28 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives() {
     let old = server.send("POST", MINT, "content-type: application/grpc\r\n", "").await;
     assert_eq!((old.status, old.code().as_str()), (400, "bad_request"));
     assert!(old.body.contains("HTTP/2"), "{}", old.body);
+}
+
+/// A verb that does something many times takes as many as there are sections, and no message longer than that takes.
+#[tokio::test]
+async fn messages_of_the_store_are_bounded() {
+    let server = server().await;
+    let client = StoreClient::new(server.channel().await);
+    let mut client = client.max_decoding_message_size(usize::MAX);
+    let door = client.describe(store::DescribeRequest::default()).await.unwrap().into_inner().door;
+    for (items, wanted) in [
+        (32_768, None),
+        (32_769, Some("in one message")),
+        (300_000, Some("http.body_bytes_max")),
+    ] {
+        let items = vec![store::Extend::default(); items];
+        let mut request = Request::new(store::ExtendRequest { items, now: 0 });
+        request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
+        let refused = soon(client.extend(request)).await.err();
+        assert_eq!(refused.as_ref().map(reason), wanted.map(|_| Told::TooMany));
+        let said = refused.as_ref().map_or("", Status::message);
+        assert!(said.contains(wanted.unwrap_or_default()), "{said}");
+    }
 }
 
 #[tokio::test]

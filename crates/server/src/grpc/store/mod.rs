@@ -31,8 +31,14 @@ use self::write::told;
 use super::of_caller;
 use crate::service::{Error, Service};
 
-/// Longest message: all sections at once, or the longest definition.
-pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest message: all sections at once, or the longest definition. What is read of it takes up to fifty times as much.
+pub(super) const MESSAGE_BYTES_MAX: usize = 512 * 1024;
+
+/// Whether a call's path is one of this service.
+pub(super) fn is_asked(path: &str) -> bool {
+    let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE));
+    rest.is_some_and(|rest| rest.starts_with('/'))
+}
 
 type Answer<T> = Result<Response<T>, Status>;
 
@@ -234,8 +240,7 @@ impl store_server::Store for Relay {
     async fn extend(&self, request: Request<ExtendRequest>) -> Answer<ExtendResponse> {
         let Asked { at, speaker, message, .. } = self.asked_by(request, may::extending).await?;
         let ExtendRequest { items, now } = message;
-        let items = items.into_iter().map(|item| read::extend(&speaker, item));
-        let items: Vec<_> = items.collect::<Result<_, _>>()?;
+        let items = read::few(items, |item| read::extend(&speaker, item))?;
         told(at.store.extend(&items, time(now)).await, write::extended)
     }
 

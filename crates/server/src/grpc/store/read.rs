@@ -1,6 +1,7 @@
 //! What a caller asks of the store, from messages.
 
 use snowmint_coord::segment::{Bounds, Within};
+use snowmint_coord::sources::SECTIONS;
 use snowmint_coord::{
     Avoid, ClaimRequest, Extend, FastForward, GiveBack, Incarnation, LetGo, Mark, Member,
     NewDefinition, Pool, Presence, Release, Reserve, Restripe, Reuse, Silent, SourceState, Take,
@@ -25,6 +26,17 @@ pub(super) const fn mark(mark: u64) -> Mark {
 
 fn there<T>(name: &str, part: Option<T>) -> Read<T> {
     part.ok_or_else(|| Error::bad_request(format!("the message has no {name}")))
+}
+
+/// What is to be done at once: no more than there are sections, as many of which are for sources of global order.
+pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> Read<U>) -> Read<Vec<U>> {
+    let limit = 2 * usize::from(SECTIONS);
+    if items.len() > limit {
+        let asked = items.len();
+        let message = format!("{asked} items in one message, where {limit} are allowed");
+        return Err(Error::new(Code::TooMany, message));
+    }
+    items.into_iter().map(read).collect()
 }
 
 /// What a newer caller says.
@@ -137,8 +149,8 @@ pub(super) fn take(speaker: &Speaker, request: said::TakeRequest) -> Read<(Take,
         pool: pool(request.pool)?,
         member: speaker.own(&request.member)?,
         owner: request.owner,
-        slots: request.slots,
-        silent: request.silent.into_iter().map(silent).collect::<Read<_>>()?,
+        slots: few(request.slots, Ok)?,
+        silent: few(request.silent, silent)?,
         supersedes: speaker.own_if(request.supersedes.as_deref())?,
         length: request.length,
         request: request.request,
@@ -147,11 +159,11 @@ pub(super) fn take(speaker: &Speaker, request: said::TakeRequest) -> Read<(Take,
 }
 
 pub(super) fn let_go(speaker: &Speaker, request: said::LetGoRequest) -> Read<(LetGo, UnixMillis)> {
-    let held = |held: said::HeldBy| (held.slot, Term::new(held.term));
+    let held = |held: said::HeldBy| Ok((held.slot, Term::new(held.term)));
     let let_go = LetGo {
         pool: request.pool,
         member: speaker.own(&request.member)?,
-        slots: request.slots.into_iter().map(held).collect(),
+        slots: few(request.slots, held)?,
     };
     Ok((let_go, time(request.now)))
 }

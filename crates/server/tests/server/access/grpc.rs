@@ -7,7 +7,10 @@ use snowmint_wire::grpc::store::{self, store_client::StoreClient};
 use snowmint_wire::grpc::{
     DeleteSourceRequest, ListSourcesRequest, ListWorkersRequest, ReserveRequest,
 };
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request, Status};
+use tonic_prost::ProstCodec;
 
 use super::{ADMIN, MINTER, READER, guarded};
 use crate::common::soon;
@@ -99,6 +102,21 @@ async fn the_store_is_for_those_who_may_reserve() {
         assert_eq!(told!(accept_lead, forward), operate, "{token}");
         assert_eq!(told!(fast_forward, store::FastForwardRequest::default()), operate, "{token}");
         assert_eq!(told!(list, store::ListRequest {}), join, "{token}");
+    }
+}
+
+/// Messages may be long there: who is nobody is told so before his has come.
+#[tokio::test]
+async fn the_store_waits_for_no_message_of_somebody_unknown() {
+    let (server, _) = guarded().await;
+    for token in ["", "wrong"] {
+        let mut client = Grpc::new(server.channel().await);
+        client.ready().await.unwrap();
+        let never = named(futures_util::stream::pending::<store::ExtendRequest>(), token);
+        let codec = ProstCodec::<_, store::ExtendResponse>::default();
+        let path = PathAndQuery::from_static("/snowmint.store.v1.Store/Extend");
+        let refused = soon(client.client_streaming(never, path, codec)).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
     }
 }
 
