@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use snowmint_client::{Credentials, Parts as Shown, RemoteStore, Settings};
 use snowmint_coord::lend::{Borrower, lent_pool};
+use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    BootTimer, ClaimRequest, Extend, Incarnation, Lease, LetGo, Mark, Member, MemoryStore,
-    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Reuse, Store, Timer as _,
-    Wish, random,
+    BootTimer, Bounds, ClaimRequest, Extend, Incarnation, Lease, LetGo, Mark, Member, MemoryStore,
+    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Reuse, SourceSpec,
+    Store, Ticks, Timer as _, Wish, random,
 };
-use snowmint_core::{Clock as _, SystemClock, UnixMillis};
+use snowmint_core::{Clock as _, Layout, SystemClock, UnixMillis};
 use snowmint_server::{Access, Handle, TokenHash, TokenSettings, Tokens};
 
 use self::common::SETTINGS;
@@ -290,6 +291,82 @@ async fn numbers_that_are_lent_are_for_those_who_may_lend_in_their_space() {
     assert_eq!(code(bills.let_go(&let_go, now()).await), "unsupported");
     let orders = remote(ORDERS, &[&server]).await;
     moved(&*orders, &lease, None, lease.mark.get() + 1).await.unwrap();
+}
+
+/// A mark never goes back: whoever could say any length, or any bounds, could end a source for everybody.
+#[tokio::test]
+async fn a_program_moves_a_mark_as_far_as_the_definition_has_programs_move_it() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, node) = serve(&store, ENOUGH).await;
+    let bills = remote(BILLS, &[&server]).await;
+    let admin = remote(ADMIN, &[&server]).await;
+    let reserve = async |by: &RemoteStore, name: &str, length, within| {
+        let version = store.get(name).await.unwrap().version;
+        let source = name.to_owned();
+        by.reserve(&Reserve { source, length, definition_version: version, within }).await
+    };
+    let range = |first| Some(Bounds::Range(Within { first, end: first + 1_000 }));
+
+    define(&node, "bills", r#"{"kind":"segment"}"#).await;
+    define(&node, "bills-wide", r#"{"kind":"segment","step":{"max":3000000}}"#).await;
+    for (name, most) in [("bills", 1_000_000), ("bills-wide", 3_000_000)] {
+        reserve(&bills, name, most, None).await.unwrap();
+        reserve(&bills, name, 1, Some(Bounds::Range(Within { first: 1, end: u64::MAX })))
+            .await
+            .unwrap();
+        let before = store.get(name).await.unwrap();
+        for (length, within, why) in [
+            (most + 1, None, "invalid"),
+            (u64::MAX >> 1, None, "invalid"),
+            (1, range(1 << 62), "unsupported"),
+            (1, now_until(u64::MAX), "unsupported"),
+        ] {
+            assert_eq!(
+                code(reserve(&bills, name, length, within).await),
+                why,
+                "{length} {within:?}"
+            );
+        }
+        assert_eq!(store.get(name).await.unwrap(), before);
+        reserve(&admin, name, most + 1, range(1 << 40)).await.unwrap();
+        assert_eq!(store.get(name).await.unwrap().segment.mark.get(), (1 << 40) + 1_000);
+    }
+
+    let serial = r#"{"kind":"segment","serial":{"date":"yyyyMMdd","width":6}}"#;
+    define(&node, "bills-daily", serial).await;
+    mints(&bills, "bills-daily").await;
+    let today = store.get("bills-daily").await.unwrap().segment.mark.get();
+    let in_a_week = range(today + 7_000_000);
+    assert_eq!(code(reserve(&bills, "bills-daily", 1, in_a_week).await), "unsupported");
+    mints(&bills, "bills-daily").await;
+
+    let by_store = r#"{"kind":"snowflake","mint":"store","worker":3}"#;
+    define(&node, "bills-times", by_store).await;
+    for (within, why) in [(None, "invalid"), (range(1 << 62), "invalid")] {
+        assert_eq!(code(reserve(&bills, "bills-times", 1, within).await), why, "{within:?}");
+    }
+    let taken = reserve(&bills, "bills-times", 5_000_000, now_until(u64::MAX)).await.unwrap();
+    assert!(taken.at.unwrap() <= now());
+    assert!(taken.last - taken.first < 4_096 * 200, "{taken:?}");
+    mints(&bills, "bills-times").await;
+}
+
+/// Ticks as somebody says who means to move the mark far.
+fn now_until(lead: u64) -> Option<Bounds> {
+    let now = UnixMillis::new(now().get() << 8);
+    Some(Bounds::Now(Ticks { lead, ..Ticks::of(&Layout::TWITTER, 0, 0, now) }))
+}
+
+async fn define(node: &Node, name: &str, spec: &str) {
+    node.define(name, &SourceSpec::from_json(spec).unwrap()).await.unwrap();
+}
+
+/// A program that means well gets IDs.
+async fn mints(store: &Arc<RemoteStore>, name: &str) {
+    let own: Arc<dyn Store> = Arc::clone(store) as _;
+    let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
+    node.source(name).await.unwrap().mint(5, None, 60_000).await.unwrap();
+    node.close().await.unwrap();
 }
 
 #[tokio::test]

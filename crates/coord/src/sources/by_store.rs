@@ -13,7 +13,6 @@ use snowmint_core::{ElapsedMillis, Layout, Observer as _, Parts, Tick, UnixMilli
 
 use super::Surroundings;
 use super::asked::Asks;
-use super::minter::Make;
 use super::segment::check_forward;
 use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result};
@@ -62,7 +61,7 @@ impl ByStore {
 
     fn ticks(&self, now: UnixMillis) -> Ticks {
         let plan = self.plan.load();
-        let lead_ms = Make::of(&plan).lead_max_ms();
+        let lead_ms = plan.clockwork.lead_max_ms();
         Ticks::of(&self.layout, plan.burst_ms, lead_ms, now)
     }
 

@@ -55,12 +55,7 @@ impl Make {
 
     /// How far IDs may lead the clock.
     pub(crate) const fn lead_max_ms(&self) -> u64 {
-        match self.clockwork {
-            Clockwork::Hold { lead_max_ms }
-            | Clockwork::Borrow { lead_max_ms }
-            | Clockwork::Ring { lead_max_ms } => lead_max_ms,
-            Clockwork::Wait { .. } | Clockwork::Fail | Clockwork::ClockSequence => 0,
-        }
+        self.clockwork.lead_max_ms()
     }
 
     fn settings(&self, seed: u64) -> Settings {

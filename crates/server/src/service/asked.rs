@@ -111,6 +111,12 @@ impl Service {
         self.caller.may(Right::Reserve, source)
     }
 
+    /// Whether it may take no more of a source at once than a request may: whoever shows a token without the admin
+    /// right over it. Where none is asked for, everybody may define what the limits are.
+    pub(crate) fn is_held_to_limits(&self, source: &str) -> bool {
+        !self.caller.is_anyone() && !self.caller.may_beyond_limits(source)
+    }
+
     /// Whether it may change a definition.
     ///
     /// # Errors

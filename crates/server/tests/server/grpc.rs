@@ -291,11 +291,9 @@ async fn messages_of_the_store_are_bounded() {
     let client = StoreClient::new(server.channel().await);
     let mut client = client.max_decoding_message_size(usize::MAX);
     let door = client.describe(store::DescribeRequest::default()).await.unwrap().into_inner().door;
-    for (items, wanted) in [
-        (32_768, None),
-        (32_769, Some("in one message")),
-        (300_000, Some("http.body_bytes_max")),
-    ] {
+    for (items, wanted) in
+        [(32_768, None), (32_769, Some("in one message")), (300_000, Some("http.body_bytes_max"))]
+    {
         let items = vec![store::Extend::default(); items];
         let mut request = Request::new(store::ExtendRequest { items, now: 0 });
         request.metadata_mut().insert(store::DOOR, door.parse().unwrap());

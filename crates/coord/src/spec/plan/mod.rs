@@ -118,6 +118,17 @@ impl Clockwork {
             Self::Borrow { .. } => "borrow",
         }
     }
+
+    /// How far IDs may lead the clock, in milliseconds.
+    #[must_use]
+    pub const fn lead_max_ms(&self) -> u64 {
+        match *self {
+            Self::Hold { lead_max_ms }
+            | Self::Borrow { lead_max_ms }
+            | Self::Ring { lead_max_ms } => lead_max_ms,
+            Self::Wait { .. } | Self::Fail | Self::ClockSequence => 0,
+        }
+    }
 }
 
 /// Where a tick's sequence starts.

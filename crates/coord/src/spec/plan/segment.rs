@@ -73,6 +73,15 @@ impl StepPlan {
         matches!(self, Self::Fixed { size: 1 })
     }
 
+    /// The most numbers that are taken at once.
+    #[must_use]
+    pub const fn most(self) -> u64 {
+        match self {
+            Self::Adaptive { max, .. } | Self::Leaf { max, .. } => max,
+            Self::Fixed { size } => size,
+        }
+    }
+
     /// The fewest numbers that are taken at once, and the key that says so.
     const fn least(self) -> (&'static str, u64) {
         match self {

@@ -4,6 +4,7 @@
 mod may;
 mod read;
 mod speaker;
+mod taking;
 mod write;
 
 use std::fmt;
@@ -27,6 +28,7 @@ use tonic::{Request, Response, Status};
 use self::may::Allowed;
 use self::read::time;
 use self::speaker::Speaker;
+use self::taking::{NotTaken, Plans};
 use self::write::told;
 use super::of_caller;
 use crate::service::{Error, Service};
@@ -49,6 +51,7 @@ pub(super) struct Relay {
     service: Service,
     /// Made at random with this server: callers name it.
     door: Arc<str>,
+    plans: Arc<Plans>,
 }
 
 impl fmt::Debug for Relay {
@@ -65,7 +68,7 @@ impl Relay {
         service: Service,
     ) -> Result<Self, snowmint_coord::Error> {
         let door = format!("{:016x}", random::number()?).into();
-        Ok(Self { store, service, door })
+        Ok(Self { store, service, door, plans: Arc::default() })
     }
 
     /// What is asked, by somebody who knows whom he asks, and who may; and of which store.
@@ -269,8 +272,15 @@ impl store_server::Store for Relay {
 
     async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
         let Asked { at, service, message, .. } = self.asked_by(request, may::reserving).await?;
-        service.spend_beside(&message.source, message.length).await?;
-        let reserve = read::reserve(message);
+        let mut reserve = read::reserve(message);
+        if service.is_held_to_limits(&reserve.source) {
+            reserve = match self.plans.hold(&at, &service, reserve).await {
+                Ok(reserve) => reserve,
+                Err(NotTaken::Refused(error)) => return Err(error.into()),
+                Err(NotTaken::Unknown(error)) => return told(Err(error), write::segment),
+            };
+        }
+        service.spend_beside(&reserve.source, reserve.length).await?;
         told(at.store.reserve(&reserve).await, write::segment)
     }
 

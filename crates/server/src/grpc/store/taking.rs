@@ -1,0 +1,145 @@
+//! How far a program may move the mark of a source: as far as its definition has programs move it. A mark never goes
+//! back, so whoever could say any length, or any bounds, could end a source for everybody.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use snowmint_coord::segment::Within;
+use snowmint_coord::spec::{Minted, Plan, SegmentPlan, SnowflakePlan};
+use snowmint_coord::{Bounds, Error as StoreError, ErrorKind, Reserve, SourceSpec, Ticks};
+use snowmint_core::{Clock as _, SystemClock, UnixMillis};
+use snowmint_wire::error::Code;
+
+use super::At;
+use crate::service::{Error, Service};
+
+/// How far ahead of this server's clock somebody may begin a period of serials. Clocks that differ by more are refused
+/// where they are compared.
+const AHEAD_MS: u64 = 60_000;
+
+/// What sources are, as their definitions said last: of each store, by name.
+#[derive(Debug, Default)]
+pub(super) struct Plans(Mutex<HashMap<(String, String), (u64, Plan)>>);
+
+/// Why numbers are not taken.
+pub(super) enum NotTaken {
+    /// The caller may not.
+    Refused(Error),
+    /// The store does not say what the source is.
+    Unknown(StoreError),
+}
+
+impl Plans {
+    /// Holds what somebody asks for to what the source's definition allows him.
+    pub(super) async fn hold(
+        &self,
+        at: &At,
+        service: &Service,
+        mut reserve: Reserve,
+    ) -> Result<Reserve, NotTaken> {
+        let now = SystemClock.unix_ms();
+        let segment_max = service.segment_max(&reserve.source);
+        match self.of(at, &reserve).await? {
+            Plan::Snowflake(plan) if plan.minted != Minted::Process => {
+                reserve.within = Some(Bounds::Now(ticks(&plan, reserve.within, now)?));
+            }
+            Plan::Segment(plan) => {
+                check_length(reserve.length, segment_max.max(plan.step.most()))?;
+                self.check_range(at, &plan, &reserve, now).await?;
+            }
+            _ => check_length(reserve.length, segment_max)?,
+        }
+        Ok(reserve)
+    }
+
+    /// What the source is by the version that the caller works by; else by the newest, by which the store refuses him.
+    async fn of(&self, at: &At, reserve: &Reserve) -> Result<Plan, NotTaken> {
+        let key = (at.beside.clone(), reserve.source.clone());
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((version, plan)) = known().get(&key)
+            && *version == reserve.definition_version
+        {
+            return Ok(plan.clone());
+        }
+        let definition = at.store.get(&reserve.source).await?;
+        let plan = SourceSpec::from_json(&definition.spec).and_then(|spec| spec.check());
+        let plan = plan.map_err(|why| {
+            let what = format!("source {} is not known here: {why}", reserve.source);
+            StoreError::new("reserve", ErrorKind::Unsupported { what })
+        })?;
+        known().insert(key, (definition.version, plan.clone()));
+        Ok(plan)
+    }
+
+    /// Where a program says that its numbers begin, the mark jumps to.
+    async fn check_range(
+        &self,
+        at: &At,
+        plan: &SegmentPlan,
+        reserve: &Reserve,
+        now: UnixMillis,
+    ) -> Result<(), NotTaken> {
+        let first = match reserve.within {
+            None => return Ok(()),
+            Some(Bounds::Range(Within { first, .. })) => first,
+            Some(Bounds::Now(_)) => return Err(refused(&reserve.source)),
+        };
+        // What others have taken already moves nothing.
+        if first <= furthest(plan, now)
+            || first <= at.store.get(&reserve.source).await?.segment.mark.get()
+        {
+            return Ok(());
+        }
+        Err(refused(&reserve.source))
+    }
+}
+
+/// Up to where a program may jump: the beginning of the numbers, or of this period's.
+fn furthest(plan: &SegmentPlan, now: UnixMillis) -> u64 {
+    match &plan.serial {
+        // Another system's table says where.
+        _ if plan.origin.is_some() => u64::MAX,
+        None => plan.stripe.number_min(),
+        Some(serial) => {
+            let period = serial.at(now.saturating_add(AHEAD_MS));
+            period.map_or(0, |period| plan.stripe.number_from(period.first))
+        }
+    }
+}
+
+/// The definition's own ticks, at no later time than this: the mark goes with it.
+fn ticks(plan: &SnowflakePlan, said: Option<Bounds>, now: UnixMillis) -> Result<Ticks, NotTaken> {
+    let Some(Bounds::Now(said)) = said else {
+        let message = "numbers that carry a time are taken within the ticks of now";
+        return Err(Error::bad_request(message).into());
+    };
+    let lead_ms = plan.clockwork.lead_max_ms();
+    Ok(Ticks::of(&plan.layout, plan.burst_ms, lead_ms, said.now.min(now)))
+}
+
+fn check_length(length: u64, limit: u64) -> Result<(), NotTaken> {
+    if length > limit {
+        let limit_name = "limits.segment_max, or the source's step";
+        return Err(Error::too_many("numbers in a row", length, limit, limit_name).into());
+    }
+    Ok(())
+}
+
+fn refused(source: &str) -> NotTaken {
+    let message = format!(
+        "source {source} would jump to numbers that it has not come to, for which the admin right is asked"
+    );
+    Error::new(Code::Forbidden, message).into()
+}
+
+impl From<Error> for NotTaken {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<StoreError> for NotTaken {
+    fn from(error: StoreError) -> Self {
+        Self::Unknown(error)
+    }
+}
