@@ -30,11 +30,7 @@ pub(super) fn of(
 ) -> Result<BoxStream<MintStreamResponse>, Error> {
     let MintStreamRequest { source, total, key } = request;
     let total = at_least_one("total", total)?;
-    service.may_mint(&source)?;
-    let limit = service.stream_max(&source);
-    if total > limit {
-        return Err(Error::too_many("IDs", total, limit, "limits.stream_max"));
-    }
+    service.may_stream(&source, total)?;
     let minting = Minting { service, source, key, total, sent: 0 };
     let messages = stream::unfold(Some(minting), |minting| async {
         let mut minting = minting.filter(Minting::has_more)?;

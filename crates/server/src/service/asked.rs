@@ -4,6 +4,7 @@ use axum::http::HeaderMap;
 
 use super::{Error, Service};
 use crate::access::{Access, Caller, Right};
+use crate::config::Limits;
 use crate::tls::Peer;
 
 impl Service {
@@ -44,30 +45,52 @@ impl Service {
         &self.caller
     }
 
-    /// Lets a caller in who wants `count` of a source.
+    /// Lets a caller in who wants one thing of a source.
     ///
     /// # Errors
     /// Without a token, without the right, or over the token's rate.
-    #[inline]
-    pub(super) async fn admit(&self, right: Right, source: &str, count: u64) -> Result<(), Error> {
-        if self.caller.is_anyone() {
-            return Ok(());
-        }
-        self.check(right, source, count).await
+    pub(super) async fn admit(&self, right: Right, source: &str) -> Result<(), Error> {
+        self.caller.may(right, source)?;
+        self.spend(right, source, 1).await
     }
 
-    async fn check(&self, right: Right, source: &str, count: u64) -> Result<(), Error> {
+    /// Lets a caller in who wants `count` of a source at once. What he may not have is not taken from his rate.
+    ///
+    /// # Errors
+    /// As [`Service::admit`]; `TooMany` beyond the limit.
+    #[inline]
+    pub(super) async fn admit_many(
+        &self,
+        right: Right,
+        source: &str,
+        count: u64,
+        limit: Limit,
+    ) -> Result<(), Error> {
         self.caller.may(right, source)?;
-        if self.caller.is_limited() {
-            // Only sources that there are have a rate: names that somebody makes up take no memory.
-            match self.tallied(source).await {
-                Ok(_) => self.caller.spend(source, count)?,
-                // It is not there yet, or is to be set right: nobody mints from it.
-                Err(_) if right == Right::Admin => {}
-                Err(error) => return Err(error),
-            }
+        self.check_limit(source, count, limit)?;
+        self.spend(right, source, count).await
+    }
+
+    fn check_limit(&self, source: &str, count: u64, limit: Limit) -> Result<(), Error> {
+        let most = self.most(source, limit);
+        if count > most {
+            return Err(Error::too_many(limit.what(), count, most, limit.name()));
         }
         Ok(())
+    }
+
+    #[inline]
+    async fn spend(&self, right: Right, source: &str, count: u64) -> Result<(), Error> {
+        if !self.caller.is_limited() {
+            return Ok(());
+        }
+        // Only sources that there are have a rate: names that somebody makes up take no memory.
+        match self.tallied(source).await {
+            Ok(_) => self.caller.spend(source, count),
+            // It is not there yet, or is to be set right: nobody mints from it.
+            Err(_) if right == Right::Admin => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Counts what a program takes of a source to mint beside itself. What this server does not know yet has no rate.
@@ -81,17 +104,22 @@ impl Service {
         Ok(())
     }
 
-    /// The limit of one request: the wider one for whoever has the admin right over the source.
-    pub(super) fn limit(&self, source: &str, limit: u64, wider: u64) -> u64 {
-        if self.caller.may_beyond_limits(source) { wider.max(limit) } else { limit }
+    /// The most of a source that one request may ask for: as many as there can be, for whoever has the admin right over it.
+    pub(crate) fn most(&self, source: &str, limit: Limit) -> u64 {
+        if self.caller.may_beyond_limits(source) {
+            limit.widest()
+        } else {
+            self.live.limit(|limits| limit.of(limits))
+        }
     }
 
-    /// Whether a stream of a source may begin; each of its messages asks again.
+    /// Whether a stream of so many of a source may begin; each of its messages asks again, and is counted.
     ///
     /// # Errors
-    /// Without the right to mint.
-    pub(crate) fn may_mint(&self, source: &str) -> Result<(), Error> {
-        self.caller.may(Right::Mint, source)
+    /// Without the right to mint; `TooMany` beyond the limit.
+    pub(crate) fn may_stream(&self, source: &str, total: u64) -> Result<(), Error> {
+        self.caller.may(Right::Mint, source)?;
+        self.check_limit(source, total, Limit::Stream)
     }
 
     /// Whether a program may be a member of the store, and mint beside itself: who may reserve
@@ -132,14 +160,52 @@ impl Service {
     pub(crate) fn may_operate(&self) -> Result<(), Error> {
         self.caller.may_over_all(Right::Admin)
     }
+}
 
-    /// The most IDs of one stream.
-    pub(crate) fn stream_max(&self, source: &str) -> u64 {
-        self.limit(source, self.live.limit(|limits| limits.stream_max), u64::MAX)
+/// How many may be asked for in one request, which the admin right over the source widens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    /// IDs of one answer.
+    Batch,
+    /// IDs of a stream.
+    Stream,
+    /// Numbers of a range, for the caller to spend.
+    Segment,
+    /// Numbers in a row, of which the last is answered.
+    InARow,
+}
+
+impl Limit {
+    fn of(self, limits: &Limits) -> u64 {
+        match self {
+            Self::Batch => limits.batch_max.into(),
+            Self::Stream => limits.stream_max,
+            Self::Segment => limits.segment_max,
+            Self::InARow => limits.incrby_max,
+        }
     }
 
-    /// The longest range of a source that this caller may take.
-    pub(crate) fn segment_max(&self, source: &str) -> u64 {
-        self.limit(source, self.live.limit(|limits| limits.segment_max), u64::MAX)
+    /// Where it does not hold.
+    fn widest(self) -> u64 {
+        match self {
+            Self::Batch => u32::MAX.into(),
+            Self::Stream | Self::Segment | Self::InARow => u64::MAX,
+        }
+    }
+
+    const fn what(self) -> &'static str {
+        match self {
+            Self::Batch | Self::Stream => "IDs",
+            Self::Segment | Self::InARow => "numbers in a row",
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Batch => "limits.batch_max",
+            Self::Stream => "limits.stream_max",
+            Self::Segment => "limits.segment_max",
+            Self::InARow => "limits.incrby_max",
+        }
     }
 }

@@ -21,7 +21,7 @@ impl Service {
     /// Without the admin right; when the keys are not possible, or disagree with a definition of that name.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
-        self.admit(Right::Admin, name, 1).await?;
+        self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await.ok();
         let defined = self.node.define(name, spec).await?;
         self.changed("defined", name, before.as_ref(), Some(&defined));
@@ -41,7 +41,7 @@ impl Service {
         if_version: Option<u64>,
     ) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
-        self.admit(Right::Admin, name, 1).await?;
+        self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await?;
         check_version(name, before.version, if_version)
             .map_err(|kind| snowmint_coord::Error::new("alter", kind))?;
@@ -63,7 +63,7 @@ impl Service {
     /// Without the admin right; when there is no such stripe, or it would begin below what was handed out.
     pub async fn restripe(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
-        self.admit(Right::Admin, name, 1).await?;
+        self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await.ok();
         let restriped = self.node.restripe(name, stripe).await?;
         self.changed("restriped", name, before.as_ref(), Some(&restriped));
@@ -76,7 +76,7 @@ impl Service {
     /// Without the admin right; when there is none of that name.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         check_source_name(name)?;
-        self.admit(Right::Admin, name, 1).await?;
+        self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await.ok();
         self.node.delete(name).await?;
         self.changed("deleted", name, before.as_ref(), None);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::Shares;
+use snowmint_coord::{Shares, Source};
 
-use super::{Error, Service};
+use super::{Error, Limit, Service};
 use crate::access::Right;
 
 /// Numbers of one key that follow one another.
@@ -23,22 +23,12 @@ impl Service {
     /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, a key of another server's, or what the
     /// store refuses.
     pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<Counted, Error> {
-        self.admit(Right::Mint, name, count).await?;
-        let (limit, wait_ms) = self.live.limit(|limits| (limits.incrby_max, limits.wait_max.ms()));
-        let limit = self.limit(name, limit, u64::MAX);
-        if count > limit {
-            return Err(Error::too_many("numbers in a row", count, limit, "limits.incrby_max"));
-        }
-        let (source, tally) = self.tallied(name).await?;
-        let counted = match source.count(key.as_bytes(), count, wait_ms).await {
-            Ok(counted) => counted,
-            Err(error) => {
-                let source = self.reopened(name, error).await?;
-                source.count(key.as_bytes(), count, wait_ms).await?
-            }
-        };
+        self.admit_many(Right::Mint, name, count, Limit::InARow).await?;
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
+        let take = async |source: Source| source.count(key.as_bytes(), count, wait_ms).await;
+        let ((first, last), tally) = self.ask(name, take).await?;
         tally.add(self.protocol, count);
-        Ok(Counted { first: counted.0, last: counted.1 })
+        Ok(Counted { first, last })
     }
 
     /// The highest number that anybody may have been answered for a key; 0 if there is none.
@@ -46,14 +36,10 @@ impl Service {
     /// # Errors
     /// As [`Service::count`].
     pub async fn counted(&self, name: &str, key: &str) -> Result<u64, Error> {
-        self.admit(Right::Mint, name, 1).await?;
+        self.admit(Right::Mint, name).await?;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        match self.opened(name).await?.counted(key.as_bytes(), wait_ms).await {
-            Ok(bound) => Ok(bound),
-            Err(error) => {
-                Ok(self.reopened(name, error).await?.counted(key.as_bytes(), wait_ms).await?)
-            }
-        }
+        let look = async |source: Source| source.counted(key.as_bytes(), wait_ms).await;
+        Ok(self.ask(name, look).await?.0)
     }
 
     /// Makes every later number of a key greater than `highest`.
@@ -62,7 +48,7 @@ impl Service {
     /// Without the right to administer; above `limits.bound_max`, for everybody, since nothing lowers it again;
     /// and as [`Service::count`].
     pub async fn raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
-        self.admit(Right::Admin, name, 1).await?;
+        self.caller().may(Right::Admin, name)?;
         let (limit, wait_ms) = self.live.limit(|limits| (limits.bound_max, limits.wait_max.ms()));
         if highest > limit {
             return Err(Error::bad_request(format!(
@@ -70,13 +56,10 @@ impl Service {
                  on above it, and nothing lowers them again"
             )));
         }
-        match self.opened(name).await?.raise(key.as_bytes(), highest, wait_ms).await {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let source = self.reopened(name, error).await?;
-                Ok(source.raise(key.as_bytes(), highest, wait_ms).await?)
-            }
-        }
+        self.admit(Right::Admin, name).await?;
+        let raise = async |source: Source| source.raise(key.as_bytes(), highest, wait_ms).await;
+        self.ask(name, raise).await?;
+        Ok(())
     }
 
     /// Who answers for which sections.

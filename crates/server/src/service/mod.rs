@@ -35,6 +35,7 @@ use crate::live::Live;
 use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
 
+pub(crate) use asked::Limit;
 pub(crate) use at_hand::AtHand;
 pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
@@ -174,13 +175,25 @@ impl Service {
         Ok(tallied)
     }
 
-    /// The source opened anew, where that may help: one that was deleted may have been defined again.
-    async fn reopened(&self, name: &str, error: snowmint_coord::Error) -> Result<Source, Error> {
-        if !matches!(error.kind(), ErrorKind::NotFound { .. }) {
-            return Err(error.into());
-        }
-        self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        self.opened(name).await
+    /// Asks a source; once more when it was deleted, since it may have been defined again. Answers where to count what it
+    /// issued, too.
+    async fn ask<T, F>(
+        &self,
+        name: &str,
+        ask: impl Fn(Source) -> F,
+    ) -> Result<(T, Arc<Tally>), Error>
+    where
+        F: Future<Output = Result<T, snowmint_coord::Error>>,
+    {
+        let (source, tally) = self.tallied(name).await?;
+        let answer = match ask(source).await {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
+                self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+                ask(self.opened(name).await?).await
+            }
+            answer => answer,
+        };
+        Ok((answer?, tally))
     }
 
     /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit. Answers
@@ -194,32 +207,31 @@ impl Service {
         count: u64,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
-        self.admit(Right::Mint, name, count).await?;
+        let count = self.admit_ids(name, count).await?;
         self.mint_here(name, count, key).await
+    }
+
+    /// Lets a caller in who wants so many IDs of a source in one answer.
+    async fn admit_ids(&self, name: &str, count: u64) -> Result<u32, Error> {
+        self.admit_many(Right::Mint, name, count, Limit::Batch).await?;
+        let beyond = |_| Error::bad_request(format!("{count} IDs are more than any answer has"));
+        u32::try_from(count).map_err(beyond)
     }
 
     /// As [`Service::mint`], for somebody who was admitted.
     async fn mint_here(
         &self,
         name: &str,
-        count: u64,
+        count: u32,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
-        let (limit, wait_ms) = self.live.limit(|limits| (limits.batch_max, limits.wait_max.ms()));
-        let limit = self.limit(name, limit.into(), u32::MAX.into());
-        let count = match u32::try_from(count) {
-            Ok(few) if count <= limit => few,
-            _ => return Err(Error::too_many("IDs", count, limit, "limits.batch_max")),
-        };
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let hold = self.hold(count)?;
-        let (mut source, tally) = self.tallied(name).await?;
-        let values = match source.mint(count, key, wait_ms).await {
-            Ok(values) => values,
-            Err(error) => {
-                source = self.reopened(name, error).await?;
-                source.mint(count, key, wait_ms).await?
-            }
+        let mint = async |source: Source| {
+            let values = source.mint(count, key, wait_ms).await?;
+            Ok((source, values))
         };
+        let ((source, values), tally) = self.ask(name, mint).await?;
         tally.add(self.protocol, u64::from(count));
         Ok((source, Minted { values, hold }))
     }
@@ -248,9 +260,7 @@ impl Service {
     /// Without the right to; more than `limits.segment_max`, a source of another kind, or what the store
     /// refuses.
     pub async fn reserve_segment(&self, name: &str, length: u64) -> Result<Row, Error> {
-        self.admit(Right::Reserve, name, length).await?;
-        let limit = self.live.limit(|limits| limits.segment_max);
-        self.row(name, length, limit, "limits.segment_max").await
+        self.row(Right::Reserve, name, length, Limit::Segment).await
     }
 
     /// Takes `length` numbers in a row, as `INCRBY` does.
@@ -259,28 +269,14 @@ impl Service {
     /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, or what the
     /// store refuses.
     pub async fn take_in_a_row(&self, name: &str, length: u64) -> Result<Row, Error> {
-        self.admit(Right::Mint, name, length).await?;
-        let limit = self.live.limit(|limits| limits.incrby_max);
-        self.row(name, length, limit, "limits.incrby_max").await
+        self.row(Right::Mint, name, length, Limit::InARow).await
     }
 
-    async fn row(
-        &self,
-        name: &str,
-        length: u64,
-        limit: u64,
-        limit_name: &'static str,
-    ) -> Result<Row, Error> {
-        let limit = self.limit(name, limit, u64::MAX);
-        if length > limit {
-            return Err(Error::too_many("numbers in a row", length, limit, limit_name));
-        }
+    async fn row(&self, right: Right, name: &str, length: u64, limit: Limit) -> Result<Row, Error> {
+        self.admit_many(right, name, length, limit).await?;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let (source, tally) = self.tallied(name).await?;
-        let row = match source.row(length, wait_ms).await {
-            Ok(row) => row,
-            Err(error) => self.reopened(name, error).await?.row(length, wait_ms).await?,
-        };
+        let take = async |source: Source| source.row(length, wait_ms).await;
+        let (row, tally) = self.ask(name, take).await?;
         tally.add(self.protocol, length);
         Ok(row)
     }
@@ -290,7 +286,7 @@ impl Service {
     /// # Errors
     /// Without the right to; when the text is no ID of that source.
     pub async fn decode_by_source(&self, id: &str, source: &str) -> Result<Decoded, Error> {
-        self.admit(Right::Decode, source, 1).await?;
+        self.admit(Right::Decode, source).await?;
         Ok(self.opened(source).await?.decode(id, None)?)
     }
 
@@ -299,7 +295,7 @@ impl Service {
     /// # Errors
     /// Without the right to; when it is no ID of that source.
     pub async fn decode_number(&self, id: u64, source: &str) -> Result<Decoded, Error> {
-        self.admit(Right::Decode, source, 1).await?;
+        self.admit(Right::Decode, source).await?;
         Ok(self.opened(source).await?.decode(&id.to_string(), Some(Format::default()))?)
     }
 

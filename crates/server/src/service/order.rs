@@ -7,7 +7,6 @@ use snowmint_wire::error::Code;
 
 use super::passed::{Failure, Other};
 use super::{Error, Minted, Service};
-use crate::access::Right;
 use crate::live::Live;
 use crate::peers::Peers;
 
@@ -41,7 +40,7 @@ impl Service {
         count: u64,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
-        self.admit(Right::Mint, name, count).await?;
+        let count = self.admit_ids(name, count).await?;
         self.mint_admitted(name, count, key).await
     }
 
@@ -49,7 +48,7 @@ impl Service {
     pub(crate) async fn mint_admitted(
         &self,
         name: &str,
-        count: u64,
+        count: u32,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
         let timer = self.relay.peers().timer();
@@ -66,7 +65,6 @@ impl Service {
             let (true, Some(address)) = (source.is_ordered(), address) else {
                 return Err(refusal);
             };
-            let count = u32::try_from(count).unwrap_or(u32::MAX);
             let hold = self.hold(count)?;
             match self.relay.fetch(name, address, count).await {
                 Ok(ids) => {

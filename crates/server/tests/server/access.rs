@@ -140,6 +140,28 @@ fn bearer(token: &str) -> String {
     format!("authorization: Bearer {token}\r\n")
 }
 
+/// What a limit refuses was not had, and is not taken from the rate.
+#[tokio::test]
+async fn what_is_too_many_is_not_counted_against_a_rate() {
+    let (server, _) = guarded_with(|settings| {
+        settings.limits.batch_max = 1;
+        settings.limits.incrby_max = 1;
+    })
+    .await;
+    for _ in 0..3 {
+        assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/default?count=2", "").await, 413);
+    }
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["AUTH", SLOW]).await, "+OK");
+    for source in ["default", "default:key"] {
+        let refused = client.ask(&["INCRBY", source, "2"]).await;
+        assert!(refused.starts_with("-ERR 2 numbers in a row at once"), "{refused}");
+    }
+    for status in [200, 200, 429] {
+        assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/default", "").await, status);
+    }
+}
+
 #[tokio::test]
 async fn only_who_administers_goes_beyond_the_limits() {
     let (server, _) = guarded_with(|settings| {

@@ -11,7 +11,7 @@ use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_wire::error::Code;
 
 use super::At;
-use crate::service::{Error, Service};
+use crate::service::{Error, Limit, Service};
 
 /// How far ahead of this server's clock somebody may begin a period of serials. Clocks that differ by more are refused
 /// where they are compared.
@@ -38,7 +38,7 @@ impl Plans {
         mut reserve: Reserve,
     ) -> Result<Reserve, NotTaken> {
         let now = SystemClock.unix_ms();
-        let segment_max = service.segment_max(&reserve.source);
+        let segment_max = service.most(&reserve.source, Limit::Segment);
         match self.of(at, &reserve).await? {
             Plan::Snowflake(plan) if plan.minted != Minted::Process => {
                 reserve.within = Some(Bounds::Now(ticks(&plan, reserve.within, now)?));

@@ -27,7 +27,7 @@ use crate::access::{ByToken, Caller, TokenHash};
 use crate::config::{Keys, TinyidSettings};
 use crate::http::asked::{Asked, Shared};
 use crate::http::{answer, ids};
-use crate::service::{Error, Hold, Service};
+use crate::service::{Error, Hold, Limit, Service};
 
 /// At this share of its segment a client fetches the next.
 const LOADING_PERCENT: u64 = 20;
@@ -147,7 +147,7 @@ impl Asked<Tinyid> {
     async fn segment(&self, request: Request) -> Result<TinyidSegment, Error> {
         let Wanted { service, source, .. } = self.wanted(request).await?;
         let opened = service.source(&source).await?;
-        let length = self.length(&opened).min(service.segment_max(&source));
+        let length = self.length(&opened).min(service.most(&source, Limit::Segment));
         segment_of(row(&service, &source, length).await?)
     }
 

@@ -24,7 +24,7 @@ pub(in crate::resp) struct Mint {
     pub(super) target: Target,
     /// How many, as an array; none: one, by itself.
     pub(super) count: Option<Count>,
-    /// Whether it was taken from the caller's rate already.
+    /// Whether it, one ID, was taken from the caller's rate already.
     pub(super) admitted: bool,
 }
 
@@ -72,12 +72,12 @@ impl Mint {
     }
 
     async fn minted(&self, session: &mut Session) -> Result<Minted, Error> {
-        let count = self.count.unwrap_or_default().get();
         let Target { source: name, key } = &self.target;
         let (service, key) = (&session.service, key.as_deref());
         let (source, minted) = if self.admitted {
-            service.mint_admitted(name, count, key).await?
+            service.mint_admitted(name, 1, key).await?
         } else {
+            let count = self.count.unwrap_or_default().get();
             service.mint_anywhere(name, count, key).await?
         };
         session.keep_source(name, source);
