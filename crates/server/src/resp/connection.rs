@@ -140,7 +140,7 @@ impl Connection {
                 continue;
             }
             requests = requests.saturating_add(1);
-            let asked = Asked::of(&command, &self.session.door.service);
+            let asked = Asked::of(&command, &self.session.door);
             if self.replies.unsent.capacity() == 0 {
                 // As long as all that asks, about: room at once, instead of a little more each time.
                 self.replies.unsent.reserve(self.input.len().min(READ_BYTES));

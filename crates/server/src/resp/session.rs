@@ -87,31 +87,20 @@ impl Session {
         Encoder::new(output, self.protocol)
     }
 
-    /// The source of this name, if it is the one asked last.
+    /// What [`Target::counter`] makes of an argument, if its source is the one asked last: the source, and the key.
     #[inline]
-    pub(super) fn source_at_hand(&self, name: &[u8]) -> Option<&Source> {
-        match &self.source {
-            Some(at_hand) if at_hand.name().as_bytes() == name => Some(at_hand.source()),
+    pub(super) fn target_at_hand<'a>(&self, arg: &'a [u8]) -> Option<(&Source, Option<&'a [u8]>)> {
+        let at_hand = self.source.as_ref()?;
+        let (name, source) = (at_hand.name().as_bytes(), at_hand.source());
+        let default = self.door.settings.default_counter_source.as_bytes();
+        if !default.is_empty() {
+            return (default == name).then_some((source, Some(arg)));
+        }
+        match arg.strip_prefix(name)? {
+            [] => Some((source, None)),
+            [b':', key @ ..] => Some((source, Some(key))),
             _ => None,
         }
-    }
-
-    /// The counter source that an argument of `INCR` is about, if it is the one asked last; and the key.
-    #[inline]
-    pub(super) fn counter_at_hand<'a>(&self, arg: &'a [u8]) -> Option<(&Source, &'a [u8])> {
-        let (at_hand, source) = self.source.as_ref().map(|it| (it.name(), it.source()))?;
-        let default = &self.door.settings.default_counter_source;
-        if !default.is_empty() {
-            return (default == at_hand).then_some((source, arg));
-        }
-        let key = arg.strip_prefix(at_hand.as_bytes())?.strip_prefix(b":")?;
-        Some((source, key))
-    }
-
-    /// Whether what an argument of `INCR` is about is at hand.
-    #[inline]
-    pub(super) fn is_at_hand(&self, arg: &[u8]) -> bool {
-        self.source_at_hand(arg).is_some() || self.counter_at_hand(arg).is_some()
     }
 
     /// Takes one ID of the source at hand from the caller's rate, if he has one. So requests that come
@@ -126,7 +115,7 @@ impl Session {
 
     /// Keeps a source at hand.
     pub(super) fn keep_source(&mut self, name: &str, source: Source) {
-        if self.source_at_hand(name.as_bytes()).is_none() {
+        if self.source.as_ref().is_none_or(|at_hand| at_hand.name() != name) {
             self.source = Some(self.service.keep(name, source));
         }
     }

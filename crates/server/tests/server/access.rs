@@ -162,6 +162,25 @@ async fn what_is_too_many_is_not_counted_against_a_rate() {
     }
 }
 
+/// The right over the source that was asked last is none over the one that counts keys.
+#[tokio::test]
+async fn who_may_mint_one_source_does_not_count_in_the_default_one() {
+    let default = |settings: &mut Settings| {
+        settings.resp.default_counter_source = "counters".into();
+    };
+    let (server, _) = guarded_with(default).await;
+    // It keeps nothing at hand.
+    let each = r#"{"name":"num-each","kind":"segment","step":{"rule":"fixed","size":1}}"#;
+    assert_eq!(server.as_whom(ADMIN, "POST", "/v1/sources", each).await, 200);
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["AUTH", MINTER]).await, "+OK");
+    for source in ["default", "num-each"] {
+        assert!(client.ask(&["MINT", source]).await.starts_with(':'));
+        let refused = client.ask(&["INCR", source]).await;
+        assert!(refused.starts_with("-NOPERM"), "{source}: {refused}");
+    }
+}
+
 #[tokio::test]
 async fn only_who_administers_goes_beyond_the_limits() {
     let (server, _) = guarded_with(|settings| {

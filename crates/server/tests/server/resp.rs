@@ -1,6 +1,8 @@
 //! RESP, byte by byte.
 
-use super::common::{request, server};
+use snowmint_server::Settings;
+
+use super::common::{request, server, server_with};
 
 #[tokio::test]
 async fn one_command_after_the_other() {
@@ -276,4 +278,21 @@ async fn what_redis_tools_ask_first() {
     let mut client = server.resp().await;
     assert_eq!(client.ask(&["COMMAND", "INFO", "incr"]).await, "*1");
     client.expect("*10\r\n$4\r\nincr\r\n:2\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n").await;
+}
+
+/// Where keys stand alone, `INCR` counts, whatever source was minted from before, and `MINT` mints.
+#[tokio::test]
+async fn a_default_counter_source_is_meant_whatever_was_asked_last() {
+    let default = |settings: &mut Settings| {
+        settings.resp.default_counter_source = "counters".into();
+    };
+    let server = server_with(default).await;
+    let mut client = server.resp().await;
+    for count in 1..=3 {
+        for key in ["default", "default:x"] {
+            let minted = client.ask(&["MINT", "default"]).await;
+            assert!(minted.len() > 10, "{minted}");
+            assert_eq!(client.ask(&["INCR", key]).await, format!(":{count}"));
+        }
+    }
 }

@@ -20,13 +20,17 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     let arg = command.arg(1).unwrap_or_default();
     // The way of nearly every request: the source is at hand and has an ID right now.
     let mut admitted = false;
-    if session.is_at_hand(arg) {
+    if let Some((source, key)) = session.target_at_hand(arg) {
         if let Err(error) = session.spend() {
             super::error(&error, session, output);
             return Flow::Next;
         }
         admitted = true;
-        if let Some(id) = at_once(session, arg) {
+        let id = match key {
+            None => source.try_mint(),
+            Some(key) => source.try_count(key, 1).map(|(number, _)| number),
+        };
+        if let Ok(id) = id {
             session.issued();
             session.reply(output).id(id);
             return Flow::Next;
@@ -38,14 +42,5 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             super::error(&error, session, output);
             Flow::Next
         }
-    }
-}
-
-/// What the source at hand has right now.
-#[inline]
-fn at_once(session: &Session, arg: &[u8]) -> Option<u64> {
-    match session.counter_at_hand(arg) {
-        Some((counter, key)) => counter.try_count(key, 1).ok().map(|(number, _)| number),
-        None => session.source_at_hand(arg)?.try_mint().ok(),
     }
 }
