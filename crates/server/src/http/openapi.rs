@@ -1,13 +1,16 @@
 //! `/openapi.json`, made from the handlers, and `/docs`, a page to try them at.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use snowmint_wire::http::{ErrorBody, JSON};
+use tower_http::compression::CompressionLayer;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, ResponseBuilder};
@@ -46,10 +49,6 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
     let mut about = About::openapi();
     about.info.version = env!("CARGO_PKG_VERSION").into();
     OpenApiRouter::with_openapi(about)
-        .routes(routes!(ids::get, ids::post))
-        .routes(routes!(ids::segment))
-        .routes(routes!(counters::bound, counters::raise))
-        .routes(routes!(admin::decode))
         .routes(routes!(admin::layouts))
         .routes(routes!(admin::layout))
         .routes(routes!(admin::sources, admin::define))
@@ -60,14 +59,21 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::page))
+        .layer(CompressionLayer::new())
+        // What follows is not compressed: it would take longer than the way.
+        .routes(routes!(ids::get, ids::post))
+        .routes(routes!(ids::segment))
+        .routes(routes!(counters::bound, counters::raise))
+        .routes(routes!(admin::decode))
 }
 
 /// The description itself, and the page that reads it.
 pub(super) fn pages(about: &OpenApi) -> Router<Arc<Door>> {
-    let about: Arc<str> = complete(about.clone()).to_json().unwrap_or_default().into();
-    let description = move || async move { ([(CONTENT_TYPE, JSON)], about.to_string()) };
+    let about = Bytes::from(complete(about.clone()).to_json().unwrap_or_default());
+    let description = move || ready(([(CONTENT_TYPE, JSON)], about.clone()));
     Router::new()
         .route("/openapi.json", get(description))
+        .layer(CompressionLayer::new())
         // With the slash, so that the page finds what lies beside it.
         .route("/docs", get(|| async { Redirect::permanent("/docs/") }))
         .route("/docs/", get(|| file("")))
@@ -97,15 +103,15 @@ fn complete(mut about: OpenApi) -> OpenApi {
     about
 }
 
-/// A file of the page.
+/// A file of the page, as it lies in this program: the longest is neither copied nor compressed for each who asks.
 async fn file(name: &str) -> Response {
-    let config = Arc::new(Config::from("../openapi.json"));
+    let config: Arc<Config<'static>> = Arc::new(Config::from("../openapi.json"));
     let found = utoipa_swagger_ui::serve(name, config).ok().flatten();
     let Some(file) = found else {
         let uri = format!("/docs/{name}").parse().unwrap_or_default();
         return no_such_path(uri).await.into_response();
     };
-    ([(CONTENT_TYPE, file.content_type)], file.bytes.into_owned()).into_response()
+    ([(CONTENT_TYPE, file.content_type)], file.bytes).into_response()
 }
 
 #[cfg(test)]

@@ -18,3 +18,4 @@ mod repeated;
 mod reset;
 mod resp;
 mod stop;
+mod unread;

@@ -4,15 +4,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::common::{Client, resident_kib, server, soon};
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const HEADERS: u8 = 1;
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
 
 /// A frame, RFC 9113, section 4.1.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut bytes = length[1..].to_vec();
     bytes.extend([kind, flags]);
@@ -22,7 +22,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A GET of this path, RFC 7541: method and scheme from the static table, the rest as literals.
-fn get(path: &str) -> Vec<u8> {
+pub(crate) fn get(path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
     block.extend(path.as_bytes());
     block.extend([0x01, 0x01, b'x']);
@@ -97,7 +97,7 @@ async fn calls_that_are_given_up_together_end_no_connection() {
 }
 
 /// The next frame's kind and stream; its payload is passed over.
-async fn next_frame(client: &mut Client) -> (u8, u32) {
+pub(crate) async fn next_frame(client: &mut Client) -> (u8, u32) {
     let mut head = [0; 9];
     client.0.read_exact(&mut head).await.unwrap();
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
