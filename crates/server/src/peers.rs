@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, Method, Request};
+use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 use axum::response::Response;
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -23,6 +23,9 @@ use crate::trace::Traces;
 
 /// Says that a request was passed on: whoever gets it answers it or refuses.
 pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
+
+/// Why another server has not answered.
+const NOT_TAKEN: &str = "it does not take our token (peers.token)";
 
 /// How often those who ask again when they are told to do so until another has taken over: once less than
 /// the clients of gRPC, which stop after five attempts whatever they are told.
@@ -143,11 +146,62 @@ impl Peers {
         tokio::select! {
             biased;
             answer = asking.client.request(request) => match answer {
+                // That is for us, not for whoever asked us.
+                Ok(answer) if is_of_token(answer.status()) => {
+                    tracing::warn!(%address, status = %answer.status(), "{NOT_TAKEN}");
+                    Err(NOT_TAKEN.to_owned())
+                }
                 Ok(answer) => Ok(answer.map(Body::new)),
                 Err(error) => Err(error.to_string()),
             },
             () = self.timer.sleep_ms(self.within_ms) => {
                 Err(format!("no answer within {} ms", self.within_ms))
+            }
+        }
+    }
+}
+
+/// Whether an answer says that our own token is none, or not that of a server.
+fn is_of_token(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::BootTimer;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Another server that answers so, once.
+    async fn answering(status: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_exact(&mut [0; 16]).await.unwrap();
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_take_our_token_has_not_answered_the_caller() {
+        let peers = Peers::new(Arc::new(BootTimer), 60_000, None, None, None, 3_000);
+        for (status, is_answer) in [
+            ("401 Unauthorized", false),
+            ("403 Forbidden", false),
+            ("204 No Content", true),
+            ("404 Not Found", true),
+        ] {
+            let address = answering(status).await;
+            let answer = peers.ask(&address, Method::GET, "/", None, Vec::new()).await;
+            assert_eq!(answer.is_ok(), is_answer, "{status}: {answer:?}");
+            if let Err(why) = answer {
+                assert!(why.contains("peers.token"), "{why}");
             }
         }
     }
