@@ -88,7 +88,8 @@ pub struct HttpSettings {
     /// How long a request may take from its head until the answer begins. 30 s.
     pub request_time_max: Span,
     /// How long a connection may rest after an answer, until the next request's head is complete,
-    /// or a reader may not read. 75 s.
+    /// or a reader may not read. An answer that counts against `limits.unsent_max` is read in this time as a
+    /// whole, and something of each `MintStream`, whatever else is sent meanwhile. 75 s.
     pub idle_max: Span,
     /// For how long the answer to a request with an `Idempotency-Key` is given again. 10 min.
     pub idempotency_time: Span,

@@ -45,6 +45,8 @@ pub(crate) struct Entry {
     /// What the client calls itself.
     pub(crate) label: Mutex<Label>,
     deadline_ms: AtomicU64,
+    /// The deadlines of answers that have to be read.
+    owed: Mutex<Vec<Arc<AtomicU64>>>,
     task: OnceLock<AbortHandle>,
 }
 
@@ -70,6 +72,14 @@ impl fmt::Debug for Entry {
 pub(crate) struct Ticket {
     roster: Arc<Roster>,
     entry: Arc<Entry>,
+}
+
+/// An answer that has to be read in time; dropped when it was.
+#[derive(Debug)]
+pub(crate) struct Owed {
+    ticket: Arc<Ticket>,
+    within_ms: u64,
+    deadline_ms: Arc<AtomicU64>,
 }
 
 /// Counters of a listener.
@@ -118,6 +128,7 @@ impl Roster {
             since_ms: self.now_ms(),
             label: Mutex::default(),
             deadline_ms: AtomicU64::new(u64::MAX),
+            owed: Mutex::default(),
             task: OnceLock::new(),
         });
         entries.insert(entry.id, Arc::clone(&entry));
@@ -161,7 +172,7 @@ impl Roster {
             self.look_at_time();
             let now_ms = self.now_ms();
             for entry in lock(&self.entries).values() {
-                if entry.deadline_ms.load(Ordering::Relaxed) <= now_ms
+                if entry.is_late(now_ms)
                     && let Some(task) = entry.task.get()
                 {
                     tracing::debug!(peer = %entry.peer, "connection past its time limit, closed");
@@ -188,8 +199,18 @@ impl Ticket {
 
     /// The connection may go on as it does for this long from now.
     pub(crate) fn allow_ms(&self, ms: u64) {
-        let deadline_ms = self.roster.now_ms().saturating_add(ms).saturating_add(SWEEP_MS);
-        self.entry.deadline_ms.store(deadline_ms, Ordering::Relaxed);
+        self.entry.deadline_ms.store(self.in_ms(ms), Ordering::Relaxed);
+    }
+
+    fn in_ms(&self, ms: u64) -> u64 {
+        self.roster.now_ms().saturating_add(ms).saturating_add(SWEEP_MS)
+    }
+
+    /// An answer of this connection that has to be read within this time, whatever else goes on.
+    pub(crate) fn owes(self: Arc<Self>, within_ms: u64) -> Owed {
+        let deadline_ms = Arc::new(AtomicU64::new(self.in_ms(within_ms)));
+        lock(&self.entry.owed).push(Arc::clone(&deadline_ms));
+        Owed { ticket: self, within_ms, deadline_ms }
     }
 
     /// What the connection does now is bounded otherwise.
@@ -203,7 +224,25 @@ impl Ticket {
     }
 }
 
+impl Owed {
+    /// Something of it was read: the time begins anew.
+    pub(crate) fn is_read(&self) {
+        self.deadline_ms.store(self.ticket.in_ms(self.within_ms), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        lock(&self.ticket.entry.owed).retain(|other| !Arc::ptr_eq(other, &self.deadline_ms));
+    }
+}
+
 impl Entry {
+    fn is_late(&self, now_ms: u64) -> bool {
+        let is_past = |deadline_ms: &AtomicU64| deadline_ms.load(Ordering::Relaxed) <= now_ms;
+        is_past(&self.deadline_ms) || lock(&self.owed).iter().any(|owed| is_past(owed))
+    }
+
     /// The task that serves this connection.
     pub(crate) fn set_task(&self, task: AbortHandle) {
         // Set once, right after the task was made.

@@ -16,6 +16,7 @@ use tonic::{Request, Response, Status};
 
 use super::sent::Kept;
 use super::{admin, of_caller, stream};
+use crate::http::Counts;
 use crate::log_line::Issued;
 use crate::service::{Error, Service, decoded_body};
 
@@ -69,7 +70,7 @@ impl mint_server::Mint for Mint {
         let minted = service.mint_for(&source, count, key.as_deref()).await?;
         let (values, hold) = minted.into_parts();
         let (ids, texts) = parted(values);
-        let mut response = kept(MintResponse { ids, texts }, Kept::new(hold));
+        let mut response = kept(MintResponse { ids, texts }, Kept::new(hold, Counts::Whole));
         response.extensions_mut().insert(Issued { source, count });
         Ok(response)
     }
@@ -84,7 +85,8 @@ impl mint_server::Mint for Mint {
         let request = request.into_inner();
         let issued = Issued { source: request.source.clone(), count: request.total };
         let messages = stream::of(service.clone(), request)?;
-        let mut response = kept(messages, Kept::new(service.hold_stream()?));
+        let hold = service.hold_stream()?;
+        let mut response = kept(messages, Kept::new(hold, Counts::Stream));
         response.extensions_mut().insert(issued);
         Ok(response)
     }

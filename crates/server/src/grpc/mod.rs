@@ -168,6 +168,9 @@ impl Door {
             }
         };
         let kept = response.extensions_mut().remove::<Kept>();
+        if let Some(counts) = kept.as_ref().and_then(Kept::counts) {
+            response.extensions_mut().insert(counts);
+        }
         let ends = path.starts_with(REFLECTION).then(|| {
             let mut closing = self.closing.clone();
             async move { stopping(&mut closing).await }

@@ -10,6 +10,7 @@ use hyper::body::{Frame, SizeHint};
 use snowmint_wire::error::Code;
 use tonic::Status;
 
+use crate::http::Counts;
 use crate::service::{Error, Hold};
 
 /// How much of a message is handed on at once: hyper asks for more when there is room for it.
@@ -17,11 +18,19 @@ const CHUNK_BYTES: usize = 16 * 1024;
 
 /// What counts against the limit of unsent IDs until an answer is sent.
 #[derive(Clone, Debug)]
-pub(super) struct Kept(#[allow(dead_code, reason = "held for its drop")] Arc<Hold>);
+pub(super) struct Kept {
+    hold: Arc<Hold>,
+    counts: Counts,
+}
 
 impl Kept {
-    pub(super) fn new(hold: Hold) -> Self {
-        Self(Arc::new(hold))
+    pub(super) fn new(hold: Hold, counts: Counts) -> Self {
+        Self { hold: Arc::new(hold), counts }
+    }
+
+    /// How it counts, if it does.
+    pub(super) fn counts(&self) -> Option<Counts> {
+        self.hold.counts().then_some(self.counts)
     }
 }
 

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::{ErrorBody, JSON, TEXT};
 
+use super::Counts;
 use crate::service::{Error, Hold, shown};
 
 /// An error, on its way out.
@@ -73,7 +74,11 @@ const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Bytes that count against the limit of unsent IDs until they are sent.
 pub(super) fn held(content_type: &'static str, bytes: Vec<u8>, hold: Hold) -> Response {
+    let counts = hold.counts().then_some(Counts::Whole);
     let mut response = Response::new(Body::new(Held { unsent: Bytes::from(bytes), _hold: hold }));
+    if let Some(counts) = counts {
+        response.extensions_mut().insert(counts);
+    }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

@@ -13,6 +13,7 @@ mod idempotency;
 mod ids;
 mod metrics;
 mod openapi;
+mod owing;
 mod stream;
 
 use std::borrow::Cow;
@@ -54,6 +55,8 @@ use answer::Refusal;
 use asked::Shared;
 use at_once::Memory;
 use idempotency::Answers;
+pub(crate) use owing::Counts;
+use owing::Owing;
 use stream::Watched;
 
 /// Where bounds of counters are asked for.
@@ -289,7 +292,8 @@ fn router(door: Arc<Door>, compat: Router) -> Router {
 }
 
 /// Serves one connection. Its deadline is moved at these points: a request's head is complete, bytes
-/// of an answer were sent. Bytes that arrive move nothing, so that a trickle keeps nobody busy.
+/// were sent. Bytes that arrive move nothing, so that a trickle keeps nobody busy. Answers that count against the
+/// limit of unsent IDs have deadlines of their own.
 async fn converse(
     (stream, opening): (TcpStream, Opening),
     ticket: Arc<Ticket>,
@@ -301,7 +305,7 @@ async fn converse(
     ticket.allow_ms(settings.head_time_max.ms());
     let peer = ticket.entry().peer;
     let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
-    let request_ms = settings.request_time_max.ms();
+    let (request_ms, idle_ms) = (settings.request_time_max.ms(), settings.idle_max.ms());
     let from = Peer { address: peer, names: stream.names() };
     let on_request = Arc::clone(&ticket);
     let memory = RefCell::new(Memory::default());
@@ -313,11 +317,16 @@ async fn converse(
             // Boxed: a connection has room for one, and copies it with each request.
             None => {
                 let answer = Arc::clone(&pages).answer(request, from.clone());
-                Either::Right(Box::pin(answer.map_ok(|response| response.map(Sent::Right))))
+                let ticket = Arc::clone(&on_request);
+                let sent = move |response: Response| {
+                    let counts = response.extensions().get().copied();
+                    response.map(|body| Sent::Right(owed(body, counts, ticket, idle_ms)))
+                };
+                Either::Right(Box::pin(answer.map_ok(sent)))
             }
         }
     });
-    let stream = TokioIo::new(Watched::new(stream, ticket, settings.idle_max.ms()));
+    let stream = TokioIo::new(Watched::new(stream, ticket, idle_ms));
     let connection = builder.serve_connection(stream, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
@@ -330,6 +339,14 @@ async fn converse(
     };
     if let Err(error) = ended {
         tracing::debug!(%peer, error, "connection ended in an error");
+    }
+}
+
+/// A body that is to be read in time, if it counts.
+fn owed(body: Body, counts: Option<Counts>, ticket: Arc<Ticket>, within_ms: u64) -> Body {
+    match counts {
+        None => body,
+        Some(counts) => Body::new(Owing::new(body, counts, ticket.owes(within_ms))),
     }
 }
 
