@@ -22,6 +22,8 @@ pub(crate) enum Failed {
     Wrong(Error),
     /// Nothing was done, and by nobody will be for so many milliseconds.
     Later(Error, u64),
+    /// Nothing was done, because the caller is over his rate, and will be for so many milliseconds.
+    Limited(Error, u64),
     /// Nothing was done, because what was shown says to nobody there who asks.
     Stranger(Error),
     /// Asking again, here or elsewhere, does not help.
@@ -90,10 +92,11 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
             let hint = status.get_details_retry_info().and_then(|info| info.retry_delay);
             let hint_ms =
                 hint.map_or(0, |hint| u64::try_from(hint.as_millis()).unwrap_or(u64::MAX));
-            return if is_later {
-                Failed::Later(error.with_retry(Retry::AfterMs(hint_ms)), hint_ms)
-            } else {
-                Failed::Refused(error.with_retry(Retry::Never))
+            let error = error.with_retry(Retry::AfterMs(hint_ms));
+            return match code {
+                Code::RateLimited => Failed::Limited(error, hint_ms),
+                _ if is_later => Failed::Later(error, hint_ms),
+                _ => Failed::Refused(error.with_retry(Retry::Never)),
             };
         }
     };
@@ -222,6 +225,7 @@ mod tests {
                     assert_eq!(error.retry(), Retry::Never, "{code}");
                 }
                 Failed::NotDone(_) | Failed::Later(..) => assert!(later, "{code}"),
+                Failed::Limited(..) => assert_eq!(code, Code::RateLimited),
                 Failed::Stranger(_) => assert_eq!(code, Code::Unauthenticated),
                 failed => panic!("{code}: {failed:?}"),
             }

@@ -126,6 +126,13 @@ impl Servers {
                     return Err(why);
                 }
                 Failed::Later(why, ms) => (why, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX)),
+                Failed::Limited(why, ms) => {
+                    // Before that it would be refused again.
+                    if deadline.since(self.timer.elapsed()) > ms {
+                        self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
+                    }
+                    (why, ms)
+                }
                 Failed::NotDone(why)
                 | Failed::Unknown(why)
                 | Failed::Cut(why)

@@ -11,8 +11,8 @@ use snowmint_coord::lend::{Borrower, lent_pool};
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
     BootTimer, Bounds, ClaimRequest, Extend, Incarnation, Lease, LetGo, Mark, Member, MemoryStore,
-    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Reuse, SourceSpec,
-    Store, Ticks, Timer as _, Wish, random,
+    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Retry, Reuse,
+    SourceSpec, Store, Ticks, Timer as _, Wish, random,
 };
 use snowmint_core::{Clock as _, Layout, SystemClock, UnixMillis};
 use snowmint_server::{Access, Handle, TokenHash, TokenSettings, Tokens};
@@ -394,4 +394,26 @@ async fn what_a_program_reserves_is_counted_against_its_rate() {
     // Another's is another count.
     let orders = remote(ORDERS, &[&server]).await;
     orders.reserve(&wanted(1_000)).await.unwrap();
+}
+
+/// Over its rate a program asks again when it may, and not at all where that is too late for the call.
+#[tokio::test]
+async fn a_program_over_its_rate_asks_again_when_it_may() {
+    let within_ms = 10_000;
+    for (rate, comes) in [("2/s burst=1 *", true), ("1/h *", false)] {
+        let store = MemoryStore::new("all").unwrap();
+        let (server, node) = serve(&store, rate).await;
+        define(&node, "bills", r#"{"kind":"counter"}"#).await;
+        let bills = remote(BILLS, &[&server]).await;
+        let owners = bills.owners().unwrap();
+        owners.count("bills", b"alice", 1, 60_000).await.unwrap();
+        let begun = BootTimer.elapsed();
+        let next = owners.count("bills", b"alice", 1, within_ms).await;
+        assert_eq!(next.is_ok(), comes, "{rate}: {next:?}");
+        let took_ms = BootTimer.elapsed().since(begun);
+        assert!(took_ms < within_ms / 2, "{rate}: {took_ms} ms");
+        if let Err(error) = next {
+            assert!(matches!(error.retry(), Retry::AfterMs(1_800_000..)), "{error:?}");
+        }
+    }
 }
