@@ -10,6 +10,7 @@ use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_A
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snowmint_wire::error::Code;
@@ -140,8 +141,14 @@ pub(super) fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal
     }
 }
 
-/// A query that has the wanted fields and no others: a misspelt one must not pass unnoticed.
+/// A query that has the wanted fields and no others: a misspelt one must not pass unnoticed. What is no text would be
+/// read as another one, the same for many.
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
+    let text = uri.query().unwrap_or_default();
+    if percent_decode_str(text).decode_utf8().is_err() {
+        let message = format!("the query {} is not UTF-8", shown(text));
+        return Err(Refusal(Error::bad_request(message)));
+    }
     axum::extract::Query::try_from_uri(uri)
         .map(|axum::extract::Query(query)| query)
         .map_err(|error| Refusal(Error::bad_request(error.body_text())))

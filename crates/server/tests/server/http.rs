@@ -46,6 +46,8 @@ async fn bad_input_is_refused_in_the_form_that_was_promised() {
         ("/v1/ids/default?cuont=5", 400, "bad_request"),
         ("/v1/ids/default?format=roman", 400, "bad_request"),
         ("/v1/ids/default?key=x", 400, "bad_request"),
+        ("/v1/ids/counters?key=%FF", 400, "bad_request"),
+        ("/v1/counters/counters/%FF", 400, "bad_request"),
         ("/v1/ids/default?count=100001", 413, "too_many"),
         ("/v1/ids/default?count=1000000000000000000", 413, "too_many"),
         ("/v1/ids/default?count=99999999999999999999999", 413, "too_many"),
