@@ -210,17 +210,20 @@ fn make_dir(dir: &Path) -> Outcome {
 pub(crate) fn origins(named: &BTreeMap<String, String>) -> Outcome<Origins> {
     let mut origins = Origins::new();
     for (name, place) in named {
-        // What it says may show a password.
-        let refused = |why: String| Failure::usage(format!("origins.{name}: {why}"));
-        let text = match place.split_once(':') {
-            Some(("file" | "env", _)) => secret::at(place).map_err(refused)?,
-            _ => place.clone(),
-        };
-        let origin =
-            Shared::origin(text.trim()).map_err(|error| refused(error.kind().to_string()))?;
-        origins.insert(name.clone(), origin);
+        origins.insert(name.clone(), Arc::new(table(name, place)?) as _);
     }
     Ok(origins)
+}
+
+/// The table of another system that is called so, at this `SYSTEM+URL` or at the one that is kept there.
+pub(crate) fn table(name: &str, place: &str) -> Outcome<Shared> {
+    // What it says may show a password.
+    let refused = |why: String| Failure::usage(format!("origins.{name}: {why}"));
+    let text = match place.split_once(':') {
+        Some(("file" | "env", _)) => secret::at(place).map_err(refused)?,
+        _ => place.to_owned(),
+    };
+    Shared::named(text.trim()).map_err(|error| refused(error.kind().to_string()))
 }
 
 /// The keys of `[disguise.keys]`, read from where they are.

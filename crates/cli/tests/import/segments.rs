@@ -262,6 +262,44 @@ fn both_systems_serve_until_the_table_is_cut_over() {
     assert!(import(&[]).ok().contains("nothing to do"));
 }
 
+/// Whoever ends a copy of the table leaves Leaf and the source to hand out the same numbers.
+#[test]
+fn only_the_table_that_is_drawn_from_is_cut_over() {
+    let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    for server in [&leaf, &copy] {
+        server.run(LEAF);
+        server.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
+    }
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    let import = |from: &str, more: &[&str]| place.import("leaf", from, more);
+    import(&leaf.url(), &[&with[..], &["--draw", "old"]].concat()).ok();
+    let cut = [&with[..], &["--cut-over"]].concat();
+
+    let other = import(&copy.url(), &cut);
+    assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
+    assert!(other.err.contains("origins.old"), "{other:?}");
+    let unknown = import(&leaf.url(), &["--cut-over"]);
+    assert!(unknown.code == 2 && unknown.err.contains("[origins]"), "{unknown:?}");
+    let other_system = place.import("cosid", &leaf.url(), &cut);
+    assert_ne!(other_system.code, 0, "{other_system:?}");
+    // A table that has not come as far as the source: a copy under the name of the original.
+    let args = ["mint", "orders", "--data-dir", place.dir()];
+    run(&[&args[..], &with].concat()).ok();
+    leaf.run("UPDATE leaf_alloc SET max_id = 2001 WHERE biz_tag = 'orders'");
+    let back = import(&leaf.url(), &cut);
+    assert!(back.code == 3 && back.out.contains("it was put back, or is a copy"), "{back:?}");
+    for server in [&leaf, &copy] {
+        server.run("UPDATE leaf_alloc SET max_id = max_id + 9000 WHERE biz_tag = 'orders'");
+    }
+
+    // Who asks, and how the scheme is written, makes no other table of it.
+    let same = leaf.url().replacen("mysql://", "mariadb://", 1);
+    import(&same, &cut).ok();
+    assert!(import(&leaf.url(), &[]).ok().contains("nothing to do"));
+}
+
 /// The store is told first, then the row ends, and only then the source has numbers of its own.
 #[test]
 fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {

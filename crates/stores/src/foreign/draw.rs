@@ -4,8 +4,6 @@
 //! whose step it was. So while both serve, no number is drawn twice, whoever draws. The end is one step
 //! too: under the lock nobody draws, and what is committed is a row from which nobody can.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use snowmint_coord::segment::Within;
 use snowmint_coord::{Error, ErrorKind, Origin, Result};
@@ -56,14 +54,22 @@ impl Shared {
     ///
     /// # Errors
     /// `Invalid`.
-    pub fn origin(text: &str) -> Result<Arc<dyn Origin>> {
+    pub fn named(text: &str) -> Result<Self> {
         let (system, url) = text.split_once('+').unwrap_or_default();
         let Some((_, peer)) = PEERS.into_iter().find(|(name, _)| *name == system) else {
             let what = "an origin is SYSTEM+URL, and SYSTEM leaf, tinyid or cosid, such as \
                         leaf+mysql://USER:PASSWORD@HOST/DATABASE";
             return Err(Error::invalid("open origin", what));
         };
-        Ok(Arc::new(Self::open(peer, url)?))
+        Self::open(peer, url)
+    }
+
+    /// Whether this is the table of a system in the database at a URL, whoever asks there by which password.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn is_at(&self, peer: Peer, url: &str) -> Result<bool> {
+        Ok(self.peer == peer && self.tables.place() == Tables::open(url)?.place())
     }
 
     /// Locks the row of a key, so that nobody draws from it.

@@ -1,5 +1,7 @@
 //! Tables in a database that is not ours: MySQL's or PostgreSQL's.
 
+use std::path::PathBuf;
+
 use snowmint_coord::{Error, ErrorKind, Result};
 use sqlx::mysql::MySqlPool;
 use sqlx::postgres::PgPool;
@@ -65,6 +67,27 @@ impl Tables {
             }),
         };
         opened.map_err(|kind| Error::new(OP, kind))
+    }
+
+    /// Where it is, whoever asks there.
+    pub(super) fn place(&self) -> String {
+        let shown = |host: &str, port: u16, socket: Option<&PathBuf>, database: Option<&str>| {
+            let at = socket.map(|socket| socket.display().to_string());
+            let at = at.unwrap_or_else(|| format!("{}:{port}", host.to_lowercase()));
+            format!("{at}/{}", database.unwrap_or_default())
+        };
+        match &self.pool {
+            Pool::MySql(pool) => {
+                let to = pool.connect_options();
+                let at = shown(to.get_host(), to.get_port(), to.get_socket(), to.get_database());
+                format!("MySQL at {at}")
+            }
+            Pool::Postgres(pool) => {
+                let to = pool.connect_options();
+                let at = shown(to.get_host(), to.get_port(), to.get_socket(), to.get_database());
+                format!("PostgreSQL at {at}")
+            }
+        }
     }
 
     pub(super) async fn begin(&self, access: Access) -> Result<Step<'_>> {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use snowmint_coord::{Definition, Error, ErrorKind, NewStripe, Node, SlotInfo};
 use snowmint_core::UnixMillis;
-use snowmint_stores::foreign::{Peer, Shared};
 use tokio::runtime::Runtime;
 
 use super::Common;
+use super::cut::Cuts;
 use super::merge::Part;
 use super::plan::{Action, Item};
 use super::workers::Workers;
@@ -65,8 +65,8 @@ pub(super) fn present<T>(read: snowmint_coord::Result<T>) -> Outcome<Option<T>> 
 pub(super) struct Whole {
     pub(super) keys: Vec<Item>,
     pub(super) workers: Option<Workers>,
-    /// Whose table is cut over, and where it is, if one is.
-    pub(super) cut: Option<(Peer, String)>,
+    /// The tables that are cut over.
+    pub(super) cuts: Cuts,
 }
 
 impl Whole {
@@ -119,10 +119,9 @@ impl Whole {
         if self.keys.iter().all(is_done) {
             return Ok(());
         }
-        let cut = self.cut.as_ref().map(|(peer, url)| Shared::open(*peer, url)).transpose()?;
         let node = node::open(config, Journal::Without, String::new()).await?;
         for (done, item) in self.keys.iter().enumerate() {
-            act(&node, item, cut.as_ref()).await.map_err(|error: Error| {
+            act(&node, item, &self.cuts).await.map_err(|error: Error| {
                 Failure::from(error).after(&format!(
                     "{done} of {} keys are done, and {} is not; give this command again",
                     self.keys.len(),
@@ -134,20 +133,7 @@ impl Whole {
     }
 }
 
-/// While the row is locked nobody draws, so what it says then is the end. The store is told of it, then the
-/// row is left as nobody can use it, and only then the source has numbers of its own: a command that is cut
-/// off leaves both to draw, or neither until it is given again.
-async fn cut_over(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coord::Result<()> {
-    let Some(shared) = shared else { return Ok(()) };
-    let frozen = shared.freeze(&item.key).await?;
-    if let Some(highest) = frozen.highest() {
-        node.begin_cut_over(&item.source, highest.saturating_add(1)).await?;
-    }
-    frozen.end().await?;
-    node.cut_over(&item.source).await.map(drop)
-}
-
-async fn act(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coord::Result<()> {
+async fn act(node: &Node, item: &Item, cuts: &Cuts) -> snowmint_coord::Result<()> {
     match &item.action {
         Action::Define { spec, .. } => node.define(&item.source, spec).await.map(drop),
         Action::Raise { first, stripe, .. } => {
@@ -159,7 +145,9 @@ async fn act(node: &Node, item: &Item, shared: Option<&Shared>) -> snowmint_coor
             };
             node.restripe(&item.source, wanted).await.map(drop)
         }
-        Action::CutOver { .. } | Action::Finish { .. } => cut_over(node, item, shared).await,
+        Action::CutOver { origin, .. } | Action::Finish { origin, .. } => {
+            cuts.end(node, item, origin).await
+        }
         Action::Keep { .. } | Action::Refuse { .. } => Ok(()),
     }
 }
@@ -196,8 +184,10 @@ fn show(items: &[Item], json: bool, out: &mut Output) -> Outcome {
         let plan = match action {
             Action::Define { first, .. } => format!("define, from {first} on"),
             Action::Raise { next, first, .. } => format!("raise from {next} to {first}"),
-            Action::CutOver { highest } => format!("cut over, above {highest} or where it is then"),
-            Action::Finish { next } => format!("was ended there: go on from {next} on"),
+            Action::CutOver { highest, .. } => {
+                format!("cut over, above {highest} or where it is then")
+            }
+            Action::Finish { next, .. } => format!("was ended there: go on from {next} on"),
             Action::Keep { next } => format!("nothing to do: is at {next}"),
             Action::Refuse { reason } => format!("REFUSED: {reason}"),
         };

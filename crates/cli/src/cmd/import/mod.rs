@@ -5,6 +5,7 @@
 //! everything done, and nothing is ever lowered.
 
 mod apply;
+mod cut;
 mod merge;
 mod origins;
 mod plan;

@@ -6,6 +6,7 @@ use snowmint_stores::foreign::{Crew, Foreign, Peer, Worker, tree_workers};
 
 use super::Common;
 use super::apply::{Around, Whole, present};
+use super::cut::Cuts;
 use super::plan::Item;
 use super::segments::Keys;
 use super::workers::{Here, Keeping, Workers};
@@ -70,17 +71,14 @@ fn no_table(table: &str) -> Failure {
 fn keys_of(keys: &Keys, peer: Peer, step: StepRule, table: &str) -> Outcome {
     let around = Around::look(&keys.common)?;
     let keys_found = keys.plan(peer, step, &around)?.ok_or_else(|| no_table(table))?;
-    let cut = cut(keys, peer)?;
-    Whole { keys: keys_found, workers: None, cut }.finish(&keys.common, &around)
+    let cuts = cuts(&keys_found, peer, &keys.common, &around)?;
+    Whole { keys: keys_found, workers: None, cuts }.finish(&keys.common, &around)
 }
 
-/// The table that is to be cut over.
-fn cut(keys: &Keys, peer: Peer) -> Outcome<Option<(Peer, String)>> {
-    match keys.common.from.as_slice() {
-        _ if !keys.cut_over => Ok(None),
-        [url] => Ok(Some((peer, url.clone()))),
-        _ => Err(Failure::usage("tables are cut over one at a time: give --from once")),
-    }
+fn cuts(items: &[Item], peer: Peer, common: &Common, around: &Around) -> Outcome<Cuts> {
+    // Connections are of a runtime.
+    let _entered = around.runtime.enter();
+    Cuts::of(items, peer, common, &around.config)
 }
 
 impl Leaf {
@@ -107,8 +105,8 @@ impl Cosid {
         let workers =
             machines.map(|found| planned(&self.keeping, "cosid", found, "cosid", &around));
         let (keys, workers) = (keys.unwrap_or_default(), workers.transpose()?);
-        let cut = cut(&self.keys, Peer::Cosid)?;
-        Whole { keys, workers, cut }.finish(common, &around)
+        let cuts = cuts(&keys, Peer::Cosid, common, &around)?;
+        Whole { keys, workers, cuts }.finish(common, &around)
     }
 }
 
@@ -174,7 +172,7 @@ fn numbers(
     }
     let workers = planned(keeping, origin, found, layout, around)?;
     let keys: Vec<Item> = Vec::new();
-    Whole { keys, workers: Some(workers), cut: None }.finish(common, around)
+    Whole { keys, workers: Some(workers), cuts: Cuts::default() }.finish(common, around)
 }
 
 fn planned(

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 use snowmint_coord::catalog::{Definition, SourceState, check_name};
+use snowmint_coord::origin::OriginPlan;
 use snowmint_coord::spec::{Kind, Plan, SegmentPlan, SourceSpec, StepRule, StepSpec, Stripe};
 use snowmint_stores::foreign::{Numbers, Sequence, Standing};
 
@@ -48,11 +49,16 @@ pub(super) enum Action {
     CutOver {
         /// No number above was handed out so far.
         highest: u64,
+        /// What the configuration calls it.
+        #[serde(skip)]
+        origin: String,
     },
     /// The other system was ended, by a command that did not come further: it goes on by itself.
     Finish {
         /// Its next number.
         next: u64,
+        #[serde(skip)]
+        origin: String,
     },
     /// It is above all.
     Keep {
@@ -95,7 +101,7 @@ pub(super) fn item(
     let Merged { sequence: Sequence { key, standing }, parts } = merged;
     let worked_out = match standing {
         Standing::At(numbers) => match origin(stored) {
-            Some(origin) => drawing(&source, &origin, &key, numbers, how),
+            Some((stored, origin)) => drawing(stored, &origin, &key, numbers, how),
             None if how.cut_over => Err(format!("source {source} does not draw from it")),
             None => decide(&key, &source, numbers, how, stored),
         },
@@ -156,31 +162,51 @@ fn decide(
     Ok((action, overlap))
 }
 
-/// What a source draws from, if it does.
-fn origin(stored: Option<&Definition>) -> Option<String> {
+/// A source that draws, and from what.
+fn origin(stored: Option<&Definition>) -> Option<(&Definition, OriginPlan)> {
     let stored = stored.filter(|stored| stored.state != SourceState::Deleted)?;
-    SourceSpec::from_json(&stored.spec).ok()?.origin
-}
-
-/// Whether an origin is this key of some other system.
-fn draws_from(origin: &str, key: &str) -> bool {
-    origin.split_once(':').is_some_and(|(_, theirs)| theirs == key)
+    let origin = SourceSpec::from_json(&stored.spec).ok()?.origin?.parse().ok()?;
+    Some((stored, origin))
 }
 
 /// A source that draws from an origin.
-fn drawing(source: &str, origin: &str, key: &str, numbers: Numbers, how: How<'_>) -> Decided {
-    let same_key = draws_from(origin, key);
-    let same_name = how.draw.is_none_or(|name| origin == format!("{name}:{key}"));
-    if !same_key || !same_name {
+fn drawing(
+    stored: &Definition,
+    origin: &OriginPlan,
+    key: &str,
+    Numbers { highest, .. }: Numbers,
+    how: How<'_>,
+) -> Decided {
+    let source = &stored.name;
+    if origin.key != key || how.draw.is_some_and(|name| origin.name != name) {
         return Err(format!("source {source} draws from {origin}"));
     }
     match (how.draw, how.cut_over) {
-        (_, true) => Ok((Action::CutOver { highest: numbers.highest }, None)),
-        (Some(_), false) => Ok((Action::Keep { next: numbers.highest.saturating_add(1) }, None)),
+        (_, true) => {
+            check_drawn(stored, highest)?;
+            Ok((Action::CutOver { highest, origin: origin.name.clone() }, None))
+        }
+        (Some(_), false) => Ok((Action::Keep { next: highest.saturating_add(1) }, None)),
         (None, false) => {
             Err(format!("source {source} draws from {origin}: end that by --cut-over"))
         }
     }
+}
+
+/// Refuses a row that has not come as far as the source has drawn from it. A cut-over that was broken off may have
+/// gone a little ahead of the row.
+fn check_drawn(stored: &Definition, highest: u64) -> Result<(), String> {
+    let mark = stored.segment.mark.get();
+    let begun = SourceSpec::from_json(&stored.spec).ok().and_then(|spec| spec.first_at);
+    if mark <= highest.saturating_add(1) || begun.is_some_and(|begun| mark <= begun) {
+        return Ok(());
+    }
+    Err(format!(
+        "it stands at {highest}, and source {} has drawn {} from it: it was put back, or is a copy. Raise it there \
+         above that first",
+        stored.name,
+        mark.saturating_sub(1)
+    ))
 }
 
 /// A key from which nobody can draw any more.
@@ -198,14 +224,16 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> 
     let next = next.ok_or_else(|| format!("source {source} has no number left"))?;
     match origin(Some(stored)) {
         None => Ok((Action::Keep { next }, None)),
-        Some(origin) if !draws_from(&origin, key) => {
+        Some((_, origin)) if origin.key != key => {
             Err(format!("source {source} draws from {origin}"))
         }
         // As it is left by somebody else's hand, who knows how far it had come.
         Some(_) if spec.first_at.is_none() => {
             Err(format!("it was ended there by others, and source {source} draws from it still"))
         }
-        Some(_) if how.cut_over => Ok((Action::Finish { next }, None)),
+        Some((_, origin)) if how.cut_over => {
+            Ok((Action::Finish { next, origin: origin.name }, None))
+        }
         Some(_) => Err(format!(
             "it was ended there, and source {source} draws from it still: give --cut-over again"
         )),
@@ -338,7 +366,11 @@ mod tests {
         assert!(matches!(of(draws, at(2000)), Action::Keep { .. }));
         assert!(matches!(of(HOW, at(2000)), Action::Refuse { .. }));
         let cuts = How { cut_over: true, ..HOW };
-        assert!(matches!(of(cuts, at(2000)), Action::CutOver { highest: 2000 }));
+        assert!(matches!(of(cuts, at(2000)), Action::CutOver { highest: 2000, .. }));
+        let back = of(cuts, at(698));
+        let Action::Refuse { reason } = back else { panic!("{back:?}") };
+        assert!(reason.contains("has drawn 699"), "{reason}");
+        assert!(matches!(of(cuts, at(699)), Action::CutOver { highest: 699, .. }));
         let other = How { draw: Some("other"), ..HOW };
         assert!(matches!(of(other, at(2000)), Action::Refuse { .. }));
         let own = stored(&from(2001), 1);
@@ -357,7 +389,9 @@ mod tests {
         };
         let of_begun =
             |how, origin| item(moved(), "orders".into(), how, Some(&begun(origin))).action;
-        assert!(matches!(of_begun(cuts, "old:old"), Action::Finish { next: 700 }));
+        assert!(matches!(of_begun(cuts, "old:old"), Action::Finish { next: 700, .. }));
+        let half = item(at(650), "orders".into(), cuts, Some(&begun("old:old"))).action;
+        assert!(matches!(half, Action::CutOver { .. }), "its mark is what was begun: {half:?}");
         assert!(matches!(of_begun(HOW, "old:old"), Action::Refuse { .. }));
         assert!(matches!(of_begun(cuts, "old:other"), Action::Refuse { .. }));
     }

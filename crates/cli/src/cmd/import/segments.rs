@@ -31,7 +31,7 @@ pub(super) struct Keys {
     /// End that: nobody can draw from the other system's table any more, its servers get errors, and
     /// sources have numbers of their own above all that was ever drawn.
     #[arg(long)]
-    pub(super) cut_over: bool,
+    cut_over: bool,
     /// What a key is called here, if not as there; may be given several times.
     #[arg(long, value_name = "KEY=SOURCE", value_parser = named)]
     name: Vec<(String, String)>,
