@@ -49,15 +49,18 @@ fn the_unit_of_systemd_is_right() {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     assert!(variables.iter().any(|(name, _)| name == "SNOWMINT_SERVER__DATA_DIR"));
-    let starts: Vec<&str> =
-        values_of(&here, "ExecStart").chain(values_of(&here, "ExecStartPre")).collect();
-    assert_eq!(starts.len(), 2);
-    for start in starts {
-        let args: Vec<&str> = start.split(' ').skip(1).filter(|arg| *arg != "--check").collect();
-        check(&args, &variables);
-    }
-    // What it says of exit codes is what they mean.
+    let starts: Vec<&str> = values_of(&here, "ExecStart").collect();
+    let [start] = starts[..] else { panic!("{starts:?}") };
+    let args: Vec<&str> = start.split(' ').skip(1).collect();
+    check(&args, &variables);
+    // A file with a mistake fails a reload, and the process is not told of it.
+    let reloads: Vec<&str> = values_of(&here, "ExecReload").collect();
+    assert_eq!(reloads, [&format!("{start} --check"), "/bin/kill -HUP $MAINPID"]);
+    // What it says of exit codes is what they mean; that counts for the main process alone.
     assert_eq!(values_of(&unit, "RestartPreventExitStatus").next(), Some("2 3"));
+    assert_eq!(values_of(&unit, "ExecStartPre").next(), None);
+    std::fs::write(&config, "[limits]\nbatch_mux = 1\n").unwrap();
+    assert_eq!(run(&args).code, 2);
     assert_eq!(values_of(&unit, "Type").next(), Some("notify"));
     // The state directory is the data directory.
     let state = values_of(&unit, "StateDirectory").next().unwrap();
