@@ -170,7 +170,8 @@ fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
         "INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
          ('app.0', 'app', 0, '10.0.0.1:80'), ('app.1', 'app', 1, '10.0.0.2:80')",
     );
-    let stopped = ["--stopped", "--margin", "1h", "--json"];
+    let config = without_builtin(&place);
+    let stopped = ["--stopped", "--margin", "1h", "--json", "--config", &config];
     let first = place.import("cosid", &mysql.url(), &stopped);
     assert_eq!(planned(&first, "avoid"), [0, 1].into(), "{first:?}");
     assert!(json(first.out.lines().next().unwrap())["until"].is_string(), "{first:?}");
@@ -183,6 +184,46 @@ fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
     assert_eq!(planned(&stays, "keep"), [0, 1].into(), "{stays:?}");
     let shown = run(&["worker", "accept-lead", "--data-dir", place.dir()]);
     assert_eq!(shown.out, "", "nobody is told to wait for them");
+}
+
+/// A configuration without the source `default`, which counts from 2026.
+fn without_builtin(place: &Place) -> String {
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, "[sources]\nbuiltin = false\n").unwrap();
+    config.to_str().unwrap().to_owned()
+}
+
+/// A time mark is above what a worker made there, and a source that counts from later begins below that.
+#[test]
+fn numbers_come_back_to_no_source_that_counts_from_later() {
+    let (mysql, place) = (Mysql::start(&[]), Place::new());
+    mysql.run(WORKER_NODE);
+    mysql.run(COSID_MACHINE);
+    mysql.run(
+        "INSERT INTO WORKER_NODE (ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE) VALUES
+         (1, '10.0.0.1', '1700-1', 2, NOW());
+         INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
+         ('app.3', 'app', 3, '10.0.0.1:80')",
+    );
+    let config = without_builtin(&place);
+    let stopped = ["--stopped", "--margin", "1h"];
+    let import = |origin: &str, more: &[&str]| {
+        place.import(origin, &mysql.url(), &[&stopped[..], more].concat())
+    };
+    let refused = |ran: Ran, why: &str| {
+        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{ran:?}");
+        assert!(ran.err.contains(why), "{why}: {ran:?}");
+        assert!(!place.store().exists());
+    };
+    refused(import("uid-generator", &["--config", &config]), "leave --stopped out");
+    refused(import("cosid", &[]), "source default counts from 2026");
+    let later = "[sources]\nbuiltin = false\n[sources.uids]\nlayout = \"baidu\"\n";
+    std::fs::write(&config, later).unwrap();
+    let own = ["--config", &config, "--layout", "baidu,epoch=2025-06-01T00:00:00Z"];
+    refused(import("uid-generator", &own), "source uids counts from 2026");
+    let same = later.replace("baidu", "baidu,epoch=2025-06-01T00:00:00Z");
+    std::fs::write(&config, same).unwrap();
+    import("uid-generator", &own).ok();
 }
 
 #[test]

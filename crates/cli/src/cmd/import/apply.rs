@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use snowmint_coord::{Definition, Error, ErrorKind, NewStripe, Node, SlotInfo};
-use snowmint_core::UnixMillis;
+use snowmint_coord::spec::Plan;
+use snowmint_coord::{
+    Definition, Error, ErrorKind, NewStripe, Node, SlotInfo, SourceSpec, SourceState,
+};
+use snowmint_core::{Layout, UnixMillis};
 use tokio::runtime::Runtime;
 
 use super::Common;
@@ -49,6 +52,28 @@ impl Around {
             store.close().await
         })?;
         Ok(around)
+    }
+
+    /// The layouts of the sources that mint by worker numbers, and of those that the next server defines.
+    pub(super) fn layouts(&self) -> Vec<(String, Layout)> {
+        let builtin = self.config.sources.builtin.then(|| {
+            let name = snowmint_coord::node::BUILTIN_DEFAULT;
+            (name.to_owned(), SourceSpec::default())
+        });
+        let defined = self.config.defined.iter();
+        let defined = defined.map(|(name, defined)| (name.clone(), defined.spec.clone()));
+        let stored = self.stored.values().filter_map(|stored| {
+            let spec = SourceSpec::from_json(&stored.spec).ok()?;
+            (stored.state != SourceState::Deleted).then(|| (stored.name.clone(), spec))
+        });
+        // What is stored under a name stands over what is built in.
+        let builtin = builtin.filter(|(name, _)| !self.stored.contains_key(name));
+        let all = builtin.into_iter().chain(defined).chain(stored);
+        all.filter_map(|(name, spec)| match spec.check() {
+            Ok(Plan::Snowflake(plan)) => Some((name, plan.layout)),
+            _ => None,
+        })
+        .collect()
     }
 }
 

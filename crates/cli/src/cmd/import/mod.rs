@@ -31,7 +31,7 @@ use crate::secret;
   snowmint import tinyid --from mysql://user:password@db1/tinyid --from mysql://user:password@db2/tinyid
   snowmint import cosid --from postgres://user:password@db/cosid --only app.orders
   snowmint import leaf-snowflake --from zookeeper://zk1:2181,zk2:2181/snowflake/leaf
-  snowmint import uid-generator --from mysql://user:password@db/uid --stopped --margin 1h
+  snowmint import uid-generator --from mysql://user:password@db/uid
   snowmint import redis --from redis://db:6379/0 --match 'seq:*' --server 10.0.0.1:7700")]
 pub(crate) struct Import {
     #[command(subcommand)]

@@ -9,7 +9,7 @@ use super::apply::{Around, Whole, present};
 use super::cut::Cuts;
 use super::plan::Item;
 use super::segments::Keys;
-use super::workers::{Here, Keeping, Workers};
+use super::workers::{BAIDU, COSID, Here, Keeping, LEAF, System, Workers};
 use crate::exit::{Failure, Outcome, complain};
 
 /// The keys of Meituan Leaf's table `leaf_alloc` become segment sources.
@@ -55,7 +55,8 @@ pub(super) struct LeafSnowflake {
 /// avoided.
 ///
 /// A process of it that borrowed time may have minted far ahead of any clock: mind that before you
-/// say --stopped.
+/// say --stopped, which is refused as long as --layout does not say what its IDs counted from: its own epoch has
+/// come to its end, and what counts from a later one comes to its IDs again.
 #[derive(Debug, Args)]
 pub(super) struct UidGenerator {
     #[command(flatten)]
@@ -102,8 +103,7 @@ impl Cosid {
         if machines.is_none() && keys.is_none() {
             return Err(no_table("cosid or cosid_machine"));
         }
-        let workers =
-            machines.map(|found| planned(&self.keeping, "cosid", found, "cosid", &around));
+        let workers = machines.map(|found| planned(&self.keeping, COSID, found, &around));
         let (keys, workers) = (keys.unwrap_or_default(), workers.transpose()?);
         let cuts = cuts(&keys, Peer::Cosid, common, &around)?;
         Whole { keys, workers, cuts }.finish(common, &around)
@@ -120,7 +120,7 @@ impl LeafSnowflake {
             }
             Ok::<_, Failure>(all)
         })?;
-        numbers(&self.common, &self.keeping, found, "leaf-snowflake", "leaf", &around)
+        numbers(&self.common, &self.keeping, found, LEAF, &around)
     }
 }
 
@@ -129,7 +129,7 @@ impl UidGenerator {
         let around = Around::look(&self.common)?;
         let found = around.runtime.block_on(crew(&self.common, Crew::UidGenerator))?;
         let found = found.ok_or_else(|| no_table("WORKER_NODE"))?;
-        numbers(&self.common, &self.keeping, found, "uid-generator", "baidu", &around)
+        numbers(&self.common, &self.keeping, found, BAIDU, &around)
     }
 }
 
@@ -163,25 +163,24 @@ fn numbers(
     common: &Common,
     keeping: &Keeping,
     found: Vec<Worker>,
-    origin: &'static str,
-    layout: &str,
+    system: System,
     around: &Around,
 ) -> Outcome {
     if found.is_empty() {
         return Err(Failure::no("the other system has no worker number"));
     }
-    let workers = planned(keeping, origin, found, layout, around)?;
+    let workers = planned(keeping, system, found, around)?;
     let keys: Vec<Item> = Vec::new();
     Whole { keys, workers: Some(workers), cuts: Cuts::default() }.finish(common, around)
 }
 
 fn planned(
     keeping: &Keeping,
-    origin: &'static str,
+    system: System,
     found: Vec<Worker>,
-    layout: &str,
     around: &Around,
 ) -> Outcome<Workers> {
-    let reuse = around.config.worker.reuse();
-    keeping.plan(origin, found, layout, Here { reuse, slots: &around.slots, now: around.now })
+    let (reuse, layouts) = (around.config.worker.reuse(), around.layouts());
+    let here = Here { reuse, slots: &around.slots, layouts: &layouts, now: around.now };
+    keeping.plan(system, found, here)
 }

@@ -7,9 +7,10 @@ use serde::Serialize;
 use snowmint_coord::avoid::LABEL_BYTES_MAX;
 use snowmint_coord::lend::{is_lent, lent_pool};
 use snowmint_coord::pool::CLAIM_COUNT_MAX;
-use snowmint_coord::spec::{Plan, SourceSpec, Span};
+use snowmint_coord::spec::{Plan, SnowflakePlan, SourceSpec, Span};
 use snowmint_coord::{Avoid, Mark, Pool, Reuse, SlotInfo, Store, pool_of};
-use snowmint_core::UnixMillis;
+use snowmint_core::layout::OutOfRange;
+use snowmint_core::{Layout, UnixMillis};
 use snowmint_stores::foreign::Worker;
 
 use crate::exit::{Failure, Outcome};
@@ -19,11 +20,13 @@ use crate::when::{self, Zone};
 /// How worker numbers are kept away.
 #[derive(Debug, Args)]
 pub(super) struct Keeping {
-    /// The layout of the other system's IDs, whose worker numbers these are.
+    /// The layout of the other system's IDs, whose worker numbers these are; with the time that it counted from
+    /// (epoch=TIME), if that was not the one that it is shipped with.
     #[arg(long, value_name = "LAYOUT")]
     layout: Option<String>,
     /// Every process of the other system has ended, and none will start again: their numbers can be
-    /// taken once the clock has passed all of their IDs. Needs --margin.
+    /// taken once the clock has passed all of their IDs. Needs --margin. Refused where sources here count from a
+    /// later time than the other system, since their IDs come to all of its own.
     #[arg(long, requires = "margin")]
     stopped: bool,
     /// How far IDs of the other system can lie ahead of this clock: how wrong their clocks may have been,
@@ -34,6 +37,23 @@ pub(super) struct Keeping {
     #[arg(long, value_name = "NUMBER")]
     except_worker: Vec<u64>,
 }
+
+/// A system that gives out worker numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct System {
+    /// What `import` calls it.
+    name: &'static str,
+    /// A layout with its worker bits.
+    layout: &'static str,
+    /// The layout that it is shipped with.
+    shipped: Layout,
+}
+
+pub(super) const LEAF: System =
+    System { name: "leaf-snowflake", layout: "leaf", shipped: Layout::LEAF };
+pub(super) const BAIDU: System =
+    System { name: "uid-generator", layout: "baidu", shipped: Layout::BAIDU_2016 };
+pub(super) const COSID: System = System { name: "cosid", layout: "cosid", shipped: Layout::COSID };
 
 /// What is to become of one worker number.
 #[derive(Debug, Serialize)]
@@ -82,6 +102,8 @@ struct Part {
 pub(super) struct Here<'a> {
     pub(super) reuse: Reuse,
     pub(super) slots: &'a [SlotInfo],
+    /// The layouts of all sources that mint by worker numbers.
+    pub(super) layouts: &'a [(String, Layout)],
     pub(super) now: UnixMillis,
 }
 
@@ -95,20 +117,25 @@ fn add(held: &mut Held, number: u64, holder: &str) {
 }
 
 impl Keeping {
-    /// What is to become of the workers that were found in `origin`: in the pool that servers here mint
+    /// What is to become of the workers that were found in a system: in the pool that servers here mint
     /// from, and in those that they lend from to processes that ask in the other system's way.
     pub(super) fn plan(
         &self,
-        origin: &'static str,
+        system: System,
         found: Vec<Worker>,
-        layout: &str,
         here: Here<'_>,
     ) -> Outcome<Workers> {
-        let pool = self.pool(layout, here.reuse)?;
+        let plan = self.named(system.layout)?;
         let until = match self.margin {
-            Some(margin) => Mark::from(here.now.saturating_add(margin.ms())),
+            Some(margin) => {
+                let theirs = self.layout.as_ref().map_or(system.shipped, |_| plan.layout);
+                let until = here.now.saturating_add(margin.ms());
+                check_passed(theirs, here.layouts, until)?;
+                Mark::from(until)
+            }
             None => Mark::MAX,
         };
+        let pool = pool_of(&plan, here.reuse);
         let (mut all, mut by_space) = (Held::new(), BTreeMap::<String, Held>::new());
         let mut senseless = Vec::new();
         for Worker { number, holder, space } in found {
@@ -138,7 +165,7 @@ impl Keeping {
             Some((pool, held))
         });
         let lent: Vec<_> = lent.collect();
-        let mut workers = Workers { origin, until, parts: Vec::new() };
+        let mut workers = Workers { origin: system.name, until, parts: Vec::new() };
         for (pool, held) in [(pool, all)].into_iter().chain(lent) {
             check_count(&held)?;
             let part = workers.part(pool, held, here);
@@ -151,14 +178,46 @@ impl Keeping {
         Ok(workers)
     }
 
-    fn pool(&self, layout: &str, reuse: Reuse) -> Outcome<Pool> {
+    /// A source of the layout that was named, or of this one.
+    fn named(&self, layout: &str) -> Outcome<SnowflakePlan> {
         let layout = self.layout.as_deref().unwrap_or(layout);
         let spec = SourceSpec { layout: Some(layout.to_owned()), ..SourceSpec::default() };
         match spec.check() {
-            Ok(Plan::Snowflake(plan)) => Ok(pool_of(&plan, reuse)),
+            Ok(Plan::Snowflake(plan)) => Ok(plan),
             Ok(_) => Err(Failure::usage(format!("{layout} is no layout with workers"))),
             Err(error) => Err(Failure::usage(format!("--layout {layout}: {error}"))),
         }
+    }
+}
+
+/// Refuses a time after which IDs of here may still come to those of there. A mark keeps a worker's new IDs above its
+/// old ones only where both count their ticks from one time, or here from an earlier one.
+fn check_passed(theirs: Layout, here: &[(String, Layout)], until: UnixMillis) -> Outcome {
+    const WAY: &str = "leave --stopped out, so that nobody ever gets their numbers, or name by --layout what theirs \
+                       counted from, if it was another time";
+    let (from, end) = (Zone::default().show(theirs.epoch()), Zone::default().show(theirs.end()));
+    let Ok(passed) = theirs.tick_at(until) else {
+        return Err(Failure::refused(format!(
+            "nothing was changed: their layout, from {from} to {end}, cannot go on here, and a source that counts \
+             from a later time comes to their IDs again: {WAY}"
+        )));
+    };
+    let repeats = |layout: &Layout| {
+        let is_alike = layout.fields().eq(theirs.fields());
+        is_alike
+            && match layout.tick_at(until) {
+                Ok(tick) => tick < passed,
+                Err(OutOfRange::BeforeEpoch { .. }) => true,
+                Err(_) => false,
+            }
+    };
+    match here.iter().find(|(_, layout)| repeats(layout)) {
+        None => Ok(()),
+        Some((source, layout)) => Err(Failure::refused(format!(
+            "nothing was changed: source {source} counts from {}, and theirs counted from {from}, so it comes to \
+             their IDs again: {WAY}; a built-in source can be left out by sources.builtin = false",
+            Zone::default().show(layout.epoch())
+        ))),
     }
 }
 
