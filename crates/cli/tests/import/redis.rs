@@ -72,6 +72,46 @@ fn counters_move_once_and_what_was_cut_off_is_finished() {
     assert!(count(&place, "cut") > 5_000_000_000);
 }
 
+/// They were not there when the plan was made, and would begin at 1 here again.
+#[test]
+fn keys_that_come_while_others_move_are_told_and_move_the_next_time() {
+    let (redis, place) = (Redis::start(), Place::new());
+    for number in 0..500 {
+        redis.ask(&["SET", &format!("seq:{number}"), "7"]);
+    }
+    let server = Server::start(serve(place.0.path(), &[]));
+    let stop = Arc::new(AtomicBool::new(false));
+    let counting = {
+        let (port, stop) = (redis.port.clone(), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            let mut number = 0;
+            while !stop.load(Ordering::SeqCst) {
+                number += 1;
+                ask(&port, &["INCR", &format!("seq:new{number}")]);
+            }
+        })
+    };
+    let with = ["--match", "seq:*", "--server", &server.http];
+    let import = || place.import("redis", &redis.server.url(), &with);
+    let first = import();
+    stop.store(true, Ordering::SeqCst);
+    counting.join().unwrap();
+    assert_eq!(first.code, 1, "{}", first.err);
+    assert!(first.err.contains("keys came meanwhile, such as \"seq:new"), "{}", first.err);
+    let second = import();
+    assert_eq!((second.code, second.err.as_str()), (0, ""), "nobody has counted them here");
+
+    // Somebody counts in Redis still, while another is here already.
+    assert_eq!(redis.ask(&["INCRBY", "seq:late", "3"]), "3");
+    server.mint(&["counters", "--key", "seq:late", "-n", "2"]).ok();
+    let late = import();
+    assert_eq!(late.code, 1, "{}", late.err);
+    assert!(late.err.contains("1 to 2 of \"seq:late\""), "{}", late.err);
+    assert_eq!(server.mint(&["counters", "--key", "seq:late"]).ok().trim(), "4");
+    assert_eq!(import().code, 0);
+    server.kill();
+}
+
 #[test]
 fn counters_of_all_primaries_of_a_cluster_move() {
     let (cluster, place) = (servers::RedisCluster::start(), Place::new());

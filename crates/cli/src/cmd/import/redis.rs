@@ -1,6 +1,6 @@
 //! `snowmint import redis`: what was counted by INCR goes on here, above every number that it came to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use serde::Serialize;
@@ -22,9 +22,10 @@ const RAISE_MS: u64 = 10_000;
 /// The counters of an application that counts by INCR go on here.
 ///
 /// Each moves by one script, which leaves the text `moved:snowmint:NUMBER` in its place: whoever still
-/// counts there is refused from then on, so change the application's address at once afterwards. With
-/// --margin nothing is changed in Redis, and the application must have moved before it has counted
-/// that much further. Given again, the command finishes what was cut off.
+/// counts there is refused from then on. Keys that are counted for the first time while this runs are named at
+/// its end (exit code 1): so take the right to count from the application first, and change its address
+/// afterwards. With --margin nothing is changed in Redis, and the application must have moved before it has
+/// counted that much further. Given again, the command finishes what was cut off.
 ///
 /// When servers of the store run, name one by --server: they hold the counters.
 #[derive(Debug, Args)]
@@ -107,6 +108,7 @@ impl Redis {
             return Ok(());
         }
         let target = self.target(&runtime)?;
+        let both = self.overlaps(&runtime, &target, &items)?;
         for (done, item) in items.iter().enumerate() {
             self.act(&runtime, &counters, &target, item).map_err(|failure| {
                 failure.after(&format!(
@@ -116,10 +118,47 @@ impl Redis {
                 ))
             })?;
         }
-        match target {
-            Target::Server(_) => Ok(()),
-            Target::Own(own) => Ok(runtime.block_on(own.0.close())?),
+        let came = runtime.block_on(self.came(&counters, &items))?;
+        if let Target::Own(own) = target {
+            runtime.block_on(own.0.close())?;
         }
+        told(&both, &came)
+    }
+
+    /// What both systems may have handed out. Keys of this pattern that were moved by a command before this one are
+    /// counted here since; another that counts in Redis now may have been, too.
+    fn overlaps(&self, runtime: &Runtime, target: &Target, items: &[Item]) -> Outcome<Vec<String>> {
+        let mut both = Vec::new();
+        if !items.iter().any(|item| matches!(item.action, Action::Finish { .. })) {
+            return Ok(both);
+        }
+        for item in items {
+            let Action::Move { value } = item.action else { continue };
+            let last = self.counted(runtime, target, &item.counter)?.min(value);
+            if last > 0 {
+                both.push(format!("1 to {last} of {:?}", item.key));
+            }
+        }
+        Ok(both)
+    }
+
+    /// The keys that count in Redis, although all that did have been dealt with: they came meanwhile, and numbers
+    /// of theirs would come again here.
+    async fn came(&self, counters: &Counters, items: &[Item]) -> Outcome<Vec<String>> {
+        let stay = self.margin.is_some();
+        let known: BTreeSet<&[u8]> =
+            items.iter().filter(|_| stay).map(|item| item.name.as_slice()).collect();
+        let mut came = Vec::new();
+        for name in counters.keys(&self.pattern).await? {
+            let key = String::from_utf8_lossy(&name).into_owned();
+            if known.contains(name.as_slice()) || self.except.contains(&key) {
+                continue;
+            }
+            if matches!(counters.look(&name).await?, CounterAt::Counts(_)) {
+                came.push(key);
+            }
+        }
+        Ok(came)
     }
 
     async fn plan(&self, counters: &Counters) -> Outcome<Vec<Item>> {
@@ -216,13 +255,29 @@ impl Redis {
         }
     }
 
+    /// The highest number of a counter that anybody may have got here.
+    fn counted(&self, runtime: &Runtime, target: &Target, counter: &str) -> Outcome<u64> {
+        match target {
+            Target::Server(client) => {
+                let CounterBody { bound } = client.get(&self.path(counter))?;
+                bound.parse().map_err(|_| {
+                    Failure::unavailable(format!("the server sent {bound:?} as a bound"))
+                })
+            }
+            Target::Own(own) => Ok(runtime.block_on(own.1.counted(counter.as_bytes(), RAISE_MS))?),
+        }
+    }
+
+    fn path(&self, counter: &str) -> String {
+        format!("/v1/counters/{}/{}", segment(&self.source), segment(counter))
+    }
+
     /// Every later number of a counter is greater.
     fn raise(&self, runtime: &Runtime, target: &Target, counter: &str, highest: u64) -> Outcome {
         match target {
             Target::Server(client) => {
-                let path = format!("/v1/counters/{}/{}", segment(&self.source), segment(counter));
                 let body = CounterBody { bound: highest.to_string() };
-                let _: CounterBody = client.put(&path, &body)?;
+                let _: CounterBody = client.put(&self.path(counter), &body)?;
                 Ok(())
             }
             Target::Own(own) => {
@@ -234,4 +289,24 @@ impl Redis {
             }
         }
     }
+}
+
+/// What was not known when the plan was made.
+fn told(both: &[String], came: &[String]) -> Outcome {
+    let mut told = Vec::new();
+    if !both.is_empty() {
+        told.push(format!(
+            "both systems may have handed out: {}. The counters are above that now, but these numbers may be there \
+             twice: compare what was stored of them",
+            both.join(", ")
+        ));
+    }
+    if let Some(one) = came.first() {
+        told.push(format!(
+            "{} keys came meanwhile, such as {one:?}, and are counted in Redis still: give this command again, once \
+             nobody counts there any more",
+            came.len()
+        ));
+    }
+    if told.is_empty() { Ok(()) } else { Err(Failure::no(told.join(". And "))) }
 }
