@@ -6,6 +6,7 @@ use snowmint_testkit::servers::{self, Mysql, Postgres};
 
 use crate::Place;
 use crate::common::{Ran, json, run};
+use crate::server::{Server, serve};
 
 /// As in Leaf's own schema.
 const LEAF: &str = "CREATE TABLE leaf_alloc (
@@ -137,6 +138,43 @@ fn tinyids_databases_become_one_source_when_all_are_named() {
     odd.run("UPDATE tiny_id_info SET remainder = 5");
     let wrong = place.import("tinyid", &odd.url(), &[]);
     assert!(wrong.code == 3 && wrong.out.contains("remainder = 5"), "{wrong:?}");
+}
+
+/// What is printed is a configuration, by which its clients are let in with the tokens that they have.
+#[test]
+fn tinyids_tokens_become_a_table_of_hashes() {
+    let (tinyid, place) = (Mysql::start(&[]), Place::new());
+    let none = place.import("tinyid", &tinyid.url(), &["--tokens"]);
+    assert!(none.code == 1 && none.err.contains("tiny_id_token"), "{none:?}");
+    tinyid.run(
+        "CREATE TABLE tiny_id_token (
+            id int(11) unsigned NOT NULL AUTO_INCREMENT, token varchar(255) NOT NULL DEFAULT '',
+            biz_type varchar(63) NOT NULL DEFAULT '', remark varchar(255) NOT NULL DEFAULT '',
+            create_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
+            update_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00', PRIMARY KEY (id)) ENGINE=InnoDB;
+         INSERT INTO tiny_id_token (token, biz_type) VALUES
+         ('0f673adf80504e2eaa552f5d791b644c', 'numbers'), ('0f673adf80504e2eaa552f5d791b644c', 'test'),
+         ('short', 'test')",
+    );
+    let printed = place.import("tinyid", &tinyid.url(), &["--tokens"]);
+    assert!(printed.err.contains("1 of 2 tokens"), "{printed:?}");
+    let table = printed.out;
+    assert!(!table.contains("0f673adf") && !table.contains("short"), "{table}");
+    let lines = place.import("tinyid", &tinyid.url(), &["--tokens", "--json"]).out;
+    assert_eq!(lines.lines().filter(|line| json(line)["hash"].is_string()).count(), 2);
+
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[compat.tinyid]\nenabled = true\n{table}")).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    run(&[&["serve", "--check"][..], &with].concat()).ok();
+    let server = Server::start(serve(place.0.path(), &with));
+    let asked = |token: &str| {
+        let url = format!("http://{}/tinyid/id/nextId?bizType=numbers&token={token}", server.http);
+        let asked = Command::new("curl").args(["-sS", "--max-time", "60", &url]).output().unwrap();
+        json(std::str::from_utf8(&asked.stdout).unwrap())["code"].as_u64().unwrap()
+    };
+    assert_eq!((asked("0f673adf80504e2eaa552f5d791b644c"), asked("short")), (200, 5));
+    server.kill();
 }
 
 #[test]

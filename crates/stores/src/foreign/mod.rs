@@ -9,6 +9,7 @@ mod draw;
 mod numbers;
 mod redis;
 mod tables;
+mod tokens;
 mod tree;
 mod workers;
 
@@ -20,6 +21,7 @@ use numbers::Shape;
 pub use numbers::{HIGHEST_MAX, Numbers, Sequence, Standing};
 pub use redis::{CounterAt, Counters};
 use tables::Tables;
+pub use tokens::Grant;
 pub use tree::tree_workers;
 pub use workers::{Crew, Worker};
 
@@ -141,6 +143,18 @@ impl Foreign {
             }
             Place::Redis(_) => Err(self.has_no_tables()),
         }
+    }
+
+    /// The tokens of Tinyid's clients.
+    ///
+    /// # Errors
+    /// `NotFound` without its table; what the database says.
+    pub async fn tokens(&self) -> Result<Vec<Grant>> {
+        let Place::Tables(tables) = &self.place else { return Err(self.has_no_tables()) };
+        let mut step = tables.begin(Access::Read).await?;
+        let tokens = tokens::read(&mut step).await?;
+        step.roll_back().await?;
+        Ok(tokens)
     }
 
     /// All keys of a system, by name, and how far each has come.

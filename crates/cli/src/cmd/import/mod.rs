@@ -11,6 +11,7 @@ mod origins;
 mod plan;
 mod redis;
 mod segments;
+mod tokens;
 mod workers;
 
 use clap::{Args, Subcommand};
@@ -29,6 +30,7 @@ use crate::secret;
   snowmint import leaf --from mysql://user:password@db/leaf --dry-run
   snowmint import leaf --from mysql://user:password@db/leaf --name leaf-segment-test=orders
   snowmint import tinyid --from mysql://user:password@db1/tinyid --from mysql://user:password@db2/tinyid
+  snowmint import tinyid --from mysql://user:password@db1/tinyid --tokens
   snowmint import cosid --from postgres://user:password@db/cosid --only app.orders
   snowmint import leaf-snowflake --from zookeeper://zk1:2181,zk2:2181/snowflake/leaf
   snowmint import uid-generator --from mysql://user:password@db/uid

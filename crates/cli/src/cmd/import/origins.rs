@@ -9,6 +9,7 @@ use super::apply::{Around, Whole, present};
 use super::cut::Cuts;
 use super::plan::Item;
 use super::segments::Keys;
+use super::tokens;
 use super::workers::{BAIDU, COSID, Here, Keeping, LEAF, System, Workers};
 use crate::exit::{Failure, Outcome, complain};
 
@@ -27,6 +28,10 @@ pub(super) struct Leaf {
 pub(super) struct Tinyid {
     #[command(flatten)]
     keys: Keys,
+    /// Only print [compat.tinyid.tokens] for the configuration, from the table `tiny_id_token`: the hash of each
+    /// token, and the business types that it may ask for. Nothing is changed.
+    #[arg(long, conflicts_with_all = ["only", "except", "name", "draw", "cut_over", "dry_run"])]
+    tokens: bool,
 }
 
 /// The names of CosId's table `cosid` become segment sources, and the numbers of its table
@@ -90,6 +95,9 @@ impl Leaf {
 
 impl Tinyid {
     pub(super) fn run(self) -> Outcome {
+        if self.tokens {
+            return tokens::print(&self.keys.common);
+        }
         keys_of(&self.keys, Peer::Tinyid, StepRule::Fixed, "tiny_id_info")
     }
 }

@@ -1,0 +1,107 @@
+//! `snowmint import tinyid --tokens`: the tokens of Tinyid's clients, as the configuration has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use snowmint_server::TokenHash;
+use snowmint_stores::foreign::{Foreign, Grant};
+use toml::Value;
+
+use super::Common;
+use super::apply::present;
+use crate::exit::{Failure, Outcome, complain};
+use crate::output::Output;
+use crate::store;
+
+/// Prints what each token of `tiny_id_token` may ask for: under its hash, since the file is copied, printed and
+/// shown to people.
+pub(super) fn print(common: &Common) -> Outcome {
+    let mut out = Output::new();
+    let table = table(store::runtime()?.block_on(read(common))?)?;
+    if !common.json {
+        out.line("[compat.tinyid.tokens]")?;
+    }
+    for (hash, types) in table {
+        if common.json {
+            out.json(&json!({ "hash": hash, "types": types }))?;
+        } else {
+            let types: Vec<_> = types.into_iter().collect();
+            out.line(format_args!("{} = {}", Value::from(hash), Value::from(types.join(", "))))?;
+        }
+    }
+    out.flush()
+}
+
+async fn read(common: &Common) -> Outcome<Vec<Grant>> {
+    let mut all = Vec::new();
+    for url in &common.from {
+        let foreign = Foreign::open(url)?;
+        let Some(found) = present(foreign.tokens().await)? else {
+            let label = foreign.label();
+            return Err(Failure::no(format!("there is no table tiny_id_token in {label}")));
+        };
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// The business types of each hash.
+fn table(grants: Vec<Grant>) -> Outcome<BTreeMap<String, BTreeSet<String>>> {
+    let (mut table, mut guessed) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeSet::new());
+    for Grant { token, key } in grants {
+        if token.is_empty() {
+            complain(format_args!("an empty token, which may ask for {key:?}, is left out"));
+            continue;
+        }
+        if key.trim() != key || key.is_empty() || key == "*" || key.contains(',') {
+            return Err(Failure::refused(format!(
+                "business type {key:?} of table tiny_id_token cannot stand in a list: those that do have no blanks \
+                 at their ends, no commas, and are not \"*\""
+            )));
+        }
+        let hash = TokenHash::of(token.as_bytes()).to_string();
+        if TokenHash::of_new(&token).is_err() {
+            guessed.insert(hash.clone());
+        }
+        table.entry(hash).or_default().insert(key);
+    }
+    if table.is_empty() {
+        return Err(Failure::no("the other system has no token"));
+    }
+    if !guessed.is_empty() {
+        complain(format_args!(
+            "{} of {} tokens are so short, or so alike in their letters, that whoever reads a hash can guess them: \
+             give their clients new ones (snowmint token new)",
+            guessed.len(),
+            table.len()
+        ));
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(token: &str, key: &str) -> Grant {
+        Grant { token: token.into(), key: key.into() }
+    }
+
+    #[test]
+    fn a_token_has_all_its_business_types_under_its_hash() {
+        let all = [("one", "b"), ("two", "b"), ("one", "a"), ("one", "a"), ("", "c")];
+        let table = table(all.map(|(token, key)| grant(token, key)).into()).unwrap();
+        let types: Vec<_> = table.into_iter().collect();
+        let of = |token: &str, types: &[&str]| {
+            let types = types.iter().map(|name| (*name).to_owned()).collect();
+            (TokenHash::of(token.as_bytes()).to_string(), types)
+        };
+        let mut wanted = [of("one", &["a", "b"]), of("two", &["b"])];
+        wanted.sort();
+        assert_eq!(types, wanted);
+        for key in ["a,b", "*", " a", ""] {
+            assert!(super::table(vec![grant("one", key)]).is_err(), "{key:?}");
+        }
+        assert!(super::table(Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,31 @@
+//! Tinyid's tokens: who may ask for which business type.
+
+use std::fmt;
+
+use snowmint_coord::Result;
+
+use super::tables::Step;
+
+/// A row of `tiny_id_token`: a token may ask for a business type.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The token itself, which is shown to nobody.
+    pub token: String,
+    /// The business type.
+    pub key: String,
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grant").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+pub(super) async fn read(step: &mut Step<'_>) -> Result<Vec<Grant>> {
+    let rows = step.select("tiny_id_token", &["token", "biz_type"], None).await?;
+    let grant = |row: Vec<Option<String>>| {
+        let mut row = row.into_iter();
+        Some(Grant { token: row.next()??, key: row.next()?? })
+    };
+    Ok(rows.into_iter().filter_map(grant).collect())
+}
