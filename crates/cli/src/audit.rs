@@ -1,16 +1,66 @@
-//! The trail of what operators change without a server: a line in `audit.log` of the data directory.
-//!
-//! What servers change is in their logs, with the target `audit`.
+//! The trail of what is changed for all: what servers change is in their logs, with the target `audit`; what
+//! operators change without a server is a line in `audit.log` of the data directory.
 
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+use snowmint_coord::SourceInfo;
 use snowmint_core::Rfc3339;
 
 use crate::exit::complain;
 use crate::when;
+
+/// Where changes of definitions are told.
+#[derive(Clone, Debug)]
+pub(crate) enum Trail {
+    /// In the log: a server's, of what its configuration says.
+    Log,
+    /// In this data directory: a command's.
+    File(PathBuf),
+}
+
+impl Trail {
+    /// A source was changed. When it is what it was before, nothing is told.
+    pub(crate) fn changed(
+        &self,
+        how: &str,
+        name: &str,
+        before: Option<&SourceInfo>,
+        after: Option<&SourceInfo>,
+    ) {
+        let version = |info: Option<&SourceInfo>| info.map(|info| info.version);
+        if version(before) == version(after) {
+            return;
+        }
+        let (before, after) = (Shown(before), Shown(after));
+        match self {
+            Self::Log => {
+                let who = "the configuration";
+                tracing::info!(target: "audit", %who, %before, %after, "source {name} {how}");
+            }
+            Self::File(data_dir) => {
+                leave(data_dir, &format!("source {name} {how}"), before, after);
+            }
+        }
+    }
+}
+
+/// A definition, as servers show it in their trail.
+struct Shown<'a>(Option<&'a SourceInfo>);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(info) => {
+                write!(f, "version {} {}", info.version, Value::Object(info.spec.to_json()))
+            }
+            None => f.write_str("none"),
+        }
+    }
+}
 
 /// Leaves a line. What has been done has been done: a line that cannot be written is told, and no error.
 pub(crate) fn leave(

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use snowmint_coord::sources::Keyrings;
 use snowmint_coord::{
-    BootTimer, Error, ErrorKind, Node, NodeSettings, Origins, Parts, SourceSpec, Timer as _,
+    BootTimer, Error, ErrorKind, Node, NodeSettings, Origins, Parts, SourceInfo, SourceSpec,
+    Timer as _,
 };
 use snowmint_core::disguise::{Key, Keyring};
 use snowmint_server::Traces;
 use snowmint_stores::foreign::Shared;
 
+use crate::audit::Trail;
 use crate::clock;
 use crate::config::{Config, Defined};
 use crate::exit::{Failure, Outcome};
@@ -33,19 +35,27 @@ pub(crate) enum Journal {
     Without,
 }
 
-/// Opens a node as the configuration says, and defines its sources.
-///
-/// `address`: where others reach this process, if it serves.
-pub(crate) async fn open(config: &Config, journal: Journal, address: String) -> Outcome<Node> {
-    open_traced(config, journal, address, None).await
+/// Opens a node for a command as the configuration says, and defines its sources.
+pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
+    let trail = Trail::File(config.server.data_dir.clone());
+    open_told(config, journal, (String::new(), None), trail).await
 }
 
-/// The same, with spans of what the store is asked.
-pub(crate) async fn open_traced(
+/// The same for a server: `address` is where others reach it, `traces` get spans of what the store is asked.
+pub(crate) async fn open_serving(
     config: &Config,
     journal: Journal,
     address: String,
     traces: Option<&Traces>,
+) -> Outcome<Node> {
+    open_told(config, journal, (address, traces), Trail::Log).await
+}
+
+async fn open_told(
+    config: &Config,
+    journal: Journal,
+    (address, traces): (String, Option<&Traces>),
+    trail: Trail,
 ) -> Outcome<Node> {
     let data_dir = &config.server.data_dir;
     let url = config.store_url();
@@ -79,10 +89,10 @@ pub(crate) async fn open_traced(
         }
         opened => opened?,
     };
-    match define_all(&node, &config.defined).await {
+    match define_all(&node, &config.defined, &trail).await {
         // An earlier process has defined them, most likely.
         Err(Undefined { error, .. }) if is_away(&error) && !node.kept_sources().is_empty() => {
-            tokio::spawn(define_later(node.clone(), config.defined.clone()));
+            tokio::spawn(define_later(node.clone(), config.defined.clone(), trail));
         }
         defined => defined.map_err(Failure::from)?,
     }
@@ -109,22 +119,30 @@ impl From<Undefined> for Failure {
     }
 }
 
-async fn define_all(node: &Node, sources: &BTreeMap<String, Defined>) -> Result<(), Undefined> {
+async fn define_all(
+    node: &Node,
+    sources: &BTreeMap<String, Defined>,
+    trail: &Trail,
+) -> Result<(), Undefined> {
+    let mut before: Option<Vec<SourceInfo>> = None;
     for (name, Defined { spec, origin }) in sources {
-        define(node, name, spec).await.map_err(|error| Undefined {
-            error,
-            name: name.clone(),
-            origin: origin.to_string(),
-        })?;
+        let undefined = |error| Undefined { error, name: name.clone(), origin: origin.to_string() };
+        let before = match &mut before {
+            Some(before) => before,
+            none => none.insert(node.sources().await.map_err(undefined)?.sources),
+        };
+        let before = before.iter().find(|info| info.name == *name);
+        let (how, after) = define(node, name, spec).await.map_err(undefined)?;
+        trail.changed(how, name, before, Some(&after));
     }
     Ok(())
 }
 
 /// Defines the sources of the configuration once the store is there.
-async fn define_later(node: Node, sources: BTreeMap<String, Defined>) {
+async fn define_later(node: Node, sources: BTreeMap<String, Defined>, trail: Trail) {
     loop {
         when_joined(&node).await;
-        match define_all(&node, &sources).await {
+        match define_all(&node, &sources, &trail).await {
             Ok(()) => return,
             Err(Undefined { error, .. }) if is_away(&error) => {}
             Err(Undefined { error, name, origin }) => {
@@ -148,18 +166,23 @@ pub(crate) fn is_away(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable { .. })
 }
 
-/// Defines a source. Which stores it has is a matter of where it runs: the list follows the configuration.
-async fn define(node: &Node, name: &str, spec: &SourceSpec) -> snowmint_coord::Result<()> {
+/// Defines a source, and says what was done. Which stores it has is a matter of where it runs: the list follows the
+/// configuration.
+async fn define(
+    node: &Node,
+    name: &str,
+    spec: &SourceSpec,
+) -> snowmint_coord::Result<(&'static str, SourceInfo)> {
     let refused = match node.define(name, spec).await {
         Err(error) if spec.stores.is_some() => error,
-        defined => return defined.map(drop),
+        defined => return Ok(("defined", defined?)),
     };
     let Ok(stored) = node.definition(name).await else { return Err(refused) };
     let but_for_stores = SourceSpec { stores: spec.stores.clone(), ..stored.spec.clone() };
     if stored.spec.stores.is_none() || but_for_stores.canonical().ok() != spec.canonical().ok() {
         return Err(refused);
     }
-    node.alter(name, &but_for_stores, Some(stored.version)).await.map(drop)
+    Ok(("altered", node.alter(name, &but_for_stores, Some(stored.version)).await?))
 }
 
 /// What the configuration says of windows, leads and clocks.

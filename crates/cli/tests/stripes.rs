@@ -164,11 +164,13 @@ fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
     let two = installation(&place, 2, "--offset 2 --increment 2 --step.rule fixed --step.size 10");
     let mut drawn = vec![minted(&one, "700"), minted(&two, "700")];
     two.kill();
+    let config = place.path().join("snowmint.toml").display().to_string();
+    std::fs::write(&config, format!("[server]\ndata_dir = {:?}\n", place.path())).unwrap();
     for (file, first) in [("three.db", None), ("four.db", Some("9000"))] {
         let store = format!("sqlite:{}", place.path().join(file).display());
         let stripes = [format!("1={}", one.http), format!("2={store}")];
         let mut args = vec!["source", "restripe", "orders", "--json", "--increment", "2"];
-        args.extend(["--stripe", &stripes[0], "--stripe", &stripes[1]]);
+        args.extend(["--stripe", &stripes[0], "--stripe", &stripes[1], "--config", &config]);
         args.extend(first.iter().flat_map(|first| ["--first", *first]));
         run(&args).ok();
         let ids = run(&["mint", "orders", "-n", "700", "--store", &store]).ok();
@@ -177,6 +179,13 @@ fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
         drawn.push(ids);
     }
     assert_unique(drawn);
+    // No server was asked, which would have said so in its log.
+    let trail = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
+    let [three, four] = trail.lines().collect::<Vec<_>>()[..] else { panic!("{trail}") };
+    for (line, store) in [(three, "three.db"), (four, "four.db")] {
+        let is_told = ["source orders defined in sqlite:", store, "before=none after=version"];
+        assert!(is_told.iter().all(|part| line.contains(part)), "{line}");
+    }
 }
 
 /// Where nobody gets another stripe, there is no number at which it would end.

@@ -35,6 +35,12 @@ impl Place {
         run(&[&fixed[..], more].concat())
     }
 
+    /// What was left of changes that no server made.
+    fn trail(&self) -> Vec<String> {
+        let lines = std::fs::read_to_string(self.0.path().join("audit.log")).unwrap_or_default();
+        lines.lines().map(str::to_owned).collect()
+    }
+
     /// The IDs that a source mints next.
     fn mint(&self, source: &str, count: usize) -> Vec<u64> {
         let count = count.to_string();

@@ -71,6 +71,9 @@ fn leafs_tags_become_sources_once_and_are_raised_never_lowered() {
         assert_eq!(raised.code, 1, "{raised:?}");
         assert!(raised.err.contains("2001 to "), "{}", raised.err);
         assert_eq!(plan(&raised)[2]["first"], 9001);
+        let trail = place.trail();
+        let raised: Vec<_> = trail.iter().filter(|line| line.contains("raised")).collect();
+        assert!(raised.len() == 1 && raised[0].contains("\"first\":9001"), "{trail:?}");
         if place.mint("orders", 1) == [9001] {
             break;
         }
@@ -290,6 +293,14 @@ fn both_systems_serve_until_the_table_is_cut_over() {
     assert!(plan.code == 0 && plan.out.contains("cut over, above"), "{plan:?}");
 
     import(&["--cut-over"]).ok();
+    let trail = place.trail();
+    let [defined, cut] = trail.as_slice() else { panic!("{trail:?}") };
+    for (line, what) in [(defined, "defined (import)"), (cut, "cut over (import)")] {
+        assert!(line.contains(&format!("audit: source orders {what} who=uid ")), "{line}");
+    }
+    assert!(defined.contains("before=none after=version"), "{defined}");
+    let (before, after) = cut.split_once(" after=").unwrap();
+    assert!(before.contains("old:orders") && !after.contains("old:orders"), "{cut}");
     let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         leaf.run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'");
     }));

@@ -130,6 +130,10 @@ fn baidus_numbers_are_avoided_up_to_the_highest_or_passed_by_a_pool_without_reus
     let place = Place::new();
     let all = place.import("uid-generator", &mysql.url(), &["--json"]);
     assert_eq!(planned(&all, "avoid"), (0..=5).collect(), "{all:?}");
+    let trail = place.trail();
+    let deleted = "slots 0-2, 4 of pool workers-22 avoided who=uid ";
+    assert!(trail.iter().any(|line| line.contains(deleted)), "{trail:?}");
+    assert!(trail.iter().all(|line| line.contains("after=for ever (uid-generator: ")), "{trail:?}");
     let wrong = place.import("uid-generator", &mysql.url(), &["--stopped"]);
     assert_eq!(wrong.code, 2, "a margin is needed: {wrong:?}");
 

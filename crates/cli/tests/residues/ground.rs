@@ -50,7 +50,10 @@ impl Place {
         let file = self.path("snowmint.toml");
         let urls: String =
             stores.iter().map(|(name, url)| format!("{name} = \"{url}\"\n")).collect();
-        std::fs::write(&file, format!("[stores]\n{urls}[sources.orders]\n{keys}")).unwrap();
+        let data = self.path("data");
+        let text =
+            format!("[server]\ndata_dir = {data:?}\n[stores]\n{urls}[sources.orders]\n{keys}");
+        std::fs::write(&file, text).unwrap();
         file.to_str().unwrap().to_owned()
     }
 

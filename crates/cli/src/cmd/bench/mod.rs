@@ -153,7 +153,7 @@ impl Bench {
         let unless_said = if self.chosen.is_empty() { &forgets[..] } else { &[] };
         let given = unless_said.iter().map(|(key, name, text)| Given::flag(key, name, *text));
         let config = self.chosen.load(given.collect())?;
-        node::open(&config, Journal::Without, String::new()).await
+        node::open(&config, Journal::Without).await
     }
 
     async fn load(&self, door: &Door, name: String) -> Outcome<Report> {

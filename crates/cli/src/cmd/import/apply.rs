@@ -14,6 +14,7 @@ use super::cut::Cuts;
 use super::merge::Part;
 use super::plan::{Action, Item};
 use super::workers::Workers;
+use crate::audit::Trail;
 use crate::config::Config;
 use crate::exit::{Failure, Outcome, complain};
 use crate::node::{self, Journal};
@@ -137,16 +138,17 @@ impl Whole {
     async fn carry_out(&self, config: &Config) -> Outcome {
         if let Some(workers) = self.workers.as_ref().filter(|workers| !workers.is_done()) {
             let store = store::configured(config).await?;
-            workers.carry_out(&*store).await?;
+            workers.carry_out(&*store, &config.server.data_dir).await?;
             store.close().await?;
         }
         let is_done = |item: &Item| matches!(item.action, Action::Keep { .. });
         if self.keys.iter().all(is_done) {
             return Ok(());
         }
-        let node = node::open(config, Journal::Without, String::new()).await?;
+        let trail = Trail::File(config.server.data_dir.clone());
+        let node = node::open(config, Journal::Without).await?;
         for (done, item) in self.keys.iter().enumerate() {
-            act(&node, item, &self.cuts).await.map_err(|error: Error| {
+            self.act(&node, item, &trail).await.map_err(|error: Error| {
                 Failure::from(error).after(&format!(
                     "{done} of {} keys are done, and {} is not; give this command again",
                     self.keys.len(),
@@ -155,6 +157,22 @@ impl Whole {
             })?;
         }
         Ok(node.close().await?)
+    }
+
+    /// One that is broken off may have changed a source, too.
+    async fn act(&self, node: &Node, item: &Item, trail: &Trail) -> snowmint_coord::Result<()> {
+        let how = match &item.action {
+            Action::Define { .. } => "defined (import)",
+            Action::Raise { .. } => "raised (import)",
+            Action::CutOver { .. } | Action::Finish { .. } => "cut over (import)",
+            Action::Keep { .. } | Action::Refuse { .. } => return Ok(()),
+        };
+        let before = node.definition(&item.source).await.ok();
+        let done = act(node, item, &self.cuts).await;
+        if let Ok(after) = node.definition(&item.source).await {
+            trail.changed(how, &item.source, before.as_ref(), Some(&after));
+        }
+        done
     }
 }
 

@@ -230,7 +230,7 @@ impl Redis {
         }
         let config = self.common.chosen.load(Vec::new())?;
         runtime.block_on(async {
-            let node = node::open(&config, Journal::Without, String::new()).await?;
+            let node = node::open(&config, Journal::Without).await?;
             let source = node.source(&self.source).await?;
             Ok(Target::Own(Box::new((node, source))))
         })

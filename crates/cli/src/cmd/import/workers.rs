@@ -1,6 +1,7 @@
 //! Worker numbers of another system, which nobody shall have here.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use snowmint_core::layout::OutOfRange;
 use snowmint_core::{Layout, UnixMillis};
 use snowmint_stores::foreign::Worker;
 
+use crate::audit;
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use crate::when::{self, Zone};
@@ -232,6 +234,16 @@ fn check_count(held: &Held) -> Outcome {
     )))
 }
 
+/// Numbers in order, as `0-3, 7`.
+fn ranges(numbers: &[u64]) -> String {
+    let runs = numbers.chunk_by(|one, next| one.saturating_add(1) == *next);
+    let shown = |run: &[u64]| match run {
+        [one] => one.to_string(),
+        run => format!("{}-{}", run.first().unwrap_or(&0), run.last().unwrap_or(&0)),
+    };
+    runs.map(shown).collect::<Vec<_>>().join(", ")
+}
+
 impl Part {
     fn slots(&self, number: u64) -> impl Iterator<Item = u64> + use<> {
         let group = u64::from(self.pool.group.max(1));
@@ -330,7 +342,7 @@ impl Workers {
         self.items().all(|item| item.action == Action::Keep)
     }
 
-    pub(super) async fn carry_out(&self, store: &dyn Store) -> Outcome {
+    pub(super) async fn carry_out(&self, store: &dyn Store, data_dir: &Path) -> Outcome {
         for part in &self.parts {
             let mut by_holder: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
             for item in &part.items {
@@ -340,10 +352,31 @@ impl Workers {
             }
             for (holder, slots) in by_holder {
                 let (pool, label) = (part.pool.clone(), self.label(holder));
+                let what = format!("slots {} of pool {} avoided", ranges(&slots), pool.name);
+                let until = match self.until {
+                    Mark::MAX => "for ever".to_owned(),
+                    until => format!("until {}", Zone::default().show(until.unix_millis())),
+                };
                 let avoid = Avoid { pool, slots, until: self.until, label };
                 store.avoid(&avoid, when::now()).await?;
+                audit::leave(data_dir, &what, "to be had", format!("{until} ({})", avoid.label));
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_in_a_row_are_shown_by_their_ends() {
+        for (numbers, shown) in [
+            (&[][..], ""),
+            (&[7], "7"),
+            (&[0, 1, 2, 5, 7, 8], "0-2, 5, 7-8"),
+            (&[u64::MAX], "18446744073709551615"),
+        ] {
+            assert_eq!(super::ranges(numbers), shown);
+        }
     }
 }

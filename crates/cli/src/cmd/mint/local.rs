@@ -27,7 +27,7 @@ impl Mint {
         // A store that was named may be anywhere; the data directory belongs to its own store.
         let journal = if config.store.url.is_empty() { Journal::IfFree } else { Journal::Without };
         store::runtime()?.block_on(async {
-            let node = node::open(config, journal, String::new()).await?;
+            let node = node::open(config, journal).await?;
             let minted = match node.source(&self.source).await {
                 Ok(source) => self.take(&source, self.key.as_deref(), done, out).await,
                 Err(error) => Err(error.into()),

@@ -165,7 +165,7 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     let exporting = Exporting::start(config)?;
     let traces = exporting.traces();
     let node = tokio::select! {
-        node = node::open_traced(config, journal, reach, traces.as_ref()) => node?,
+        node = node::open_serving(config, journal, reach, traces.as_ref()) => node?,
         // A store that does not answer keeps nobody here: there is nothing to finish or to give back.
         () = signals.next() => {
             exporting.stop().await;

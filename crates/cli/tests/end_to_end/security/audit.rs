@@ -53,8 +53,15 @@ fn a_configuration_that_changes_is_followed_where_tokens_are_asked_for() {
     };
     let orders = "[sources.orders]\nkind = \"segment\"\n";
     let config = with(orders);
-    let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
+    let start = || Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
+    let server = start();
     server.ready();
+    // At a start, too, and only where it is new.
+    server.says("source orders defined who=the configuration before=none after=version");
+    assert_eq!(server.stop(), 0);
+    let server = start();
+    server.ready();
+    assert!(!server.said().contains("source orders"), "{}", server.said());
     let hangup = || {
         let pid = server.pid().to_string();
         assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());

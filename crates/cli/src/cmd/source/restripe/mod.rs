@@ -124,10 +124,7 @@ impl Restripe {
     fn configuration(&self) -> Outcome<Config> {
         let namespace = self.namespace.as_ref();
         let flags = namespace.map(|name| Given::flag("store.namespace", "--namespace", name));
-        match &self.config {
-            None if self.namespace.is_none() => Ok(Config::default()),
-            file => Config::load(file.as_deref(), flags.into_iter().collect()),
-        }
+        Config::load(self.config.as_deref(), flags.into_iter().collect())
     }
 
     /// Asks every installation what it has.

@@ -7,6 +7,7 @@ use snowmint_server::service::source_body;
 use snowmint_wire::http::{RestripeRequest, SourceBody};
 use tokio::runtime::Runtime;
 
+use crate::audit::Trail;
 use crate::client::{Client, segment};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
@@ -22,6 +23,9 @@ pub(super) enum Place {
 pub(super) struct OpenStore {
     node: Node,
     runtime: Runtime,
+    trail: Trail,
+    /// What the trail calls it.
+    shown: String,
 }
 
 /// It takes no worker number and mints nothing, so there is nothing to give back but its name.
@@ -46,7 +50,9 @@ impl Place {
             let store = beside.open().await?;
             Node::open(store, NodeSettings::default(), Parts::system()).await
         })?;
-        Ok(Self::Store(Box::new(OpenStore { node, runtime })))
+        let trail = Trail::File(config.server.data_dir.clone());
+        let shown = shown(text);
+        Ok(Self::Store(Box::new(OpenStore { node, runtime, trail, shown })))
     }
 
     /// What it has of the source; none where a store does not have it yet.
@@ -65,7 +71,7 @@ impl Place {
     pub(super) fn end(&self, name: &str, until: Option<u64>) -> Outcome<SourceBody> {
         match self {
             Self::Server(client) => Ok(client.patch(&path(name), &json!({ "until": until }))?),
-            Self::Store(open) => open.said(async {
+            Self::Store(open) => open.told("altered", name, async {
                 let before = open.node.definition(name).await?;
                 let spec = SourceSpec { until, ..before.spec };
                 open.node.alter(name, &spec, Some(before.version)).await
@@ -80,7 +86,7 @@ impl Place {
             Self::Store(open) => {
                 let RestripeRequest { offset, increment, first, version } = request;
                 let wanted = NewStripe { offset, increment, first, if_version: version };
-                open.said(open.node.restripe(name, wanted))
+                open.told("restriped", name, open.node.restripe(name, wanted))
             }
         }
     }
@@ -91,17 +97,24 @@ impl Place {
             .map_err(|error| Failure::usage(error.to_string()))?;
         match self {
             Self::Server(_) => Err(Failure::usage(format!("source {name} is not defined there"))),
-            Self::Store(open) => open.said(open.node.define(name, &spec)),
+            Self::Store(open) => open.told("defined", name, open.node.define(name, &spec)),
         }
     }
 }
 
 impl OpenStore {
-    fn said(
+    /// What a change comes to, which leaves a line in the trail.
+    fn told(
         &self,
-        call: impl Future<Output = snowmint_coord::Result<SourceInfo>>,
+        how: &str,
+        name: &str,
+        change: impl Future<Output = snowmint_coord::Result<SourceInfo>>,
     ) -> Outcome<SourceBody> {
-        Ok(source_body(&self.runtime.block_on(call)?))
+        let before = self.runtime.block_on(self.node.definition(name)).ok();
+        let after = self.runtime.block_on(change)?;
+        let how = format!("{how} in {}", self.shown);
+        self.trail.changed(&how, name, before.as_ref(), Some(&after));
+        Ok(source_body(&after))
     }
 }
 
