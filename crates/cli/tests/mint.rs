@@ -39,6 +39,45 @@ fn wrong_usage_is_said_before_anything_is_asked() {
     }
 }
 
+/// What is passed over without a word is another ID than was asked for.
+#[test]
+fn what_would_be_passed_over_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", directory.path().join("ids.db").display());
+    let worker = ["--worker", "7", "--data-dir", directory.path().to_str().unwrap()];
+    let of_worker = [
+        &["orders"][..],
+        &["default"],
+        &["uuid:v7"],
+        &["ulid"],
+        &["--key", "alice"],
+        &["--config", "snowmint.toml"],
+        &["--namespace", "shop"],
+        &["--in", "dns", "--name", "example.com"],
+    ];
+    let of_worker = of_worker.iter().map(|more| [&worker[..], more].concat());
+    let others = [
+        vec!["uuid:v7", "--server", "127.0.0.1:1"],
+        vec!["uuid:v7", "--store", &store],
+        vec!["uuid:v7", "--key", "alice"],
+        vec!["ulid", "--key", "alice"],
+        vec!["orders", "--in", "dns", "--name", "example.com", "--store", &store],
+    ];
+    for args in of_worker.chain(others) {
+        let ran = run(&[&["mint"][..], &args].concat());
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}: {}", ran.err);
+    }
+    run(&[&["mint"][..], &worker].concat()).ok();
+    // The name of a source where a server or a store is named.
+    let elsewhere = run(&["mint", "ulid", "--server", "127.0.0.1:1"]);
+    assert_eq!(elsewhere.code, 4, "{elsewhere:?}");
+    let config = directory.path().join("snowmint.toml");
+    std::fs::write(&config, "[sources.ulid]\nkind = \"segment\"\n").unwrap();
+    let config = ["--config", config.to_str().unwrap(), "--store", &store];
+    let data_dir = &worker[2..];
+    assert_eq!(run(&[&["mint", "ulid"][..], &config, data_dir].concat()).ok(), "1\n");
+}
+
 #[test]
 fn many_commands_with_one_named_worker_make_no_duplicate() {
     let directory = tempfile::tempdir().unwrap();

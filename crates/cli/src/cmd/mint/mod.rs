@@ -6,6 +6,7 @@ mod printed;
 mod server;
 
 use clap::Args;
+use snowmint_coord::spec::SourceSpec;
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::http::Count;
@@ -40,7 +41,8 @@ const CHUNK: u64 = 10_000;
   snowmint mint ulid -n 3
   snowmint mint -n 3 --json")]
 pub(crate) struct Mint {
-    /// The source; or uuid:v1, uuid:v3 to uuid:v8, or ulid.
+    /// The source; or uuid:v1, uuid:v3 to uuid:v8, or ulid, which are made here. With a server or a store that is
+    /// named, ulid is a source there.
     #[arg(value_name = "SOURCE", default_value = "default")]
     source: String,
     /// How many.
@@ -63,7 +65,8 @@ pub(crate) struct Mint {
     #[arg(long, value_name = "L", requires = "worker", conflicts_with_all = ["server", "store"])]
     layout: Option<Layout>,
     /// The worker's number.
-    #[arg(long, value_name = "W", conflicts_with_all = ["server", "store"])]
+    #[arg(long, value_name = "W", conflicts_with_all = ["source", "key", "server", "store", "config",
+        "namespace", "namespace_of_name", "name"])]
     worker: Option<u64>,
     /// Keep no mark and take no lock for the named worker.
     #[arg(long, requires = "worker")]
@@ -100,7 +103,7 @@ impl Mint {
         if let Some(worker) = self.worker {
             return self.mint_named(worker, done, out);
         }
-        if let Some(spec) = local::alone(&self.source, self.namespace_of_name.as_deref())? {
+        if let Some(spec) = self.alone()? {
             return self.mint_alone(&spec, done, out);
         }
         if let Some(server) = &self.server {
@@ -117,6 +120,29 @@ impl Mint {
             }
         }
         self.mint_from_store(&config, done, out)
+    }
+
+    /// What is made here, without anybody; none for a source.
+    fn alone(&self) -> Outcome<Option<SourceSpec>> {
+        let elsewhere = self.server.is_some() || !self.chosen.is_empty();
+        let made = match self.source.as_str() {
+            "ulid" if elsewhere => None,
+            source => local::alone(source, self.namespace_of_name.as_deref())?,
+        };
+        // What would be passed over is refused: it asks for something else.
+        match made {
+            Some(_) if elsewhere => Err(Failure::usage(format!(
+                "{} is made here: leave out what names a server or a store",
+                self.source
+            ))),
+            Some(_) if self.key.is_some() => Err(Failure::usage(
+                "--key is for sources; what a UUID is made from is said by --in and --name",
+            )),
+            None if self.name.is_some() => Err(Failure::usage(
+                "--in and --name are for uuid:v3 and uuid:v5; a source makes its UUIDs from --key",
+            )),
+            made => Ok(made),
+        }
     }
 
     /// A failure that says how many IDs were printed before it.
