@@ -29,12 +29,18 @@ fn fast_forward_moves_a_store_and_says_how_far() {
         run(&["worker", "fast-forward", "--data-dir", dir, "--mark", "2099-01-01T00:00:00Z"]).ok();
     assert!(done.contains("worker marks: at least 2099-01-01T00:00:00.000Z"), "{done}");
     assert!(done.contains("store: "), "{done}");
+    let dry = run(&[&args[..], &["--dry-run", "--json"]].concat());
+    let dry = json(dry.out.trim());
+    assert_eq!((&dry["done"], &dry["segments"]["invoices"]), (&false.into(), &500.into()), "{dry}");
     // Who has changed what stays known; what was only looked at has changed nothing.
     let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     assert_eq!(trail.lines().count(), 1, "{trail}");
     for part in [" audit: worker fast-forward who=uid ", "before=store ", "at least 2099-01-01"] {
         assert!(trail.contains(part), "{part} is not in {trail}");
     }
+    let again = json(run(&[&args[..4], &["--json"]].concat()).ok().trim());
+    assert!(again["done"] == true && again["store"]["writes"].is_u64(), "{again}");
+    assert!(again["marks_at_least"].is_string() && again["journal_set_aside"].is_null(), "{again}");
     for wrong in [
         &["--segment", "x"][..],
         &["--segment", "a/b=5"],
@@ -128,6 +134,8 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
     let shown = run(&["worker", "accept-lead", "--data-dir", dir]);
     assert_eq!(shown.code, 0, "{}", shown.err);
     assert!(shown.err.contains("nothing was changed"), "{}", shown.err);
+    let shown = json(run(&["worker", "accept-lead", "--data-dir", dir, "--json"]).out.trim());
+    assert!(shown["until"].is_null() && shown["ahead"] == serde_json::json!([]), "{shown}");
     let accept = |until| run(&["worker", "accept-lead", "--data-dir", dir, "--until", until]);
     assert_eq!(accept("soon").code, 2);
     assert!(accept("2030-01-02T00:00:00Z").ok().contains("accepted: marks up to 2030-01-02"));

@@ -80,3 +80,28 @@ impl Snowmint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// Those that print files, or nothing but a first line.
+    const WITHOUT_JSON: [&str; 4] = ["serve", "config", "completions", "man"];
+
+    fn check(command: &clap::Command, path: &str) {
+        let mut below = command.get_subcommands().peekable();
+        if below.peek().is_some() {
+            return below.for_each(|one| check(one, &format!("{path} {}", one.get_name())));
+        }
+        let has = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+        let wanted = !WITHOUT_JSON.contains(&path.trim());
+        assert_eq!(has, wanted, "--json:{path}");
+    }
+
+    #[test]
+    fn every_command_speaks_to_machines() {
+        check(&Snowmint::command(), "");
+    }
+}

@@ -44,10 +44,18 @@ enum Command {
     },
     /// Print the hash of a token, which is read from standard input: on the command line others could
     /// see it.
-    Hash,
+    Hash {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the names of a client's certificate (PEM), which is read from standard input, as the file of
     /// tokens has them under `certificates`. Of several that stand for tokens the first counts.
-    Names,
+    Names {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl Token {
@@ -64,9 +72,21 @@ impl Token {
                     out.line(format_args!("hash   {hash}"))?;
                 }
             }
-            Command::Hash => out.line(hash_of_input()?)?,
-            Command::Names => {
-                names_of_input()?.iter().try_for_each(|name| out.line(name))?;
+            Command::Hash { json } => {
+                let hash = hash_of_input()?;
+                if json {
+                    out.json(&json!({ "hash": hash.to_string() }))?;
+                } else {
+                    out.line(hash)?;
+                }
+            }
+            Command::Names { json } => {
+                let names = names_of_input()?;
+                if json {
+                    out.json(&json!({ "names": names }))?;
+                } else {
+                    names.iter().try_for_each(|name| out.line(name))?;
+                }
             }
         }
         out.flush()

@@ -181,6 +181,11 @@ fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
     assert!(json(first.out.lines().next().unwrap())["until"].is_string(), "{first:?}");
     let ahead = run(&["worker", "accept-lead", "--data-dir", place.dir()]);
     assert_eq!(ahead.out.lines().count(), 2, "their marks are times: {ahead:?}");
+    let ahead =
+        json(run(&["worker", "accept-lead", "--data-dir", place.dir(), "--json"]).out.trim());
+    let slots: Vec<_> = ahead["ahead"].as_array().unwrap().iter().map(|one| &one["slot"]).collect();
+    assert_eq!(slots, [0, 1], "{ahead}");
+    assert!(ahead["ahead"][0]["accepted"] == false, "{ahead}");
     // For ever is more, and is not taken back.
     let forever = place.import("cosid", &mysql.url(), &["--json"]);
     assert_eq!(planned(&forever, "avoid"), [0, 1].into(), "{forever:?}");

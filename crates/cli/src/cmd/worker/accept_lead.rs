@@ -1,6 +1,7 @@
 //! `snowmint worker accept-lead`: the way out when a pool is full because marks lie ahead of the clock.
 
 use clap::Args;
+use serde_json::{Value, json};
 use snowmint_coord::lend::is_lent;
 use snowmint_coord::{Mark, SlotInfo};
 use snowmint_core::UnixMillis;
@@ -30,6 +31,9 @@ pub(crate) struct AcceptLead {
     /// Accept marks up to this time; takes the place of what was accepted before.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 impl AcceptLead {
@@ -54,23 +58,11 @@ impl AcceptLead {
             audit::leave(&config.server.data_dir, "worker accept-lead", before, after);
         }
         let mut out = Output::new();
-        for slot in slots.iter().filter(|slot| lies_ahead(slot, now)) {
-            let mark = slot.mark.unix_millis();
-            let ahead_ms = mark.since(now);
-            let taken = match until {
-                None => "",
-                Some(until) if mark <= until => ", can be taken now",
-                Some(_) => ", stays untaken",
-            };
-            out.line(format_args!(
-                "{} {}: mark {}, {ahead_ms} ms ahead of the clock{taken}",
-                slot.pool,
-                slot.slot,
-                Zone::default().show(mark)
-            ))?;
-        }
-        if let Some(until) = until {
-            out.line(format_args!("accepted: marks up to {}", Zone::default().show(until)))?;
+        let ahead = slots.iter().filter(|slot| lies_ahead(slot, now));
+        if self.json {
+            out.json(&in_json(ahead, until, now))?;
+        } else {
+            show(ahead, until, now, &mut out)?;
         }
         out.flush()?;
         if until.is_none() {
@@ -78,6 +70,51 @@ impl AcceptLead {
         }
         Ok(())
     }
+}
+
+fn in_json<'a>(
+    ahead: impl Iterator<Item = &'a SlotInfo>,
+    until: Option<UnixMillis>,
+    now: UnixMillis,
+) -> Value {
+    let slots = ahead.map(|slot| {
+        let mark = slot.mark.unix_millis();
+        json!({
+            "pool": slot.pool,
+            "slot": slot.slot,
+            "mark": Zone::default().show(mark),
+            "ahead_ms": mark.since(now),
+            "accepted": until.is_some_and(|until| mark <= until),
+        })
+    });
+    json!({ "until": until.map(|until| Zone::default().show(until)), "ahead": slots.collect::<Vec<_>>() })
+}
+
+fn show<'a>(
+    ahead: impl Iterator<Item = &'a SlotInfo>,
+    until: Option<UnixMillis>,
+    now: UnixMillis,
+    out: &mut Output,
+) -> Outcome {
+    for slot in ahead {
+        let mark = slot.mark.unix_millis();
+        let ahead_ms = mark.since(now);
+        let taken = match until {
+            None => "",
+            Some(until) if mark <= until => ", can be taken now",
+            Some(_) => ", stays untaken",
+        };
+        out.line(format_args!(
+            "{} {}: mark {}, {ahead_ms} ms ahead of the clock{taken}",
+            slot.pool,
+            slot.slot,
+            Zone::default().show(mark)
+        ))?;
+    }
+    if let Some(until) = until {
+        out.line(format_args!("accepted: marks up to {}", Zone::default().show(until)))?;
+    }
+    Ok(())
 }
 
 /// Whether nobody has it, and its mark is in the way.

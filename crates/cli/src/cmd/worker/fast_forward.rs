@@ -1,6 +1,10 @@
 //! `snowmint worker fast-forward`: the way out when a store or a journal is refused.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use clap::Args;
+use serde_json::json;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::journal::{self, DataDir, Record};
 use snowmint_coord::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
@@ -45,6 +49,9 @@ pub(crate) struct FastForward {
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
+    /// One JSON object, when all is done.
+    #[arg(long)]
+    json: bool,
 }
 
 fn segment(text: &str) -> Result<(String, Mark), String> {
@@ -70,15 +77,12 @@ impl FastForward {
 
         let mut out = Output::new();
         let mark = Zone::default().show(forward.marks_at_least.unix_millis());
-        out.line(format_args!("worker marks: at least {mark}"))?;
-        for (name, mark) in &forward.segments {
-            out.line(format_args!("next number of {name}: at least {mark}"))?;
+        if !self.json {
+            show(&forward, &mark, &mut out)?;
         }
-        out.line(format_args!("writes: at least {}", forward.writes_at_least))?;
-        out.flush()?;
         if self.dry_run {
             complain("nothing was changed (--dry-run)");
-            return Ok(());
+            return self.told(&forward, &mark, None, &mut out);
         }
         let (before, identity) = runtime.block_on(async {
             let store = store::configured(&config).await?;
@@ -95,11 +99,40 @@ impl FastForward {
         let after =
             format!("{}, worker marks at least {mark}, numbers {segments:?}", shown(&identity));
         audit::leave(data_dir, "worker fast-forward", before, after);
-        out.line(format_args!("store: {} with {} writes", identity.id, identity.writes))?;
-        if let Some(lock) = &lock
-            && let Some(aside) = journal::set_aside(lock)?
-        {
-            out.line(format_args!("journal: set aside as {}", aside.display()))?;
+        if !self.json {
+            out.line(format_args!("store: {} with {} writes", identity.id, identity.writes))?;
+            out.flush()?;
+        }
+        let aside = lock.as_ref().map(journal::set_aside).transpose()?.flatten();
+        self.told(&forward, &mark, Some((&identity, aside.as_deref())), &mut out)
+    }
+
+    /// The end of what is printed: everything, where machines read it.
+    fn told(
+        &self,
+        forward: &Forward,
+        mark: &str,
+        done: Option<(&StoreIdentity, Option<&Path>)>,
+        out: &mut Output,
+    ) -> Outcome {
+        let (identity, aside) = done.unzip();
+        let aside = aside.flatten().map(|aside| aside.display().to_string());
+        if self.json {
+            let segments: BTreeMap<_, _> =
+                forward.segments.iter().map(|(name, mark)| (name, mark.get())).collect();
+            out.json(&json!({
+                "marks_at_least": mark,
+                "segments": segments,
+                "writes_at_least": forward.writes_at_least,
+                "done": identity.is_some(),
+                "store": identity.map(|identity| json!({
+                    "id": identity.id.to_string(),
+                    "writes": identity.writes,
+                })),
+                "journal_set_aside": aside,
+            }))?;
+        } else if let Some(aside) = aside {
+            out.line(format_args!("journal: set aside as {aside}"))?;
         }
         out.flush()
     }
@@ -120,6 +153,16 @@ impl FastForward {
             Err(_) => Ok(Record::default()),
         }
     }
+}
+
+/// What is about to be done, before it is.
+fn show(forward: &Forward, mark: &str, out: &mut Output) -> Outcome {
+    out.line(format_args!("worker marks: at least {mark}"))?;
+    for (name, mark) in &forward.segments {
+        out.line(format_args!("next number of {name}: at least {mark}"))?;
+    }
+    out.line(format_args!("writes: at least {}", forward.writes_at_least))?;
+    out.flush()
 }
 
 /// Up to when servers of this configuration may have been granted time by now, and the sources that the

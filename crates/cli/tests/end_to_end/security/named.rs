@@ -358,6 +358,12 @@ fn certificates_that_no_client_can_show_are_refused() {
 fn a_certificate_says_which_names_it_has() {
     let names = ["B.internal", "spiffe://x/Orders", "10.0.0.1"];
     let Signed { cert, key } = Authority::new().sign_as("orders", &names, 2100);
+    let in_json = piped(&["token", "names", "--json"], &(cert.clone() + &key)).stdout;
+    let in_json = String::from_utf8(in_json).unwrap();
+    assert_eq!(
+        in_json,
+        "{\"names\":[\"URI=spiffe://x/Orders\",\"DNS=b.internal\",\"CN=orders\"]}\n"
+    );
     let shown = piped(&["token", "names"], &(cert + &key));
     assert!(shown.status.success(), "{shown:?}");
     let shown = String::from_utf8(shown.stdout).unwrap();

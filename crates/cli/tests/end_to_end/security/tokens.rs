@@ -26,6 +26,8 @@ fn a_token_is_made_once_and_hashed_again() {
     assert!(token.starts_with("smt_") && token.len() == 68, "{token}");
     let again = piped(&["token", "hash"], &format!("{token}\n"));
     assert_eq!(String::from_utf8(again.stdout).unwrap().trim(), hash);
+    let again = piped(&["token", "hash", "--json"], &format!("{token}\n"));
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), format!("{{\"hash\":\"{hash}\"}}\n"));
     let password = piped(&["token", "hash"], "correct horse battery staple\n");
     assert_eq!(password.status.code(), Some(2));
     assert!(!String::from_utf8(password.stderr).unwrap().contains("horse"));
