@@ -195,9 +195,9 @@ fn the_manifests_of_kubernetes_agree_with_the_binary() {
     server.kill();
 }
 
-/// Whether Prometheus' own tool takes this file of rules, and what it says.
-fn promtool(rules: &Path) -> (bool, String) {
-    let ran = Command::new("promtool").args(["check", "rules"]).arg(rules).output();
+/// Whether Prometheus' own tool takes this file, and what it says.
+fn promtool(how: &[&str], file: &Path) -> (bool, String) {
+    let ran = Command::new("promtool").args(how).arg(file).output();
     let ran = ran.unwrap_or_else(|error| panic!("promtool: {error}; ci/setup installs it"));
     (
         ran.status.success(),
@@ -205,9 +205,51 @@ fn promtool(rules: &Path) -> (bool, String) {
     )
 }
 
+/// Whoever sets the clock right has to know in which direction it is wrong.
+#[test]
+fn an_alert_says_whether_a_clock_is_ahead_or_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let alert = |offset: &str, annotations: &[&str]| {
+        let description =
+            "Beyond clock.skew_max (10 s) the server is not ready. Look at both clocks.";
+        let alerts: Vec<_> = annotations
+            .iter()
+            .map(|summary| {
+                serde_json::json!({
+                    "exp_labels": { "severity": "warning", "instance": "a" },
+                    "exp_annotations": { "summary": summary, "description": description },
+                })
+            })
+            .collect();
+        serde_json::json!({
+            "interval": "1m",
+            "input_series": [{
+                "series": "snowmint_clock_offset_seconds{instance=\"a\"}",
+                "values": format!("{offset}x20"),
+            }],
+            "alert_rule_test": [{
+                "eval_time": "10m", "alertname": "SnowmintClockOff", "exp_alerts": alerts,
+            }],
+        })
+    };
+    let tests = [
+        alert("7+0", &["The clock of a is ahead of the one it is held against: 7 s"]),
+        alert("-7+0", &["The clock of a is behind the one it is held against: -7 s"]),
+        alert("1+0", &[]),
+        alert("-1+0", &[]),
+    ];
+    let rules = root().join("deploy/prometheus/alerts.yaml");
+    let file = folder.path().join("tests.yaml");
+    let text = serde_json::json!({ "rule_files": [rules], "tests": tests }).to_string();
+    std::fs::write(&file, text).unwrap();
+    let (right, said) = promtool(&["test", "rules"], &file);
+    assert!(right, "{said}");
+}
+
 #[test]
 fn prometheus_reads_the_alerts_and_the_dashboard() {
-    let (taken, said) = promtool(&root().join("deploy/prometheus/alerts.yaml"));
+    let check_rules = ["check", "rules"];
+    let (taken, said) = promtool(&check_rules, &root().join("deploy/prometheus/alerts.yaml"));
     assert!(taken, "{said}");
 
     let dashboard = json(&read("deploy/grafana/snowmint.json"));
@@ -227,7 +269,7 @@ fn prometheus_reads_the_alerts_and_the_dashboard() {
         // JSON is YAML, too.
         let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
         std::fs::write(&file, groups.to_string()).unwrap();
-        promtool(&file)
+        promtool(&check_rules, &file)
     };
     let (taken, said) = check(&exprs);
     assert!(taken, "{said}");
