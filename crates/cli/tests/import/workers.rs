@@ -105,7 +105,7 @@ fn the_trees_of_leaf_and_of_article_002_are_avoided_for_ever() {
 }
 
 #[test]
-fn what_makes_no_sense_in_a_tree_is_refused() {
+fn what_makes_no_sense_in_a_tree_is_refused_and_what_was_deleted_is_avoided() {
     let (zookeeper, place) = (Zookeeper::start(), Place::new());
     plant(
         &zookeeper,
@@ -116,6 +116,11 @@ fn what_makes_no_sense_in_a_tree_is_refused() {
     assert_eq!(refused.code, 3, "{refused:?}");
     assert!(refused.out.contains("workers 0 to 1023"), "{}", refused.out);
     assert!(refused.out.contains("nobody ends with no number"), "{}", refused.out);
+    // What was deleted of what Leaf counts up.
+    plant(&zookeeper, &["/leaf/forever/10.0.0.1:80-0000000004"]);
+    let from = format!("{}/leaf", zookeeper.url());
+    let counted = place.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
+    assert_eq!(planned(&counted, "avoid"), (0..=4).collect());
     assert!(!place.store().exists());
 }
 

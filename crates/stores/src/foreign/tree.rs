@@ -9,13 +9,15 @@
 use snowmint_coord::{Error, ErrorKind, Result};
 use zookeeper_client::{Client, Error as ZooError};
 
-use super::workers::Worker;
+use super::workers::{Worker, deleted};
 use crate::place::Place;
 use crate::zookeeper::{FORM, Link, PORT, within};
 
 const OP: &str = "read the other system";
 /// Where both keep their trees.
 const USUAL: &str = "/snowflake";
+/// As many worker numbers as Leaf has: 10 bits.
+const LEAF_NUMBERS: u64 = 1 << 10;
 
 /// The worker numbers in the tree at a URL: of the application that its path names, or of all below it.
 /// Without a path: `/snowflake`.
@@ -74,14 +76,21 @@ async fn application(
             "forever" | "servers" | "instances" => list(client, &format!("{path}/{child}")).await?,
             _ => continue,
         };
-        workers.extend(names.iter().map(|name| worker(child, name)));
-        if child == "forever" && !names.is_empty() {
-            // Two of Leaf's first processes that race both mint by 0, whatever their nodes say.
-            let holder = "Leaf's first processes".into();
-            workers.push(Worker { number: Ok(0), holder, space: None });
-        }
+        workers.extend(folder(child, &names));
     }
     Ok(workers)
+}
+
+/// The workers of a folder. Leaf counts up: who minted by a number whose node was deleted is not known any more.
+fn folder(folder: &str, names: &[String]) -> Vec<Worker> {
+    let mut workers: Vec<Worker> = names.iter().map(|name| worker(folder, name)).collect();
+    if folder == "forever" && !names.is_empty() {
+        // Two of Leaf's first processes that race both mint by 0, whatever their nodes say.
+        let holder = "Leaf's first processes".into();
+        workers.push(Worker { number: Ok(0), holder, space: None });
+        workers.extend(deleted(&workers, LEAF_NUMBERS, "a node that is not there any more"));
+    }
+    workers
 }
 
 async fn list(client: &Client, path: &str) -> Result<Vec<String>, ZooError> {
@@ -109,6 +118,23 @@ fn worker(folder: &str, name: &str) -> Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever deletes the node of a machine that is gone takes nothing back of what it minted.
+    #[test]
+    fn leafs_numbers_are_all_up_to_the_highest() {
+        let numbers = |name: &str, nodes: &[&str]| -> Vec<u64> {
+            let nodes: Vec<_> = nodes.iter().map(|node| (*node).to_owned()).collect();
+            let mut found: Vec<_> =
+                folder(name, &nodes).into_iter().filter_map(|one| one.number.ok()).collect();
+            found.sort_unstable();
+            found
+        };
+        let nodes = ["10.0.0.1:80-0000000002", "10.0.0.2:80-0000000005", "nobody"];
+        assert_eq!(numbers("forever", &nodes), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(numbers("forever", &["10.0.0.1:80-2147483647"]).len(), 1 << 10 | 1);
+        assert_eq!(numbers("forever", &[]), [0; 0]);
+        assert_eq!(numbers("servers", &["10.0.0.1:80_2", "10.0.0.2:80_5"]), [2, 5]);
+    }
 
     #[test]
     fn names_of_nodes_end_with_their_numbers() {

@@ -1,5 +1,7 @@
 //! Worker numbers that other systems keep in tables.
 
+use std::collections::BTreeSet;
+
 use snowmint_coord::Result;
 
 use super::numbers::number;
@@ -47,18 +49,20 @@ impl Crew {
 async fn uid_generator(step: &mut Step<'_>) -> Result<Vec<Worker>> {
     let rows = step.select("WORKER_NODE", &["ID", "HOST_NAME", "PORT"], None).await?;
     let mut workers: Vec<Worker> = rows.into_iter().map(|row| worker("ID", row)).collect();
-    let highest = workers.iter().filter_map(|worker| worker.number.clone().ok()).max();
-    let known: std::collections::BTreeSet<u64> =
-        workers.iter().filter_map(|worker| worker.number.clone().ok()).collect();
-    // One that is out of all bounds is refused anyhow, and not counted up to.
-    let deleted =
-        (0..highest.unwrap_or(0).min(NUMBERS_MAX)).filter(|number| !known.contains(number));
-    workers.extend(deleted.map(|number| Worker {
-        number: Ok(number),
-        holder: "a row that is not there any more".into(),
-        space: None,
-    }));
+    workers.extend(deleted(&workers, NUMBERS_MAX, "a row that is not there any more"));
     Ok(workers)
+}
+
+/// The numbers below the highest that nothing is left of, where they were counted up. One that is out of all bounds
+/// is refused anyhow, and not counted up to.
+pub(super) fn deleted(known: &[Worker], numbers_max: u64, holder: &str) -> Vec<Worker> {
+    let known: BTreeSet<u64> =
+        known.iter().filter_map(|worker| worker.number.as_ref().ok().copied()).collect();
+    let below = known.last().copied().unwrap_or(0).min(numbers_max);
+    let deleted = (0..below).filter(|number| !known.contains(number));
+    deleted
+        .map(|number| Worker { number: Ok(number), holder: holder.to_owned(), space: None })
+        .collect()
 }
 
 /// As many worker numbers as the widest layout that is in use has: 22 bits.
