@@ -37,6 +37,16 @@ pub enum Peer {
 }
 
 impl Peer {
+    /// The most characters of a key that can be cut over: where it ends by another name, the column has to have room
+    /// for that.
+    #[must_use]
+    pub const fn key_chars_max(self) -> Option<usize> {
+        match self {
+            Self::Tinyid => Some(numbers::BIZ_TYPE_CHARS.saturating_sub(numbers::RENAMED.len())),
+            Self::Leaf | Self::Cosid => None,
+        }
+    }
+
     const fn shape(self) -> &'static Shape {
         match self {
             Self::Leaf => &Shape {

@@ -30,6 +30,9 @@ pub enum Standing {
 pub(super) const END: i64 = i64::MAX;
 /// What a key begins with that nobody finds any more.
 pub(super) const RENAMED: &str = "moved:";
+/// How long `biz_type` is in Tinyid's schema. A longer name is an error, or with lax servers cut off, by which the
+/// row would be neither open nor known to have ended.
+pub(super) const BIZ_TYPE_CHARS: usize = 63;
 
 /// The numbers of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

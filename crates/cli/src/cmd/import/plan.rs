@@ -5,7 +5,7 @@ use serde::Serialize;
 use snowmint_coord::catalog::{Definition, SourceState, check_name};
 use snowmint_coord::origin::OriginPlan;
 use snowmint_coord::spec::{Kind, Plan, SegmentPlan, SourceSpec, StepRule, StepSpec, Stripe};
-use snowmint_stores::foreign::{Numbers, Sequence, Standing};
+use snowmint_stores::foreign::{Numbers, Peer, Sequence, Standing};
 
 use super::merge::{Merged, Part};
 
@@ -83,6 +83,8 @@ pub(super) struct RaiseTo {
 /// How sources go on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
+    /// Whose keys they are.
+    pub(super) peer: Peer,
     /// By which rule a new source takes its numbers.
     pub(super) step: StepRule,
     /// From which origin it draws them.
@@ -129,7 +131,10 @@ fn decide(
     let first = stripe.next(1).ok_or("it has no number left")?;
     let Some(stored) = stored else {
         let spec = match how.draw {
-            Some(name) => drawn(numbers, &format!("{name}:{key}"), how.step),
+            Some(name) => {
+                check_ends(key, how)?;
+                drawn(numbers, &format!("{name}:{key}"), how.step)
+            }
             None => new(numbers, first, how.step),
         };
         spec.check().map_err(|error| error.to_string())?;
@@ -184,12 +189,25 @@ fn drawing(
     match (how.draw, how.cut_over) {
         (_, true) => {
             check_drawn(stored, highest)?;
+            check_ends(key, how)?;
             Ok((Action::CutOver { highest, origin: origin.name.clone() }, None))
         }
         (Some(_), false) => Ok((Action::Keep { next: highest.saturating_add(1) }, None)),
         (None, false) => {
             Err(format!("source {source} draws from {origin}: end that by --cut-over"))
         }
+    }
+}
+
+/// Refuses a key that cannot be cut over.
+fn check_ends(key: &str, how: How<'_>) -> Result<(), String> {
+    let length = key.chars().count();
+    match how.peer.key_chars_max() {
+        Some(max) if length > max => Err(format!(
+            "it has {length} characters, and the name that it would get when it is cut over has no room in the table \
+             beyond {max}: stop the other system, and import it without --draw and --cut-over"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -283,8 +301,10 @@ mod tests {
 
     use super::*;
 
+    const NUMBERS: Numbers = Numbers { highest: 2000, step: Some(100), offset: 1, increment: 1 };
+
     fn at(highest: u64) -> Merged {
-        read(Standing::At(Numbers { highest, step: Some(100), offset: 1, increment: 1 }))
+        read(Standing::At(Numbers { highest, ..NUMBERS }))
     }
 
     fn read(standing: Standing) -> Merged {
@@ -302,7 +322,8 @@ mod tests {
         }
     }
 
-    const HOW: How<'_> = How { step: StepRule::Leaf, draw: None, cut_over: false };
+    const HOW: How<'_> =
+        How { peer: Peer::Leaf, step: StepRule::Leaf, draw: None, cut_over: false };
 
     fn of(sequence: Merged, stored: Option<&Definition>) -> Item {
         item(sequence, "orders".into(), HOW, stored)
@@ -394,6 +415,29 @@ mod tests {
         assert!(matches!(half, Action::CutOver { .. }), "its mark is what was begun: {half:?}");
         assert!(matches!(of_begun(HOW, "old:old"), Action::Refuse { .. }));
         assert!(matches!(of_begun(cuts, "old:other"), Action::Refuse { .. }));
+    }
+
+    #[test]
+    fn a_key_that_has_no_room_for_its_end_is_neither_drawn_from_nor_cut_over() {
+        let named = |length: usize, how| {
+            let sequence = Sequence { key: "é".repeat(length), ..at(2000).sequence };
+            item(Merged { sequence, parts: Vec::new() }, "orders".into(), how, None).action
+        };
+        let how = |peer| How { peer, draw: Some("old"), ..HOW };
+        assert!(matches!(named(57, how(Peer::Tinyid)), Action::Define { .. }));
+        let Action::Refuse { reason } = named(58, how(Peer::Tinyid)) else { panic!("defined") };
+        assert!(reason.contains("58 characters"), "{reason}");
+        assert!(matches!(named(58, how(Peer::Leaf)), Action::Define { .. }));
+        // Without an end there is no need of room.
+        assert!(matches!(named(63, How { peer: Peer::Tinyid, ..HOW }), Action::Define { .. }));
+        let long = "k".repeat(58);
+        let spec = drawn(NUMBERS, &format!("old:{long}"), StepRule::Fixed);
+        let stored = stored(&spec.canonical().unwrap(), 700);
+        let sequence = Sequence { key: long, standing: Standing::At(NUMBERS) };
+        let cuts = How { peer: Peer::Tinyid, cut_over: true, ..HOW };
+        let long = Merged { sequence, parts: Vec::new() };
+        let cut = item(long, "orders".into(), cuts, Some(&stored)).action;
+        assert!(matches!(cut, Action::Refuse { .. }), "{cut:?}");
     }
 
     #[test]

@@ -57,7 +57,8 @@ impl Keys {
         around: &Around,
     ) -> Outcome<Option<Vec<Item>>> {
         let Some(found) = around.runtime.block_on(self.read(peer))? else { return Ok(None) };
-        Ok(Some(self.items(self.chosen(found)?, step, &around.stored)))
+        let how = How { peer, step, draw: self.draw.as_deref(), cut_over: self.cut_over };
+        Ok(Some(self.items(self.chosen(found)?, how, &around.stored)))
     }
 
     /// What all databases say: of some of them alone nobody knows what lies above all.
@@ -116,7 +117,7 @@ impl Keys {
     fn items(
         &self,
         merged: Vec<Merged>,
-        step: StepRule,
+        how: How<'_>,
         stored: &BTreeMap<String, Definition>,
     ) -> Vec<Item> {
         let names: BTreeMap<&str, &str> =
@@ -127,7 +128,6 @@ impl Keys {
             let key = merged.sequence.key.clone();
             let source = names.get(key.as_str()).copied().unwrap_or(&key).to_owned();
             let known = stored.get(&source);
-            let how = How { step, draw: self.draw.as_deref(), cut_over: self.cut_over };
             let mut item = item(merged, source.clone(), how, known);
             if let Some(other) = taken.insert(source, key) {
                 let reason = format!("key {other:?} has the same source: one key, one source");
