@@ -188,6 +188,14 @@ fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
     }
 }
 
+#[test]
+fn a_password_on_the_command_line_is_told() {
+    let refused = restripe("2", &[(1, "memory://me:secret@host")]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("can read the password in --stripe"), "{refused:?}");
+    assert!(!refused.err.contains("secret"), "{refused:?}");
+}
+
 /// Where nobody gets another stripe, there is no number at which it would end.
 #[test]
 fn nobody_leaves_while_the_stripes_of_the_others_stay() {

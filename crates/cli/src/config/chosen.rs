@@ -41,11 +41,9 @@ impl Chosen {
 
     /// The configuration, with these and `more` options over it.
     pub(crate) fn load(&self, more: Vec<Given>) -> Outcome<Config> {
-        if self.store.as_deref().is_some_and(has_secret) {
-            complain(
-                "others on this machine can read the password in --store for as long as this runs: give \
-                 the URL as SNOWMINT_STORE__URL, or as store.url in a file",
-            );
+        if let Some(url) = &self.store {
+            let instead = "give the URL as SNOWMINT_STORE__URL, or as store.url in a file";
+            warn_of_secret(url, "--store", instead);
         }
         let own = [
             ("server.data_dir", "--data-dir", &self.data_dir),
@@ -58,6 +56,15 @@ impl Chosen {
             .collect();
         flags.extend(more);
         Config::load(self.config.as_deref(), flags)
+    }
+}
+
+/// Says so when there is a password in the URL of an option, and what to do instead.
+pub(crate) fn warn_of_secret(url: &str, option: &str, instead: &str) {
+    if has_secret(url) {
+        complain(format_args!(
+            "others on this machine can read the password in {option} for as long as this runs: {instead}"
+        ));
     }
 }
 

@@ -24,7 +24,7 @@ use snowmint_coord::spec::SourceSpec;
 use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 
 pub(crate) use change::{Change, is_below};
-pub(crate) use chosen::Chosen;
+pub(crate) use chosen::{Chosen, warn_of_secret};
 pub(crate) use layers::{Given, Origin};
 pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
 pub(crate) use security::{PeersSection, TlsSection, TokensSection};

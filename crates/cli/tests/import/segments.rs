@@ -256,6 +256,24 @@ fn cosids_names_are_read_from_mysql_and_postgresql() {
     }
 }
 
+/// As in `--store`: others can read it for as long as the command runs.
+#[test]
+fn a_password_on_the_command_line_is_told() {
+    let place = Place::new();
+    let told = "can read the password in --from";
+    // No table lies there, which is known without asking.
+    let url = "etcd://me:secret@127.0.0.1:1/leaf";
+    let shown = place.import("leaf", url, &[]);
+    assert!(shown.code == 2 && shown.err.contains(told), "{shown:?}");
+    assert!(!shown.err.contains("secret"), "{shown:?}");
+    let file = place.0.path().join("url");
+    std::fs::write(&file, url).unwrap();
+    let kept = place.import("leaf", &format!("file:{}", file.display()), &[]);
+    assert!(kept.code == 2 && !kept.err.contains(told), "{kept:?}");
+    let none = place.import("leaf", "etcd://me@127.0.0.1:1/leaf", &[]);
+    assert!(!none.err.contains(told), "{none:?}");
+}
+
 #[test]
 fn a_replica_is_told_apart() {
     let (server, place) = (Mysql::start(&["read-only=1"]), Place::new());

@@ -16,7 +16,7 @@ mod workers;
 
 use clap::{Args, Subcommand};
 
-use crate::config::Chosen;
+use crate::config::{Chosen, warn_of_secret};
 use crate::exit::Outcome;
 use crate::secret;
 
@@ -27,14 +27,17 @@ use crate::secret;
 /// --dry-run ends there. The same command again changes nothing, and nothing is ever lowered.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  snowmint import leaf --from mysql://user:password@db/leaf --dry-run
-  snowmint import leaf --from mysql://user:password@db/leaf --name leaf-segment-test=orders
-  snowmint import tinyid --from mysql://user:password@db1/tinyid --from mysql://user:password@db2/tinyid
-  snowmint import tinyid --from mysql://user:password@db1/tinyid --tokens
-  snowmint import cosid --from postgres://user:password@db/cosid --only app.orders
+  snowmint import leaf --from env:LEAF --dry-run
+  snowmint import leaf --from env:LEAF --name leaf-segment-test=orders
+  snowmint import tinyid --from env:TINYID_1 --from env:TINYID_2
+  snowmint import tinyid --from env:TINYID_1 --tokens
+  snowmint import cosid --from file:cosid-url --only app.orders
   snowmint import leaf-snowflake --from zookeeper://zk1:2181,zk2:2181/snowflake/leaf
-  snowmint import uid-generator --from mysql://user:password@db/uid
-  snowmint import redis --from redis://db:6379/0 --match 'seq:*' --server 10.0.0.1:7700")]
+  snowmint import uid-generator --from env:UID_GENERATOR
+  snowmint import redis --from redis://db:6379/0 --match 'seq:*' --server 10.0.0.1:7700
+
+env:NAME and file:PATH name where a URL is kept that has a password in it, such as mysql://user:password@db/leaf:
+others can read command lines.")]
 pub(crate) struct Import {
     #[command(subcommand)]
     origin: Origin,
@@ -84,7 +87,10 @@ impl Import {
 fn url(text: &str) -> Result<String, String> {
     match text.split_once(':') {
         Some(("file" | "env", _)) => Ok(secret::at(text)?.trim().to_owned()),
-        _ => Ok(text.to_owned()),
+        _ => {
+            warn_of_secret(text, "--from", "keep the URL at env:NAME or file:PATH, and say that");
+            Ok(text.to_owned())
+        }
     }
 }
 

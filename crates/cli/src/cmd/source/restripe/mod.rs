@@ -20,7 +20,7 @@ use snowmint_wire::http::{RestripeRequest, SourceBody};
 
 use super::show;
 use crate::client::DEFAULT_SERVER;
-use crate::config::{Config, Given};
+use crate::config::{Config, Given, warn_of_secret};
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use place::{Place, shown};
@@ -148,6 +148,10 @@ impl Restripe {
         }
         let config = self.configuration()?;
         let look = |(offset, url): (Option<u64>, String)| {
+            let option = if offset.is_some() { "--stripe" } else { "--leaves" };
+            let instead =
+                "name it under [stores], which takes env:NAME and file:PATH, and say that name";
+            warn_of_secret(&url, option, instead);
             let place = Place::open(&url, &config).map_err(unchanged)?;
             let body = place.look(&self.name).map_err(unchanged)?;
             let url = shown(&url);
