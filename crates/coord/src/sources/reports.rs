@@ -54,7 +54,8 @@ impl Open {
         }
         let Some(room) = self.room.checked_sub(place_bytes(source)) else {
             let what = format!(
-                "the journal's room for the ends of segment sources (there is none for {source}: delete some that                  are not used)"
+                "the journal's room for the ends of segment sources (there is none for {source}: delete some \
+                 that are not used)"
             );
             let limit = u64::try_from(self.bytes_max).unwrap_or(u64::MAX);
             return Err(Error::new("reserve", ErrorKind::Exhausted { what, limit }));
