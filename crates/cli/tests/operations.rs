@@ -12,11 +12,8 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use common::{json, run};
+use common::{PATIENCE, json, run, until};
 use server::{Server, serve};
-
-/// Generous: these machines are noisy.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The socket on which a service manager listens.
 struct Manager {
@@ -138,16 +135,6 @@ fn get(server: &Server, path: &str) -> (u16, String) {
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-}
-
-/// Waits until something is so.
-#[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

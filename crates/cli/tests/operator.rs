@@ -5,7 +5,7 @@ mod common;
 #[path = "common/server.rs"]
 mod server;
 
-use common::{Ran, json, run, snowmint};
+use common::{Ran, json, run, snowmint, until};
 use server::{Server, serve};
 
 #[test]
@@ -142,7 +142,13 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
     let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     assert!(trail.contains("worker accept-lead who=uid "), "{trail}");
     assert_eq!(trail.lines().count(), 2, "{trail}");
-    let minted = server.mint(&["-n", "2"]).ok();
+    // A server asks again by itself, in some seconds.
+    let mut minted = server.mint(&["-n", "2"]);
+    until("the server takes what was accepted", || {
+        minted = server.mint(&["-n", "2"]);
+        minted.code == 0
+    });
+    let minted = minted.ok();
     let decoded = run(&[
         &["decode", "--json", "--layout", "time=41,worker=10,sequence=12"][..],
         &minted.split_whitespace().collect::<Vec<_>>(),

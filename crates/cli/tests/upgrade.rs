@@ -8,25 +8,14 @@ mod common;
 mod server;
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{Ran, json, run};
+use common::{Ran, json, run, until};
 use server::{Server, serve};
 use snowmint_testkit::servers::Redis;
 
-/// Generous: these machines are noisy.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Where a namespace of a Redis store says what it is.
 const KEY: &str = "snowmint:{default}";
-
-#[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 #[test]
 fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_when_it_has_gone() {

@@ -4,6 +4,7 @@
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use snowmint_testkit::children;
 
@@ -12,6 +13,19 @@ pub(crate) fn snowmint(args: &[&str]) -> Command {
     let mut command = children::command(env!("CARGO_BIN_EXE_snowmint"));
     command.args(args).env_clear().stdin(Stdio::null());
     command
+}
+
+/// How long anything may take on a noisy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// What it printed, and its exit code.
