@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use prost::Message as _;
+use snowmint_coord::Incarnation;
 use snowmint_server::Settings;
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::decode_request::{By, Id};
@@ -291,13 +292,18 @@ async fn messages_of_the_store_are_bounded() {
     let client = StoreClient::new(server.channel().await);
     let mut client = client.max_decoding_message_size(usize::MAX);
     let door = client.describe(store::DescribeRequest::default()).await.unwrap().into_inner().door;
-    for (items, wanted) in
-        [(32_768, None), (32_769, Some("in one message")), (300_000, Some("http.body_bytes_max"))]
-    {
-        let items = vec![store::Extend::default(); items];
-        let mut request = Request::new(store::ExtendRequest { items, now: 0 });
+    let unread = "x".repeat(600_000);
+    for (slots, pool, wanted) in [
+        (32_768, "sections", None),
+        (32_769, "sections", Some("in one message")),
+        (1, &unread, Some("http.body_bytes_max")),
+    ] {
+        // Nothing is held of it, so the answer is short.
+        let slots = vec![store::HeldBy::default(); slots];
+        let (pool, member) = (pool.to_owned(), Incarnation::new(7).to_string());
+        let mut request = Request::new(store::LetGoRequest { pool, member, slots, now: 0 });
         request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
-        let refused = soon(client.extend(request)).await.err();
+        let refused = soon(client.let_go(request)).await.err();
         assert_eq!(refused.as_ref().map(reason), wanted.map(|_| Told::TooMany));
         let said = refused.as_ref().map_or("", Status::message);
         assert!(said.contains(wanted.unwrap_or_default()), "{said}");
