@@ -1,5 +1,6 @@
 //! Running the real binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
 #![allow(dead_code, reason = "each test uses its own share")]
 
 use std::io::Write as _;
