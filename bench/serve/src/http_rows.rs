@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::Command;
 
 use snowmint_bench_servers::{Plan, Process, Snowmint, WIDE, median, rounds};
@@ -10,50 +11,59 @@ use crate::floor;
 use crate::table::{Sample, Table, Wanted, cpu};
 use crate::talk::Talk;
 
+/// What is asked for.
+const PATH: &str = "/v1/ids/wide";
 /// Requests in one go.
 const PIPELINE: usize = 16;
+/// How many threads `wrk` has unless it is told otherwise; and one, which leaves the server more of two processors
+/// that they share, and lets the scheduler decide more.
+const WRK_THREADS: [usize; 2] = [2, 1];
 
 pub fn run(plan: &Plan, table: &mut Table) {
     let ours = Snowmint::start(&plan.binary, WIDE);
     let (floor, floor_port) = floor::start("http");
     assert_eq!(shape(ours.http), shape(floor_port), "both answer alike");
     let script = std::env::temp_dir().join(format!("snowmint-bench-{}.lua", std::process::id()));
-    for pipeline in [1, PIPELINE] {
-        std::fs::write(&script, pipelined(pipeline)).expect("a file");
-        let load = |server: &Process, port: u16| wrk(plan, server, port, &script);
-        let found = rounds(
-            plan.much(15, 1),
-            &mut [&mut || load(&ours, ours.http), &mut || load(&floor, floor_port)],
-        );
+    std::fs::write(&script, pipelined(PIPELINE)).expect("a file");
+    let all_threads = if plan.apart { &[plan.threads][..] } else { &WRK_THREADS };
+    for &threads in all_threads {
+        let measure = |pipeline| {
+            let load = |server: &Process, port: u16| wrk(plan, server, port, threads, pipeline);
+            rounds(
+                plan.much(15, 1),
+                &mut [&mut || load(&ours, ours.http), &mut || load(&floor, floor_port)],
+            )
+        };
+        let found = measure(None);
+        let name = format!("HTTP GET, wrk -c 32 -t {threads}, over bare hyper");
+        table.beside(&name, [&found[0], &found[1]], Wanted::Least(0.95));
+
+        let found = measure(Some(script.as_path()));
         let both = [&found[0][..], &found[1][..]];
-        if pipeline == 1 {
-            table.beside("HTTP GET, 32 connections, over bare hyper", both, Wanted::Least(0.95));
-        } else {
-            let [ours, theirs] = both.map(|of| median(of.iter().map(|it| it.rate / 1e6).collect()));
-            let shown = format!("{ours:.2} M/s; bare hyper {theirs:.2} M/s; {}", cpu(both));
-            let name = format!("HTTP GET, 32 connections, {pipeline} in a pipeline");
-            table.row(&name, ours, shown, Wanted::Least(1.0), " M/s");
-        }
+        let [rate, floor] = both.map(|of| median(of.iter().map(|it| it.rate / 1e6).collect()));
+        let shown = format!("{rate:.2} M/s; bare hyper {floor:.2} M/s; {}", cpu(both));
+        let name = format!("HTTP GET, wrk -c 32 -t {threads}, {PIPELINE} in a pipeline");
+        table.row(&name, rate, shown, Wanted::Least(1.0), " M/s");
     }
     let _ = std::fs::remove_file(script);
 }
 
 fn pipelined(requests: usize) -> String {
     format!(
-        "init = function()\n local all = {{}}\n for i = 1, {requests} do all[i] = wrk.format('GET', '/v1/ids/wide') end\n \
+        "init = function()\n local all = {{}}\n for i = 1, {requests} do all[i] = wrk.format('GET', '{PATH}') end\n \
          together = table.concat(all)\nend\nrequest = function() return together end\n"
     )
 }
 
-fn wrk(plan: &Plan, server: &Process, port: u16, script: &std::path::Path) -> Sample {
-    let seconds = plan.much("3", "1");
+fn wrk(plan: &Plan, server: &Process, port: u16, threads: usize, script: Option<&Path>) -> Sample {
+    let mut command = Command::new("wrk");
+    command.args(["-t", &threads.to_string(), "-c", "32", "-d", plan.much("3", "1")]);
+    if let Some(script) = script {
+        command.arg("-s").arg(script);
+    }
+    command.arg(format!("http://127.0.0.1:{port}{PATH}"));
     let cpu = server.cpu();
-    let output = Command::new("wrk")
-        .args(["-t", &plan.threads.to_string(), "-c", "32", "-d", seconds, "-s"])
-        .arg(script)
-        .arg(format!("http://127.0.0.1:{port}/"))
-        .output()
-        .expect("wrk is there: ci/setup installs it");
+    let output = command.output().expect("wrk is there: ci/setup installs it");
     let cpu = server.cpu().saturating_sub(cpu);
     let said = String::from_utf8_lossy(&output.stdout);
     let after = |name: &str| {
