@@ -10,11 +10,14 @@
 //!
 //! With [`MemoryStore::with_clock`] it goes by a clock of its own, which tests move by hand.
 
+mod clock;
+#[cfg(test)]
+mod faults;
 mod space;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -37,30 +40,10 @@ use crate::random;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
+pub use clock::MemoryClock;
+#[cfg(test)]
+use faults::Faults;
 use space::Space;
-
-/// The store's own clock, moved by hand. Clones share the time.
-#[derive(Clone, Debug)]
-pub struct MemoryClock(Arc<AtomicU64>);
-
-impl MemoryClock {
-    /// A clock that shows `now` until it is set.
-    #[must_use]
-    pub fn new(now: UnixMillis) -> Self {
-        Self(Arc::new(AtomicU64::new(now.get())))
-    }
-
-    /// Sets the time, forward or back.
-    pub fn set(&self, now: UnixMillis) {
-        self.0.store(now.get(), Ordering::SeqCst);
-    }
-
-    /// The time.
-    #[must_use]
-    pub fn now(&self) -> UnixMillis {
-        UnixMillis::new(self.0.load(Ordering::SeqCst))
-    }
-}
 
 /// A handle on one namespace of a store in memory. The store lives as long as a handle on it.
 pub struct MemoryStore {
@@ -68,18 +51,9 @@ pub struct MemoryStore {
     namespace: String,
     clock: Option<MemoryClock>,
     closed: AtomicBool,
-    /// A verb that this handle does not get through with, from when it is said on.
+    /// What goes wrong with this handle, and with no other.
     #[cfg(test)]
-    pub(crate) lacks: Arc<Mutex<Option<&'static str>>>,
-    /// A verb that is done, and whose answer this handle does not hear.
-    #[cfg(test)]
-    pub(crate) unheard: Arc<Mutex<Option<&'static str>>>,
-    /// Every release that was sent through this handle, heard or not.
-    #[cfg(test)]
-    pub(crate) releases: Arc<Mutex<Vec<Release>>>,
-    /// What it leads to, as a store of servers does.
-    #[cfg(test)]
-    pub(crate) witness: Option<Arc<dyn ClockWitness>>,
+    pub(crate) faults: Faults,
 }
 
 #[derive(Clone)]
@@ -121,23 +95,9 @@ impl MemoryStore {
     }
 
     fn open(namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
-        check_name("namespace", namespace).map_err(|kind| Error::new("open", kind))?;
         let identity = StoreIdentity { id: random::incarnation()?.to_string(), writes: 0 };
         let world = World { identity, spaces: BTreeMap::new() };
-        Ok(Self {
-            world: Arc::new(Mutex::new(world)),
-            namespace: namespace.into(),
-            clock,
-            closed: AtomicBool::new(false),
-            #[cfg(test)]
-            lacks: Arc::default(),
-            #[cfg(test)]
-            unheard: Arc::default(),
-            #[cfg(test)]
-            releases: Arc::default(),
-            #[cfg(test)]
-            witness: None,
-        })
+        Self::on(Arc::new(Mutex::new(world)), namespace, clock)
     }
 
     /// Another handle on the same store, in the same or another namespace.
@@ -145,20 +105,18 @@ impl MemoryStore {
     /// # Errors
     /// `Invalid` for a bad namespace.
     pub fn handle(&self, namespace: &str) -> Result<Self> {
+        Self::on(Arc::clone(&self.world), namespace, self.clock.clone())
+    }
+
+    fn on(world: Arc<Mutex<World>>, namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
         check_name("namespace", namespace).map_err(|kind| Error::new("open", kind))?;
         Ok(Self {
-            world: Arc::clone(&self.world),
+            world,
             namespace: namespace.into(),
-            clock: self.clock.clone(),
+            clock,
             closed: AtomicBool::new(false),
             #[cfg(test)]
-            lacks: Arc::default(),
-            #[cfg(test)]
-            unheard: Arc::default(),
-            #[cfg(test)]
-            releases: Arc::default(),
-            #[cfg(test)]
-            witness: None,
+            faults: Faults::default(),
         })
     }
 
@@ -199,9 +157,7 @@ impl MemoryStore {
             return Err(Error::new(op, ErrorKind::Closed { what: "the memory store".into() }));
         }
         #[cfg(test)]
-        if *self.lacks.lock().unwrap_or_else(PoisonError::into_inner) == Some(op) {
-            return Err(Error::new(op, ErrorKind::Unavailable { what: "the memory store".into() }));
-        }
+        self.faults.before(op)?;
         let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
         let World { identity, spaces } = &mut *world;
         if !spaces.contains_key(&self.namespace) {
@@ -215,9 +171,7 @@ impl MemoryStore {
             identity.writes += 1;
         }
         #[cfg(test)]
-        if *self.unheard.lock().unwrap_or_else(PoisonError::into_inner) == Some(op) {
-            return Err(Error::new(op, ErrorKind::Unavailable { what: "the memory store".into() }));
-        }
+        self.faults.after(op)?;
         Ok(answer)
     }
 }
@@ -278,8 +232,8 @@ impl Store for MemoryStore {
 
     fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
         #[cfg(test)]
-        if self.witness.is_some() {
-            return self.witness.clone();
+        if self.faults.witness.is_some() {
+            return self.faults.witness.clone();
         }
         None
     }
@@ -342,7 +296,7 @@ impl Store for MemoryStore {
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
         let now = self.time(now);
         #[cfg(test)]
-        self.releases.lock().unwrap_or_else(PoisonError::into_inner).push(release.clone());
+        self.faults.sent(release);
         self.atomic("release", |space, _| Ok(((), space.release(release, now)?)))
     }
 

@@ -109,7 +109,7 @@ async fn a_store_that_is_opened_late_leads_to_its_clock_witness() {
     let shared = world.store.handle("default").unwrap();
     let late = LateStore::new("default", move || {
         let store = shared.handle("default").map(|mut store| {
-            store.witness = Some(Arc::clone(&server) as _);
+            store.faults.witness = Some(Arc::clone(&server) as _);
             Arc::new(store) as Arc<dyn Store>
         });
         Box::pin(async move { store })

@@ -348,7 +348,7 @@ async fn who_was_away_for_longer_than_its_lease_takes_its_sections_anew() {
     let world = World::new();
     let mut history = History::default();
     let handle = Arc::new(world.store.handle("default").unwrap());
-    let lacks = Arc::clone(&handle.lacks);
+    let lacks = Arc::clone(&handle.faults.lacks);
     let settings = NodeSettings { presence_ttl_ms: TTL_MS, ..NodeSettings::default() };
     let node = Node::open(handle, settings, world.parts()).await.unwrap();
     node.define("messages", &SourceSpec::of(Kind::Counter)).await.unwrap();

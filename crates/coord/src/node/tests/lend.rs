@@ -174,7 +174,7 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
 async fn who_is_known_costs_no_look_at_all_slots() {
     let world = World::new();
     let store = world.store.handle("default").unwrap();
-    let lacks = Arc::clone(&store.lacks);
+    let lacks = Arc::clone(&store.faults.lacks);
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
     let node = has_joined(&world, node).await;
@@ -274,7 +274,7 @@ async fn what_another_server_took_back_is_not_kept_from_memory() {
 async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     let world = World::new();
     let store = world.store.handle("default").unwrap();
-    let lacks = Arc::clone(&store.lacks);
+    let lacks = Arc::clone(&store.faults.lacks);
     *lacks.lock().unwrap() = Some("let_go");
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
@@ -302,7 +302,7 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
 async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
     let world = World::new();
     let store = world.store.handle("default").unwrap();
-    let (lacks, unheard) = (Arc::clone(&store.lacks), Arc::clone(&store.unheard));
+    let (lacks, unheard) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.unheard));
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
     let node = has_joined(&world, node).await;
@@ -323,7 +323,7 @@ async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
 async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
     let world = World::new();
     let store = world.store.handle("default").unwrap();
-    let (lacks, releases) = (Arc::clone(&store.lacks), Arc::clone(&store.releases));
+    let (lacks, releases) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.releases));
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
     let (node, other) = (has_joined(&world, node).await, joined(&world).await);

@@ -107,7 +107,7 @@ async fn a_slot_that_somebody_mints_from_is_not_given_up() {
 async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() {
     let world = World::new();
     let store = world.store.handle("default").unwrap();
-    let (unheard, lacks) = (Arc::clone(&store.unheard), Arc::clone(&store.lacks));
+    let (unheard, lacks) = (Arc::clone(&store.faults.unheard), Arc::clone(&store.faults.lacks));
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     let source = minting(&world, &node).await;
     *unheard.lock().unwrap() = Some("claim");
@@ -141,7 +141,7 @@ async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() 
 async fn a_store_that_does_not_answer_is_not_asked_for_everything_again_and_again() {
     let world = World::new();
     let store = world.store.handle("default").unwrap();
-    let lacks = Arc::clone(&store.lacks);
+    let lacks = Arc::clone(&store.faults.lacks);
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     minting(&world, &node).await;
     *lacks.lock().unwrap() = Some("workers");

@@ -1,0 +1,43 @@
+//! What goes wrong between a handle on a store in memory and the store, as the tests of this crate say.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::Release;
+use crate::node::ClockWitness;
+
+/// What one handle does not do, or does besides. Tests keep a copy of the part that they turn.
+#[derive(Default)]
+pub(crate) struct Faults {
+    /// A verb that this handle does not get through with, from when it is said on.
+    pub(crate) lacks: Arc<Mutex<Option<&'static str>>>,
+    /// A verb that is done, and whose answer this handle does not hear.
+    pub(crate) unheard: Arc<Mutex<Option<&'static str>>>,
+    /// Every release that was sent through this handle, heard or not.
+    pub(crate) releases: Arc<Mutex<Vec<Release>>>,
+    /// What it leads to, as a store of servers does.
+    pub(crate) witness: Option<Arc<dyn ClockWitness>>,
+}
+
+impl Faults {
+    /// Before the step: an error, and nothing is done.
+    pub(super) fn before(&self, op: &'static str) -> Result<()> {
+        fails(&self.lacks, op)
+    }
+
+    /// After the step: an error, and all is done.
+    pub(super) fn after(&self, op: &'static str) -> Result<()> {
+        fails(&self.unheard, op)
+    }
+
+    pub(super) fn sent(&self, release: &Release) {
+        self.releases.lock().unwrap_or_else(PoisonError::into_inner).push(release.clone());
+    }
+}
+
+fn fails(verb: &Mutex<Option<&'static str>>, op: &'static str) -> Result<()> {
+    if *verb.lock().unwrap_or_else(PoisonError::into_inner) != Some(op) {
+        return Ok(());
+    }
+    Err(Error::new(op, ErrorKind::Unavailable { what: "the memory store".into() }))
+}
