@@ -110,7 +110,6 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
 /// `Unsupported` when the store is not built in; `NotFound` when it is not made yet and must not be;
 /// what the store says when it cannot be opened.
 pub async fn open_with(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     match scheme {
         "sqlite" => open_sqlite(rest, namespace, settings).await,
@@ -136,7 +135,10 @@ pub async fn open_with(url: &str, namespace: &str, settings: Settings) -> Result
         "zookeeper" => zookeeper::open(url, namespace, settings).await,
         #[cfg(not(feature = "zookeeper"))]
         "zookeeper" => Err(not_built_in("zookeeper")),
-        "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new(namespace)?)),
+        "memory" if rest.is_empty() => {
+            check_namespace(namespace)?;
+            Ok(Arc::new(MemoryStore::new(namespace)?))
+        }
         "memory" => Err(Error::invalid(
             OPEN,
             format!("the store in memory has no name or path: memory: is its URL, not {url:?}"),
@@ -146,6 +148,10 @@ pub async fn open_with(url: &str, namespace: &str, settings: Settings) -> Result
 }
 
 const OPEN: &str = "open store";
+
+fn check_namespace(namespace: &str) -> Result<()> {
+    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))
+}
 
 /// The URL as it may be shown: without user, password and parameters.
 #[must_use]
@@ -157,6 +163,11 @@ pub fn shown(url: &str) -> String {
         }
         _ => url.to_owned(),
     }
+}
+
+/// A store in messages.
+fn label(product: &str, url: &str) -> String {
+    format!("{product} at {}", shown(url))
 }
 
 /// What is said of a store that is not there yet, and must not be made.

@@ -33,17 +33,16 @@ mod client;
 mod message;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
-use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use tonic::{Code, Status};
 
-use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use crate::verbs::{Failure, Kept};
+use crate::{OPEN, Settings};
 use client::Client;
 use message::{
     Compare, CompareTarget, DeleteRangeRequest, KeyValue, ModRevision, PutRequest, RangeRequest,
@@ -87,9 +86,8 @@ impl std::fmt::Debug for Etcd {
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `Unavailable` when no server
 /// answers.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    const OPEN: &str = "open store";
-    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
-    let label = format!("etcd at {}", crate::shown(url));
+    crate::check_namespace(namespace)?;
+    let label = crate::label("etcd", url);
     let place = Place::parse(url, PORT, &label, FORM).map_err(|kind| Error::new(OPEN, kind))?;
     let prefix = format!("{}/snowmint/{namespace}/", place.path);
     let keys = Etcd {
@@ -105,13 +103,6 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
 type Answer<T> = Result<T, Failure<Status>>;
 
 impl Etcd {
-    fn check_open(&self) -> Answer<()> {
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(Failure::Refused(ErrorKind::Closed { what: self.label.clone() }));
-        }
-        Ok(())
-    }
-
     fn full(&self, key: &str) -> Vec<u8> {
         format!("{}{key}", self.prefix).into_bytes()
     }
@@ -248,9 +239,8 @@ impl Keys for Etcd {
         explain(op, &self.label, error)
     }
 
-    async fn close(&self) -> Result<()> {
-        self.closed.store(true, Ordering::SeqCst);
-        Ok(())
+    fn closed(&self) -> &AtomicBool {
+        &self.closed
     }
 }
 

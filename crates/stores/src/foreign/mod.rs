@@ -116,7 +116,7 @@ impl Foreign {
     pub fn label(&self) -> String {
         match &self.place {
             Place::Tables(tables) => tables.label.clone(),
-            Place::Redis(url) => format!("Redis at {}", crate::shown(url)),
+            Place::Redis(url) => crate::label("Redis", url),
         }
     }
 

@@ -64,7 +64,7 @@ impl Counters {
     /// # Errors
     /// `Invalid` for any other URL; `Unavailable`.
     pub async fn open(url: &str) -> Result<Self> {
-        let label = format!("Redis at {}", crate::shown(url));
+        let label = crate::label("Redis", url);
         if !SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
             let what = format!(
                 "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE, or some of a cluster's \

@@ -6,9 +6,9 @@ use snowmint_coord::{Error, ErrorKind, Result};
 use sqlx::mysql::MySqlPool;
 use sqlx::postgres::PgPool;
 
+use crate::label;
 use crate::mysql::{self, MySqlSession};
 use crate::postgres::{self, PostgresSession};
-use crate::sql::network::label;
 use crate::sql::{Session as _, Value};
 use crate::verbs::Access;
 

@@ -25,7 +25,7 @@ const LEAF_NUMBERS: u64 = 1 << 10;
 /// # Errors
 /// `Invalid` for a wrong URL; `NotFound` when there is no such tree; `Unavailable`.
 pub async fn tree_workers(url: &str) -> Result<Vec<Worker>> {
-    let label = format!("ZooKeeper at {}", crate::shown(url));
+    let label = crate::label("ZooKeeper", url);
     if !url.starts_with("zookeeper://") {
         return Err(Error::invalid(OP, format!("{label}: this tree lies in ZooKeeper: {FORM}")));
     }

@@ -23,10 +23,11 @@ mod step;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use snowmint_coord::{Capabilities, Error, Extend, Reserve, Result, Segment, random};
+use snowmint_coord::{Capabilities, Error, ErrorKind, Extend, Reserve, Result, Segment, random};
 use snowmint_core::UnixMillis;
 
 use crate::verbs::{Access, Backend, Extends, Failure, NamespaceRow, Seen, Verb as _};
@@ -130,7 +131,22 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     async fn make_way(&self) {}
 
     fn explain(&self, op: &'static str, error: Self::Error) -> Error;
-    async fn close(&self) -> Result<()>;
+
+    /// What [`close`](Self::close) sets.
+    fn closed(&self) -> &AtomicBool;
+    /// Refuses what is asked of a handle that was closed.
+    fn check_open(&self) -> Result<(), Failure<Self::Error>> {
+        if self.closed().load(Ordering::SeqCst) {
+            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
+        }
+        Ok(())
+    }
+    /// Ends what would not end with the handle.
+    async fn hang_up(&self) {}
+    async fn close(&self) {
+        self.closed().store(true, Ordering::SeqCst);
+        self.hang_up().await;
+    }
 }
 
 /// The back end that keys make.
@@ -144,12 +160,11 @@ pub(crate) struct Keyed<K> {
 impl<K: Keys> Keyed<K> {
     /// Opens the namespace, and gives it its identity if it has none, and may be made.
     pub(crate) async fn open(keys: K, make: bool) -> Result<Self> {
-        const OPEN: &str = "open store";
         let known = Arc::new(Known::default());
         let opened = Self { keys: Arc::new(keys), store: Mutex::new(None), known };
         match opened.identify(make).await {
             Ok(()) => Ok(opened),
-            Err(failure) => Err(opened.said(OPEN, failure)),
+            Err(failure) => Err(opened.said(crate::OPEN, failure)),
         }
     }
 
@@ -242,7 +257,8 @@ impl<K: Keys> Backend for Keyed<K> {
     }
 
     async fn close(&self) -> Result<()> {
-        self.keys.close().await
+        self.keys.close().await;
+        Ok(())
     }
 }
 

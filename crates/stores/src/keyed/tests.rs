@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use snowmint_coord::{
     Avoid, ClaimRequest, ClockOf, Incarnation, Mark, Member, NewDefinition, Pool, Presence,
@@ -26,6 +26,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 #[derive(Debug, Default)]
 struct Contended {
     batches: AtomicU32,
+    closed: AtomicBool,
 }
 
 #[async_trait]
@@ -70,8 +71,8 @@ impl Keys for Contended {
         Error::internal(op, error.to_string())
     }
 
-    async fn close(&self) -> Result<()> {
-        Ok(())
+    fn closed(&self) -> &AtomicBool {
+        &self.closed
     }
 }
 
@@ -108,6 +109,7 @@ type Meanwhile = Arc<Mutex<Option<(u32, Pin<Box<dyn Future<Output = ()> + Send>>
 #[derive(Clone, Default)]
 struct OneByOne {
     server: Arc<Mutex<Server>>,
+    closed: Arc<AtomicBool>,
     meanwhile: Meanwhile,
     /// What is read instead until something is written: another server, which lags behind.
     behind: Arc<Mutex<Option<Server>>>,
@@ -217,8 +219,8 @@ impl Keys for OneByOne {
         match error {}
     }
 
-    async fn close(&self) -> Result<()> {
-        Ok(())
+    fn closed(&self) -> &AtomicBool {
+        &self.closed
     }
 }
 

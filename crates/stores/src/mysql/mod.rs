@@ -45,18 +45,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
-use crate::Settings;
-use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS, label};
+use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS};
 use crate::sql::own::Own;
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Tx};
 use crate::verbs::{Access, Backend, Failure, Kept, Seen, emptied};
+use crate::{OPEN, Settings, label};
 use extend::Message;
 pub(crate) use failure::explain;
 use failure::{NO_SUCH_TABLE, is_lost, number};
@@ -107,8 +106,7 @@ struct MySql {
 /// acknowledged, or a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
 /// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    const OPEN: &str = "open store";
-    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+    crate::check_namespace(namespace)?;
     let label = label("MySQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;

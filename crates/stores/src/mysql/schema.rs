@@ -9,7 +9,7 @@ use sqlx::mysql::MySqlPool;
 use super::extend::Message;
 use super::session::MySqlSession;
 use crate::sql::Session as _;
-use crate::sql::making::{Steps, bring_to_newest, not_brought, number, text, version};
+use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, number, text, version};
 use crate::verbs::{Access, Failure};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
@@ -112,13 +112,13 @@ pub(super) async fn prepare(
     check_settings(&mut session, label).await?;
     let message = Message::of(&text(&mut session, "SELECT VERSION()").await?);
     let found = version(&mut session, TABLES).await?;
-    if found == newest() {
+    if found == newest(STEPS) {
         session.roll_back().await?;
         return Ok(message);
     }
     if !make_them {
         session.roll_back().await?;
-        return Err(Failure::Refused(not_brought(label, found, newest())));
+        return Err(Failure::Refused(not_brought(label, found, STEPS)));
     }
     if number(&mut session, LOCK).await? != 1 {
         let what = format!("{label}, where another process has been making tables for long,");
@@ -136,11 +136,6 @@ async fn make(session: &mut MySqlSession, label: &str) -> Result<(), Failure<sql
     // Others may look as soon as the lock is given back.
     session.run("COMMIT".into(), Vec::new()).await?;
     Ok(())
-}
-
-fn newest() -> u64 {
-    // A handful of steps, counted by a literal above.
-    u64::try_from(STEPS.len()).unwrap_or(u64::MAX)
 }
 
 async fn check_settings(

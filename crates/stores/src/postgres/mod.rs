@@ -47,18 +47,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
-use crate::Settings;
-use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS, label};
+use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS};
 use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
 use crate::verbs::{Access, Backend, Failure, Kept, Seen, emptied};
+use crate::{OPEN, Settings, label};
 pub(crate) use session::PostgresSession;
 
 /// What PostgreSQL can do.
@@ -104,8 +103,7 @@ struct Postgres {
 /// acknowledged, or a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
 /// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    const OPEN: &str = "open store";
-    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+    crate::check_namespace(namespace)?;
     let label = label("PostgreSQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     let pool = || pool(&url, &label).map_err(|kind| Error::new(OPEN, kind));

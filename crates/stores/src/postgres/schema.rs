@@ -5,7 +5,7 @@ use sqlx::postgres::PgPool;
 
 use super::session::PostgresSession;
 use crate::sql::Session as _;
-use crate::sql::making::{Steps, bring_to_newest, not_brought, text, version};
+use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, text, version};
 use crate::verbs::{Access, Failure};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
@@ -103,22 +103,17 @@ pub(super) async fn prepare(
     let mut session = PostgresSession::begin(pool, Access::Write).await?;
     check_settings(&mut session, label).await?;
     let found = version(&mut session, TABLES).await?;
-    if found == newest() {
+    if found == newest(STEPS) {
         return Ok(session.roll_back().await?);
     }
     if !make {
         session.roll_back().await?;
-        return Err(Failure::Refused(not_brought(label, found, newest())));
+        return Err(Failure::Refused(not_brought(label, found, STEPS)));
     }
     session.run(LOCK.into(), Vec::new()).await?;
     let found = version(&mut session, TABLES).await?;
     bring_to_newest(&mut session, label, STEPS, found).await?;
     Ok(session.commit().await?)
-}
-
-fn newest() -> u64 {
-    // A handful of steps, counted by a literal above.
-    u64::try_from(STEPS.len()).unwrap_or(u64::MAX)
 }
 
 async fn check_settings(

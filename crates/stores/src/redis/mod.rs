@@ -43,17 +43,16 @@ mod link;
 mod persistence;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use redis::{ErrorKind as Kind, RedisError, Script, ServerErrorKind};
-use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
-use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
 use crate::verbs::{Failure, Kept};
+use crate::{OPEN, Settings};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
 
@@ -64,8 +63,6 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     safe_over_failover: false,
     presence: PresenceBy::Record,
 };
-
-const OPEN: &str = "open store";
 
 /// One namespace in a server or cluster.
 struct Redis {
@@ -99,13 +96,13 @@ impl std::fmt::Debug for Redis {
 /// is set to lose or evict what it acknowledged, or for TLS in a program without cryptography;
 /// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+    crate::check_namespace(namespace)?;
     let keys = connect(url, namespace).await?;
     Ok(Arc::new(Kept::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
 }
 
 async fn connect(url: &str, namespace: &str) -> Result<Redis> {
-    let label = format!("Redis at {}", crate::shown(url));
+    let label = crate::label("Redis", url);
     let address = Address::read(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     let by_run = address.by_run;
     let mut link = Link::open(address).await.map_err(|error| explain(OPEN, &label, error))?;
@@ -133,9 +130,7 @@ type Answer<T> = Result<T, Failure<RedisError>>;
 
 impl Redis {
     fn link(&self) -> Answer<Link> {
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(Failure::Refused(ErrorKind::Closed { what: self.label.clone() }));
-        }
+        self.check_open()?;
         Ok(self.link.clone())
     }
 
@@ -267,9 +262,8 @@ impl Keys for Redis {
         explain(op, &self.label, error)
     }
 
-    async fn close(&self) -> Result<()> {
-        self.closed.store(true, Ordering::SeqCst);
-        Ok(())
+    fn closed(&self) -> &AtomicBool {
+        &self.closed
     }
 }
 

@@ -31,8 +31,21 @@ pub(crate) async fn version<S: Session>(session: &mut S, tables: &str) -> Done<u
     number(session, query).await
 }
 
+/// The version of tables that all steps have made.
+pub(crate) fn newest(steps: Steps) -> u64 {
+    // A handful of steps, counted by a literal of each store.
+    u64::try_from(steps.len()).unwrap_or(u64::MAX)
+}
+
+/// The steps that tables of version `found` lack.
+pub(crate) fn missing(label: &str, found: u64, steps: Steps) -> Result<Steps, ErrorKind> {
+    let known = usize::try_from(found).ok().and_then(|done| steps.get(done..));
+    known.ok_or_else(|| too_new(label, found, newest(steps)))
+}
+
 /// What is said of tables that are not of the newest version, when none may be made or changed.
-pub(crate) fn not_brought(label: &str, found: u64, newest: u64) -> ErrorKind {
+pub(crate) fn not_brought(label: &str, found: u64, steps: Steps) -> ErrorKind {
+    let newest = newest(steps);
     let what = match found {
         0 => return crate::not_made(label),
         found if found > newest => return too_new(label, found, newest),
@@ -43,7 +56,7 @@ pub(crate) fn not_brought(label: &str, found: u64, newest: u64) -> ErrorKind {
     ErrorKind::Unsupported { what }
 }
 
-pub(crate) fn too_new(label: &str, found: u64, newest: u64) -> ErrorKind {
+fn too_new(label: &str, found: u64, newest: u64) -> ErrorKind {
     let what = format!(
         "{label} has tables of version {found}, made by a newer Snowmint; this one knows versions up \
          to {newest}"
@@ -58,11 +71,7 @@ pub(crate) async fn bring_to_newest<S: Session>(
     steps: Steps,
     found: u64,
 ) -> Done<()> {
-    let newest = u64::try_from(steps.len()).unwrap_or(u64::MAX);
-    let known = usize::try_from(found).ok().and_then(|done| steps.get(done..));
-    let Some(missing) = known else {
-        return Err(Failure::Refused(too_new(label, found, newest)));
-    };
+    let missing = missing(label, found, steps).map_err(Failure::Refused)?;
     let statements: Vec<String> =
         missing.iter().flat_map(|step| step.iter().map(|&statement| statement.into())).collect();
     for statement in statements {
@@ -80,6 +89,6 @@ pub(crate) async fn bring_to_newest<S: Session>(
     let schema = format!("INSERT INTO snowmint_schema (only_one, version) VALUES (1, 0) {keep}");
     session.run(schema, Vec::new()).await?;
     let update = "UPDATE snowmint_schema SET version = ?".to_owned();
-    session.run(update, vec![Value::exact("version", newest)?]).await?;
+    session.run(update, vec![Value::exact("version", newest(steps))?]).await?;
     Ok(())
 }

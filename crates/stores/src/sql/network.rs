@@ -67,11 +67,6 @@ pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// The store in messages.
-pub(crate) fn label(product: &str, url: &str) -> String {
-    format!("{product} at {}", crate::shown(url))
-}
-
 /// Says an error that has no code of the database's.
 pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
     let what = label.to_owned();

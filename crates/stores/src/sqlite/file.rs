@@ -18,6 +18,7 @@ use super::at_once::{EXTEND, RENEW};
 use super::failure::{explain, is_busy};
 use super::schema;
 use super::session::{Answer, SqliteSession, went_back};
+use crate::OPEN;
 use crate::sql::{Opening, Tx, Value, extending};
 use crate::verbs::{Access, Backend, Failure, Seen};
 
@@ -63,7 +64,7 @@ fn refuse_forked() -> Result<()> {
     }
     let what = "SQLite in a process that was forked from one that has used it: start the child as a \
                 program (exec), or fork before a store is opened";
-    Err(Error::new("open store", ErrorKind::Unsupported { what: what.into() }))
+    Err(Error::new(OPEN, ErrorKind::Unsupported { what: what.into() }))
 }
 
 impl File {
@@ -73,7 +74,6 @@ impl File {
         make: bool,
         pages_max: Option<u32>,
     ) -> Result<Self> {
-        const OPEN: &str = "open store";
         refuse_forked()?;
         let path = absolute(path)?;
         let how = if make {
@@ -321,14 +321,14 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     let shown = path.display();
     if path.to_str().is_none_or(|text| text.is_empty() || text.contains('\0')) {
         let what = format!("{shown:?} is no path of a SQLite file; write sqlite:PATH");
-        return Err(Error::invalid("open store", what));
+        return Err(Error::invalid(OPEN, what));
     }
     if path.as_os_str() == ":memory:" {
         let what = "SQLite in memory keeps nothing; the URL of a store in memory is memory:";
-        return Err(Error::invalid("open store", what));
+        return Err(Error::invalid(OPEN, what));
     }
     std::path::absolute(path).map_err(|error| {
         let what = format!("{shown:?} is no path of a SQLite file");
-        Error::invalid("open store", what).with_source(error)
+        Error::invalid(OPEN, what).with_source(error)
     })
 }

@@ -30,7 +30,7 @@ mod session;
 use std::path::Path;
 use std::sync::Arc;
 
-use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
+use snowmint_coord::{Capabilities, ClockOf, PresenceBy, Result, Store};
 
 use crate::Settings;
 use crate::verbs::Kept;
@@ -62,8 +62,7 @@ async fn open_with(
     settings: Settings,
     pages_max: Option<u32>,
 ) -> Result<Kept<File>> {
-    snowmint_coord::catalog::check_name("namespace", namespace)
-        .map_err(|kind| Error::new("open store", kind))?;
+    crate::check_namespace(namespace)?;
     Ok(Kept::new(File::open(path, namespace, settings.make, pages_max).await?))
 }
 

@@ -4,7 +4,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
 use super::session::SqliteSession;
-use crate::sql::making::{Steps, not_brought, too_new};
+use crate::sql::making::{Steps, missing, newest, not_brought};
 use crate::sql::{Session as _, counted_changes as query};
 use crate::verbs::Failure;
 
@@ -96,11 +96,7 @@ pub(super) async fn prepare(
     // A connection that is dropped in the middle rolls back.
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
     let found = version(connection).await?;
-    let known = usize::try_from(found).ok().and_then(|done| steps.get(done..));
-    let Some(missing) = known else {
-        return Err(Failure::Refused(too_new(path, unsigned(found), unsigned(newest))));
-    };
-    for step in missing {
+    for step in missing(path, found, steps).map_err(Failure::Refused)? {
         for statement in *step {
             sqlx::query(*statement).execute(&mut *connection).await?;
         }
@@ -110,7 +106,7 @@ pub(super) async fn prepare(
             .execute(&mut *connection)
             .await?;
         sqlx::query("INSERT INTO snowmint_schema (version) VALUES (?)")
-            .bind(newest)
+            .bind(newest.cast_signed())
             .execute(&mut *connection)
             .await?;
         sqlx::query(
@@ -121,7 +117,7 @@ pub(super) async fn prepare(
         .await?;
     } else {
         sqlx::query("UPDATE snowmint_schema SET version = ?")
-            .bind(newest)
+            .bind(newest.cast_signed())
             .execute(&mut *connection)
             .await?;
     }
@@ -134,11 +130,11 @@ pub(super) async fn look(
     connection: &mut SqliteConnection,
     path: &str,
 ) -> Result<(), Failure<sqlx::Error>> {
-    let (found, newest) = (version(connection).await?, newest(STEPS));
-    if found == newest {
+    let found = version(connection).await?;
+    if found == newest(STEPS) {
         return Ok(());
     }
-    Err(Failure::Refused(not_brought(path, unsigned(found), unsigned(newest))))
+    Err(Failure::Refused(not_brought(path, found, STEPS)))
 }
 
 /// How many changes the rows that hold marks have seen, by their own counts.
@@ -154,26 +150,17 @@ pub(super) async fn counted_changes(
     Ok(counted)
 }
 
-fn unsigned(version: i64) -> u64 {
-    // Only a hand has made it negative.
-    u64::try_from(version).unwrap_or(u64::MAX)
-}
-
-fn newest(steps: Steps) -> i64 {
-    // A handful of steps, counted by a literal above.
-    i64::try_from(steps.len()).unwrap_or(i64::MAX)
-}
-
 /// The version of the tables; 0 when there are none.
-async fn version(connection: &mut SqliteConnection) -> Result<i64, Failure<sqlx::Error>> {
+async fn version(connection: &mut SqliteConnection) -> Result<u64, Failure<sqlx::Error>> {
     let table =
         "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'snowmint_schema'";
     let tables: i64 = sqlx::query_scalar(table).fetch_one(&mut *connection).await?;
     if tables == 0 {
         return Ok(0);
     }
-    let version = sqlx::query_scalar("SELECT version FROM snowmint_schema")
+    let version: i64 = sqlx::query_scalar("SELECT version FROM snowmint_schema")
         .fetch_one(&mut *connection)
         .await?;
-    Ok(version)
+    // Only a hand has made it negative.
+    Ok(u64::try_from(version).unwrap_or(u64::MAX))
 }

@@ -33,11 +33,10 @@ mod link;
 mod path;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use snowmint_coord::catalog::check_name;
 use snowmint_coord::{
     Capabilities, ClockOf, Error as CoordError, ErrorKind, PresenceBy, Result, Store,
 };
@@ -46,10 +45,10 @@ use zookeeper_client::{
     MultiWriteResult, Stat,
 };
 
-use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use crate::verbs::{Failure, Kept, emptied};
+use crate::{OPEN, Settings};
 pub(crate) use link::{Link, within};
 use path::path;
 
@@ -105,9 +104,8 @@ impl std::fmt::Debug for Zookeeper {
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `Unwritable` without the
 /// rights; `Unavailable` when no server answers.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    const OPEN: &str = "open store";
-    check_name("namespace", namespace).map_err(|kind| CoordError::new(OPEN, kind))?;
-    let label = format!("ZooKeeper at {}", crate::shown(url));
+    crate::check_namespace(namespace)?;
+    let label = crate::label("ZooKeeper", url);
     let place = Place::parse(url, PORT, &label, FORM).and_then(|place| {
         if place.parameters.is_empty() {
             return Ok(place);
@@ -145,9 +143,7 @@ impl From<Error> for Failure<Error> {
 
 impl Zookeeper {
     async fn client(&self) -> Answer<Client> {
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(Failure::Refused(ErrorKind::Closed { what: self.label.clone() }));
-        }
+        self.check_open()?;
         Ok(self.link.client().await?)
     }
 
@@ -377,10 +373,12 @@ impl Keys for Zookeeper {
         explain(op, &self.label, error)
     }
 
-    async fn close(&self) -> Result<()> {
-        self.closed.store(true, Ordering::SeqCst);
+    fn closed(&self) -> &AtomicBool {
+        &self.closed
+    }
+
+    async fn hang_up(&self) {
         self.link.close().await;
-        Ok(())
     }
 }
 
@@ -455,6 +453,6 @@ mod tests {
             assert!(version <= 4, "{version}");
         }
         assert_eq!(anew, 4);
-        keys.close().await.unwrap();
+        keys.close().await;
     }
 }
