@@ -2,15 +2,14 @@
 //! which operation it was.
 
 mod parts;
+mod pool_full;
 
 use std::fmt;
 use std::sync::Arc;
 
-use snowmint_core::UnixMillis;
-
 use crate::lease::{Mark, Term};
-use crate::member::Incarnation;
 pub use parts::ErrorParts;
+pub use pool_full::{Holder, PoolFull};
 
 /// The outcome of everything in this crate that can be refused.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -259,66 +258,6 @@ fn where_else(address: &str) -> &str {
     if address.is_empty() { "a process that serves nobody" } else { address }
 }
 
-/// Why no slot could be claimed, in numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolFull {
-    /// The pool's name.
-    pub pool: String,
-    /// How many groups of slots the pool has (single slots, where a group is one).
-    pub groups: u64,
-    /// The one group that was asked for, when it had to be exactly that one.
-    pub only: Option<u64>,
-    /// How many groups live members hold.
-    pub held: u64,
-    /// How many are free but have a mark above what the caller allowed.
-    pub marked_ahead: u64,
-    /// The first few holders, in the order of their slots.
-    pub holders: Vec<Holder>,
-    /// The earliest time at which a group becomes usable if its holder does not renew, by the
-    /// clock that decided. None when no time helps.
-    pub usable_at: Option<UnixMillis>,
-    /// From the moment of the call until `usable_at`.
-    pub usable_in_ms: Option<u64>,
-}
-
-/// Who holds a slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// The slot.
-    pub slot: u64,
-    /// The member.
-    pub incarnation: Incarnation,
-    /// Its label.
-    pub owner: String,
-    /// When its presence lapses unless it renews.
-    pub lapses_at: UnixMillis,
-}
-
-impl fmt::Display for PoolFull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.only {
-            Some(number) => write!(f, "number {number} of pool {} cannot be claimed", self.pool)?,
-            None => write!(f, "pool {} is full", self.pool)?,
-        }
-        write!(
-            f,
-            ": of {} numbers {} are held by live members and {} have a mark ahead of the time allowed",
-            self.groups, self.held, self.marked_ahead
-        )?;
-        for (index, holder) in self.holders.iter().enumerate() {
-            let lead = if index == 0 { "; held: " } else { ", " };
-            write!(f, "{lead}{} by {:?}", holder.slot, holder.owner)?;
-        }
-        if self.marked_ahead > 0 {
-            f.write_str("; to mint ahead of the clock, accept it (snowmint worker accept-lead)")?;
-        }
-        match self.usable_in_ms {
-            Some(ms) => write!(f, "; one may be usable in {ms} ms"),
-            None => f.write_str("; waiting does not help, use a pool with more numbers"),
-        }
-    }
-}
-
 impl ErrorKind {
     /// A short, stable name for machines, such as `pool_full`.
     #[must_use]
@@ -462,31 +401,5 @@ mod tests {
         assert_eq!(error.to_string(), "extend: the store is not available");
         assert_eq!(error.source().map(ToString::to_string), Some("socket closed".into()));
         assert_eq!(error.retry(), Retry::AfterMs(100));
-    }
-
-    #[test]
-    fn a_full_pool_says_who_and_when() {
-        let full = PoolFull {
-            pool: "workers-0".into(),
-            groups: 1,
-            only: None,
-            held: 1,
-            marked_ahead: 0,
-            holders: vec![Holder {
-                slot: 0,
-                incarnation: Incarnation::new(1),
-                owner: "orders".into(),
-                lapses_at: UnixMillis::new(5000),
-            }],
-            usable_at: Some(UnixMillis::new(5000)),
-            usable_in_ms: Some(1200),
-        };
-        let error = Error::new("claim", ErrorKind::PoolFull(full));
-        assert_eq!(
-            error.to_string(),
-            "claim: pool workers-0 is full: of 1 numbers 1 are held by live members and 0 have a \
-             mark ahead of the time allowed; held: 0 by \"orders\"; one may be usable in 1200 ms"
-        );
-        assert_eq!(error.retry(), Retry::AfterMs(1200));
     }
 }

@@ -8,9 +8,14 @@ use snowmint_core::UnixMillis;
 
 use super::named::{UlidSource, UuidSource};
 use super::queue::Queue;
-use super::{Afar, ByStore, CounterSource, Minter, Ordered, Row, SegmentSource, Several};
+use super::segment::Refill;
+use super::{
+    Afar, ByStore, CounterSource, Defined, Minter, Ordered, Remembered, Row, SegmentSource,
+    Several, Surroundings,
+};
+use crate::catalog::SourceState;
 use crate::error::{Error, Result};
-use crate::spec::SegmentPlan;
+use crate::spec::{Minted, Order, Plan, SegmentPlan, SnowflakePlan};
 
 /// What a source mints from.
 #[derive(Debug)]
@@ -23,6 +28,54 @@ pub(crate) enum Back {
     Uuid(Box<UuidSource>),
     Ulid(UlidSource),
     Afar(Afar),
+}
+
+impl Back {
+    /// As a source's definition says now.
+    pub(super) fn open(
+        name: &str,
+        defined: &Defined,
+        remembered: &Remembered,
+        around: &Arc<Surroundings>,
+    ) -> Result<Self> {
+        Ok(match (Afar::back(name, &defined.plan, around), &defined.plan) {
+            (Some(afar), _) => afar,
+            (None, plan) if !plan.stores().is_empty() => {
+                Self::Several(Arc::new(Several::new(name, plan, Arc::clone(around))))
+            }
+            (
+                None,
+                Plan::Snowflake(plan @ SnowflakePlan { minted: Minted::Store { worker }, .. }),
+            ) => {
+                let source = ByStore::new(name, plan, *worker, defined.version, Arc::clone(around));
+                Self::ByStore(Box::new(source))
+            }
+            (None, Plan::Snowflake(plan)) => {
+                let mut back = SnowflakeBack::default();
+                if plan.order == Order::Global {
+                    back.ordered = Some(Ordered::new(name, plan));
+                    around.sections.begin();
+                }
+                back.queue.set(plan.prefill, &back.minter, around);
+                Self::Snowflake(back)
+            }
+            (None, Plan::Segment(plan)) => {
+                let (version, around) = (defined.version, Arc::clone(around));
+                let enabled = defined.state == SourceState::Enabled;
+                let refill = Refill::remembering(remembered, plan.stripe);
+                let source =
+                    SegmentSource::new(name, plan.clone(), version, refill, enabled, around);
+                Self::Segment(SegmentBack::new(source))
+            }
+            (None, Plan::Counter(plan)) => {
+                Self::Counter(Arc::new(CounterSource::new(name, *plan, Arc::clone(around))))
+            }
+            (None, Plan::Uuid(plan)) => {
+                Self::Uuid(Box::new(UuidSource::new(*plan, Arc::clone(&around.clock))?))
+            }
+            (None, Plan::Ulid) => Self::Ulid(UlidSource::new(Arc::clone(&around.clock))),
+        })
+    }
 }
 
 /// What numbers come from now: another one after each restripe, and after a change to a step of 1 or back.

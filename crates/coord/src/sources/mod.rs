@@ -30,7 +30,7 @@ use snowmint_core::UnixMillis;
 use snowmint_core::text::{Format, Text};
 
 pub(crate) use afar::Afar;
-pub(crate) use back::{Back, SegmentBack, SnowflakeBack};
+pub(crate) use back::{Back, SnowflakeBack};
 pub(crate) use by_store::ByStore;
 pub use counter::{BOUND_MAX, KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
 pub(crate) use counter::{CounterSource, SECTIONS_POOL, counts, sections_pool};

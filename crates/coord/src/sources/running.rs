@@ -8,17 +8,15 @@ use snowmint_core::Refusal;
 use snowmint_core::text::Format;
 
 use super::asked::{self, nothing_at_hand};
-use super::named::{UlidSource, UuidSource};
 use super::prefill::Prefill;
-use super::segment::Refill;
 use super::{
-    Afar, Back, Block, ByStore, CounterSource, Form, Ordered, Patience, Remembered, Row,
-    SegmentBack, SegmentSource, Several, SnowflakeBack, Surroundings, WINDOW_WAIT_MS,
+    Back, Block, CounterSource, Form, Ordered, Patience, Remembered, Row, SegmentSource,
+    SnowflakeBack, Surroundings, WINDOW_WAIT_MS,
 };
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::spec::{Kind, Minted, Order, Plan, SerialPlan, SnowflakePlan, SourceSpec};
+use crate::spec::{Kind, Plan, SerialPlan, SourceSpec};
 
 /// What a source's definition says now.
 #[derive(Debug)]
@@ -59,44 +57,7 @@ impl SourceInner {
         remembered: &Remembered,
         around: Arc<Surroundings>,
     ) -> Result<Self> {
-        let back = match (Afar::back(name, &defined.plan, &around), &defined.plan) {
-            (Some(afar), _) => afar,
-            (None, plan) if !plan.stores().is_empty() => {
-                Back::Several(Arc::new(Several::new(name, plan, Arc::clone(&around))))
-            }
-            (
-                None,
-                Plan::Snowflake(plan @ SnowflakePlan { minted: Minted::Store { worker }, .. }),
-            ) => {
-                let source =
-                    ByStore::new(name, plan, *worker, defined.version, Arc::clone(&around));
-                Back::ByStore(Box::new(source))
-            }
-            (None, Plan::Snowflake(plan)) => {
-                let mut back = SnowflakeBack::default();
-                if plan.order == Order::Global {
-                    back.ordered = Some(Ordered::new(name, plan));
-                    around.sections.begin();
-                }
-                back.queue.set(plan.prefill, &back.minter, &around);
-                Back::Snowflake(back)
-            }
-            (None, Plan::Segment(plan)) => {
-                let (version, around) = (defined.version, Arc::clone(&around));
-                let enabled = defined.state == SourceState::Enabled;
-                let refill = Refill::remembering(remembered, plan.stripe);
-                let source =
-                    SegmentSource::new(name, plan.clone(), version, refill, enabled, around);
-                Back::Segment(SegmentBack::new(source))
-            }
-            (None, Plan::Counter(plan)) => {
-                Back::Counter(Arc::new(CounterSource::new(name, *plan, Arc::clone(&around))))
-            }
-            (None, Plan::Uuid(plan)) => {
-                Back::Uuid(Box::new(UuidSource::new(*plan, Arc::clone(&around.clock))?))
-            }
-            (None, Plan::Ulid) => Back::Ulid(UlidSource::new(Arc::clone(&around.clock))),
-        };
+        let back = Back::open(name, &defined, remembered, &around)?;
         let serial = match &defined.plan {
             Plan::Segment(plan) => plan.serial.clone(),
             _ => None,

@@ -29,6 +29,7 @@
 //! **A lost reply.** Whether an operation whose answer was lost has happened is not known; the verbs
 //! say how each may be repeated. Lost connections are made anew, and so are sessions.
 
+mod failure;
 mod link;
 mod path;
 
@@ -47,8 +48,9 @@ use zookeeper_client::{
 
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
-use crate::verbs::{Failure, Kept, emptied};
+use crate::verbs::{Failure, Kept};
 use crate::{OPEN, Settings};
+use failure::explain;
 pub(crate) use link::{Link, within};
 use path::path;
 
@@ -380,32 +382,6 @@ impl Keys for Zookeeper {
     async fn hang_up(&self) {
         self.link.close().await;
     }
-}
-
-/// Says ZooKeeper's error in the words of the domain.
-fn explain(op: &'static str, label: &str, error: Error) -> CoordError {
-    let what = label.to_owned();
-    let kind = match &error {
-        Error::NoHosts
-        | Error::Timeout
-        | Error::ConnectionLoss
-        | Error::SessionExpired
-        | Error::SessionMoved
-        | Error::ClientClosed
-        | Error::Throttled
-        | Error::NotReadOnly
-        // What the operating system says of a connection.
-        | Error::Custom(_) => ErrorKind::Unavailable { what },
-        Error::NoAuth => ErrorKind::Unwritable { what },
-        Error::AuthFailed => {
-            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
-        }
-        Error::QuotaExceeded => ErrorKind::StorageFull { what },
-        Error::BadArguments(why) => ErrorKind::Invalid { what: format!("{label}: {why}") },
-        Error::NoNode => emptied(label, "a node that is always there is gone"),
-        _ => ErrorKind::Internal { what: format!("{label} refused a request") },
-    };
-    CoordError::new(op, kind).with_source(error)
 }
 
 #[cfg(test)]

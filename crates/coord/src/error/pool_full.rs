@@ -1,0 +1,99 @@
+//! Why no slot could be claimed.
+
+use std::fmt;
+
+use snowmint_core::UnixMillis;
+
+use crate::member::Incarnation;
+
+/// Why no slot could be claimed, in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolFull {
+    /// The pool's name.
+    pub pool: String,
+    /// How many groups of slots the pool has (single slots, where a group is one).
+    pub groups: u64,
+    /// The one group that was asked for, when it had to be exactly that one.
+    pub only: Option<u64>,
+    /// How many groups live members hold.
+    pub held: u64,
+    /// How many are free but have a mark above what the caller allowed.
+    pub marked_ahead: u64,
+    /// The first few holders, in the order of their slots.
+    pub holders: Vec<Holder>,
+    /// The earliest time at which a group becomes usable if its holder does not renew, by the
+    /// clock that decided. None when no time helps.
+    pub usable_at: Option<UnixMillis>,
+    /// From the moment of the call until `usable_at`.
+    pub usable_in_ms: Option<u64>,
+}
+
+/// Who holds a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The slot.
+    pub slot: u64,
+    /// The member.
+    pub incarnation: Incarnation,
+    /// Its label.
+    pub owner: String,
+    /// When its presence lapses unless it renews.
+    pub lapses_at: UnixMillis,
+}
+
+impl fmt::Display for PoolFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.only {
+            Some(number) => write!(f, "number {number} of pool {} cannot be claimed", self.pool)?,
+            None => write!(f, "pool {} is full", self.pool)?,
+        }
+        write!(
+            f,
+            ": of {} numbers {} are held by live members and {} have a mark ahead of the time allowed",
+            self.groups, self.held, self.marked_ahead
+        )?;
+        for (index, holder) in self.holders.iter().enumerate() {
+            let lead = if index == 0 { "; held: " } else { ", " };
+            write!(f, "{lead}{} by {:?}", holder.slot, holder.owner)?;
+        }
+        if self.marked_ahead > 0 {
+            f.write_str("; to mint ahead of the clock, accept it (snowmint worker accept-lead)")?;
+        }
+        match self.usable_in_ms {
+            Some(ms) => write!(f, "; one may be usable in {ms} ms"),
+            None => f.write_str("; waiting does not help, use a pool with more numbers"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Error, ErrorKind, Retry};
+
+    #[test]
+    fn a_full_pool_says_who_and_when() {
+        let full = PoolFull {
+            pool: "workers-0".into(),
+            groups: 1,
+            only: None,
+            held: 1,
+            marked_ahead: 0,
+            holders: vec![Holder {
+                slot: 0,
+                incarnation: Incarnation::new(1),
+                owner: "orders".into(),
+                lapses_at: UnixMillis::new(5000),
+            }],
+            usable_at: Some(UnixMillis::new(5000)),
+            usable_in_ms: Some(1200),
+        };
+        let error = Error::new("claim", ErrorKind::PoolFull(full));
+        assert_eq!(
+            error.to_string(),
+            "claim: pool workers-0 is full: of 1 numbers 1 are held by live members and 0 have a \
+             mark ahead of the time allowed; held: 0 by \"orders\"; one may be usable in 1200 ms"
+        );
+        assert_eq!(error.retry(), Retry::AfterMs(1200));
+    }
+}

@@ -1,0 +1,262 @@
+//! What may become of a slot's row: by an extend, a release, or an operator.
+
+use snowmint_core::UnixMillis;
+
+use super::{Extend, Mark, Release, SlotRow, Term, slot_label};
+use crate::error::ErrorKind;
+use crate::member::Incarnation;
+use crate::sources::counts;
+
+/// What an extend may do to a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtendStep {
+    /// Set mark and request number.
+    Move,
+    /// The very same request was done before: answer it again, change nothing.
+    Repeat,
+}
+
+/// Decides an extend, given the slot's row and the time of the clock that the store goes by.
+///
+/// # Errors
+/// `Fenced`, `MarkMoved`, `ClockAhead`, `Invalid`; `StoreWentBack` when the lease is newer than the
+/// store, which can only be an old copy.
+pub fn decide_extend(
+    row: &SlotRow,
+    item: &Extend,
+    now: UnixMillis,
+) -> Result<ExtendStep, ErrorKind> {
+    check_held(row, &item.pool, item.term, item.holder)?;
+    if item.to <= item.from || item.to > Mark::MAX {
+        return Err(ErrorKind::Invalid {
+            what: format!(
+                "an extend moves the mark forward, to at most {}: not from {} to {}",
+                Mark::MAX,
+                item.from,
+                item.to
+            ),
+        });
+    }
+    if row.mark == item.to && row.extend_request == item.request && item.request != 0 {
+        return Ok(ExtendStep::Repeat);
+    }
+    if row.mark != item.from {
+        return Err(mark_moved(row, &item.pool, item.from));
+    }
+    if let Some(limit_ms) = item.ahead_max_ms
+        && now < item.allowed_from()
+    {
+        return Err(ErrorKind::ClockAhead {
+            ahead_ms: item.to.unix_millis().since(now),
+            limit_ms,
+            compared_with: "the store's time".into(),
+        });
+    }
+    Ok(ExtendStep::Move)
+}
+
+/// Decides a release, given the slot's row: the row after it, or none when this very release was
+/// done before.
+///
+/// # Errors
+/// `Fenced`, `StoreWentBack` as for [`decide_extend`]; `MarkMoved` when the mark is not where it was seen;
+/// `Invalid` when the new one is not within the lease.
+pub fn decide_release(
+    row: &SlotRow,
+    release: &Release,
+    now: UnixMillis,
+) -> Result<Option<SlotRow>, ErrorKind> {
+    if row.holder.is_none() && row.term == release.term.next() && row.mark == release.mark {
+        return Ok(None);
+    }
+    check_held(row, &release.pool, release.term, release.holder)?;
+    if let Some(seen) = release.from
+        && seen != row.mark
+    {
+        return Err(mark_moved(row, &release.pool, seen));
+    }
+    if release.mark < row.floor || release.mark > row.mark {
+        return Err(ErrorKind::Invalid {
+            what: format!(
+                "{} can be released at a mark from its floor {} to its mark {}, not at {}",
+                slot_label(&release.pool, release.slot),
+                row.floor,
+                row.mark,
+                release.mark
+            ),
+        });
+    }
+    Ok(Some(given_up(row, release.mark, now)))
+}
+
+/// The row once nobody holds the slot any more.
+#[must_use]
+pub fn given_up(row: &SlotRow, mark: Mark, now: UnixMillis) -> SlotRow {
+    SlotRow { term: row.term.next(), mark, holder: None, given_up_at: now, ..row.clone() }
+}
+
+/// The row after an operator moved the namespace forward: no lower mark than `mark`, and a term
+/// that no lease of a lost state can have. Marks of workers are times, which say by themselves how far a lost
+/// state can have come; those of counters are numbers, and go on by more than it can have counted.
+#[must_use]
+pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark) -> SlotRow {
+    let mark = row.mark.max(mark);
+    let mark = if counts(pool, row.slot) { mark.max(leapt(row.mark)) } else { mark };
+    SlotRow {
+        term: row.term.leap(),
+        floor: mark,
+        mark,
+        holder: None,
+        given_up_at: row.given_up_at.max(row.held_since),
+        ..row.clone()
+    }
+}
+
+/// Further than counters can have gone in a state that was lost: 2^40. Never the end of all numbers.
+fn leapt(mark: Mark) -> Mark {
+    let last = Mark::new(Mark::MAX.get() - 1);
+    Mark::new(mark.get().saturating_add(1 << 40)).min(last).max(mark)
+}
+
+fn mark_moved(row: &SlotRow, pool: &str, expected: Mark) -> ErrorKind {
+    ErrorKind::MarkMoved { what: slot_label(pool, row.slot), expected, found: row.mark }
+}
+
+fn check_held(
+    row: &SlotRow,
+    pool: &str,
+    held: Term,
+    holder: Option<Incarnation>,
+) -> Result<(), ErrorKind> {
+    if held > row.term {
+        return Err(ErrorKind::StoreWentBack {
+            witness: format!("the term of {}", slot_label(pool, row.slot)),
+            seen: held.get(),
+            found: row.term.get(),
+        });
+    }
+    // A released slot keeps no holder, and its term was raised by the release.
+    let is_anothers = holder.is_some() && holder != row.holder;
+    if held < row.term || is_anothers {
+        return Err(ErrorKind::Fenced { slot: slot_label(pool, row.slot), held, newest: row.term });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> SlotRow {
+        SlotRow {
+            slot: 3,
+            term: Term::new(5),
+            floor: Mark::new(100),
+            mark: Mark::new(200),
+            holder: Some(Incarnation::new(1)),
+            owner: "orders".into(),
+            claim_request: 7,
+            extend_request: 9,
+            held_since: UnixMillis::new(90),
+            given_up_at: UnixMillis::ZERO,
+        }
+    }
+
+    fn extend(term: u64, from: u64, to: u64, request: u64) -> Extend {
+        Extend {
+            pool: "workers-10".into(),
+            slot: 3,
+            term: Term::new(term),
+            holder: Some(Incarnation::new(1)),
+            from: Mark::new(from),
+            to: Mark::new(to),
+            request,
+            ahead_max_ms: Some(50),
+        }
+    }
+
+    fn decide(item: &Extend) -> Result<ExtendStep, &'static str> {
+        decide_extend(&row(), item, UnixMillis::new(210)).map_err(|kind| kind.code())
+    }
+
+    #[test]
+    fn only_the_newest_term_moves_the_mark_from_exactly_where_it_is() {
+        assert_eq!(decide(&extend(5, 200, 250, 11)), Ok(ExtendStep::Move));
+        assert_eq!(decide(&extend(4, 200, 250, 11)), Err("fenced"));
+        assert_eq!(decide(&extend(6, 200, 250, 11)), Err("store_went_back"));
+        assert_eq!(decide(&extend(5, 199, 250, 11)), Err("mark_moved"));
+        assert_eq!(decide(&extend(5, 201, 250, 11)), Err("mark_moved"));
+        assert_eq!(decide(&extend(5, 200, 200, 11)), Err("invalid"));
+        assert_eq!(decide(&extend(5, 200, u64::MAX, 11)), Err("invalid"));
+    }
+
+    #[test]
+    fn a_repeat_is_known_by_request_and_target() {
+        assert_eq!(decide(&extend(5, 150, 200, 9)), Ok(ExtendStep::Repeat));
+        assert_eq!(decide(&extend(5, 150, 200, 8)), Err("mark_moved"));
+        assert_eq!(decide(&extend(5, 150, 199, 9)), Err("mark_moved"));
+        assert_eq!(decide(&extend(4, 150, 200, 9)), Err("fenced"));
+    }
+
+    #[test]
+    fn nobody_speaks_for_another_holder() {
+        let now = UnixMillis::new(300);
+        let given_up = given_up(&row(), Mark::new(150), now);
+        let said = |holder| Extend { holder, ..extend(5, 200, 210, 11) };
+        let said_of = |row: &SlotRow, holder| {
+            let release = Release {
+                pool: "p".into(),
+                slot: 3,
+                term: row.term,
+                holder,
+                mark: row.mark,
+                from: None,
+            };
+            decide_release(row, &release, now).map(drop).map_err(|kind| kind.code())
+        };
+        for (holder, wanted) in [(None, Ok(())), (Some(1), Ok(())), (Some(2), Err("fenced"))] {
+            let holder = holder.map(Incarnation::new);
+            assert_eq!(decide(&said(holder)).map(drop), wanted);
+            assert_eq!(said_of(&row(), holder), wanted);
+            // Nobody's is nobody's.
+            let wanted = holder.map_or(Ok(()), |_| Err("fenced"));
+            assert_eq!(said_of(&given_up, holder), wanted);
+        }
+    }
+
+    #[test]
+    fn the_limit_ahead_is_inclusive() {
+        assert_eq!(decide(&extend(5, 200, 260, 11)), Ok(ExtendStep::Move));
+        assert_eq!(decide(&extend(5, 200, 261, 11)), Err("clock_ahead"));
+        let unlimited = Extend { ahead_max_ms: None, ..extend(5, 200, 1 << 62, 11) };
+        assert_eq!(decide(&unlimited), Ok(ExtendStep::Move));
+    }
+
+    #[test]
+    fn a_release_stays_within_the_lease_and_repeats() {
+        let now = UnixMillis::new(300);
+        let release = |term, mark| Release {
+            pool: "p".into(),
+            slot: 3,
+            term: Term::new(term),
+            holder: Some(Incarnation::new(1)),
+            mark: Mark::new(mark),
+            from: None,
+        };
+        for mark in [99, 201] {
+            let refused = decide_release(&row(), &release(5, mark), now).unwrap_err();
+            assert_eq!(refused.code(), "invalid");
+        }
+        assert_eq!(decide_release(&row(), &release(4, 150), now).unwrap_err().code(), "fenced");
+        let after = decide_release(&row(), &release(5, 100), now).unwrap().unwrap();
+        assert_eq!((after.term, after.mark, after.holder), (Term::new(6), Mark::new(100), None));
+        assert_eq!(after.given_up_at, now);
+        assert_eq!(decide_release(&after, &release(5, 100), now), Ok(None));
+        assert_eq!(decide_release(&after, &release(5, 101), now).unwrap_err().code(), "fenced");
+        for (from, wanted) in [(199, "mark_moved"), (201, "mark_moved"), (200, "released")] {
+            let release = Release { from: Some(Mark::new(from)), ..release(5, 150) };
+            let decided = decide_release(&row(), &release, now);
+            assert_eq!(decided.as_ref().map_or_else(ErrorKind::code, |_| "released"), wanted);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! ZooKeeper's errors in the words of the domain.
+
+use snowmint_coord::{Error as CoordError, ErrorKind};
+use zookeeper_client::Error;
+
+use crate::verbs::emptied;
+
+/// Says ZooKeeper's error in the words of the domain.
+pub(super) fn explain(op: &'static str, label: &str, error: Error) -> CoordError {
+    let what = label.to_owned();
+    let kind = match &error {
+        Error::NoHosts
+        | Error::Timeout
+        | Error::ConnectionLoss
+        | Error::SessionExpired
+        | Error::SessionMoved
+        | Error::ClientClosed
+        | Error::Throttled
+        | Error::NotReadOnly
+        // What the operating system says of a connection.
+        | Error::Custom(_) => ErrorKind::Unavailable { what },
+        Error::NoAuth => ErrorKind::Unwritable { what },
+        Error::AuthFailed => {
+            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
+        }
+        Error::QuotaExceeded => ErrorKind::StorageFull { what },
+        Error::BadArguments(why) => ErrorKind::Invalid { what: format!("{label}: {why}") },
+        Error::NoNode => emptied(label, "a node that is always there is gone"),
+        _ => ErrorKind::Internal { what: format!("{label} refused a request") },
+    };
+    CoordError::new(op, kind).with_source(error)
+}
