@@ -318,3 +318,38 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// On retry: closing twice is no error.
     async fn close(&self) -> Result<()>;
 }
+
+/// What a wrapper of a store answers as the one in its field `$store` does: all but the calls, which each wrapper has
+/// its own way with. Goes into its `impl Store`.
+#[macro_export]
+macro_rules! as_inner {
+    ($store:ident) => {
+        fn capabilities(&self) -> $crate::Capabilities {
+            self.$store.capabilities()
+        }
+
+        fn namespace(&self) -> &str {
+            self.$store.namespace()
+        }
+
+        fn cautions(&self) -> Vec<String> {
+            self.$store.cautions()
+        }
+
+        fn group_max(&self) -> u32 {
+            self.$store.group_max()
+        }
+
+        fn owners(&self) -> Option<std::sync::Arc<dyn $crate::Owners>> {
+            self.$store.owners()
+        }
+
+        fn beside(&self, name: &str) -> Option<std::sync::Arc<dyn $crate::beside::Place>> {
+            self.$store.beside(name)
+        }
+
+        fn clock_witness(&self) -> Option<std::sync::Arc<dyn $crate::ClockWitness>> {
+            self.$store.clock_witness()
+        }
+    };
+}

@@ -4,12 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::beside::Place;
 use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Extend, Extended,
-    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
-    Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store,
-    StoreIdentity, Take, Taken,
+    Avoid, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack, Incarnation,
+    Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence, Release, Reserve, Restripe,
+    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -44,33 +42,7 @@ impl<W: Witness> Watched<W> {
 
 #[async_trait]
 impl<W: Witness> Store for Watched<W> {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    fn namespace(&self) -> &str {
-        self.store.namespace()
-    }
-
-    fn cautions(&self) -> Vec<String> {
-        self.store.cautions()
-    }
-
-    fn group_max(&self) -> u32 {
-        self.store.group_max()
-    }
-
-    fn owners(&self) -> Option<Arc<dyn Owners>> {
-        self.store.owners()
-    }
-
-    fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
-        self.store.beside(name)
-    }
-
-    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
-        self.store.clock_witness()
-    }
+    snowmint_coord::as_inner!(store);
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
         self.store.now().await

@@ -4,12 +4,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::beside::Place;
 use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Extend, Extended,
-    FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, MemoryStore,
-    NewDefinition, Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Store, StoreIdentity, Take, Taken,
+    Avoid, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack, Incarnation,
+    Lease, LetGo, Mark, Member, MemberInfo, MemoryStore, NewDefinition, Presence, Release, Reserve,
+    Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -32,33 +30,7 @@ fn slot(pool: &str, slot: u64) -> Right {
 
 #[async_trait]
 impl Store for Door {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    fn namespace(&self) -> &str {
-        self.store.namespace()
-    }
-
-    fn cautions(&self) -> Vec<String> {
-        self.store.cautions()
-    }
-
-    fn group_max(&self) -> u32 {
-        self.store.group_max()
-    }
-
-    fn owners(&self) -> Option<Arc<dyn Owners>> {
-        self.store.owners()
-    }
-
-    fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
-        self.store.beside(name)
-    }
-
-    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
-        self.store.clock_witness()
-    }
+    snowmint_coord::as_inner!(store);
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
         self.store.now().await

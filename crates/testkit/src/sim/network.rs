@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use snowmint_coord::beside::Place;
 use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, ErrorKind, Extend,
-    Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo,
-    NewDefinition, Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Store, StoreIdentity, Take, Taken,
+    Avoid, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended, FastForward,
+    GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence,
+    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
+    Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -139,10 +138,11 @@ fn away<T>(op: &'static str) -> Result<T> {
     Err(Error::new(op, ErrorKind::Unavailable { what: "the simulated store".into() }))
 }
 
-/// Sends a call through the weather. What is sent is cloned first: a message that arrives late, or
-/// twice, arrives as it was.
+/// Sends a call through the weather. What is sent is named, and cloned first: a message that arrives late,
+/// or twice, arrives as it was.
 macro_rules! through {
-    ($self:ident, $op:literal, |$store:ident| $call:expr) => {{
+    ($self:ident, $op:literal, |$store:ident $(, $sent:ident)?| $call:expr) => {{
+        $(let $sent = $sent.to_owned();)?
         let answer = match $self.fate() {
             Fate::Fine => {
                 let $store = &$self.inner;
@@ -193,33 +193,7 @@ macro_rules! through {
 
 #[async_trait]
 impl Store for Faulty {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn namespace(&self) -> &str {
-        self.inner.namespace()
-    }
-
-    fn cautions(&self) -> Vec<String> {
-        self.inner.cautions()
-    }
-
-    fn group_max(&self) -> u32 {
-        self.inner.group_max()
-    }
-
-    fn owners(&self) -> Option<Arc<dyn Owners>> {
-        self.inner.owners()
-    }
-
-    fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
-        self.inner.beside(name)
-    }
-
-    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
-        self.inner.clock_witness()
-    }
+    snowmint_coord::as_inner!(inner);
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
         through!(self, "now", |store| store.now())
@@ -230,11 +204,7 @@ impl Store for Faulty {
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        let member = member.clone();
-        through!(self, "join", |store| {
-            let member = member.clone();
-            async move { store.join(&member, presence, now).await }
-        })
+        through!(self, "join", |store, member| store.join(&member, presence, now))
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
@@ -260,47 +230,27 @@ impl Store for Faulty {
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        let request = request.clone();
         if self.weather.claims_unanswered.load(Ordering::SeqCst) {
-            let _ = self.inner.claim(&request, now).await;
+            let _ = self.inner.claim(request, now).await;
             return away("claim");
         }
-        through!(self, "claim", |store| {
-            let request = request.clone();
-            async move { store.claim(&request, now).await }
-        })
+        through!(self, "claim", |store, request| store.claim(&request, now))
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        let items = items.to_vec();
-        through!(self, "extend", |store| {
-            let items = items.clone();
-            async move { store.extend(&items, now).await }
-        })
+        through!(self, "extend", |store, items| store.extend(&items, now))
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        let release = release.clone();
-        through!(self, "release", |store| {
-            let release = release.clone();
-            async move { store.release(&release, now).await }
-        })
+        through!(self, "release", |store, release| store.release(&release, now))
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        let take = take.clone();
-        through!(self, "take", |store| {
-            let take = take.clone();
-            async move { store.take(&take, now).await }
-        })
+        through!(self, "take", |store, take| store.take(&take, now))
     }
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        let let_go = let_go.clone();
-        through!(self, "let_go", |store| {
-            let let_go = let_go.clone();
-            async move { store.let_go(&let_go, now).await }
-        })
+        through!(self, "let_go", |store, let_go| store.let_go(&let_go, now))
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
@@ -308,59 +258,31 @@ impl Store for Faulty {
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        let reserve = reserve.clone();
-        through!(self, "reserve", |store| {
-            let reserve = reserve.clone();
-            async move { store.reserve(&reserve).await }
-        })
+        through!(self, "reserve", |store, reserve| store.reserve(&reserve))
     }
 
     async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        let back = back.clone();
-        through!(self, "give_back", |store| {
-            let back = back.clone();
-            async move { store.give_back(&back).await }
-        })
+        through!(self, "give_back", |store, back| store.give_back(&back))
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        let new = new.clone();
-        through!(self, "define", |store| {
-            let new = new.clone();
-            async move { store.define(&new).await }
-        })
+        through!(self, "define", |store, new| store.define(&new))
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        let new = new.clone();
-        through!(self, "alter", |store| {
-            let new = new.clone();
-            async move { store.alter(&new, if_version).await }
-        })
+        through!(self, "alter", |store, new| store.alter(&new, if_version))
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        let restripe = restripe.clone();
-        through!(self, "restripe", |store| {
-            let restripe = restripe.clone();
-            async move { store.restripe(&restripe).await }
-        })
+        through!(self, "restripe", |store, restripe| store.restripe(&restripe))
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        let name = name.to_owned();
-        through!(self, "set_state", |store| {
-            let name = name.clone();
-            async move { store.set_state(&name, state).await }
-        })
+        through!(self, "set_state", |store, name| store.set_state(&name, state))
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        let name = name.to_owned();
-        through!(self, "get", |store| {
-            let name = name.clone();
-            async move { store.get(&name).await }
-        })
+        through!(self, "get", |store, name| store.get(&name))
     }
 
     async fn list(&self) -> Result<Catalog> {
