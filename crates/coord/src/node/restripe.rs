@@ -5,6 +5,7 @@ use super::{Node, SourceInfo};
 use crate::catalog::{Definition, Restripe, check_name, check_version};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::Mark;
+use crate::origin::OriginPlan;
 use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
 
 /// How often a mark is aimed at that others overtake. The aim goes twice as far each time.
@@ -107,67 +108,104 @@ impl Node {
         ahead: u64,
         change: Change,
     ) -> Result<Restripe> {
-        let invalid = |what: String| Error::invalid("restripe", what);
         check_version(&stored.name, stored.version, wanted.if_version)
             .map_err(|kind| Error::new("restripe", kind))?;
-        let spec = read_spec(stored)?;
-        let Ok(Plan::Segment(SegmentPlan { stripe, origin, stores, .. })) = spec.check() else {
-            let what = format!("source {} is no segment source, which have stripes", stored.name);
-            return Err(invalid(what));
-        };
-        if !stores.is_empty() {
-            return Err(invalid(format!(
-                "the numbers of source {} come from the stores {}, which have the stripes: name each \
-                 (source restripe --stripe J=STORE)",
-                stored.name,
-                stores.join(", ")
-            )));
-        }
-        let name = &stored.name;
-        let lowest_mark = match (change, origin) {
-            (Change::Stripe, Some(origin)) => {
-                return Err(invalid(format!(
-                    "source {name} draws its numbers from {origin}: cut it over first (import --cut-over)"
-                )));
-            }
-            (Change::BeginCutOver, None) => {
-                return Err(invalid(format!("source {name} draws its numbers from nowhere")));
-            }
-            // While it draws, each number is the ID. Not 1, from where on all sources are that say nothing.
-            (Change::BeginCutOver, Some(_)) => Ord::max(wanted.first.unwrap_or(0), 2),
-            (Change::Stripe | Change::CutOver, _) => 0,
-        };
-        let reached = stored.segment.mark.get().max(stripe.number_min()).max(lowest_mark);
-        let mark = match (change, wanted.first) {
-            // No further ahead than the number that is named: above it is not what was asked for.
-            (Change::Stripe, Some(first)) => {
-                reached.saturating_add(ahead).min(stripe.number_from(first)).max(reached)
-            }
-            _ => reached.saturating_add(ahead),
-        };
-        let next = stripe.next(mark).ok_or_else(|| {
-            let what = format!("source {name}");
-            let kind = ErrorKind::Exhausted { what, limit: crate::segment::NUMBER_MAX };
-            Error::new("restripe", kind)
-        })?;
-        // Whatever the source was told (`until`): somebody else may have lifted that, and a store that was
-        // restored not know it.
-        let free = stripe.free_from(mark);
-        let lowest = match change {
-            Change::Stripe => wanted.first.unwrap_or(next),
-            Change::BeginCutOver | Change::CutOver => next,
-        };
-        if lowest < free {
-            return Err(invalid(format!(
-                "first = {lowest} is not possible: numbers below {free} of source {name} were handed out; take {free} \
-                 or more"
-            )));
-        }
+        let (spec, plan) = read_segment(stored)?;
+        check_change(&stored.name, plan.origin.as_ref(), change)?;
+        let mark = mark_for(stored, plan.stripe, wanted.first, ahead, change);
+        let lowest = lowest_from(&stored.name, plan.stripe, mark, wanted.first, change)?;
         let stripe = Stripe::new(wanted.offset, wanted.increment, lowest, mark)
             .map_err(|error| invalid(error.to_string()))?;
         let origin = spec.origin.clone().filter(|_| change == Change::BeginCutOver);
         let spec = stripe.to_spec(SourceSpec { until: None, origin, ..spec });
-        let new = self.core().new_definition("restripe", name, &spec)?;
+        let new = self.core().new_definition("restripe", &stored.name, &spec)?;
         Ok(Restripe { new, if_version: stored.version, mark: Mark::new(mark) })
     }
+}
+
+fn invalid(what: String) -> Error {
+    Error::invalid("restripe", what)
+}
+
+/// What a source with a stripe of its own is defined as.
+fn read_segment(stored: &Definition) -> Result<(SourceSpec, SegmentPlan)> {
+    let spec = read_spec(stored)?;
+    let Ok(Plan::Segment(plan)) = spec.check() else {
+        let what = format!("source {} is no segment source, which have stripes", stored.name);
+        return Err(invalid(what));
+    };
+    if !plan.stores.is_empty() {
+        return Err(invalid(format!(
+            "the numbers of source {} come from the stores {}, which have the stripes: name each \
+             (source restripe --stripe J=STORE)",
+            stored.name,
+            plan.stores.join(", ")
+        )));
+    }
+    Ok((spec, plan))
+}
+
+/// A source that draws its numbers is cut over before it has another stripe; a cut-over begins of no other.
+fn check_change(name: &str, origin: Option<&OriginPlan>, change: Change) -> Result<()> {
+    match (change, origin) {
+        (Change::Stripe, Some(origin)) => Err(invalid(format!(
+            "source {name} draws its numbers from {origin}: cut it over first (import --cut-over)"
+        ))),
+        (Change::BeginCutOver, None) => {
+            Err(invalid(format!("source {name} draws its numbers from nowhere")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where the new stripe's mark lies: `ahead` above everything that was handed out.
+fn mark_for(
+    stored: &Definition,
+    stripe: Stripe,
+    first: Option<u64>,
+    ahead: u64,
+    change: Change,
+) -> u64 {
+    let lowest = match change {
+        // While it draws, each number is the ID. Not 1, from where on all sources are that say nothing.
+        Change::BeginCutOver => Ord::max(first.unwrap_or(0), 2),
+        Change::Stripe | Change::CutOver => 0,
+    };
+    let reached = stored.segment.mark.get().max(stripe.number_min()).max(lowest);
+    match (change, first) {
+        // No further ahead than the number that is named: above it is not what was asked for.
+        (Change::Stripe, Some(first)) => {
+            reached.saturating_add(ahead).min(stripe.number_from(first)).max(reached)
+        }
+        _ => reached.saturating_add(ahead),
+    }
+}
+
+/// Where the new stripe begins, which is not below what the old one hands out up to this mark.
+fn lowest_from(
+    name: &str,
+    stripe: Stripe,
+    mark: u64,
+    first: Option<u64>,
+    change: Change,
+) -> Result<u64> {
+    let next = stripe.next(mark).ok_or_else(|| {
+        let what = format!("source {name}");
+        let kind = ErrorKind::Exhausted { what, limit: crate::segment::NUMBER_MAX };
+        Error::new("restripe", kind)
+    })?;
+    // Whatever the source was told (`until`): somebody else may have lifted that, and a store that was
+    // restored not know it.
+    let free = stripe.free_from(mark);
+    let lowest = match change {
+        Change::Stripe => first.unwrap_or(next),
+        Change::BeginCutOver | Change::CutOver => next,
+    };
+    if lowest < free {
+        return Err(invalid(format!(
+            "first = {lowest} is not possible: numbers below {free} of source {name} were handed out; take {free} \
+             or more"
+        )));
+    }
+    Ok(lowest)
 }

@@ -41,41 +41,9 @@ pub(super) struct Dce {
 }
 
 pub(super) fn line(text: &str, uuid: Uuid, view: &View<'_>) -> Line {
-    let bytes = uuid.as_bytes();
-    let (high, low) = uuid.as_u64_pair();
     let standard = uuid.get_variant() == Variant::RFC4122;
     let version = if standard { uuid.get_version_num() } else { 0 };
-    let name = match (version, uuid.is_nil(), uuid.is_max()) {
-        (_, true, _) => "nil: no UUID at all",
-        (_, _, true) => "max: the last one of all",
-        (1, ..) => "1: time and node",
-        (2, ..) => "2: DCE security, not minted here",
-        (3, ..) => "3: a name, through MD5",
-        (4, ..) => "4: random",
-        (5, ..) => "5: a name, through SHA-1",
-        (6, ..) => "6: time and node, sortable",
-        (7, ..) => "7: Unix time and random, sortable",
-        (8, ..) => "8: whatever its maker chose",
-        _ => "unknown",
-    };
-    let time_high = u64::from(u16::from_be_bytes([bytes[6] & 0x0f, bytes[7]]));
-    let steps = match version {
-        1 => Some(time_high << 48 | (high >> 16 & 0xffff) << 32 | high >> 32),
-        // The low 32 bits of the time are somebody's number: the time is only known to 7 minutes.
-        2 => Some(time_high << 48 | (high >> 16 & 0xffff) << 32),
-        6 => Some((high >> 16) << 12 | time_high),
-        _ => None,
-    };
-    let unix_ms = match version {
-        7 => i64::try_from(high >> 16).ok(),
-        _ => steps.and_then(|steps| {
-            i64::try_from((i128::from(steps) - GREGORIAN_STEPS_TO_1970).div_euclid(STEPS_PER_MS))
-                .ok()
-        }),
-    };
-    let has_node = matches!(version, 1 | 2 | 6);
-    let sequence_bits = u16::from_be_bytes([bytes[8], bytes[9]]) & 0x3fff;
-    let node = low.to_be_bytes();
+    let unix_ms = unix_ms(uuid, version);
     Line {
         body: DecodedBody {
             id: text.into(),
@@ -84,33 +52,52 @@ pub(super) fn line(text: &str, uuid: Uuid, view: &View<'_>) -> Line {
             ..DecodedBody::default()
         },
         age_ms: unix_ms.map(|ms| Age::of_signed(ms, view.now).ms()),
-        uuid: Some(Facts {
-            version: name,
-            variant: match uuid.get_variant() {
-                Variant::NCS => "NCS (before the standard)",
-                Variant::RFC4122 => "RFC 9562",
-                Variant::Microsoft => "Microsoft",
-                _ => "reserved",
-            },
+        uuid: Some(Facts::of(uuid, version)),
+        ..Line::default()
+    }
+}
+
+/// When it was made, as far as it says.
+fn unix_ms(uuid: Uuid, version: usize) -> Option<i64> {
+    let bytes = uuid.as_bytes();
+    let (high, _) = uuid.as_u64_pair();
+    let time_high = u64::from(u16::from_be_bytes([bytes[6] & 0x0f, bytes[7]]));
+    let steps = match version {
+        1 => time_high << 48 | (high >> 16 & 0xffff) << 32 | high >> 32,
+        // The low 32 bits of the time are somebody's number: the time is only known to 7 minutes.
+        2 => time_high << 48 | (high >> 16 & 0xffff) << 32,
+        6 => (high >> 16) << 12 | time_high,
+        7 => return i64::try_from(high >> 16).ok(),
+        _ => return None,
+    };
+    i64::try_from((i128::from(steps) - GREGORIAN_STEPS_TO_1970).div_euclid(STEPS_PER_MS)).ok()
+}
+
+impl Facts {
+    fn of(uuid: Uuid, version: usize) -> Self {
+        let bytes = uuid.as_bytes();
+        let has_node = matches!(version, 1 | 2 | 6);
+        let sequence_bits = u16::from_be_bytes([bytes[8], bytes[9]]) & 0x3fff;
+        let node = &bytes[10..];
+        Self {
+            version: version_name(uuid, version),
+            variant: variant_name(uuid),
             clock_sequence: match version {
                 1 | 6 => Some(sequence_bits),
                 2 => Some(sequence_bits >> 8),
                 _ => None,
             },
             node: has_node.then(|| {
-                node.iter().skip(2).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+                node.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
             }),
-            mac_shows: has_node.then_some(node[2] & 1 == 0),
+            mac_shows: has_node.then_some(node[0] & 1 == 0),
             dce: (version == 2).then(|| Dce {
                 domain: bytes[9],
                 number: u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
             }),
-        }),
-        ..Line::default()
+        }
     }
-}
 
-impl Facts {
     pub(super) fn write(
         &self,
         field: &mut impl FnMut(&str, &dyn std::fmt::Display) -> Outcome,
@@ -138,6 +125,31 @@ impl Facts {
             field("number", &format_args!("{number} (domain {domain}: {of})"))?;
         }
         Ok(())
+    }
+}
+
+fn version_name(uuid: Uuid, version: usize) -> &'static str {
+    match (version, uuid.is_nil(), uuid.is_max()) {
+        (_, true, _) => "nil: no UUID at all",
+        (_, _, true) => "max: the last one of all",
+        (1, ..) => "1: time and node",
+        (2, ..) => "2: DCE security, not minted here",
+        (3, ..) => "3: a name, through MD5",
+        (4, ..) => "4: random",
+        (5, ..) => "5: a name, through SHA-1",
+        (6, ..) => "6: time and node, sortable",
+        (7, ..) => "7: Unix time and random, sortable",
+        (8, ..) => "8: whatever its maker chose",
+        _ => "unknown",
+    }
+}
+
+fn variant_name(uuid: Uuid) -> &'static str {
+    match uuid.get_variant() {
+        Variant::NCS => "NCS (before the standard)",
+        Variant::RFC4122 => "RFC 9562",
+        Variant::Microsoft => "Microsoft",
+        _ => "reserved",
     }
 }
 

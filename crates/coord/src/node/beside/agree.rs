@@ -89,30 +89,11 @@ fn stripes(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -> Verdict
     for (index, (store, has)) in stores.iter().enumerate() {
         let Has::Source(info) = has else { continue };
         match stripe_of(source, wanted, store, info) {
-            Ok(stripe) => stripes.push((index, stripe, info)),
+            Ok(stripe) => stripes.push((index, stripe, &**info)),
             Err(error) => errors[index] = Some(error),
         }
     }
-    for (place, (one, stripe, info)) in stripes.iter().enumerate() {
-        for (other, other_stripe, other_info) in &stripes[place.saturating_add(1)..] {
-            if share_numbers((stripe, info.next), (other_stripe, other_info.next)) {
-                let shown = |index: usize, stripe: &Stripe| {
-                    format!("{}: {}", stores[index].0, said(*stripe))
-                };
-                let kind = ErrorKind::Conflict {
-                    what: format!(
-                        "two stores of source {source} have numbers in common: no number may come from both; \
-                         give each a stripe of its own (source restripe)"
-                    ),
-                    stored: shown(*one, stripe),
-                    wanted: shown(*other, other_stripe),
-                };
-                for index in [*one, *other] {
-                    errors[index] = Some(Error::new("open source", kind.clone()));
-                }
-            }
-        }
-    }
+    refuse_shared(source, stores, &stripes, &mut errors);
     let missing: Vec<_> = stores
         .iter()
         .enumerate()
@@ -134,23 +115,53 @@ fn stripes(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -> Verdict
         let define = missing.into_iter().zip(free.into_iter().map(spec)).collect();
         return Verdict { errors, define };
     }
+    let too_late = all_reached || stripes.iter().any(|(stripe, next)| !is_fresh(*stripe, *next));
     for index in missing {
-        let what = if all_reached || stripes.iter().any(|(stripe, next)| !is_fresh(*stripe, *next))
-        {
-            format!(
-                "source {source} in store {}, where others have handed out numbers already: give it a stripe \
-                 with all of them (source restripe)",
-                stores[index].0
-            )
-        } else {
-            format!(
-                "source {source} in store {} before all of its stores were reached once",
-                stores[index].0
-            )
-        };
-        errors[index] = Some(Error::new("open source", ErrorKind::Unavailable { what }));
+        errors[index] = Some(left_out(source, stores[index].0, too_late));
     }
     Verdict { errors, define: Vec::new() }
+}
+
+/// Refuses each two stores that would both hand out some number.
+fn refuse_shared(
+    source: &str,
+    stores: &[(&str, Has)],
+    stripes: &[(usize, Stripe, &SourceInfo)],
+    errors: &mut [Option<Error>],
+) {
+    for (place, (one, stripe, info)) in stripes.iter().enumerate() {
+        for (other, other_stripe, other_info) in &stripes[place.saturating_add(1)..] {
+            if share_numbers((stripe, info.next), (other_stripe, other_info.next)) {
+                let shown = |index: usize, stripe: &Stripe| {
+                    format!("{}: {}", stores[index].0, said(*stripe))
+                };
+                let kind = ErrorKind::Conflict {
+                    what: format!(
+                        "two stores of source {source} have numbers in common: no number may come from both; \
+                         give each a stripe of its own (source restripe)"
+                    ),
+                    stored: shown(*one, stripe),
+                    wanted: shown(*other, other_stripe),
+                };
+                for index in [*one, *other] {
+                    errors[index] = Some(Error::new("open source", kind.clone()));
+                }
+            }
+        }
+    }
+}
+
+/// Why a store without the source is not given a stripe.
+fn left_out(source: &str, store: &str, too_late: bool) -> Error {
+    let what = if too_late {
+        format!(
+            "source {source} in store {store}, where others have handed out numbers already: give it a stripe \
+             with all of them (source restripe)"
+        )
+    } else {
+        format!("source {source} in store {store} before all of its stores were reached once")
+    };
+    Error::new("open source", ErrorKind::Unavailable { what })
 }
 
 /// The stripe of a store whose definition is as wanted otherwise.

@@ -2,14 +2,17 @@
 
 use std::sync::{Arc, PoisonError};
 
-use snowmint_core::Clock;
+use snowmint_core::{Clock, UnixMillis};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::{Command, Done, Driver, Stage, closed};
 use crate::error::{Error, ErrorKind, Result};
+use crate::lease::Release;
+use crate::member::Incarnation;
 use crate::node::Readiness;
 use crate::node::tails::Sorted;
+use crate::sources::Surroundings;
 
 /// How long numbers that are on their way at the end are waited for.
 const FETCH_WAIT_MS: u64 = 1_000;
@@ -60,11 +63,37 @@ impl Driver {
         // Their marks stay where they are: whoever has them next goes on above.
         self.close_sections();
         self.core.end_fetching();
+        let member = self.end_tasks().await;
+        self.bring_in().await;
+        let unused = self.core.close_stocks();
+        releases.append(&mut self.owed.releases);
+        let boot = if self.keeper.is_kept() { self.disk.boot() } else { String::new() };
+        let sorted = self.core.sort(unused, &boot).await;
+        let outcome = self.journal_the_end(&sorted).await;
+        if outcome.is_err() && self.settings().start_without_store {
+            // The next process may not know of it, and go on in what the store would pass on.
+            releases.clear();
+        }
+        let wall = self.core.around.clock.unix_ms();
+        if outcome.is_ok() {
+            self.core.kept(&sorted.kept);
+            // What the journal does not know to have gone back would look like a store that did.
+            self.core.give_back(sorted.backs).await;
+        }
+        let Some(member) = member else { return outcome };
+        let around = &self.core.around;
+        let released = release_all(around, releases, wall).await;
+        let left = around.call("leave", around.store.leave(member, wall)).await;
+        outcome.and(released).and(left)
+    }
+
+    /// Waits for what is on its way, which may still move a mark, and cannot mint any more. Answers as whom the node
+    /// is joined.
+    async fn end_tasks(&mut self) -> Option<Incarnation> {
         let mut member = match &self.stage {
             Stage::In { member, .. } => Some(member.incarnation),
             Stage::Out { .. } | Stage::Entering { .. } => None,
         };
-        // What is on its way may still move a mark, and cannot mint any more.
         while let Some(done) = self.tasks.join_next().await {
             match done {
                 Ok(Done::Journal(written)) => {
@@ -78,44 +107,40 @@ impl Driver {
                 _ => {}
             }
         }
-        self.bring_in().await;
-        let unused = self.core.close_stocks();
-        releases.append(&mut self.owed.releases);
-        let boot = if self.keeper.is_kept() { self.disk.boot() } else { String::new() };
-        let Sorted { backs, kept } = self.core.sort(unused, &boot).await;
-        for back in &backs {
+        member
+    }
+
+    /// Writes down what goes back, what is kept, and that all leases are given up.
+    async fn journal_the_end(&mut self, Sorted { backs, kept }: &Sorted) -> Result<()> {
+        for back in backs {
             self.keeper.gives_back(&back.source, back.first);
         }
         self.keeper.keeps(kept.clone());
-        let mut outcome = self.keeper.released(&*self.disk, &self.past).await;
-        if outcome.is_err() && self.settings().start_without_store {
-            // The next process may not know of it, and go on in what the store would pass on.
-            releases.clear();
-        }
-        let around = &self.core.around;
-        let wall = around.clock.unix_ms();
-        if outcome.is_ok() {
-            self.core.kept(&kept);
-            // What the journal does not know to have gone back would look like a store that did.
-            self.core.give_back(backs).await;
-        }
-        let Some(member) = member else { return outcome };
-        let mut sent = JoinSet::new();
-        for release in releases {
-            let around = Arc::clone(around);
-            sent.spawn(async move {
-                around.call("release", around.store.release(&release, wall)).await
-            });
-        }
-        while let Some(answer) = sent.join_next().await {
-            let answer =
-                answer.unwrap_or_else(|error| Err(Error::internal("release", error.to_string())));
-            match answer.as_ref().map_err(Error::kind) {
-                Ok(()) | Err(ErrorKind::Fenced { .. }) => {}
-                Err(_) => outcome = outcome.and(answer),
-            }
-        }
-        let left = around.call("leave", around.store.leave(member, wall)).await;
-        outcome.and(left)
+        self.keeper.released(&*self.disk, &self.past).await
     }
+}
+
+/// Gives all slots up at once; the first that cannot be is the outcome.
+async fn release_all(
+    around: &Arc<Surroundings>,
+    releases: Vec<Release>,
+    wall: UnixMillis,
+) -> Result<()> {
+    let mut sent = JoinSet::new();
+    for release in releases {
+        let around = Arc::clone(around);
+        sent.spawn(
+            async move { around.call("release", around.store.release(&release, wall)).await },
+        );
+    }
+    let mut outcome = Ok(());
+    while let Some(answer) = sent.join_next().await {
+        let answer =
+            answer.unwrap_or_else(|error| Err(Error::internal("release", error.to_string())));
+        match answer.as_ref().map_err(Error::kind) {
+            Ok(()) | Err(ErrorKind::Fenced { .. }) => {}
+            Err(_) => outcome = outcome.and(answer),
+        }
+    }
+    outcome
 }
