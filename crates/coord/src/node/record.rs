@@ -1,6 +1,6 @@
 //! What the driver keeps in the journal, and when it is written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
@@ -12,7 +12,7 @@ use crate::journal::{
 use crate::lease::{Mark, Term};
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
-use crate::sources::Reserved;
+use crate::sources::{Reported, Reserved};
 use crate::store::StoreIdentity;
 use crate::waiters::Waiters;
 
@@ -180,13 +180,6 @@ impl Keeper {
         if keeps_windows { KEPT_BYTES_MAX - SOURCES_BYTES_MAX } else { KEPT_BYTES_MAX }
     }
 
-    /// These sources are deleted.
-    pub(super) fn forget_segments(&mut self, deleted: &BTreeSet<String>) {
-        if let Some(kept) = &mut self.kept {
-            kept.record.segments.retain(|name, _| !deleted.contains(name));
-        }
-    }
-
     /// What an earlier process kept for us. It is erased, and the disk has said so, when this answers; what
     /// could not be erased is used by nobody. `met`: the store is the one that the journal knows; until it
     /// was met, all stays where it is.
@@ -244,8 +237,17 @@ impl Keeper {
         }
     }
 
+    /// What segment sources have reported.
+    pub(super) fn hears(&mut self, reported: Reported) {
+        let Reported { forgotten, reserved } = reported;
+        if let Some(kept) = &mut self.kept {
+            kept.record.segments.retain(|name, _| !forgotten.contains(name));
+        }
+        reserved.into_iter().for_each(|reserved| self.reserved(reserved));
+    }
+
     /// The numbers may be used once this is on disk.
-    pub(super) fn reserved(&mut self, reserved: Reserved) {
+    fn reserved(&mut self, reserved: Reserved) {
         if let Some(kept) = &mut self.kept {
             let seen = kept.record.segments.entry(reserved.source).or_default();
             *seen = (*seen).max(Mark::new(reserved.end));

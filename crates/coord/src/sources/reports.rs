@@ -1,6 +1,6 @@
 //! What segment sources report to their node's journal: how far the store has reserved for each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
@@ -15,6 +15,14 @@ pub(crate) struct Reserved {
     pub(crate) end: u64,
     /// Told once the journal is on disk.
     pub(crate) told: oneshot::Sender<()>,
+}
+
+/// What the driver has not looked at yet.
+#[derive(Debug, Default)]
+pub(crate) struct Reported {
+    /// Deleted sources whose places are others' now; this comes before the next line.
+    pub(crate) forgotten: BTreeSet<String>,
+    pub(crate) reserved: Vec<Reserved>,
 }
 
 /// What was reported since the driver last looked.
@@ -32,11 +40,13 @@ enum State {
 
 #[derive(Debug, Default)]
 struct Open {
-    reserved: Vec<Reserved>,
+    reported: Reported,
     /// Why the journal could not be written when it was last tried.
     trouble: Option<Error>,
     /// The sources that have a place in the journal.
     places: BTreeSet<String>,
+    /// Those of them that are deleted, each with the version of the catalog that it was deleted in.
+    deleted: BTreeMap<String, u64>,
     /// How many bytes of it are left for others'.
     room: usize,
     bytes_max: usize,
@@ -50,8 +60,11 @@ const fn place_bytes(name: &str) -> usize {
 impl Open {
     fn place(&mut self, source: &str) -> Result<()> {
         if self.places.contains(source) {
+            // If it was deleted, it was defined anew since.
+            self.deleted.remove(source);
             return Ok(());
         }
+        self.make_room(place_bytes(source));
         let Some(room) = self.room.checked_sub(place_bytes(source)) else {
             let what = format!(
                 "the journal's room for the ends of segment sources (there is none for {source}: delete some \
@@ -62,7 +75,32 @@ impl Open {
         };
         self.room = room;
         self.places.insert(source.into());
+        // The journal has it still.
+        self.reported.forgotten.remove(source);
         Ok(())
+    }
+
+    /// Takes places of deleted sources where there is no other room, if they are enough. Until then they are kept:
+    /// who undoes a mistaken delete by putting the store back needs to know how far the numbers had come.
+    fn make_room(&mut self, bytes: usize) {
+        let deleted = || self.deleted.keys().map(|name| place_bytes(name));
+        if bytes <= self.room || bytes > deleted().fold(self.room, usize::saturating_add) {
+            return;
+        }
+        while bytes > self.room
+            && let Some(name) = self.deleted_first()
+        {
+            self.room = self.room.saturating_add(place_bytes(&name));
+            self.deleted.remove(&name);
+            self.places.remove(&name);
+            self.reported.forgotten.insert(name);
+        }
+    }
+
+    /// The one that was deleted longest ago.
+    fn deleted_first(&self) -> Option<String> {
+        let first = self.deleted.iter().min_by_key(|(_, version)| **version);
+        first.map(|(name, _)| name.clone())
     }
 
     fn count(&mut self) {
@@ -97,11 +135,12 @@ impl Reports {
         }
     }
 
-    /// These sources are deleted: their places are others'.
-    pub(crate) fn forget(&self, deleted: &BTreeSet<String>) {
+    /// These sources are deleted, and no others, each since a version of the catalog: their places are others' once
+    /// there is no other room.
+    pub(crate) fn deleted(&self, mut deleted: BTreeMap<String, u64>) {
         if let State::Open(open) = &mut *self.state() {
-            open.places.retain(|name| !deleted.contains(name));
-            open.count();
+            deleted.retain(|name, _| open.places.contains(name));
+            open.deleted = deleted;
         }
     }
 
@@ -128,9 +167,9 @@ impl Reports {
     pub(super) fn report(&self, source: &str, end: u64) -> Result<Option<oneshot::Receiver<()>>> {
         match &mut *self.state() {
             State::None => Ok(None),
-            State::Open(Open { reserved, .. }) => {
+            State::Open(open) => {
                 let (told, written) = oneshot::channel();
-                reserved.push(Reserved { source: source.into(), end, told });
+                open.reported.reserved.push(Reserved { source: source.into(), end, told });
                 Ok(Some(written))
             }
             State::Ended => Err(ended()),
@@ -138,10 +177,10 @@ impl Reports {
     }
 
     /// What was reported since.
-    pub(crate) fn take(&self) -> Vec<Reserved> {
+    pub(crate) fn take(&self) -> Reported {
         match &mut *self.state() {
-            State::Open(Open { reserved, .. }) => std::mem::take(reserved),
-            State::None | State::Ended => Vec::new(),
+            State::Open(open) => std::mem::take(&mut open.reported),
+            State::None | State::Ended => Reported::default(),
         }
     }
 
@@ -163,19 +202,73 @@ pub(super) fn ended() -> Error {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_source_without_a_place_is_refused_by_itself_until_another_is_deleted() {
+    fn name(number: u64) -> String {
+        format!("bills-{number:04}")
+    }
+
+    /// With places for ten sources.
+    fn of_ten() -> Reports {
         let reports = Reports::new(true);
-        let name = |number: u32| format!("bills-{number:04}");
         reports.begin([name(0)].into(), 10 * place_bytes(&name(0)));
         (0..10).chain(0..10).for_each(|number| reports.check(&name(number)).unwrap());
+        reports
+    }
+
+    fn forgotten(reports: &Reports) -> Vec<String> {
+        reports.take().forgotten.into_iter().collect()
+    }
+
+    #[test]
+    fn a_source_without_a_place_is_refused_by_itself_until_another_is_deleted() {
+        let reports = of_ten();
         for _ in 0..3 {
             let refused = reports.check(&name(10)).unwrap_err();
             assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
             reports.check(&name(3)).unwrap();
         }
-        reports.forget(&[name(3), name(77)].into());
+        reports.deleted([(name(3), 20), (name(77), 1)].into());
+        assert_eq!(forgotten(&reports), [""; 0], "nobody needs its place");
         reports.check(&name(10)).unwrap();
+        assert_eq!(forgotten(&reports), [name(3)]);
         assert!(reports.check(&name(3)).is_err());
+    }
+
+    /// Thousands may be made and deleted one after the other, and what was deleted last is known longest.
+    #[test]
+    fn the_place_of_whoever_was_deleted_longest_ago_goes_first() {
+        let reports = of_ten();
+        for number in 0..5_000 {
+            reports.deleted((0..=number).rev().take(3).map(|gone| (name(gone), gone)).collect());
+            reports.check(&name(number + 10)).unwrap();
+            assert_eq!(forgotten(&reports), [name(number)], "the others' places went before");
+        }
+        reports.deleted((5_000..5_010).map(|number| (name(number), 6_000 - number)).collect());
+        for number in [9, 8, 7] {
+            reports.check(&name(6_000 + number)).unwrap();
+            assert_eq!(forgotten(&reports), [name(5_000 + number)]);
+        }
+    }
+
+    #[test]
+    fn whoever_is_defined_anew_goes_on_with_his_place() {
+        let reports = of_ten();
+        reports.deleted([(name(3), 20)].into());
+        reports.check(&name(3)).unwrap();
+        assert!(reports.check(&name(10)).is_err());
+        assert_eq!(forgotten(&reports), [""; 0]);
+        // Its place went, and it gets another before the journal has heard of it.
+        reports.deleted([(name(3), 20), (name(4), 30)].into());
+        reports.check(&name(10)).unwrap();
+        reports.check(&name(3)).unwrap();
+        assert_eq!(forgotten(&reports), [name(4)]);
+    }
+
+    #[test]
+    fn places_that_are_not_enough_are_left_as_they_are() {
+        let reports = of_ten();
+        reports.deleted([(name(3), 20)].into());
+        assert!(reports.check(&"long".repeat(15)).is_err());
+        assert_eq!(forgotten(&reports), [""; 0]);
+        reports.check(&name(10)).unwrap();
     }
 }

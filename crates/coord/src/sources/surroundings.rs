@@ -275,6 +275,11 @@ impl Surroundings {
         }
     }
 
+    /// Whether a newer version of the catalog was seen: then this one is old, or is a store's that went back.
+    pub(crate) fn is_outdated(&self, catalog_version: u64) -> bool {
+        catalog_version < self.catalog_version.load(Ordering::Acquire)
+    }
+
     /// Whether what was taken under this lease on sections may be answered now.
     pub(super) fn is_leased(&self, lease: Lease) -> bool {
         // In this order: a lease that was renewed since covers the time at which we look.

@@ -39,9 +39,7 @@ impl Driver {
         let around = Arc::clone(&self.core.around);
         let deadline = around.timer.elapsed().saturating_add(FETCH_WAIT_MS);
         while let Some(segment) = self.core.fetching() {
-            for reserved in around.reports.take() {
-                self.keeper.reserved(reserved);
-            }
+            self.keeper.hears(around.reports.take());
             self.keeper.tell(&*self.disk).await;
             let left_ms = deadline.since(around.timer.elapsed());
             tokio::select! {

@@ -311,9 +311,7 @@ impl Driver {
     }
 
     fn look_at_journal(&mut self, now: Now) {
-        for reserved in self.core.around.reports.take() {
-            self.keeper.reserved(reserved);
-        }
+        self.keeper.hears(self.core.around.reports.take());
         self.keeper.saw_writes(self.core.around.writes_seen());
         if self.keeper.is_due(now) {
             // Each write is as far ahead as it can be for all of them, so that they are due together.

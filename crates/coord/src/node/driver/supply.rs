@@ -134,21 +134,25 @@ impl Driver {
         }
     }
 
+    /// The journal may forget these where others need the room.
+    fn tell_deleted(&self, catalog: &Catalog) {
+        // A store that was put back has older ones deleted, and grants their numbers anew.
+        if !self.keeper.is_kept() || self.core.around.is_outdated(catalog.version) {
+            return;
+        }
+        // What was read may be older than what we know: one that was defined anew since keeps its place.
+        let is_gone = |known: Arc<SourceInner>| known.defined.load().state == SourceState::Deleted;
+        let deleted = catalog.definitions.iter().filter(|read| {
+            read.state == SourceState::Deleted && self.core.known(&read.name).is_none_or(is_gone)
+        });
+        let deleted = deleted.map(|read| (read.name.clone(), read.version)).collect();
+        self.core.around.reports.deleted(deleted);
+    }
+
     /// Sources whose definition has changed get another generator; those that were switched off or deleted give
     /// their worker number up, if no other has the same.
     pub(super) fn apply_catalog(&mut self, catalog: &Catalog) {
-        if self.keeper.is_kept() {
-            // What was read may be older than what we know: one that was defined anew since keeps its place.
-            let is_gone =
-                |known: Arc<SourceInner>| known.defined.load().state == SourceState::Deleted;
-            let deleted = catalog.definitions.iter().filter(|read| {
-                read.state == SourceState::Deleted
-                    && self.core.known(&read.name).is_none_or(is_gone)
-            });
-            let deleted = deleted.map(|definition| definition.name.clone()).collect();
-            self.keeper.forget_segments(&deleted);
-            self.core.around.reports.forget(&deleted);
-        }
+        self.tell_deleted(catalog);
         for source in self.core.known_sources() {
             let defined = source.defined.load_full();
             let Plan::Snowflake(plan) = &defined.plan else { continue };

@@ -4,6 +4,7 @@ mod alone;
 mod asked;
 mod clocks;
 mod counters;
+mod deleted;
 mod disk;
 mod kills;
 mod lend;

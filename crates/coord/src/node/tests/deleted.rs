@@ -1,0 +1,109 @@
+//! What the journal knows of segment sources that are deleted.
+
+use super::disk::Failing;
+use super::kills::{Scratch, in_time};
+use super::*;
+use crate::journal::{DataDir, Record, inspect};
+
+const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
+
+async fn try_open(world: &World, dir: &Scratch) -> Result<Node> {
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let parts = Parts { disk: Arc::new(Failing::never()), ..world.parts() };
+    Node::open(world.handle(), settings, parts).await
+}
+
+async fn open(world: &World, dir: &Scratch) -> Node {
+    try_open(world, dir).await.unwrap()
+}
+
+async fn drawn(node: &Node, name: &str, count: u32) -> Vec<u64> {
+    let source = node.source(name).await.unwrap();
+    numbers(source.mint(count, None, 1_000).await.unwrap())
+}
+
+async fn close(node: Node) {
+    node.close().await.unwrap();
+    drop(node);
+    settle().await;
+}
+
+fn record(dir: &Scratch) -> Record {
+    inspect(&DataDir::lock(&dir.0).unwrap()).unwrap()
+}
+
+/// Somebody undoes a mistaken delete by putting the store back.
+#[tokio::test]
+async fn a_store_put_back_to_before_a_delete_is_moved_past_all_numbers() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    assert_eq!(drawn(&node, "bills", 50).await.last(), Some(&50));
+    close(node).await;
+    let before = world.store.backup();
+    let node = open(&world, &dir).await;
+    for _ in 0..50 {
+        drawn(&node, "bills", 100).await;
+    }
+    node.delete("bills").await.unwrap();
+    world.pass(5_000).await;
+    close(node).await;
+
+    world.store.restore(before);
+    let refused = try_open(&world, &dir).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::StoreWentBack { .. }), "{refused}");
+    settle().await;
+    // As `worker fast-forward` does.
+    let Record { segments, writes, .. } = record(&dir);
+    let segments = segments.into_iter().collect();
+    let forward = FastForward { segments, writes_at_least: writes, ..FastForward::default() };
+    world.handle().fast_forward(&forward).await.unwrap();
+    let node = open(&world, &Scratch::new()).await;
+    let next = drawn(&node, "bills", 1).await;
+    assert!(next[0] > 5_050, "{next:?} came before the delete");
+}
+
+/// The catalog of a store that was put back just now may call a source deleted that was defined anew since.
+#[tokio::test]
+async fn a_catalog_that_is_older_than_what_was_seen_makes_no_room() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    for (name, json) in [("bills", FIXED), ("more", FIXED), ("orders", "{}")] {
+        node.define(name, &spec(json)).await.unwrap();
+    }
+    drawn(&node, "bills", 10).await;
+    node.delete("bills").await.unwrap();
+    let before = world.store.backup();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    assert_eq!(drawn(&node, "bills", 1).await, [11]);
+    close(node).await;
+
+    let node = open(&world, &dir).await;
+    node.core().around.reports.begin(["bills".to_owned()].into(), 40);
+    in_time(&world, node.source("orders")).await.unwrap();
+    world.store.restore(before);
+    node.catalog_changed();
+    world.pass(200).await;
+    let more = node.source("more").await.unwrap();
+    let (refused, ()) = tokio::join!(more.mint(1, None, 300), world.pass(1_000));
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
+    drop((node, more));
+    settle().await;
+    assert!(record(&dir).segments.contains_key("bills"));
+}
+
+#[tokio::test]
+async fn whoever_is_defined_anew_goes_on_with_the_end_that_is_known() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    drawn(&node, "bills", 10).await;
+    for _ in 0..3 {
+        node.delete("bills").await.unwrap();
+        world.pass(5_000).await;
+        node.define("bills", &spec(FIXED)).await.unwrap();
+    }
+    close(node).await;
+    assert_eq!(record(&dir).segments["bills"], Mark::new(11));
+}
