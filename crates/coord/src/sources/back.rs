@@ -8,6 +8,7 @@ use snowmint_core::UnixMillis;
 
 use super::named::{UlidSource, UuidSource};
 use super::queue::Queue;
+use super::running::prefill_of;
 use super::segment::Refill;
 use super::{
     Afar, ByStore, CounterSource, Defined, Minter, Ordered, Remembered, Row, SegmentSource,
@@ -56,7 +57,7 @@ impl Back {
                     back.ordered = Some(Ordered::new(name, plan));
                     around.sections.begin();
                 }
-                back.queue.set(plan.prefill, &back.minter, around);
+                back.queue.set(prefill_of(plan, defined.state), &back.minter, around);
                 Self::Snowflake(back)
             }
             (None, Plan::Segment(plan)) => {
@@ -146,6 +147,7 @@ impl SnowflakeBack {
     pub(crate) fn serve(&self, minter: Arc<Minter>) {
         self.minter.store(Some(minter));
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.queue.serve();
     }
 
     /// How far the store has granted.

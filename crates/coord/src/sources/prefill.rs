@@ -74,6 +74,7 @@ pub(crate) struct Prefill {
     closed: AtomicBool,
     needed: Notify,
     filled: Notify,
+    served: Notify,
     /// Why the filler could not go on, last time.
     why: Mutex<Option<Refusal>>,
 }
@@ -93,6 +94,7 @@ impl Prefill {
             closed: AtomicBool::new(false),
             needed: Notify::new(),
             filled: Notify::new(),
+            served: Notify::new(),
             why: Mutex::default(),
         }
     }
@@ -220,11 +222,24 @@ impl Prefill {
         &self.filled
     }
 
+    /// There is another generator.
+    pub(crate) fn serve(&self) {
+        self.served.notify_one();
+    }
+
+    /// Ends when there was another generator since the last time, or the queue is closed.
+    pub(crate) async fn served(&self) {
+        if !self.is_closed() {
+            self.served.notified().await;
+        }
+    }
+
     /// Ends the filler. What is in the queue is not handed out any more.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         while self.queue.pop().is_some() {}
         self.needed.notify_one();
+        self.served.notify_one();
         self.filled.notify_waiters();
     }
 

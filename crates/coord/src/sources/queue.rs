@@ -8,7 +8,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use snowmint_core::Refusal;
 
 use super::prefill::Prefill;
-use super::{Minter, Surroundings, WINDOW_WAIT_MS};
+use super::{Minter, Surroundings};
 use crate::spec::PrefillPlan;
 
 /// The longest pause of a filler whose generator refuses.
@@ -67,6 +67,13 @@ impl Queue {
         }
     }
 
+    /// There is another generator.
+    pub(super) fn serve(&self) {
+        if let Some(prefill) = self.get() {
+            prefill.serve();
+        }
+    }
+
     /// Ends the filler, and what is in the queue with it.
     pub(crate) fn close(&self) {
         if let Some(prefill) = self.prefill.swap(None) {
@@ -98,7 +105,8 @@ async fn keep_filled(
         // Still needed: what was refused is asked for again, after a pause.
         prefill.call();
         match why {
-            Refusal::Closed => around.timer.sleep_ms(WINDOW_WAIT_MS).await,
+            // Of a source that is off for as long as it is: whoever is switched on is served.
+            Refusal::Closed => prefill.served().await,
             Refusal::WindowSpent { .. } => {
                 around.window_spent();
                 around.timer.sleep_ms(1).await;

@@ -16,7 +16,7 @@ use super::{
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::spec::{Kind, Plan, SerialPlan, SourceSpec};
+use crate::spec::{Kind, Plan, PrefillPlan, SerialPlan, SnowflakePlan, SourceSpec};
 
 /// What a source's definition says now.
 #[derive(Debug)]
@@ -48,6 +48,11 @@ pub(crate) struct SourceInner {
     pub(super) plain: bool,
     /// How numbers become serials, if they do: a part of the identity, too.
     pub(super) serial: Option<SerialPlan>,
+}
+
+/// The queue of a source. Nobody may ever take from that of a deleted one.
+pub(super) fn prefill_of(plan: &SnowflakePlan, state: SourceState) -> Option<PrefillPlan> {
+    plan.prefill.filter(|_| state != SourceState::Deleted)
 }
 
 impl SourceInner {
@@ -100,7 +105,7 @@ impl SourceInner {
                 if let Some(ordered) = &back.ordered {
                     ordered.alter(plan);
                 }
-                back.queue.set(plan.prefill, &back.minter, &self.around);
+                back.queue.set(prefill_of(plan, defined.state), &back.minter, &self.around);
             }
             _ => {}
         }

@@ -1,5 +1,8 @@
 //! Which sources have a worker number claimed for them, and how often.
 
+use async_trait::async_trait;
+use snowmint_core::ElapsedMillis;
+
 use super::*;
 
 async fn held(world: &World) -> usize {
@@ -92,4 +95,62 @@ async fn however_many_ask_for_a_source_a_full_pool_is_asked_in_its_own_time() {
     has.close().await.unwrap();
     world.pass(5_000).await;
     wants.source("orders").await.unwrap().try_mint().unwrap();
+}
+
+/// A timer that counts waits by their length.
+#[derive(Clone, Debug)]
+struct Counting {
+    timer: ManualTimer,
+    waits: Arc<Mutex<BTreeMap<u64, u64>>>,
+}
+
+#[async_trait]
+impl Timer for Counting {
+    fn elapsed(&self) -> ElapsedMillis {
+        self.timer.elapsed()
+    }
+
+    async fn sleep_ms(&self, ms: u64) {
+        *self.waits.lock().unwrap().entry(ms).or_default() += 1;
+        self.timer.sleep_ms(ms).await;
+    }
+}
+
+fn tasks() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+#[tokio::test]
+async fn the_filler_of_a_source_that_is_off_rests_and_that_of_a_deleted_one_ends() {
+    let world = World::new();
+    let timer = Counting { timer: world.timer.clone(), waits: Arc::default() };
+    let parts = Parts { timer: Arc::new(timer.clone()), ..world.parts() };
+    let node = Node::open(world.handle(), NodeSettings::default(), parts).await.unwrap();
+    node.define("orders", &spec(r#"{"prefill":{"enabled":true}}"#)).await.unwrap();
+    world.pass(1_000).await;
+    let before = tasks();
+    let (source, ()) = tokio::join!(node.source("orders"), world.pass(500));
+    let source = source.unwrap();
+    let mut all = vec![0; 8 * 4_096];
+    for _ in 0..3 {
+        // All that is there: then more is wanted of it.
+        let _ = source.try_fill(&mut all);
+        node.set_enabled("orders", false).await.unwrap();
+        world.pass(1_000).await;
+        timer.waits.lock().unwrap().clear();
+        world.pass(20_000).await;
+        let waits = timer.waits.lock().unwrap().clone();
+        assert!(waits.values().sum::<u64>() < 100, "in 20 s: {waits:?}");
+        node.set_enabled("orders", true).await.unwrap();
+        world.pass(5_000).await;
+    }
+    assert!(tasks() > before);
+    node.delete("orders").await.unwrap();
+    world.pass(1_000).await;
+    assert_eq!(tasks(), before);
+    let gone = source.try_mint().unwrap_err();
+    assert!(matches!(gone.kind(), ErrorKind::NotFound { .. }), "{gone}");
+    node.define("orders", &spec(r#"{"prefill":{"enabled":true}}"#)).await.unwrap();
+    world.pass(1_000).await;
+    source.try_mint().unwrap();
 }
