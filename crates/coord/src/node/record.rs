@@ -402,10 +402,14 @@ impl Keeper {
         self.write(disk).await?
     }
 
+    /// Whether somebody waits for the next write.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| !kept.told.is_empty())
+    }
+
     /// Writes what somebody waits for, and tells them.
     pub(super) async fn tell(&mut self, disk: &dyn Disk) {
-        let waits = self.kept.as_ref().is_some_and(|kept| !kept.told.is_empty());
-        if waits
+        if self.is_waited_for()
             && let Ok(Ok(())) = self.write(disk).await
             && let Some(kept) = &mut self.kept
         {

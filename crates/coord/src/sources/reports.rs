@@ -3,9 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use snowmint_core::ElapsedMillis;
 use tokio::sync::oneshot;
 
 use crate::error::{Error, ErrorKind, Result};
+
+/// For how long the journal may keep somebody waiting before nothing more is reserved. A disk answers within
+/// milliseconds, even a slow one within some hundred. One that hangs answers nobody, while whoever asks gives up after
+/// a second or so, and what was reserved for him is lost.
+const HANGS_MS: u64 = 1_000;
 
 /// Numbers that the store has reserved, for the journal to remember.
 #[derive(Debug)]
@@ -43,6 +49,8 @@ struct Open {
     reported: Reported,
     /// Why the journal could not be written when it was last tried.
     trouble: Option<Error>,
+    /// Since when somebody waits for it, counted from the last write that ended well.
+    waits_since: Option<ElapsedMillis>,
     /// The sources that have a place in the journal.
     places: BTreeSet<String>,
     /// Those of them that are deleted, each with the version of the catalog that it was deleted in.
@@ -58,6 +66,29 @@ const fn place_bytes(name: &str) -> usize {
 }
 
 impl Open {
+    /// Whether what is reported now would be on disk soon, as far as can be told.
+    fn check_disk(&self, now: ElapsedMillis) -> Result<()> {
+        let (what, source) = match (&self.trouble, self.waits_since) {
+            (Some(error), _) => {
+                ("the journal, which must remember what is reserved,".into(), Some(error))
+            }
+            (None, Some(since)) if now.since(since) > HANGS_MS => {
+                let what = format!(
+                    "the journal, which must remember what is reserved, and whose disk has not answered for {} ms \
+                     ({HANGS_MS} at most): look at the disk of the data directory; it",
+                    now.since(since)
+                );
+                (what, None)
+            }
+            _ => return Ok(()),
+        };
+        let error = Error::new("reserve", ErrorKind::Unavailable { what });
+        Err(match source {
+            Some(source) => error.with_source(source.clone()),
+            None => error,
+        })
+    }
+
     fn place(&mut self, source: &str) -> Result<()> {
         if self.places.contains(source) {
             // If it was deleted, it was defined anew since.
@@ -120,9 +151,14 @@ impl Reports {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The journal could not be written, or could be again.
-    pub(crate) fn trouble(&self, trouble: Option<Error>) {
+    /// A write of the journal has ended. `trouble`: why it could not be done; `waits`: whether somebody waits for
+    /// the next one.
+    pub(crate) fn written(&self, now: ElapsedMillis, trouble: Option<Error>, waits: bool) {
         if let State::Open(open) = &mut *self.state() {
+            if trouble.is_none() {
+                let waits = waits || !open.reported.reserved.is_empty();
+                open.waits_since = waits.then_some(now);
+            }
             open.trouble = trouble;
         }
     }
@@ -148,27 +184,28 @@ impl Reports {
     /// asked for.
     ///
     /// # Errors
-    /// `Unavailable` while the journal cannot be written; `Exhausted` where it has no place for one more; `Closed`.
-    pub(super) fn check(&self, source: &str) -> Result<()> {
+    /// `Unavailable` while the journal cannot be written, or hangs; `Exhausted` where it has no place for one more; `Closed`.
+    pub(super) fn check(&self, source: &str, now: ElapsedMillis) -> Result<()> {
         match &mut *self.state() {
             State::None => Ok(()),
-            State::Open(Open { trouble: Some(error), .. }) => {
-                let what = "the journal, which must remember what is reserved,".into();
-                let kind = ErrorKind::Unavailable { what };
-                Err(Error::new("reserve", kind).with_source(error.clone()))
-            }
-            State::Open(open) => open.place(source),
+            State::Open(open) => open.check_disk(now).and_then(|()| open.place(source)),
             State::Ended => Err(ended()),
         }
     }
 
     /// Reports that everything below `end` is reserved. Answers what tells that the journal has it; none where
     /// there is no journal.
-    pub(super) fn report(&self, source: &str, end: u64) -> Result<Option<oneshot::Receiver<()>>> {
+    pub(super) fn report(
+        &self,
+        source: &str,
+        end: u64,
+        now: ElapsedMillis,
+    ) -> Result<Option<oneshot::Receiver<()>>> {
         match &mut *self.state() {
             State::None => Ok(None),
             State::Open(open) => {
                 let (told, written) = oneshot::channel();
+                open.waits_since.get_or_insert(now);
                 open.reported.reserved.push(Reserved { source: source.into(), end, told });
                 Ok(Some(written))
             }
@@ -202,6 +239,8 @@ pub(super) fn ended() -> Error {
 mod tests {
     use super::*;
 
+    const NOW: ElapsedMillis = ElapsedMillis::new(7);
+
     fn name(number: u64) -> String {
         format!("bills-{number:04}")
     }
@@ -210,7 +249,7 @@ mod tests {
     fn of_ten() -> Reports {
         let reports = Reports::new(true);
         reports.begin([name(0)].into(), 10 * place_bytes(&name(0)));
-        (0..10).chain(0..10).for_each(|number| reports.check(&name(number)).unwrap());
+        (0..10).chain(0..10).for_each(|number| reports.check(&name(number), NOW).unwrap());
         reports
     }
 
@@ -222,15 +261,15 @@ mod tests {
     fn a_source_without_a_place_is_refused_by_itself_until_another_is_deleted() {
         let reports = of_ten();
         for _ in 0..3 {
-            let refused = reports.check(&name(10)).unwrap_err();
+            let refused = reports.check(&name(10), NOW).unwrap_err();
             assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
-            reports.check(&name(3)).unwrap();
+            reports.check(&name(3), NOW).unwrap();
         }
         reports.deleted([(name(3), 20), (name(77), 1)].into());
         assert_eq!(forgotten(&reports), [""; 0], "nobody needs its place");
-        reports.check(&name(10)).unwrap();
+        reports.check(&name(10), NOW).unwrap();
         assert_eq!(forgotten(&reports), [name(3)]);
-        assert!(reports.check(&name(3)).is_err());
+        assert!(reports.check(&name(3), NOW).is_err());
     }
 
     /// Thousands may be made and deleted one after the other, and what was deleted last is known longest.
@@ -239,12 +278,12 @@ mod tests {
         let reports = of_ten();
         for number in 0..5_000 {
             reports.deleted((0..=number).rev().take(3).map(|gone| (name(gone), gone)).collect());
-            reports.check(&name(number + 10)).unwrap();
+            reports.check(&name(number + 10), NOW).unwrap();
             assert_eq!(forgotten(&reports), [name(number)], "the others' places went before");
         }
         reports.deleted((5_000..5_010).map(|number| (name(number), 6_000 - number)).collect());
         for number in [9, 8, 7] {
-            reports.check(&name(6_000 + number)).unwrap();
+            reports.check(&name(6_000 + number), NOW).unwrap();
             assert_eq!(forgotten(&reports), [name(5_000 + number)]);
         }
     }
@@ -253,13 +292,13 @@ mod tests {
     fn whoever_is_defined_anew_goes_on_with_his_place() {
         let reports = of_ten();
         reports.deleted([(name(3), 20)].into());
-        reports.check(&name(3)).unwrap();
-        assert!(reports.check(&name(10)).is_err());
+        reports.check(&name(3), NOW).unwrap();
+        assert!(reports.check(&name(10), NOW).is_err());
         assert_eq!(forgotten(&reports), [""; 0]);
         // Its place went, and it gets another before the journal has heard of it.
         reports.deleted([(name(3), 20), (name(4), 30)].into());
-        reports.check(&name(10)).unwrap();
-        reports.check(&name(3)).unwrap();
+        reports.check(&name(10), NOW).unwrap();
+        reports.check(&name(3), NOW).unwrap();
         assert_eq!(forgotten(&reports), [name(4)]);
     }
 
@@ -267,8 +306,26 @@ mod tests {
     fn places_that_are_not_enough_are_left_as_they_are() {
         let reports = of_ten();
         reports.deleted([(name(3), 20)].into());
-        assert!(reports.check(&"long".repeat(15)).is_err());
+        assert!(reports.check(&"long".repeat(15), NOW).is_err());
         assert_eq!(forgotten(&reports), [""; 0]);
-        reports.check(&name(10)).unwrap();
+        reports.check(&name(10), NOW).unwrap();
+    }
+
+    #[test]
+    fn while_the_disk_hangs_nothing_more_is_reserved() {
+        let (reports, later) = (of_ten(), |ms| NOW.saturating_add(ms));
+        let refused = |ms| reports.check(&name(0), later(ms)).is_err();
+        reports.report(&name(0), 11, NOW).unwrap();
+        assert_eq!([HANGS_MS - 1, HANGS_MS, HANGS_MS + 1].map(refused), [false, false, true]);
+        // Somebody whose report came after that write had begun waits for the next one.
+        reports.take();
+        reports.written(later(5_000), None, true);
+        assert_eq!([6_000, 6_001].map(refused), [false, true]);
+        reports.report(&name(0), 21, later(5_500)).unwrap();
+        reports.written(later(7_000), None, false);
+        assert_eq!([8_000, 8_001].map(refused), [false, true], "one was not even looked at");
+        reports.take();
+        reports.written(later(9_000), None, false);
+        assert!(!refused(99_000), "nobody waits");
     }
 }

@@ -326,7 +326,8 @@ impl Surroundings {
     pub(super) async fn remember(&self, name: &str, segment: &Segment) -> Result<()> {
         self.saw(segment.catalog_version, segment.writes);
         let end = segment.last.saturating_add(1);
-        let Some(written) = self.reports.report(name, end)? else { return Ok(()) };
+        let now = self.timer.elapsed();
+        let Some(written) = self.reports.report(name, end, now)? else { return Ok(()) };
         self.wake.notify_one();
         written.await.map_err(|_| ended())
     }

@@ -219,7 +219,8 @@ impl Driver {
         if marks.is_none() {
             self.core.around.watch.journal_failed();
         }
-        self.core.around.reports.trouble(self.keeper.error().cloned());
+        let (trouble, waits) = (self.keeper.error().cloned(), self.keeper.is_waited_for());
+        self.core.around.reports.written(now.elapsed, trouble, waits);
         for held in self.leases.values_mut() {
             // A write that began under an earlier lease says nothing about this one.
             let is_ours = |mark: &&JournalMark| {

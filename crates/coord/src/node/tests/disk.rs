@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tokio::sync::watch;
+
 use crate::error::Result;
 use crate::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work};
 
@@ -35,6 +37,28 @@ impl Disk for Forgetful {
         if !self.forgets.load(Ordering::SeqCst) {
             work();
         }
+    }
+}
+
+/// A disk that answers nobody while it hangs, as one does that is out of reach, and does its work later.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hanging {
+    pub(super) hangs: Arc<watch::Sender<bool>>,
+}
+
+#[async_trait::async_trait]
+impl Disk for Hanging {
+    fn machine(&self) -> String {
+        "machine".into()
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Directory>> {
+        LocalDisk.lock(path)
+    }
+
+    async fn run(&self, work: Work) {
+        let _ = self.hangs.subscribe().wait_for(|hangs| !*hangs).await;
+        work();
     }
 }
 

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::disk::Failing;
+use super::disk::{Failing, Hanging};
 use super::kills::in_time;
 use super::segments::Tap;
 use super::*;
-use crate::journal::{DataDir, inspect};
+use crate::journal::{DataDir, Disk, inspect};
 use crate::origin::Origin;
 use crate::sources::NumberStats;
 
@@ -36,8 +36,12 @@ impl Drop for Scratch {
 const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 
 async fn try_open(world: &World, dir: &Scratch, disk: &Failing) -> Result<Node> {
+    on_disk(world, dir, Arc::new(disk.clone())).await
+}
+
+async fn on_disk(world: &World, dir: &Scratch, disk: Arc<dyn Disk>) -> Result<Node> {
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
-    let parts = Parts { disk: Arc::new(disk.clone()), ..world.parts() };
+    let parts = Parts { disk, ..world.parts() };
     Node::open(world.handle(), settings, parts).await
 }
 
@@ -159,6 +163,39 @@ async fn while_the_journal_cannot_be_written_no_numbers_are_wasted() {
     world.pass(1_000).await;
     assert_eq!(asks(1_000).await.unwrap(), 1_101);
     assert_eq!(drawn(&source, 10).await, (11..=20).collect::<Vec<_>>());
+}
+
+/// A disk that hangs fails nothing, and whoever asks gives up before it answers.
+#[tokio::test]
+async fn while_the_journal_hangs_few_numbers_are_wasted() {
+    let (world, dir, disk) = (World::new(), Scratch::new(), Hanging::default());
+    let node = on_disk(&world, &dir, Arc::new(disk.clone())).await.unwrap();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    drawn(&source, 10).await;
+    let asks = async || {
+        tokio::select! {
+            biased;
+            row = source.row(1_000, 300) => row.map(|row| row.first),
+            () = world.pass(2_000) => panic!("no answer"),
+        }
+    };
+    let mark = async || world.handle().get("bills").await.unwrap().segment.mark.get();
+    disk.hangs.send_replace(true);
+    let mut refused = String::new();
+    for _ in 0..100 {
+        let error = asks().await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
+        refused = error.to_string();
+    }
+    assert!(refused.contains("whose disk has not answered for"), "{refused}");
+    let wasted = mark().await - 101;
+    assert!((1_000..=5_000).contains(&wasted), "{wasted}");
+    disk.hangs.send_replace(false);
+    world.pass(1_000).await;
+    assert_eq!(asks().await.unwrap(), 101 + wasted);
+    world.pass(60_000).await;
+    assert_eq!(asks().await.unwrap(), 1_101 + wasted, "nobody waits for it");
 }
 
 /// What snowflakes need is in the same journal.

@@ -236,7 +236,7 @@ impl SegmentSource {
 
     /// Reserves numbers, and refuses a store that hands out what it handed out before.
     pub(super) async fn reserve(&self, length: u64) -> Result<Segment> {
-        self.around.reports.check(&self.name)?;
+        self.around.reports.check(&self.name, self.around.timer.elapsed())?;
         if let Some(origin) = &self.plan.load().origin {
             return self.reserve_drawn(length, origin).await;
         }
