@@ -284,13 +284,12 @@ impl Held {
         }
     }
 
-    /// Closes a group's generator once no source needs it. What it has taken is kept in mind.
-    pub(super) fn close_if_unused(&mut self, key: &GroupKey) {
-        if let Some(group) = self.groups.get_mut(key)
-            && group.sources.is_empty()
-        {
-            group.close();
-        }
+    /// Closes a group's generator once no source needs it. What it has taken is kept in mind. Answers who waits for
+    /// it.
+    pub(super) fn close_if_unused(&mut self, key: &GroupKey) -> Option<Waiters<Result<()>>> {
+        let group = self.groups.get_mut(key).filter(|group| group.sources.is_empty())?;
+        group.close();
+        Some(std::mem::take(&mut group.waiters))
     }
 
     /// Closes all generators for good. Answers what is known of each slot from here on, and how to

@@ -224,7 +224,10 @@ impl Node {
         let name = &inner.name;
         tokio::select! {
             biased;
-            answer = answer => answer.unwrap_or_else(|_| Err(node_closed())),
+            answer = answer => answer.unwrap_or_else(|_| Err(node_closed())).or_else(|error| {
+                // It may be about another that has the same generator.
+                inner.check_enabled().and(Err(error))
+            }),
             () = self.core().around.timer.sleep_ms(wait_ms) => {
                 let reasons = self.readiness().reasons.join("; ");
                 let what = format!("a window for source {name} within {wait_ms} ms ({reasons})");

@@ -124,7 +124,7 @@ impl SourceInner {
 
     /// Whether anything may be minted here at all.
     #[inline]
-    pub(super) fn check_enabled(&self) -> Result<()> {
+    pub(crate) fn check_enabled(&self) -> Result<()> {
         if self.enabled.load(Ordering::Acquire) && self.home.is_here() {
             return Ok(());
         }

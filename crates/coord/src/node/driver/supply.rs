@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Pace;
 use crate::sources::{Defined, SourceInner};
 use crate::spec::{Minted, Order, Plan, SnowflakePlan};
+use crate::waiters::Waiters;
 
 impl Driver {
     pub(super) fn attach(&mut self, source: &Arc<SourceInner>, reply: oneshot::Sender<Result<()>>) {
@@ -55,7 +56,7 @@ impl Driver {
             return Err(needs_two(&source.name, &key.pool, worker));
         }
         let make = settings.made(plan);
-        self.leave_leases(source, &group_key, Some(&key));
+        let waiters = self.leave_leases(source, &group_key, Some(&key));
         let unit_ms = u64::from(plan.layout.unit_ms());
         let known = self.leases.get(&key);
         let unit_ms = unit_ms.max(known.map_or(1, Held::unit_ms_max));
@@ -89,6 +90,7 @@ impl Driver {
             group.sources.push(Arc::clone(source));
             is_changed = true;
         }
+        group.waiters.add_all(waiters);
         group.serve();
         if is_changed {
             held.machine.hurry();
@@ -98,13 +100,14 @@ impl Driver {
     }
 
     /// A source whose policy was altered may need another lease, and one that is off needs none: it leaves those
-    /// that it had.
+    /// that it had. Answers who waited for what nobody needs any more.
     fn leave_leases(
         &mut self,
         source: &Arc<SourceInner>,
         group_key: &GroupKey,
         but: Option<&LeaseKey>,
-    ) {
+    ) -> Waiters<Result<()>> {
+        let mut waiters = Waiters::default();
         for (other, held) in &mut self.leases {
             if Some(other) == but {
                 continue;
@@ -113,9 +116,12 @@ impl Driver {
                 && group.sources.iter().any(|known| Arc::ptr_eq(known, source))
             {
                 group.sources.retain(|known| !Arc::ptr_eq(known, source));
-                held.close_if_unused(group_key);
+                if let Some(waited) = held.close_if_unused(group_key) {
+                    waiters.add_all(waited);
+                }
             }
         }
+        waiters
     }
 
     /// A lease that no source mints from any more is given up.
@@ -162,7 +168,8 @@ impl Driver {
             if plan.order == Order::Global {
                 self.ordered.altered(&source, plan);
             } else if !needs_number(&defined) {
-                self.leave_leases(&source, &group_key(&source.name, plan), None);
+                let mut waiters = self.leave_leases(&source, &group_key(&source.name, plan), None);
+                waiters.answer(&source.check_enabled());
             } else if let Err(error) = self.settle(&source, plan) {
                 tracing::error!(source = %source.name, %error, "the altered source cannot mint");
             }

@@ -154,3 +154,59 @@ async fn the_filler_of_a_source_that_is_off_rests_and_that_of_a_deleted_one_ends
     world.pass(1_000).await;
     source.try_mint().unwrap();
 }
+
+/// Asks for a source, and has it changed while its worker number does not come.
+async fn waits_while(alone: bool, change: impl AsyncFnOnce(&Node)) -> Result<()> {
+    let world = World::new();
+    let store = world.store.handle("default").unwrap();
+    let lacks = Arc::clone(&store.faults.lacks);
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    for name in ["orders", "bills"] {
+        node.define(name, &SourceSpec::default()).await.unwrap();
+    }
+    world.pass(1_000).await;
+    *lacks.lock().unwrap() = Some("claim");
+    let begun = world.timer.elapsed();
+    let names: &[&str] = if alone { &["orders"] } else { &["orders", "bills"] };
+    let asked = names.iter().map(|name| {
+        let (node, name) = (node.clone(), (*name).to_owned());
+        tokio::spawn(async move { node.source(&name).await })
+    });
+    let mut asked: Vec<_> = asked.collect();
+    world.pass(300).await;
+    change(&node).await;
+    world.pass(1_000).await;
+    *lacks.lock().unwrap() = None;
+    let answer = tokio::select! {
+        biased;
+        answer = asked.swap_remove(0) => answer.unwrap(),
+        () = world.pass(60_000) => panic!("no answer"),
+    };
+    let waited_ms = world.timer.elapsed().since(begun);
+    assert!(waited_ms <= 5_000, "{waited_ms} ms");
+    answer?.try_mint().map(|_| ())
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_source_hears_that_it_is_off_or_deleted() {
+    for alone in [true, false] {
+        let off = waits_while(alone, async |node| {
+            node.set_enabled("orders", false).await.unwrap();
+        });
+        let off = off.await.unwrap_err();
+        assert!(matches!(off.kind(), ErrorKind::Disabled { .. }), "{alone} {off}");
+        let gone = waits_while(alone, async |node| node.delete("orders").await.unwrap());
+        let gone = gone.await.unwrap_err();
+        assert!(matches!(gone.kind(), ErrorKind::NotFound { .. }), "{alone} {gone}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_source_that_is_altered_gets_it_as_it_is_then() {
+    for alone in [true, false] {
+        let altered = waits_while(alone, async |node| {
+            node.alter("orders", &spec(r#"{"on_rollback":"borrow"}"#), None).await.unwrap();
+        });
+        altered.await.unwrap();
+    }
+}
