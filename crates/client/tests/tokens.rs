@@ -338,7 +338,28 @@ async fn a_program_moves_a_mark_as_far_as_the_definition_has_programs_move_it() 
     let today = store.get("bills-daily").await.unwrap().segment.mark.get();
     let in_a_week = range(today + 7_000_000);
     assert_eq!(code(reserve(&bills, "bills-daily", 1, in_a_week).await), "unsupported");
+    assert_eq!(code(reserve(&bills, "bills-daily", 1_000_000, None).await), "invalid");
+    assert_eq!(store.get("bills-daily").await.unwrap().segment.mark.get(), today);
     mints(&bills, "bills-daily").await;
+    // What is left of the day, and nothing of the next.
+    let end = today - today % 1_000_000 + 1_000_000;
+    let all = Some(Bounds::Range(Within { first: 1, end: u64::MAX }));
+    assert_eq!(reserve(&bills, "bills-daily", 1_000_000, all).await.unwrap().last, end - 1);
+    for first in [1, end, end + 1] {
+        let onwards = Some(Bounds::Range(Within { first, end: u64::MAX }));
+        assert!(reserve(&bills, "bills-daily", 1, onwards).await.is_err(), "{first}");
+        assert_eq!(store.get("bills-daily").await.unwrap().segment.mark.get(), end);
+    }
+
+    define(&node, "bills-old", r#"{"kind":"segment","until":50}"#).await;
+    for within in [None, all] {
+        let _ = reserve(&bills, "bills-old", 100, within).await;
+        assert_eq!(store.get("bills-old").await.unwrap().segment.mark.get(), 50, "{within:?}");
+    }
+    define(&node, "bills-keyed", r#"{"kind":"counter"}"#).await;
+    for within in [None, range(1 << 40)] {
+        assert_eq!(code(reserve(&bills, "bills-keyed", 1, within).await), "invalid");
+    }
 
     let by_store = r#"{"kind":"snowflake","mint":"store","worker":3}"#;
     define(&node, "bills-times", by_store).await;

@@ -45,9 +45,9 @@ impl Plans {
             }
             Plan::Segment(plan) => {
                 check_length(reserve.length, segment_max.max(plan.step.most()))?;
-                self.check_range(at, &plan, &reserve, now).await?;
+                reserve.within = self.range(at, &plan, &reserve, now).await?;
             }
-            _ => check_length(reserve.length, segment_max)?,
+            _ => return Err(without_numbers(&reserve.source)),
         }
         Ok(reserve)
     }
@@ -71,40 +71,61 @@ impl Plans {
         Ok(plan)
     }
 
-    /// Where a program says that its numbers begin, the mark jumps to.
-    async fn check_range(
+    /// The numbers that a program may take, of those that it says: where they begin, the mark jumps to.
+    async fn range(
         &self,
         at: &At,
         plan: &SegmentPlan,
         reserve: &Reserve,
         now: UnixMillis,
-    ) -> Result<(), NotTaken> {
-        let first = match reserve.within {
-            None => return Ok(()),
-            Some(Bounds::Range(Within { first, .. })) => first,
-            Some(Bounds::Now(_)) => return Err(refused(&reserve.source)),
+    ) -> Result<Option<Bounds>, NotTaken> {
+        let source = &reserve.source;
+        let range = match reserve.within {
+            Some(Bounds::Now(_)) => return Err(refused(source)),
+            // Another system's table says where.
+            within if plan.origin.is_some() => return Ok(within),
+            Some(Bounds::Range(range)) => range,
+            None if plan.serial.is_some() => return Err(without_period(source)),
+            None if plan.stripe.until().is_none() => return Ok(None),
+            None => Within { first: plan.stripe.number_min(), end: u64::MAX },
         };
-        // What others have taken already moves nothing.
-        if first <= furthest(plan, now)
-            || first <= at.store.get(&reserve.source).await?.segment.mark.get()
-        {
-            return Ok(());
+        let is_reached = range.first <= furthest(plan, now);
+        if is_reached && range.end <= end_from(plan, range.first) {
+            return Ok(Some(Bounds::Range(range)));
         }
-        Err(refused(&reserve.source))
+        let mark = at.store.get(source).await?.segment.mark.get();
+        // What others have taken already moves nothing.
+        if !is_reached && range.first > mark {
+            return Err(refused(source));
+        }
+        // The mark is behind the last number that was taken, and may lie between two periods.
+        let newest = if range.first > mark { range.first } else { mark.saturating_sub(1) };
+        let end = range.end.min(end_from(plan, newest));
+        Ok(Some(Bounds::Range(Within { end, ..range })))
     }
 }
 
 /// Up to where a program may jump: the beginning of the numbers, or of this period's.
 fn furthest(plan: &SegmentPlan, now: UnixMillis) -> u64 {
     match &plan.serial {
-        // Another system's table says where.
-        _ if plan.origin.is_some() => u64::MAX,
         None => plan.stripe.number_min(),
         Some(serial) => {
             let period = serial.at(now.saturating_add(AHEAD_MS));
             period.map_or(0, |period| plan.stripe.number_from(period.first))
         }
     }
+}
+
+/// Where numbers end at the latest that go on from this one: with the source, or with the period.
+fn end_from(plan: &SegmentPlan, number: u64) -> u64 {
+    let stripe = plan.stripe;
+    let end = stripe.number_max().saturating_add(1);
+    let Some(serial) = &plan.serial else {
+        // The store says itself that a source which goes on for ever has no more.
+        return if stripe.until().is_some() { end } else { u64::MAX };
+    };
+    let id = stripe.last(number.saturating_add(1)).unwrap_or(stripe.first());
+    stripe.number_from(serial.of(id).end).min(end)
 }
 
 /// The definition's own ticks, at no later time than this: the mark goes with it.
@@ -130,6 +151,22 @@ fn refused(source: &str) -> NotTaken {
         "source {source} would jump to numbers that it has not come to, for which the admin right is asked"
     );
     Error::new(Code::Forbidden, message).into()
+}
+
+fn without_period(source: &str) -> NotTaken {
+    let message = format!(
+        "source {source} has serials, which are taken within the numbers of a period (within), for without one they \
+         would go on into the next; update the program, if it is older than this server"
+    );
+    Error::bad_request(message).into()
+}
+
+fn without_numbers(source: &str) -> NotTaken {
+    let message = format!(
+        "source {source} takes no numbers from the store in rows: ask a server for its IDs, or name a source of kind \
+         segment"
+    );
+    Error::bad_request(message).into()
 }
 
 impl From<Error> for NotTaken {
