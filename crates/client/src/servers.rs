@@ -126,11 +126,11 @@ impl Servers {
                     return Err(why);
                 }
                 Failed::Later(why, ms) => (why, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX)),
+                // Before that it would be refused again: so its repeats are few, and none of other calls is used up
+                // for them.
+                Failed::Limited(why, ms) if ms > 0 => (why, ms.max(PAUSE_MS_MIN)),
                 Failed::Limited(why, ms) => {
-                    // Before that it would be refused again.
-                    if deadline.since(self.timer.elapsed()) > ms {
-                        self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
-                    }
+                    self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
                     (why, ms)
                 }
                 Failed::NotDone(why)
