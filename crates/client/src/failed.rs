@@ -30,6 +30,19 @@ pub(crate) enum Failed {
     Refused(Error),
 }
 
+impl Failed {
+    /// The same of a call that is not made again, by which whoever made it knows that nothing was done. Of others an
+    /// earlier call may have been.
+    pub(crate) fn of_one_call(self) -> Self {
+        match self {
+            Self::NotDone(why) => Self::NotDone(why.with_nothing_done()),
+            Self::TooLate(why) => Self::TooLate(why.with_nothing_done()),
+            Self::Limited(why, ms) => Self::Limited(why.with_nothing_done(), ms),
+            other => other,
+        }
+    }
+}
+
 /// A server that cannot be asked.
 pub(crate) fn unavailable(op: &'static str, address: &str, why: &str) -> Error {
     let what = format!("the server at {address} ({why})");
@@ -48,6 +61,12 @@ pub(crate) fn reason(status: &Status) -> Option<Code> {
     Code::from_name(&info.reason.to_ascii_lowercase())
 }
 
+/// In how many milliseconds a server would answer, if it says so.
+fn hint_ms(status: &Status) -> u64 {
+    let hint = status.get_details_retry_info().and_then(|info| info.retry_delay);
+    hint.map_or(0, |hint| u64::try_from(hint.as_millis()).unwrap_or(u64::MAX))
+}
+
 /// What a status says about a call of the store, whose own refusals are answers.
 pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Failed {
     let unavailable = || unavailable(op, address, &why(status));
@@ -57,7 +76,11 @@ pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Fail
         None if status.code() == tonic::Code::Unimplemented => {
             Failed::Wrong(older(op, address, status))
         }
-        Some(Code::Closed | Code::Overloaded | Code::RateLimited) => Failed::NotDone(unavailable()),
+        Some(Code::Closed | Code::Overloaded) => Failed::NotDone(unavailable()),
+        Some(Code::RateLimited) => {
+            let ms = hint_ms(status);
+            Failed::Limited(unavailable().with_retry(Retry::AfterMs(ms)), ms)
+        }
         Some(Code::Unsupported) => Failed::Wrong(older(op, address, status)),
         Some(Code::Unauthenticated) => Failed::Stranger(stranger(op, address, status)),
         Some(Code::Forbidden) => Failed::Refused(forbidden(op, address, status)),
@@ -89,9 +112,7 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
         code => {
             let error = unavailable(op, address, &message);
             let is_later = code.row().resp == RespPrefix::TryAgain;
-            let hint = status.get_details_retry_info().and_then(|info| info.retry_delay);
-            let hint_ms =
-                hint.map_or(0, |hint| u64::try_from(hint.as_millis()).unwrap_or(u64::MAX));
+            let hint_ms = hint_ms(status);
             let error = error.with_retry(Retry::AfterMs(hint_ms));
             return match code {
                 Code::RateLimited => Failed::Limited(error, hint_ms),
@@ -189,9 +210,8 @@ mod tests {
         for &code in Code::ALL {
             let failed = of_store("extend", "here:1", &said(code));
             let nothing_done = match code {
-                Code::Closed | Code::Overloaded | Code::RateLimited => {
-                    matches!(failed, Failed::NotDone(_))
-                }
+                Code::Closed | Code::Overloaded => matches!(failed, Failed::NotDone(_)),
+                Code::RateLimited => matches!(failed, Failed::Limited(..)),
                 Code::Unsupported => matches!(failed, Failed::Wrong(_)),
                 Code::Unauthenticated => matches!(failed, Failed::Stranger(_)),
                 Code::Forbidden | Code::BadRequest | Code::TooMany => {

@@ -114,7 +114,8 @@ impl Servers {
                     self.preferred.store(index, Ordering::Relaxed);
                     return Ok(answer);
                 }
-                Err(failed) => failed,
+                Err(failed) if call.again => failed,
+                Err(failed) => failed.of_one_call(),
             };
             let (why, wait_ms) = match failed {
                 // Why nobody answered before says more.

@@ -426,21 +426,47 @@ async fn what_a_program_reserves_is_counted_against_its_rate() {
 #[tokio::test]
 async fn a_program_over_its_rate_asks_again_when_it_may() {
     let within_ms = 10_000;
-    let none_left = Settings { retries_at_once: 0, ..SETTINGS };
+    let none_left = Settings { retries_at_once: 0, call_ms: within_ms, ..SETTINGS };
     for (rate, comes) in [("2/s burst=1 *", true), ("1/h *", false)] {
         let store = MemoryStore::new("all").unwrap();
         let (server, node) = serve(&store, rate).await;
         define(&node, "bills", r#"{"kind":"counter"}"#).await;
+        define(&node, "bills-rows", r#"{"kind":"segment"}"#).await;
         let bills = remote_with(BILLS, &[&server], none_left).await;
         let owners = bills.owners().unwrap();
-        owners.count("bills", b"alice", 1, 60_000).await.unwrap();
-        let begun = BootTimer.elapsed();
-        let next = owners.count("bills", b"alice", 1, within_ms).await;
-        assert_eq!(next.is_ok(), comes, "{rate}: {next:?}");
-        let took_ms = BootTimer.elapsed().since(begun);
-        assert!(took_ms < within_ms / 2, "{rate}: {took_ms} ms");
-        if let Err(error) = next {
-            assert!(matches!(error.retry(), Retry::AfterMs(1_800_000..)), "{error:?}");
+        let count = async || owners.count("bills", b"alice", 1, within_ms).await.map(|_| ());
+        let reserve = async || {
+            let definition_version = store.get("bills-rows").await?.version;
+            let source = "bills-rows".into();
+            let row = Reserve { source, length: 1, definition_version, within: None };
+            bills.reserve(&row).await.map(|_| ())
+        };
+        count().await.unwrap();
+        for by_the_store in [false, true] {
+            let begun = BootTimer.elapsed();
+            let next = if by_the_store { reserve().await } else { count().await };
+            assert_eq!(next.is_ok(), comes, "{rate}: {next:?}");
+            let took_ms = BootTimer.elapsed().since(begun);
+            assert!(took_ms < within_ms / 2, "{rate}: {took_ms} ms");
+            if let Err(error) = next {
+                assert!(matches!(error.retry(), Retry::AfterMs(1_800_000..)), "{error:?}");
+            }
         }
     }
+}
+
+/// Nobody has got the numbers of a call that was refused.
+#[tokio::test]
+async fn numbers_that_were_refused_for_a_rate_are_not_lost() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, node) = serve(&store, "1/h burst=10 *").await;
+    define(&node, "bills", r#"{"kind":"segment","step":{"rule":"fixed","size":10}}"#).await;
+    let own: Arc<dyn Store> = remote(BILLS, &[&server]).await;
+    let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    source.mint(10, None, 60_000).await.unwrap();
+    let refused = source.mint(1, None, 2_000).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
+    let numbers = source.stats().numbers.unwrap();
+    assert_eq!((numbers.fetched, numbers.lost), (10, 0), "{numbers:?}");
 }

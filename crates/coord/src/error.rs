@@ -27,6 +27,7 @@ struct Repr {
     op: &'static str,
     kind: ErrorKind,
     retry: Retry,
+    nothing_done: bool,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -46,7 +47,7 @@ pub enum Retry {
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The store did not answer, or answered that it cannot now. Whether a write happened is
-    /// unknown.
+    /// unknown, unless [`Error::is_nothing_done`].
     #[error("{what} is not available")]
     Unavailable {
         /// The store, or the part of it.
@@ -313,7 +314,7 @@ impl Error {
     #[must_use]
     pub fn new(op: &'static str, kind: ErrorKind) -> Self {
         let retry = kind.retry();
-        Self(Box::new(Repr { op, kind, retry, source: None }))
+        Self(Box::new(Repr { op, kind, retry, nothing_done: false, source: None }))
     }
 
     /// A value that makes no sense: `what` says which, and what would be right.
@@ -340,6 +341,19 @@ impl Error {
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.0.retry = retry;
         self
+    }
+
+    /// Said by whoever knows that nothing was done, whatever the kind leaves open.
+    #[must_use]
+    pub fn with_nothing_done(mut self) -> Self {
+        self.0.nothing_done = true;
+        self
+    }
+
+    /// Whether nothing was done for sure, where the kind leaves that open: it never left, or was refused unread.
+    #[must_use]
+    pub fn is_nothing_done(&self) -> bool {
+        self.0.nothing_done
     }
 
     /// What happened.

@@ -292,7 +292,8 @@ impl SegmentSource {
         let answer = self.around.reserve(&reserve).await;
         let segment = answer.inspect_err(|error| {
             // It may have been done: these numbers are never used.
-            if matches!(error.kind(), ErrorKind::Unavailable { .. }) {
+            let is_open = !error.is_nothing_done();
+            if is_open && matches!(error.kind(), ErrorKind::Unavailable { .. }) {
                 let mut refill = self.refill();
                 refill.burned = refill.burned.saturating_add(length);
             }
