@@ -166,49 +166,29 @@ fn log(error: &snowmint_coord::Error, code: Code) {
 
 #[cfg(test)]
 mod tests {
-    use snowmint_coord::{Error as CoordError, Mark, PoolFull, Term};
+    use snowmint_coord::{Error as CoordError, ErrorParts, PoolFull};
 
     use super::*;
 
-    /// One of each kind, in the order of their definition.
+    /// One of each kind.
     fn kinds() -> Vec<ErrorKind> {
-        let text = || "it".to_owned();
-        vec![
-            ErrorKind::Unavailable { what: text() },
-            ErrorKind::Fenced { slot: text(), held: Term::new(1), newest: Term::new(2) },
-            ErrorKind::MarkMoved { what: text(), expected: Mark::ZERO, found: Mark::ZERO },
-            ErrorKind::PoolFull(PoolFull {
-                pool: text(),
-                groups: 1,
-                only: None,
-                held: 1,
-                marked_ahead: 0,
-                holders: Vec::new(),
-                usable_at: None,
-                usable_in_ms: Some(7),
-            }),
-            ErrorKind::ClockAhead { ahead_ms: 2, limit_ms: 1, compared_with: text() },
-            ErrorKind::ClockBehind { behind_ms: 2, limit_ms: 1, compared_with: text() },
-            ErrorKind::NotFound { what: text() },
-            ErrorKind::Conflict { what: text(), stored: text(), wanted: text() },
-            ErrorKind::Invalid { what: text() },
-            ErrorKind::StoreWentBack { witness: text(), seen: 2, found: 1 },
-            ErrorKind::OtherStore { witness: text(), expected: text(), found: text() },
-            ErrorKind::JournalRefused { path: text(), reason: text(), way_out: text() },
-            ErrorKind::Locked { what: text() },
-            ErrorKind::Exhausted { what: text(), limit: 1 },
-            ErrorKind::TickFull { next_in_ms: 3 },
-            ErrorKind::WindowSpent { mark: Mark::ZERO },
-            ErrorKind::EpochSpent { name: text() },
-            ErrorKind::Closed { what: text() },
-            ErrorKind::Disabled { name: text() },
-            ErrorKind::TooMany { what: text(), wanted: 2, limit: 1 },
-            ErrorKind::Corrupt { what: text() },
-            ErrorKind::StorageFull { what: text() },
-            ErrorKind::Unwritable { what: text() },
-            ErrorKind::Unsupported { what: text() },
-            ErrorKind::Internal { what: text() },
-        ]
+        let full = PoolFull {
+            pool: "it".into(),
+            groups: 1,
+            only: None,
+            held: 1,
+            marked_ahead: 0,
+            holders: Vec::new(),
+            usable_at: None,
+            usable_in_ms: Some(7),
+        };
+        let made = |&code: &&str| {
+            let texts = vec!["it".to_owned(); 3];
+            let full = (code == "pool_full").then(|| full.clone());
+            let parts = ErrorParts { code: code.into(), texts, numbers: vec![2, 1], full };
+            ErrorKind::from_parts(parts).unwrap_or_else(|| panic!("{code}"))
+        };
+        ErrorKind::CODES.iter().map(made).collect()
     }
 
     #[test]
