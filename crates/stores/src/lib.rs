@@ -141,7 +141,10 @@ pub async fn open_with(url: &str, namespace: &str, settings: Settings) -> Result
         }
         "memory" => Err(Error::invalid(
             OPEN,
-            format!("the store in memory has no name or path: memory: is its URL, not {url:?}"),
+            format!(
+                "the store in memory has no name or path: memory: is its URL, not {:?}",
+                shown(url)
+            ),
         )),
         _ => Err(Error::invalid(OPEN, unknown_scheme(url))),
     }
@@ -153,16 +156,23 @@ fn check_namespace(namespace: &str) -> Result<()> {
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))
 }
 
-/// The URL as it may be shown: without user, password and parameters.
+/// The URL as it may be shown: without user, password and parameters, whether slashes follow the scheme or
+/// not. The address of a server stays as it is.
 #[must_use]
 pub fn shown(url: &str) -> String {
-    match url.split_once("://") {
-        Some((scheme, rest)) if scheme != "sqlite" => {
-            let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-            format!("{scheme}://{}", place.split(['?', '#']).next().unwrap_or_default())
-        }
-        _ => url.to_owned(),
+    let after_scheme = url.find(':').map_or(0, |colon| colon + 1);
+    let (scheme, rest) = url.split_at(after_scheme);
+    if scheme == "sqlite:" {
+        return url.to_owned();
     }
+    let (slashes, rest) = rest.strip_prefix("//").map_or(("", rest), |rest| ("//", rest));
+    let (place, parameters) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    // It ends a password that has a question mark, or belongs to a parameter: nobody knows which.
+    if parameters.contains('@') {
+        return format!("{scheme}{slashes}(not shown)");
+    }
+    let hosts = place.rsplit_once('@').map_or(place, |(_, hosts)| hosts);
+    format!("{scheme}{slashes}{hosts}")
 }
 
 /// A store in messages.
@@ -208,7 +218,7 @@ fn unknown_scheme(url: &str) -> String {
             None => format!("{scheme}:"),
         })
         .collect();
-    let shown: String = url.chars().take_while(|letter| *letter != '@').take(80).collect();
+    let shown: String = shown(url).chars().take(80).collect();
     format!("{shown:?} is no store URL; known are {}", known.join(", "))
 }
 
@@ -222,10 +232,12 @@ mod tests {
 
     #[tokio::test]
     async fn unknown_urls_list_the_known() {
-        for url in ["", "leaf", "file:x", "SQLITE:x", "/tmp/x.db", "mysql2://root:pw@host/db"] {
+        let secret =
+            ["mysql2://root:pw@host/db", "mysql2:root:pw@host", "mysql2://host/db?password=pw"];
+        for url in ["", "leaf", "file:x", "SQLITE:x", "/tmp/x.db"].into_iter().chain(secret) {
             let error = refused(url, "default").await.to_string();
             assert!(error.contains("sqlite:") && error.contains("memory:"), "{error}");
-            assert!(!error.contains("host/db"), "what follows a password is not shown: {error}");
+            assert!(!error.contains("pw"), "a password is not shown: {error}");
         }
         assert_eq!(refused("memory:x", "default").await.kind().code(), "invalid");
         assert_eq!(refused("memory:", "a/b").await.kind().code(), "invalid");
@@ -233,11 +245,26 @@ mod tests {
 
     #[test]
     fn shown_urls_have_no_secrets() {
-        let url = "mysql://root:pass@word@db:3306/ids?ssl-key=x";
-        assert_eq!(shown(url), "mysql://db:3306/ids");
-        assert_eq!(shown("postgres://db/ids"), "postgres://db/ids");
-        assert_eq!(shown("sqlite:///a@b/ids.db"), "sqlite:///a@b/ids.db");
-        assert_eq!(shown("memory:"), "memory:");
+        for (url, said) in [
+            ("mysql://root:pass@word@db:3306/ids?ssl-key=x", "mysql://db:3306/ids"),
+            ("mysql:me:secret@host/ids", "mysql:host/ids"),
+            ("postgres://db/ids", "postgres://db/ids"),
+            ("postgres://db/ids?password=secret", "postgres://db/ids"),
+            ("postgres:db/ids?password=secret", "postgres:db/ids"),
+            ("postgres://db/ids?password=secret@word", "postgres://(not shown)"),
+            ("redis://:p@ss@host", "redis://host"),
+            ("redis://:p?ss@host", "redis://(not shown)"),
+            ("redis://:p#ss@host", "redis://(not shown)"),
+            ("snowmints://token@a:1,b:2", "snowmints://a:1,b:2"),
+            ("sqlite:///a@b/ids.db", "sqlite:///a@b/ids.db"),
+            ("sqlite:/a/b.db", "sqlite:/a/b.db"),
+            ("memory:", "memory:"),
+            ("10.0.0.1:7700", "10.0.0.1:7700"),
+            ("[::1]:7700", "[::1]:7700"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(url), said, "{url}");
+        }
     }
 
     #[cfg(not(feature = "sqlite"))]

@@ -65,7 +65,7 @@ impl Client {
             Failure::usage(format!(
                 "--server {}: {why}; write http://host:port or snowmint://host:port,host:port, and with TLS \
                  https:// or snowmints://",
-                url.escape_debug()
+                snowmint_stores::shown(url).escape_debug()
             ))
         };
         let (scheme, hosts) = match url.split_once("://") {
@@ -74,6 +74,10 @@ impl Client {
             Some(("https" | "snowmints", hosts)) => ("https", hosts),
             Some(_) => return Err(refused("this is no server's address")),
         };
+        // It would be shown with each error of this server.
+        if hosts.contains('@') {
+            return Err(refused("it names a user or a token, which belongs into SNOWMINT_TOKEN"));
+        }
         let mut bases = Vec::new();
         for host in hosts.trim_end_matches('/').split(',') {
             let base = format!("{scheme}://{host}");
@@ -284,6 +288,10 @@ mod tests {
             ["", "http://", "ftp://a:1", "https://", "a:1/path", "a b", "a:1,,b:2", "sqlite:x"]
         {
             assert!(Client::new(url).is_err(), "{url}");
+        }
+        for url in ["snowmint://secret@a:1", "https://secret@a", "me:secret@a:1"] {
+            let Err(Failure::Said { message, .. }) = Client::new(url) else { panic!("{url}") };
+            assert!(!message.contains("secret"), "{message}");
         }
     }
 

@@ -68,10 +68,16 @@ pub(crate) fn warn_of_secret(url: &str, option: &str, instead: &str) {
     }
 }
 
-/// Whether there is a password in a URL: after a colon, before the last @ of the part that names hosts.
-/// What stands there for servers is a token.
+/// Whether there is a password in a URL: after a colon, before the last @ of the part that names hosts, or in
+/// a parameter. What stands before the @ for servers is a token.
 fn has_secret(url: &str) -> bool {
     let (_, rest) = url.split_once("://").unwrap_or_default();
+    let (_, parameters) = rest.split_once('?').unwrap_or_default();
+    let password =
+        |parameter: &str| parameter.strip_prefix("password=").is_some_and(|it| !it.is_empty());
+    if parameters.split('&').any(password) {
+        return true;
+    }
     let hosts = rest.split('/').next().unwrap_or_default();
     let (user, _) = hosts.rsplit_once('@').unwrap_or_default();
     if snowmint_client::is_url(url) {
@@ -84,14 +90,20 @@ fn has_secret(url: &str) -> bool {
 mod tests {
     #[test]
     fn passwords_of_urls() {
-        for url in ["postgres://u:p@h/d", "redis://:p@h", "etcd://u:p@a:1,b:2/x", "snowmints://t@h"]
-        {
+        for url in [
+            "postgres://u:p@h/d",
+            "postgres://h/d?sslmode=require&password=p",
+            "redis://:p@h",
+            "etcd://u:p@a:1,b:2/x",
+            "snowmints://t@h",
+        ] {
             assert!(super::has_secret(url), "{url}");
         }
         for url in [
             "sqlite:a@b:c",
             "postgres://u@h:5432/d",
             "mysql://h:3306/a:b@c",
+            "postgres://h/d?password=&sslmode=require",
             "redis://u:@h",
             "memory:",
             "snowmint://h:7700,i:7700",

@@ -114,7 +114,7 @@ impl Mint {
             match self.ask_server(&Client::new(DEFAULT_SERVER)?, done, out) {
                 Err(CallError::NotReached(_)) if *done == 0 => complain(format_args!(
                     "no server on {DEFAULT_SERVER}, so the store is {}",
-                    config.store_url()
+                    snowmint_stores::shown(&config.store_url())
                 )),
                 answer => return Ok(answer?),
             }

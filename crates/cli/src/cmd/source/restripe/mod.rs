@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::Value;
 use snowmint_coord::spec::{Period, Plan, SegmentPlan, SourceSpec};
+use snowmint_stores::shown;
 use snowmint_wire::http::{RestripeRequest, SourceBody};
 
 use super::show;
@@ -23,7 +24,7 @@ use crate::client::DEFAULT_SERVER;
 use crate::config::{Config, Given, warn_of_secret};
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
-use place::{Place, shown};
+use place::Place;
 
 /// How often a number is chosen that stores overtake while they are told of it.
 const TRIES: u32 = 8;
@@ -143,7 +144,10 @@ impl Restripe {
                 return Err(Failure::usage(format!("stripe {offset} is given twice")));
             }
             if before.clone().any(|(_, other)| other == url) {
-                return Err(Failure::usage(format!("{url} is given twice: it has one stripe")));
+                return Err(Failure::usage(format!(
+                    "{} is given twice: it has one stripe",
+                    shown(url)
+                )));
             }
         }
         let config = self.configuration()?;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use snowmint_coord::beside::Place as _;
 use snowmint_coord::{ErrorKind, NewStripe, Node, NodeSettings, Parts, SourceInfo, SourceSpec};
 use snowmint_server::service::source_body;
+use snowmint_stores::shown;
 use snowmint_wire::http::{RestripeRequest, SourceBody};
 use tokio::runtime::Runtime;
 
@@ -120,32 +121,4 @@ impl OpenStore {
 
 fn path(name: &str) -> String {
     format!("/v1/sources/{}", segment(name))
-}
-
-/// A place as messages show it: what follows a colon may be a password.
-pub(super) fn shown(text: &str) -> String {
-    if !store::is_url(text) {
-        return text.to_owned();
-    }
-    let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
-    let hosts = rest.rsplit_once('@').map_or(rest, |(_, hosts)| hosts.trim_start_matches('/'));
-    format!("{scheme}:{hosts}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn messages_show_no_password() {
-        for (text, said) in [
-            ("10.0.0.1:7700", "10.0.0.1:7700"),
-            ("snowmint://a:1,b:2", "snowmint://a:1,b:2"),
-            ("sqlite:/a/b.db", "sqlite:/a/b.db"),
-            ("mysql://me:secret@host/ids", "mysql:host/ids"),
-            ("redis://:p@ss@host", "redis:host"),
-        ] {
-            assert_eq!(shown(text), said);
-        }
-    }
 }
