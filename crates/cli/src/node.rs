@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use snowmint_coord::error::chain;
 use snowmint_coord::sources::Keyrings;
 use snowmint_coord::{
     BootTimer, Error, ErrorKind, Node, NodeSettings, Origins, Parts, SourceInfo, SourceSpec,
@@ -146,7 +147,7 @@ async fn define_later(node: Node, sources: BTreeMap<String, Defined>, trail: Tra
             Ok(()) => return,
             Err(Undefined { error, .. }) if is_away(&error) => {}
             Err(Undefined { error, name, origin }) => {
-                return tracing::error!(source = name, %origin, %error, "a source of the configuration is not what the store has");
+                return tracing::error!(source = name, %origin, error = %chain(&error), "a source of the configuration is not what the store has");
             }
         }
     }

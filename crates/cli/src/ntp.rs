@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rsntp::AsyncSntpClient;
+use snowmint_coord::error::chain;
 use snowmint_coord::{BootTimer, ClockWitness, Error, ErrorKind, Result, Timer as _};
 use snowmint_core::{ElapsedMillis, UnixMillis};
 use tokio::net::lookup_host;
@@ -95,7 +96,7 @@ impl ClockWitness for Ntp {
             heard.asked_at = Some(elapsed);
             match self.ask().await {
                 Ok(now) => heard.answer = Some((now, self.timer.elapsed())),
-                Err(error) => tracing::warn!("{error}"),
+                Err(error) => tracing::warn!("{}", chain(&error)),
             }
         }
         let elapsed = self.timer.elapsed();

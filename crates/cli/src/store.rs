@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use snowmint_client::{Parts, RemoteStore};
 use snowmint_coord::beside::{Place, Places};
 use snowmint_coord::catalog::check_name;
+use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, LateStore, Opening, Store};
 use snowmint_stores::Settings;
 use snowmint_wire::error::Code;
@@ -172,14 +173,9 @@ impl From<Error> for Failure {
             // All others are called in the table as they are here.
             kind => Code::from_name(kind.code()).unwrap_or(Code::Internal),
         };
-        let mut message = error.kind().to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            message.push_str(": ");
-            message.push_str(&error.to_string());
-            cause = error.source();
-        }
-        Self::coded(code, message)
+        let cause = std::error::Error::source(&error);
+        let cause = cause.map_or_else(String::new, |cause| format!(": {}", chain(cause)));
+        Self::coded(code, format!("{}{cause}", error.kind()))
     }
 }
 

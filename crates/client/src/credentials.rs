@@ -4,9 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use snowmint_coord::error::chain;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
-
-use crate::failed::causes;
 
 /// The variable of the token, by which servers know who asks.
 const TOKEN: &str = "SNOWMINT_TOKEN";
@@ -134,7 +133,7 @@ impl Credentials {
         }
         let config = self.tls_config(endpoint.uri().host().unwrap_or_default())?;
         let endpoint = endpoint.tls_config(config);
-        endpoint.map_err(|error| format!("TLS is not possible: {}", causes(&error)))
+        endpoint.map_err(|error| format!("TLS is not possible: {}", chain(&error)))
     }
 
     fn tls_config(&self, host: &str) -> Result<ClientTlsConfig, String> {

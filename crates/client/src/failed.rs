@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 
+use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, Retry};
 use snowmint_wire::error::{Code, RespPrefix};
 use tonic::{ConnectError, Status};
@@ -173,23 +174,13 @@ fn is_connect(status: &Status) -> bool {
     false
 }
 
+/// What a status says, and what caused it.
 pub(crate) fn why(status: &Status) -> String {
-    with_causes(status.message(), status)
-}
-
-/// An error with all its causes.
-pub(crate) fn causes(error: &dyn StdError) -> String {
-    with_causes(&error.to_string(), error)
-}
-
-fn with_causes(said: &str, error: &dyn StdError) -> String {
-    let mut text = said.to_owned();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
+    let message = status.message();
+    let Some(cause) = status.source() else { return message.to_owned() };
+    let causes = chain(cause).to_string();
+    // What the transport makes of an error says what the error does.
+    if causes.starts_with(message) { causes } else { format!("{message}: {causes}") }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, Timer};
 use snowmint_wire::grpc::store::{
     DOOR, DescribeRequest, DescribeResponse, SERVICE, VERSION, VERSION_MIN, is_understood,
@@ -15,7 +16,7 @@ use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
 use crate::approach::Approach;
-use crate::failed::{Failed, causes, of_store, offers_none, unavailable, why};
+use crate::failed::{Failed, of_store, offers_none, unavailable, why};
 use crate::handshake::advice;
 use crate::refusal::refused;
 
@@ -138,10 +139,10 @@ fn knows_one(op: &'static str, address: &str, beside: &str) -> Error {
 fn not_there(op: &'static str, address: &str, error: &(dyn std::error::Error + 'static)) -> Failed {
     match advice(error) {
         Some(advice) => {
-            let why = format!("{}; {advice}", causes(error));
+            let why = format!("{}; {advice}", chain(error));
             Failed::Wrong(unavailable(op, address, &why))
         }
-        None => Failed::NotDone(unavailable(op, address, &causes(error))),
+        None => Failed::NotDone(unavailable(op, address, &chain(error).to_string())),
     }
 }
 

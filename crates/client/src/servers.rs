@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, Result, Timer, random};
 use snowmint_core::ElapsedMillis;
 
@@ -138,7 +139,7 @@ impl Servers {
                 | Failed::Unknown(why)
                 | Failed::Cut(why)
                 | Failed::Wrong(why) => {
-                    tracing::debug!(error = %why, "another server is asked");
+                    tracing::debug!(error = %chain(&why), "another server is asked");
                     index = self.after(index);
                     failures += 1;
                     self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;

@@ -1,6 +1,7 @@
 //! One error type for everything that asks a store: what happened, whether a retry helps, and
 //! which operation it was.
 
+mod chain;
 mod parts;
 mod pool_full;
 
@@ -8,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::lease::{Mark, Term};
+pub use chain::chain;
 pub use parts::ErrorParts;
 pub use pool_full::{Holder, PoolFull};
 
@@ -17,7 +19,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What went wrong, in which operation, and whether trying again can help.
 ///
 /// One word wide. `Display` says what happened, with the value and the limit; what a back end had to
-/// say is left to [`source`](std::error::Error::source), so print the whole chain in logs. Clones
+/// say is left to [`source`](std::error::Error::source), so print the whole [`chain`] in logs. Clones
 /// share the source, so that one failure can be answered to many waiters.
 #[derive(Clone)]
 pub struct Error(Box<Repr>);

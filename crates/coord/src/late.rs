@@ -14,7 +14,7 @@ use crate::avoid::Avoid;
 use crate::beside::Place;
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, chain};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::node::ClockWitness;
@@ -65,7 +65,7 @@ impl LateStore {
         };
         match opened {
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {
-                tracing::warn!(%error, "the store does not answer; it is asked again until it does");
+                tracing::warn!(error = %chain(&error), "the store does not answer; it is asked again until it does");
                 Ok(Arc::new(Self::new(namespace, open)))
             }
             opened => opened,

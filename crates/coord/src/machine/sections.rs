@@ -20,7 +20,7 @@ use self::held::Held;
 use self::orphans::Orphans;
 use self::turn::{AT_ONCE, Turn};
 use super::{Now, Requests};
-use crate::error::Result;
+use crate::error::{Result, chain};
 use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Term};
 use crate::member::{Incarnation, MemberInfo};
 use crate::ordered::{LetGo, Take, Watch};
@@ -263,7 +263,7 @@ impl SectionsMachine {
                     }
                     // It is taken anew when it is wanted.
                     NotExtended::Lost => {
-                        tracing::warn!(section, %error, "a section was lost");
+                        tracing::warn!(section, error = %chain(&error), "a section was lost");
                         self.forget(section, now);
                         changes.push(SectionChange::Shut(section));
                     }
@@ -271,7 +271,7 @@ impl SectionsMachine {
             }
         }
         if let Some(error) = failed {
-            tracing::warn!(%error, "windows of sections could not be moved on");
+            tracing::warn!(error = %chain(&error), "windows of sections could not be moved on");
         }
         self.extending.ended(now, failed.is_some());
         changes

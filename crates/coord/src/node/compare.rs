@@ -4,7 +4,7 @@
 use snowmint_core::UnixMillis;
 
 use super::settings::NodeSettings;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, chain};
 use crate::machine::{Verdict, compare_clocks};
 use crate::member::Incarnation;
 use crate::sources::Surroundings;
@@ -121,7 +121,7 @@ async fn witness(around: &Surroundings, settings: &NodeSettings) -> Option<Other
     match around.in_time("ask for the time", "it", witness.now()).await {
         Ok(time) => Some(Other { time, slack_ms: 0, whose: witness.name() }),
         Err(error) => {
-            tracing::debug!(%error, "the clock is compared with nobody's");
+            tracing::debug!(error = %chain(&error), "the clock is compared with nobody's");
             None
         }
     }

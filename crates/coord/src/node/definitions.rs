@@ -6,7 +6,7 @@ use snowmint_core::Rfc3339;
 
 use super::{Core, SourceInfo, pool_of};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, chain};
 use crate::forecast::check_life;
 use crate::origin::origin_of;
 use crate::pool::check_group;
@@ -213,7 +213,7 @@ impl Core {
             if self.known(&definition.name).is_some_and(is_newer)
                 && let Err(error) = self.take_up(definition)
             {
-                tracing::error!(source = %definition.name, %error, "an altered source cannot be used here");
+                tracing::error!(source = %definition.name, error = %chain(&error), "an altered source cannot be used here");
             }
         }
         Ok(catalog)

@@ -5,7 +5,7 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::compare;
 use super::settings::{AfterCrash, NodeSettings};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, chain};
 use crate::journal::JournalLease;
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Wish};
 use crate::machine::{Granted, PresenceMachine};
@@ -238,7 +238,7 @@ async fn claim_known(
         Ok(leases) => Ok(Some(leases)),
         Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Err(error),
         Err(error) => {
-            tracing::debug!(pool = %claim.pool.name, group, %error, "the slot is not to be had again");
+            tracing::debug!(pool = %claim.pool.name, group, error = %chain(&error), "the slot is not to be had again");
             Ok(None)
         }
     }
@@ -266,7 +266,7 @@ pub(super) async fn release_once(
         Ok(()) | Err(ErrorKind::Fenced { .. }) => true,
         Err(ErrorKind::Unavailable { .. }) => false,
         Err(_) => {
-            let error = answer.err().map(tracing::field::display);
+            let error = answer.err().map(|error| chain(&error).to_string());
             tracing::warn!(pool = %release.pool, slot = release.slot, error, "a worker number stays held until this node ends");
             true
         }

@@ -10,7 +10,7 @@ use snowmint_core::UnixMillis;
 
 use super::{Core, Node};
 use crate::capability::ClockOf;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, chain};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
 use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent, is_lent_in, lent_pool};
 use crate::member::Incarnation;
@@ -259,7 +259,7 @@ impl Core {
         let let_go = LetGo { pool: pool.to_owned(), member, slots: vec![(slot, term)] };
         let answer = around.call("let go", around.store.let_go(&let_go, now)).await;
         if let Err(error) = &answer {
-            tracing::warn!(pool, slot, error = %error.kind(), "a number that is lent stays with this server, too");
+            tracing::warn!(pool, slot, error = %chain(error), "a number that is lent stays with this server, too");
         }
         answer.is_ok()
     }

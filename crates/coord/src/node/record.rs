@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::entry::Witness;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, chain};
 use crate::journal::{
     Directory, Disk, Journal, JournalLease, JournalTail, KeptSource, Past, Record, disk,
 };
@@ -214,7 +214,7 @@ impl Keeper {
         match self.write(disk).await? {
             Ok(()) => Ok(tails),
             Err(error) => {
-                tracing::error!(%error, "the journal cannot be written: what was kept in it is not used");
+                tracing::error!(error = %chain(&error), "the journal cannot be written: what was kept in it is not used");
                 Ok(Vec::new())
             }
         }
@@ -372,7 +372,7 @@ impl Keeper {
                 Some(written.marks)
             }
             Err(error) => {
-                tracing::error!(%error, "the journal cannot be written");
+                tracing::error!(error = %chain(&error), "the journal cannot be written");
                 kept.error = Some(error);
                 kept.told.add_all(written.told);
                 kept.wanted = true;

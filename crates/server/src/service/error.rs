@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use snowmint_coord::error::chain;
 use snowmint_coord::{ErrorKind, Retry};
 use snowmint_wire::error::{Code, RespPrefix};
 use snowmint_wire::http::ErrorInfo;
@@ -150,13 +151,7 @@ impl From<snowmint_coord::Error> for Error {
 /// The whole chain. What happens by itself under load is told at a level that is off by default.
 #[cold]
 fn log(error: &snowmint_coord::Error, code: Code) {
-    let mut chain = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        chain.push_str(": ");
-        chain.push_str(&error.to_string());
-        cause = error.source();
-    }
+    let chain = chain(error);
     if code == Code::TickFull {
         tracing::debug!(%code, "{chain}");
     } else {

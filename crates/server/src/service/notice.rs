@@ -1,6 +1,7 @@
 //! A change of the catalog, told to the other servers: they follow at once, not only when they next look.
 
 use axum::http::Method;
+use snowmint_coord::error::chain;
 use tokio::task::JoinSet;
 
 use super::{Error, Service};
@@ -27,7 +28,7 @@ impl Service {
             let others = match service.node.others().await {
                 Ok(others) => others,
                 Err(error) => {
-                    tracing::debug!(%error, "nobody is told of the change of the catalog");
+                    tracing::debug!(error = %chain(&error), "nobody is told of the change of the catalog");
                     return;
                 }
             };

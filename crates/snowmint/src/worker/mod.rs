@@ -9,6 +9,7 @@ mod window;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use snowmint_coord::error::chain;
 use snowmint_core::{Clock as _, Generator, Layout, Pause as _, Refusal, Settings, UnixMillis};
 
 pub use place::default_dir;
@@ -109,7 +110,7 @@ impl Worker {
     /// The window still lasts a while: an error becomes the caller's only once it is spent.
     fn extend_early(&self, window: MutexGuard<'_, Window>) {
         if let Err(error) = self.extend(window, Need::Soon) {
-            tracing::warn!(worker = %self.name, %error, "the window could not be extended");
+            tracing::warn!(worker = %self.name, error = %chain(&error), "the window could not be extended");
         }
     }
 
@@ -161,7 +162,7 @@ impl Drop for Worker {
         if !self.generator.clock().is_forked()
             && let Err(error) = self.close()
         {
-            tracing::warn!(worker = %self.name, %error, "the worker was not given back");
+            tracing::warn!(worker = %self.name, error = %chain(&error), "the worker was not given back");
         }
     }
 }

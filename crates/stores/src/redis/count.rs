@@ -1,5 +1,6 @@
 //! Counting numbers of a source inside the server.
 
+use snowmint_coord::error::chain;
 use snowmint_coord::segment::{SegmentRow, Within};
 use snowmint_coord::{Bounds, Mark, Ticks};
 
@@ -50,7 +51,7 @@ impl Redis {
         let Ok(mut link) = self.link() else { return };
         let asked = self.make_way.key(&self.root).invoke_async::<()>(&mut link).await;
         if let Err(error) = asked {
-            tracing::debug!(%error, "nobody makes way");
+            tracing::debug!(error = %chain(&error), "nobody makes way");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use snowmint_coord::error::chain;
 use snowmint_wire::grpc::mint_client::MintClient;
 use snowmint_wire::grpc::{MintRequest, MintResponse};
 use tonic::Status;
@@ -34,7 +35,7 @@ impl Grpc {
         let endpoint = endpoint.connect_timeout(CONNECT_MAX).tcp_nodelay(true);
         let channel = endpoint.connect().await.map_err(|error| {
             let advice = snowmint_client::advice(&error).map(|advice| format!("; {advice}"));
-            chain(&error) + &advice.unwrap_or_default()
+            format!("{}{}", chain(&error), advice.unwrap_or_default())
         })?;
         let client = MintClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
         let bearer = server.bearer().and_then(|shown| shown.parse().ok()).map(|mut shown| {
@@ -70,16 +71,4 @@ fn take(asked: Asked, answer: Result<MintResponse, Status>, seen: &mut Seen) {
         }
         Err(status) => seen.refused(&format!("{:?}", status.code()), status.message()),
     }
-}
-
-/// What happened, with every cause.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

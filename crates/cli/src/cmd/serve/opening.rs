@@ -1,5 +1,6 @@
 //! The sources of a server, opened when it starts, and what becomes of them.
 
+use snowmint_coord::error::chain;
 use snowmint_coord::{BootTimer, Node, Timer as _};
 use tokio::task::JoinSet;
 
@@ -14,14 +15,14 @@ pub(super) async fn open_sources(node: &Node) -> bool {
     let (names, all) = match node.sources().await {
         Ok(listed) => {
             for (source, error) in &listed.unreadable {
-                tracing::warn!(%source, %error, "a newer version may have defined it: update this server");
+                tracing::warn!(%source, error = %chain(error), "a newer version may have defined it: update this server");
             }
             let enabled = listed.sources.into_iter().filter(|source| source.spec.is_enabled());
             (enabled.map(|source| source.name).collect(), true)
         }
         Err(error) if is_away(&error) && !kept.is_empty() => (kept, false),
         Err(error) => {
-            tracing::warn!(%error, "the sources cannot be listed; each is opened when asked for");
+            tracing::warn!(error = %chain(&error), "the sources cannot be listed; each is opened when asked for");
             return true;
         }
     };
@@ -31,7 +32,7 @@ pub(super) async fn open_sources(node: &Node) -> bool {
         let node = node.clone();
         opening.spawn(async move {
             if let Err(error) = node.source(&name).await {
-                tracing::warn!(source = name, %error, "not open yet; tried again when asked for");
+                tracing::warn!(source = name, error = %chain(&error), "not open yet; tried again when asked for");
             }
         });
     }
@@ -58,7 +59,7 @@ pub(super) async fn tell_forecasts(node: Node) {
                     tracing::warn!("{forecast}");
                 }
             }
-            Err(error) => tracing::warn!(%error, "what will run out is not known"),
+            Err(error) => tracing::warn!(error = %chain(&error), "what will run out is not known"),
         }
         BootTimer.sleep_ms(DAY_MS).await;
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use super::Neighbour;
 use super::agree::{Has, Verdict, Wanted, judge};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, chain};
 use crate::machine::backoff_ms;
 use crate::node::{Node, SourceInfo};
 use crate::sources::{Several, Surroundings};
@@ -140,7 +140,7 @@ impl Supply {
             match served {
                 Ok(source) => share.serve(source),
                 Err(error) => {
-                    let why = error.to_string();
+                    let why = chain(&error).to_string();
                     if share.suspend(error) {
                         tracing::warn!(source = several.name(), store = %share.store, error = why, "a store does not serve");
                     }
@@ -179,7 +179,7 @@ impl Supply {
         match node.alter(source, &wanted, Some(info.version)).await {
             Ok(altered) => SourceSpec { enabled: None, ..altered.spec },
             Err(error) => {
-                tracing::warn!(source, %error, "a store does not follow the altered source");
+                tracing::warn!(source, error = %chain(&error), "a store does not follow the altered source");
                 info.spec
             }
         }

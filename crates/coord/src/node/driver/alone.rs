@@ -6,7 +6,7 @@ use super::super::alone::rest_of;
 use super::super::kept::{is_away, kept};
 use super::super::lease::LeaseKey;
 use super::{Driver, Stage};
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::machine::{Granted, Now, WindowAction};
 
 impl Driver {
@@ -39,7 +39,7 @@ impl Driver {
             let begun = held.go_on_alone(&rest, holder);
             let begun = begun.and_then(|()| held.make_minters(&self.core.around));
             if let Err(error) = begun {
-                tracing::error!(%error, "no generator");
+                tracing::error!(error = %chain(&error), "no generator");
                 continue;
             }
             self.past.retain(|past| !rest.contains(past));
@@ -72,11 +72,11 @@ impl Driver {
         }
         let mut leases = std::mem::take(&mut self.leases);
         for held in leases.values_mut().filter(|held| held.is_alone()) {
-            tracing::error!(pool = %held.pool.name, error = %why, "no longer minting without the store: it answers, and refuses us");
+            tracing::error!(pool = %held.pool.name, error = %chain(why), "no longer minting without the store: it answers, and refuses us");
             // It will not be told: this may not be the store that granted it.
             drop(self.shut(held, why));
             if let Err(error) = held.restart() {
-                tracing::error!(%error, "no randomness");
+                tracing::error!(error = %chain(&error), "no randomness");
             }
         }
         self.leases = leases;

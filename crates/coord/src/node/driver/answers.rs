@@ -5,7 +5,7 @@ use super::super::entry::{Entered, JOURNAL_LEAD_MS_MAX};
 use super::super::lease::{Held, LeaseKey};
 use super::super::record::{JournalMark, Written};
 use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage, uses_again};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, chain};
 
 use crate::lease::{Extend, Extended, Release};
 use crate::machine::{Granted, LeaseAction, LeaseEvent, Now, PresenceMachine, WindowAction};
@@ -69,7 +69,9 @@ impl Driver {
                 self.catalog_busy = false;
                 match answer {
                     Ok(catalog) => self.apply_catalog(&catalog),
-                    Err(error) => tracing::warn!(%error, "the catalog could not be read"),
+                    Err(error) => {
+                        tracing::warn!(error = %chain(&error), "the catalog could not be read")
+                    }
                 }
             }
         }
@@ -85,7 +87,7 @@ impl Driver {
 
     fn clock_disagrees(&mut self, error: &Error) {
         if let ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. } = error.kind() {
-            tracing::error!(%error, "this machine's clock disagrees");
+            tracing::error!(error = %chain(error), "this machine's clock disagrees");
             self.core.around.tell_clock_error(Some(error.clone()));
             self.core.around.clock_compared();
             self.clock_error = Some(error.clone());
@@ -112,7 +114,7 @@ impl Driver {
                 self.begin_sections(now);
             }
             Err(error) => {
-                tracing::warn!(%error, "the store cannot be joined");
+                tracing::warn!(error = %chain(&error), "the store cannot be joined");
                 self.clock_disagrees(&error);
                 self.end_alone(&error);
                 let failures = failures.saturating_add(1);
@@ -166,7 +168,7 @@ impl Driver {
                         self.past.retain(|past| past.pool != lease.pool || past.slot != lease.slot);
                     }
                     if let Err(error) = held.make_minters(&self.core.around) {
-                        tracing::error!(%error, "no generator");
+                        tracing::error!(error = %chain(&error), "no generator");
                     }
                 }
                 LeaseAction::Lost(error) => return self.lose(&error),
@@ -174,7 +176,7 @@ impl Driver {
             }
         }
         if let Some(error) = error {
-            tracing::warn!(pool = %held.pool.name, %error, "no worker number");
+            tracing::warn!(pool = %held.pool.name, error = %chain(&error), "no worker number");
             if held.is_alone() {
                 return;
             }
@@ -251,7 +253,7 @@ impl Driver {
     /// The right to mint is gone, or in doubt: all generators close for good, and everything begins
     /// anew as another member.
     fn lose(&mut self, error: &Error) {
-        tracing::error!(%error, "the right to mint was lost: joining anew");
+        tracing::error!(error = %chain(error), "the right to mint was lost: joining anew");
         self.core.around.watch.right_lost();
         self.end_sections();
         let what = "the worker number was lost, another one".into();
@@ -265,7 +267,7 @@ impl Driver {
         self.strays.forget();
         for held in self.leases.values_mut() {
             if let Err(error) = held.restart() {
-                tracing::error!(%error, "no randomness");
+                tracing::error!(error = %chain(&error), "no randomness");
             }
         }
     }

@@ -30,7 +30,7 @@ use super::lease::{Held, LeaseKey};
 use super::record::{Keeper, Written};
 use super::settings::NodeSettings;
 use crate::catalog::Catalog;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, chain};
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Release};
 use crate::machine::{
@@ -216,7 +216,7 @@ impl Driver {
         let known = self.clock_error.as_ref().map(Error::op);
         match jumped {
             Some(error) if known.is_none() => {
-                tracing::error!(%error, "the clock jumped ahead and is not believed");
+                tracing::error!(error = %chain(&error), "the clock jumped ahead and is not believed");
                 self.clock_error = Some(error);
             }
             None if known == Some("read clock") => self.clock_error = None,

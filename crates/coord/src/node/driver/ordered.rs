@@ -6,7 +6,7 @@ use std::sync::Arc;
 use snowmint_core::{UnixMillis, Window};
 
 use super::super::Core;
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::lease::{Lease, Mark};
 use crate::random;
 use crate::sources::{Make, Minter, SlotWindow, SnowflakeBack, SourceInner};
@@ -50,7 +50,7 @@ impl OrderedSources {
                 && ordered.slot() == slot
                 && let Err(error) = held.serve(core, &source, back, plan)
             {
-                tracing::error!(source = %source.name, %error, "no generator");
+                tracing::error!(source = %source.name, error = %chain(&error), "no generator");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use snowmint_core::Clock as _;
 
 use super::{Done, Driver, Stage};
-use crate::error::Result;
+use crate::error::{Result, chain};
 use crate::lease::{Extend, Extended, Term};
 use crate::machine::{Actor, Now, SectionChange, SectionsAction};
 use crate::member::{Incarnation, MemberInfo};
@@ -87,7 +87,7 @@ impl Driver {
             SectionsDone::Taken(request, answer) => {
                 let (changes, error) = self.sections.taken(now.elapsed, request, answer);
                 if let Some(error) = error {
-                    tracing::warn!(%error, "no sections of counters");
+                    tracing::warn!(error = %chain(&error), "no sections of counters");
                 }
                 self.apply(&changes);
             }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::super::lease::{Group, GroupKey, Held, LeaseKey, group_key, place};
 use super::{Driver, closed};
 use crate::catalog::{Catalog, SourceState};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, chain};
 use crate::machine::Pace;
 use crate::sources::{Defined, SourceInner};
 use crate::spec::{Minted, Order, Plan, SnowflakePlan};
@@ -171,7 +171,7 @@ impl Driver {
                 let mut waiters = self.leave_leases(&source, &group_key(&source.name, plan), None);
                 waiters.answer(&source.check_enabled());
             } else if let Err(error) = self.settle(&source, plan) {
-                tracing::error!(source = %source.name, %error, "the altered source cannot mint");
+                tracing::error!(source = %source.name, error = %chain(&error), "the altered source cannot mint");
             }
         }
         self.give_up_unused();

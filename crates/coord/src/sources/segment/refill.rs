@@ -10,7 +10,7 @@ use super::pace::Pace;
 use super::step::{Steps, Tally};
 use super::stock::{Piece, Remembered};
 use super::{SegmentSource, Stock};
-use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::error::{Error, ErrorKind, Result, Retry, chain};
 use crate::machine::backoff_ms;
 use crate::origin::{DRAWS_MAX, OriginPlan, origin_of};
 use crate::segment::{Bounds, Reserve, Segment};
@@ -344,7 +344,7 @@ impl SegmentSource {
                 }
             }
             Err(error) => {
-                tracing::warn!(source = %self.name, %error, "no numbers from the store");
+                tracing::warn!(source = %self.name, error = %chain(&error), "no numbers from the store");
                 let stale = matches!(error.kind(), ErrorKind::Conflict { .. });
                 refill.failures = refill.failures.saturating_add(1);
                 let wait_ms = if stale { STALE_MS } else { backoff_ms(refill.failures) };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, chain};
 use crate::sources::{Back, Source};
 
 /// One store's part of a source.
@@ -86,7 +86,7 @@ impl Share {
             Some(ErrorKind::TickFull { .. } | ErrorKind::Conflict { .. }) => {}
             Some(_) => {
                 if let Some(why) = why.filter(|_| self.trouble().is_none()) {
-                    tracing::warn!(store = %self.store, error = %why, "a store does not serve");
+                    tracing::warn!(store = %self.store, error = %chain(why), "a store does not serve");
                 }
                 self.say(why.cloned());
             }

@@ -1,5 +1,6 @@
 //! What the store answers, as messages.
 
+use snowmint_coord::error::chain;
 use snowmint_coord::{
     Catalog, ClockOf, Definition, Error as StoreError, ErrorKind, ErrorParts, Extended,
     Incarnation, Lease, MemberInfo, PoolFull, PresenceBy, Result as StoreResult, Retry, Segment,
@@ -54,8 +55,8 @@ pub(super) fn told<T, A: Refusable>(
 
 /// What a back end had to say stays in the log: it may name hosts, paths and users.
 fn refusal(error: &StoreError) -> said::Refusal {
-    if let Some(cause) = std::error::Error::source(error) {
-        tracing::warn!(%error, cause, "the store refused a client");
+    if std::error::Error::source(error).is_some() {
+        tracing::warn!(error = %chain(error), "the store refused a client");
     }
     let ErrorParts { code, texts, numbers, full } = error.kind().parts();
     let retry_after_ms = match error.retry() {

@@ -1,0 +1,65 @@
+//! An error in one line, with all that caused it.
+
+use std::error::Error;
+use std::fmt;
+
+/// An error with all its causes, as logs show it: `extend: the store is not available: socket closed`.
+/// A cause that was already told, as by an error whose own text ends in it, is not told again.
+pub fn chain(error: &dyn Error) -> impl fmt::Display {
+    Chain(error)
+}
+
+struct Chain<'a>(&'a dyn Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told = self.0.to_string();
+        let mut next = self.0.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            if !told.contains(&text) {
+                told.push_str(": ");
+                told.push_str(&text);
+            }
+            next = cause.source();
+        }
+        f.write_str(&told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chain;
+    use crate::error::{Error, ErrorKind};
+
+    /// An error of a driver's: some tell their cause themselves, too.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{said}")]
+    struct Told {
+        said: &'static str,
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    }
+
+    fn told(said: &'static str, cause: Option<Told>) -> Told {
+        Told { said, source: cause.map(Into::into) }
+    }
+
+    fn away(cause: Told) -> Error {
+        Error::new("extend", ErrorKind::Unavailable { what: "the store".into() }).with_source(cause)
+    }
+
+    #[test]
+    fn the_chain_tells_every_cause_once() {
+        let closed = || told("socket closed", None);
+        let error = away(told("the connection ended", Some(closed())));
+        let all = "extend: the store is not available: the connection ended: socket closed";
+        assert_eq!(chain(&error).to_string(), all);
+        let error = away(told("ended: socket closed", Some(told("", Some(closed())))));
+        assert_eq!(
+            chain(&error).to_string(),
+            "extend: the store is not available: ended: socket closed"
+        );
+        let alone = Error::invalid("claim", "no pool");
+        assert_eq!(chain(&alone).to_string(), alone.to_string());
+    }
+}
