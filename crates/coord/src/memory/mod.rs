@@ -42,7 +42,7 @@ use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
 pub use clock::MemoryClock;
 #[cfg(test)]
-use faults::Faults;
+pub(crate) use faults::Faults;
 use space::Space;
 
 /// A handle on one namespace of a store in memory. The store lives as long as a handle on it.
