@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::join_all;
 use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, Result, Timer, random};
 use snowmint_core::ElapsedMillis;
@@ -46,11 +47,17 @@ pub(crate) struct Servers {
     namespace: String,
     /// Which store beside the servers' own is meant; empty: their own.
     beside: String,
-    /// Which store it is, as the first said who was asked.
-    identity: Mutex<Option<String>>,
+    /// Which store it is.
+    known: Mutex<Option<Known>>,
     budget: Mutex<Budget>,
     settings: Settings,
     timer: Arc<dyn Timer>,
+}
+
+/// Which store is meant, as the first said who was asked.
+struct Known {
+    identity: String,
+    said_by: Arc<str>,
 }
 
 struct Server {
@@ -84,7 +91,7 @@ impl Servers {
             approach: Approach { tls: place.tls, token: place.token, credentials },
             namespace: namespace.to_owned(),
             beside: beside.to_owned(),
-            identity: Mutex::default(),
+            known: Mutex::default(),
             budget: Mutex::new(budget),
             settings,
             timer,
@@ -97,7 +104,28 @@ impl Servers {
 
     /// The store has another identity from here on.
     pub(crate) fn is_now(&self, identity: &str) {
-        *self.identity.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity.to_owned());
+        if let Some(known) = &mut *self.known.lock().unwrap_or_else(PoisonError::into_inner) {
+            identity.clone_into(&mut known.identity);
+        }
+    }
+
+    /// Has all servers describe their stores at once, and refuses two that have different ones: whichever was
+    /// asked first would decide, and the next program may ask the other. Who does not answer in time is let be.
+    pub(crate) async fn compare(&self, op: &'static str) -> Result<()> {
+        if self.all.len() < 2 {
+            return Ok(());
+        }
+        let connect_ms = self.settings.connect_ms.min(self.settings.call_ms);
+        let links = self.all.iter().map(|server| self.link(server, op));
+        let links = links.map(|link| within(&*self.timer, connect_ms, link));
+        let mut described = join_all(links).await.into_iter().flatten();
+        let other = described.find_map(|described| match described {
+            Err(Failed::Wrong(why)) if matches!(why.kind(), ErrorKind::OtherStore { .. }) => {
+                Some(why)
+            }
+            _ => None,
+        });
+        other.map_or(Ok(()), Err)
     }
 
     /// Asks one server after the other until one answers, time is up, or asking again is of no use.
@@ -256,13 +284,20 @@ impl Servers {
         }
         let found = described.identity.as_ref().map(|identity| identity.id.clone());
         let found = found.ok_or_else(|| Error::internal(op, "a store without identity"))?;
-        let mut known = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
-        let expected = known.get_or_insert_with(|| found.clone());
-        if *expected == found {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_with(|| Known {
+            identity: found.clone(),
+            said_by: Arc::clone(&link.address),
+        });
+        if known.identity == found {
             return Ok(());
         }
-        let witness = format!("this client, which asks the server at {},", link.address);
-        Err(Error::new(op, ErrorKind::OtherStore { witness, expected: expected.clone(), found }))
+        let witness = format!(
+            "this client, which asks the server at {} and was told by the one at {} which store is meant,",
+            link.address, known.said_by
+        );
+        let expected = known.identity.clone();
+        Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }))
     }
 }
 

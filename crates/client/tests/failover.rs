@@ -119,18 +119,23 @@ async fn another_store_or_namespace_is_not_taken_for_the_same() {
     let elsewhere = serve(Some(memory("elsewhere"))).await;
     let soon = Settings { call_ms: 500, ..SETTINGS };
     assert_eq!(code(open(&[port(&elsewhere)], soon).await), "conflict");
-    let remote = open(&[port(&servers[0]), port(&servers[1])], soon).await.unwrap();
-    let meant = remote.identity().await.unwrap();
-    let is_first = stores[0].identity().await.unwrap() == meant;
-    // The other is asked when the one that was asked first stops.
-    let first = servers.remove(usize::from(!is_first));
-    first.stop();
-    first.stopped().await;
+    let (first, later) = (servers[0].http().unwrap(), common::any().await.local_addr().unwrap());
+    let remote = open(&[first.port(), later.port()], SETTINGS).await.unwrap();
+    // Both addresses lead to the other store later.
+    for server in servers {
+        server.stop();
+        server.stopped().await;
+    }
+    let mut servers = Vec::new();
+    for address in [first, later] {
+        let other = stores[1].handle("all").unwrap();
+        servers.push(serve_at(Some(other), TcpListener::bind(address).await.unwrap()).await);
+    }
     let refused = remote.identity().await.unwrap_err();
     assert_eq!(refused.kind().code(), "other_store", "{refused}");
-    assert_eq!(stores[usize::from(is_first)].list().await.unwrap().definitions, []);
+    assert!(refused.to_string().contains(&first.to_string()), "{refused}");
     assert_eq!(code(remote.define(&numbers()).await), "other_store");
-    assert_eq!(stores[usize::from(is_first)].list().await.unwrap().definitions, []);
+    assert_eq!(stores[1].list().await.unwrap().definitions, []);
 }
 
 /// An address that another store is reached at later.
@@ -246,4 +251,18 @@ fn what_the_store_recognises_is_asked_again_and_done_once() {
         assert_eq!(code(unknown), "unavailable");
         assert_eq!(store.workers(NOW).await.unwrap()[0].mark, Mark::new(60));
     });
+}
+
+#[tokio::test]
+async fn servers_of_two_stores_in_one_url_are_refused_whoever_is_asked_first() {
+    let (one, other) = (serve(Some(memory("all"))).await, serve(Some(memory("all"))).await);
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    for _ in 0..8 {
+        let refused = open(&[port(&one), gone, port(&other)], SETTINGS).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "other_store", "{refused}");
+        for server in [&one, &other] {
+            let address = server.http().unwrap().to_string();
+            assert!(refused.to_string().contains(&address), "{address}: {refused}");
+        }
+    }
 }

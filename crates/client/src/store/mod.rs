@@ -71,7 +71,8 @@ impl RemoteStore {
     /// a Tokio runtime, within which it is used, too.
     ///
     /// # Errors
-    /// `Invalid` for a bad URL or namespace; `Conflict` when the servers serve another namespace;
+    /// `Invalid` for a bad URL or namespace; `Conflict` when the servers serve another namespace; `OtherStore`
+    /// when two of those that answer within [`Settings::connect_ms`] have different stores;
     /// `Unavailable` when none of them answers in time, or none that is trusted; what a server's store says.
     pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Self> {
         Self::open_with(url, namespace, settings, Parts::default()).await
@@ -101,7 +102,10 @@ impl RemoteStore {
         let servers = Servers::new(Place::parse(url)?, named, settings, parts.clone())?;
         let Settings { call_ms: within_ms, attempt_ms, .. } = settings;
         let call = Call { op: OPEN, again: true, within_ms, attempt_ms };
-        let described = servers.ask(call, |link| async move { Ok(link.described) }).await?;
+        let described = servers.ask(call, |link| async move { Ok(link.described) });
+        let (described, compared) = tokio::join!(described, servers.compare(OPEN));
+        compared?;
+        let described = described?;
         Ok(Self {
             servers: Arc::new(servers),
             namespace: namespace.to_owned(),
