@@ -136,6 +136,8 @@ impl Servers {
         let deadline = self.timer.elapsed().saturating_add(call.within_ms);
         let mut index = self.preferred.load(Ordering::Relaxed);
         let mut failures: usize = 0;
+        // How many in a row are not what is looked for.
+        let mut wrong: usize = 0;
         let mut earlier = None;
         loop {
             let failed = match self.attempt(index, call, deadline, &ask).await {
@@ -146,15 +148,16 @@ impl Servers {
                 Err(failed) if call.again => failed,
                 Err(failed) => failed.of_one_call(),
             };
+            wrong = if matches!(failed, Failed::Wrong(_)) { wrong + 1 } else { 0 };
             let (why, wait_ms) = match failed {
                 // Why nobody answered before says more.
                 Failed::TooLate(why) => return Err(earlier.unwrap_or(why)),
                 Failed::Refused(why) | Failed::Stranger(why) => return Err(why),
                 Failed::Unknown(why) | Failed::Cut(why) if !call.again => return Err(why),
-                // Everybody was asked once, and it is the store that is away, or nobody is who was meant.
-                Failed::Cut(why) | Failed::Wrong(why) if failures + 1 >= self.all.len() => {
-                    return Err(why);
-                }
+                // Everybody was asked once, and it is the store that is away.
+                Failed::Cut(why) if failures + 1 >= self.all.len() => return Err(why),
+                // Nobody is who was meant.
+                Failed::Wrong(why) if wrong >= self.all.len() => return Err(why),
                 Failed::Later(why, ms) => (why, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX)),
                 // Before that it would be refused again: so its repeats are few, and none of other calls is used up
                 // for them.
@@ -170,6 +173,12 @@ impl Servers {
                     tracing::debug!(error = %chain(&why), "another server is asked");
                     index = self.after(index);
                     failures += 1;
+                    let why = match (wrong, earlier) {
+                        (0, _) => why,
+                        // Of those that may be who is meant, nobody has answered.
+                        (_, Some(earlier)) => earlier,
+                        (_, None) => self.not_asked(call.op, index, &why),
+                    };
                     self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
                     (why, self.pause_ms(failures))
                 }
@@ -182,6 +191,12 @@ impl Servers {
             }
             earlier = Some(why);
         }
+    }
+
+    /// What is said when time runs out before this one is asked, who may be what another is not.
+    fn not_asked(&self, op: &'static str, index: usize, before: &Error) -> Error {
+        let address = self.all.get(index).map_or("", |server| &server.address);
+        unavailable(op, address, &format!("there was no time to ask it; before: {before}"))
     }
 
     /// Waits until the budget has room for a repeat; an error when that is not before the deadline.

@@ -266,3 +266,28 @@ async fn servers_of_two_stores_in_one_url_are_refused_whoever_is_asked_first() {
         }
     }
 }
+
+/// A short outage of the servers beside a stranger must not cost a worker number.
+#[tokio::test]
+async fn a_stranger_in_the_list_does_not_speak_for_those_that_are_away() {
+    let store = memory("all");
+    let server = serve(Some(store.handle("all").unwrap())).await;
+    let (address, later) = (server.http().unwrap(), common::any().await.local_addr().unwrap());
+    let soon = Settings { call_ms: 3_000, ..SETTINGS };
+    let remote = open(&[address.port(), later.port()], soon).await.unwrap();
+    let identity = remote.identity().await.unwrap();
+    let _stranger = serve_at(Some(memory("all")), TcpListener::bind(later).await.unwrap()).await;
+    server.stop();
+    server.stopped().await;
+    for _ in 0..2 {
+        let away = remote.identity().await.unwrap_err();
+        assert_eq!(away.kind().code(), "unavailable", "{away}");
+        assert!(away.to_string().contains(&address.to_string()), "{away}");
+    }
+    let back = async {
+        BootTimer.sleep_ms(500).await;
+        serve_at(Some(store), TcpListener::bind(address).await.unwrap()).await
+    };
+    let (found, _server) = tokio::join!(remote.identity(), back);
+    assert_eq!(found.unwrap(), identity);
+}
