@@ -1,4 +1,6 @@
-//! How servers are approached: whether over TLS, whom the client trusts, and what it shows.
+//! How servers are approached: whether over TLS, whom the client trusts, what it shows, and how long it waits.
+
+use std::time::Duration;
 
 use tonic::metadata::{Ascii, MetadataValue};
 
@@ -11,9 +13,18 @@ pub(crate) struct Approach {
     /// The token of the URL, which goes before that of the credentials.
     pub(crate) token: Option<String>,
     pub(crate) credentials: Credentials,
+    /// How long a connection may take, with all that is said until its store is described.
+    pub(crate) connect_ms: u64,
 }
 
 impl Approach {
+    /// How long the addresses of a server may take, all together: they are tried one after the other, with an
+    /// equal share of it each. Without it, the first that is silent takes the time of all. The rest is for what
+    /// is said when one of them has taken the connection.
+    pub(crate) fn reach(&self) -> Duration {
+        Duration::from_millis(self.connect_ms / 4 * 3)
+    }
+
     /// What `authorization` says now.
     ///
     /// # Errors

@@ -55,7 +55,8 @@ impl Link {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .keep_alive_while_idle(true)
-            .tcp_nodelay(true);
+            .tcp_nodelay(true)
+            .connect_timeout(approach.reach());
         let channel = endpoint.connect().await.map_err(|error| not_there(op, address, &error))?;
         let address = Arc::clone(address);
         let mut link = Self { address, channel, bearer, door: None, described: Arc::default() };

@@ -88,7 +88,12 @@ impl Servers {
         Ok(Self {
             preferred: AtomicUsize::new(chance.checked_rem(all.len()).unwrap_or(0)),
             all,
-            approach: Approach { tls: place.tls, token: place.token, credentials },
+            approach: Approach {
+                tls: place.tls,
+                token: place.token,
+                credentials,
+                connect_ms: settings.connect_ms,
+            },
             namespace: namespace.to_owned(),
             beside: beside.to_owned(),
             known: Mutex::default(),

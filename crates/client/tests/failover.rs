@@ -14,7 +14,7 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 use snowmint_server::Handle;
 use snowmint_testkit::proxy::{Proxy, Way};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 
 const NOW: UnixMillis = UnixMillis::new(1_900_000_000_000);
@@ -290,4 +290,29 @@ async fn a_stranger_in_the_list_does_not_speak_for_those_that_are_away() {
     };
     let (found, _server) = tokio::join!(remote.identity(), back);
     assert_eq!(found.unwrap(), identity);
+}
+
+/// An address that takes no connections and refuses none: its queue is full.
+async fn silent() -> (u16, (TcpListener, Vec<TcpStream>)) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    loop {
+        tokio::select! {
+            taken = TcpStream::connect(address) => waiting.push(taken.unwrap()),
+            () = BootTimer.sleep_ms(500) => return (address.port(), (listener, waiting)),
+        }
+    }
+}
+
+/// A name's addresses are tried one after the other, and share the time that there is for a connection. So
+/// it must have an end of its own, before that for the whole of it, in which nothing is left for others.
+#[tokio::test]
+async fn an_address_that_is_silent_does_not_take_all_the_time_for_a_connection() {
+    let (port, _silent) = silent().await;
+    let settings = Settings { connect_ms: 2_000, call_ms: 2_200, ..SETTINGS };
+    let why = open(&[port], settings).await.unwrap_err().to_string();
+    assert!(!why.contains("no connection within"), "{why}");
 }
