@@ -23,6 +23,9 @@ pub(crate) enum Failed {
     Wrong(Error),
     /// Nothing was done, and by nobody will be for so many milliseconds.
     Later(Error, u64),
+    /// Nothing was answered, since the server is cut off from what it needs, as others may not be; so many
+    /// milliseconds may help, too.
+    Away(Error, u64),
     /// Nothing was done, because the caller is over his rate, and will be for so many milliseconds.
     Limited(Error, u64),
     /// Nothing was done, because what was shown says to nobody there who asks.
@@ -117,6 +120,7 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
             let error = error.with_retry(Retry::AfterMs(hint_ms));
             return match code {
                 Code::RateLimited => Failed::Limited(error, hint_ms),
+                Code::Unavailable => Failed::Away(error, hint_ms),
                 _ if is_later => Failed::Later(error, hint_ms),
                 _ => Failed::Refused(error.with_retry(Retry::Never)),
             };
@@ -236,6 +240,7 @@ mod tests {
                     assert_eq!(error.retry(), Retry::Never, "{code}");
                 }
                 Failed::NotDone(_) | Failed::Later(..) => assert!(later, "{code}"),
+                Failed::Away(..) => assert_eq!(code, Code::Unavailable),
                 Failed::Limited(..) => assert_eq!(code, Code::RateLimited),
                 Failed::Stranger(_) => assert_eq!(code, Code::Unauthenticated),
                 failed => panic!("{code}: {failed:?}"),

@@ -187,6 +187,11 @@ impl Servers {
                     self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
                     (why, self.pause_ms(failures))
                 }
+                Failed::Away(why, ms) => {
+                    index = self.after(index);
+                    failures += 1;
+                    (why, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX))
+                }
             };
             if deadline.since(self.timer.elapsed()) <= wait_ms.max(ATTEMPT_MS_MIN) {
                 return Err(why);

@@ -278,3 +278,24 @@ async fn servers_are_upgraded_one_by_one_and_back() {
         now.stop().await;
     }
 }
+
+/// Its store is away from one server, and not from the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_server_counts_when_one_is_cut_off_from_its_store() {
+    let store = MemoryStore::new("all").unwrap();
+    let now = Now::start(&store, common::any().await).await;
+    let cut_off = Between::start(Form::CutOff, &now.address(), "127.0.0.1:0").await;
+    let mut last = 0;
+    // Whoever is asked first.
+    for _ in 0..4 {
+        let program = Program::open(&[&cut_off.address(), &now.address()]).await;
+        let counters = program.node.source("counters").await.unwrap();
+        for _ in 0..3 {
+            let (first, end) = counters.count(b"alice", 2, 3_000).await.unwrap();
+            assert!(last == 0 || first == last + 1, "{first} after {last}: counted once");
+            last = end;
+        }
+        program.node.close().await.unwrap();
+    }
+    now.stop().await;
+}

@@ -1,5 +1,6 @@
 //! A server of another version: it speaks on a wire of its own, and passes on to a real server what it knows.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -20,6 +21,7 @@ use tonic::server::{NamedService, UnaryService};
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
 
 /// The newer one refuses to tell of this one, for a reason that is not known here.
 pub(crate) const REFUSED: &str = "refused";
@@ -33,6 +35,8 @@ pub(crate) enum Form {
     Older,
     /// It has more fields, states, reasons and a higher version.
     Newer,
+    /// Of this version, and what applications ask it for, it has no store for.
+    CutOff,
 }
 
 /// The description, when nothing was said of versions.
@@ -88,7 +92,7 @@ impl Form {
             (Self::Older, "Describe") => {
                 OldDescription::decode(message).unwrap().encode_to_vec().into()
             }
-            (Self::Older, _) => message,
+            (Self::Older | Self::CutOff, _) => message,
             (Self::Newer, verb) => {
                 // Fields of the end win over those before, and lists grow: so messages are put together.
                 let and = |more: Vec<u8>| [&message[..], &more[..]].concat();
@@ -134,6 +138,12 @@ fn got(asked: &Bytes) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some(answer.encode_to_vec())
+}
+
+/// What a server says that does not reach its store.
+fn no_store() -> Status {
+    let details = ErrorDetails::with_error_info("UNAVAILABLE", "snowmint", HashMap::new());
+    Status::with_error_details(tonic::Code::Unavailable, "the store is not available", details)
 }
 
 /// A running server of another version.
@@ -214,6 +224,9 @@ impl<const STORE: bool> Service<http::Request<tonic::body::Body>> for Named<STOR
         Box::pin(async move {
             if door.form.lacks(&path) {
                 return Ok(Status::unimplemented("").into_http());
+            }
+            if !STORE && matches!(door.form, Form::CutOff) {
+                return Ok(no_store().into_http());
             }
             let mut grpc = tonic::server::Grpc::new(Raw);
             Ok(grpc.unary(Pass { door, path }, request).await)
