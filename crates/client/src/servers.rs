@@ -184,7 +184,10 @@ impl Servers {
                         (_, Some(earlier)) => earlier,
                         (_, None) => self.not_asked(call.op, index, &why),
                     };
-                    self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
+                    // Servers in trouble are not kept down by who has not asked them yet.
+                    if failures >= self.all.len() {
+                        self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
+                    }
                     (why, self.pause_ms(failures))
                 }
                 Failed::Away(why, ms) => {

@@ -9,7 +9,8 @@ pub struct Settings {
     pub attempt_ms: u64,
     /// How long a call of the store may take in all. 4.5 s: less than a node gives its store.
     pub call_ms: u64,
-    /// How many repeats may be made at once, over all calls; who wants more waits. 32.
+    /// How many repeats may be made at once, over all calls; who wants more waits. What a call asks of a
+    /// server for the first time is no repeat. 32.
     pub retries_at_once: u32,
     /// How many more there are each second. 8.
     pub retries_per_second: u32,

@@ -6,6 +6,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::{
     BootTimer, ClaimRequest, Extend, Mark, Member, MemoryStore, NewDefinition, Pool, Presence,
@@ -161,6 +162,14 @@ async fn a_server_in_the_place_of_another_is_described_anew() {
 
 /// The world outside of a runtime, in which proxies may end.
 fn behind_proxies(count: usize, test: impl AsyncFnOnce(MemoryStore, RemoteStore, &[Proxy])) {
+    behind_proxies_with(SETTINGS, count, test);
+}
+
+fn behind_proxies_with(
+    settings: Settings,
+    count: usize,
+    test: impl AsyncFnOnce(MemoryStore, RemoteStore, &[Proxy]),
+) {
     let runtime = Runtime::new().unwrap();
     let store = memory("all");
     let servers: Vec<_> =
@@ -168,7 +177,7 @@ fn behind_proxies(count: usize, test: impl AsyncFnOnce(MemoryStore, RemoteStore,
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(port(server))).collect();
     let ports: Vec<_> = proxies.iter().map(Proxy::port).collect();
     runtime.block_on(async {
-        let remote = open(&ports, SETTINGS).await.unwrap();
+        let remote = open(&ports, settings).await.unwrap();
         test(store, remote, &proxies).await;
     });
     drop(servers);
@@ -315,4 +324,21 @@ async fn an_address_that_is_silent_does_not_take_all_the_time_for_a_connection()
     let settings = Settings { connect_ms: 2_000, call_ms: 2_200, ..SETTINGS };
     let why = open(&[port], settings).await.unwrap_err().to_string();
     assert!(!why.contains("no connection within"), "{why}");
+}
+
+#[test]
+fn whoever_has_not_asked_a_server_yet_does_so_whatever_others_have_repeated() {
+    let few = Settings { call_ms: 3_000, retries_at_once: 4, retries_per_second: 1, ..SETTINGS };
+    behind_proxies_with(few, 2, async |store, remote, proxies| {
+        store.define(&numbers()).await.unwrap();
+        // One of them is the one that is asked first.
+        for proxy in proxies {
+            proxy.hold(Way::ToClient);
+            let answers = join_all((0..50).map(|_| remote.get("numbers"))).await;
+            let failed: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+            assert!(failed.is_empty(), "{} of 50: {}", failed.len(), failed[0]);
+            proxy.cut();
+            proxy.heal();
+        }
+    });
 }
