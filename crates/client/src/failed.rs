@@ -99,7 +99,11 @@ pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Fail
 /// What a status says about IDs that were asked for: a repeat takes others, so all may be repeated.
 pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &Status) -> Failed {
     let Some(code) = reason(status) else {
-        return Failed::NotDone(unavailable(op, address, &why(status)));
+        return match status.code() {
+            // As of the store.
+            tonic::Code::Unimplemented => Failed::Wrong(older(op, address, status)),
+            _ => Failed::NotDone(unavailable(op, address, &why(status))),
+        };
     };
     let message = status.message().to_owned();
     let kind = match code {
@@ -108,8 +112,12 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
         Code::UnknownSource => ErrorKind::NotFound { what: format!("source {source:?}") },
         Code::Disabled => ErrorKind::Disabled { name: source.into() },
         Code::EpochSpent => ErrorKind::EpochSpent { name: source.into() },
-        Code::BadRequest | Code::TooMany | Code::Exhausted => ErrorKind::Invalid { what: message },
-        Code::Unsupported => ErrorKind::Unsupported { what: message },
+        Code::BadRequest | Code::TooMany => ErrorKind::Invalid { what: message },
+        Code::Exhausted => exhausted(message),
+        // A newer server may have it.
+        Code::Unsupported => {
+            return Failed::Wrong(Error::new(op, ErrorKind::Unsupported { what: message }));
+        }
         Code::Closed | Code::Overloaded => {
             return Failed::NotDone(unavailable(op, address, &message));
         }
@@ -127,6 +135,21 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
         }
     };
     Failed::Refused(Error::new(op, kind))
+}
+
+/// A number, and not what is said behind it.
+fn digits(text: &str) -> &str {
+    let end = text.find(|letter: char| !letter.is_ascii_digit());
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// What is used up, of which a server says no more than its text.
+fn exhausted(message: String) -> ErrorKind {
+    let parts = message.split_once(" is used up: the limit is ");
+    let read =
+        parts.and_then(|(what, limit)| Some((what.to_owned(), digits(limit).parse::<u64>().ok()?)));
+    let (what, limit) = read.unwrap_or((message, 0));
+    ErrorKind::Exhausted { what, limit }
 }
 
 /// A verb, or what it says, that a server does not know.
@@ -240,13 +263,36 @@ mod tests {
                     assert_eq!(error.retry(), Retry::Never, "{code}");
                 }
                 Failed::NotDone(_) | Failed::Later(..) => assert!(later, "{code}"),
+                Failed::Wrong(_) => assert_eq!(code, Code::Unsupported),
                 Failed::Away(..) => assert_eq!(code, Code::Unavailable),
                 Failed::Limited(..) => assert_eq!(code, Code::RateLimited),
                 Failed::Stranger(_) => assert_eq!(code, Code::Unauthenticated),
                 failed => panic!("{code}: {failed:?}"),
             }
         }
+        let asked = of_mint("count", "here:1", "messages", &said(Code::Unsupported));
+        assert!(matches!(asked, Failed::Wrong(_)), "a newer server may: {asked:?}");
+        let no_such = of_mint("bound", "here:1", "messages", &Status::unimplemented(""));
+        assert!(matches!(no_such, Failed::Wrong(_)), "a newer server may: {no_such:?}");
         let broken = of_mint("count", "here:1", "messages", &Status::unknown("broken"));
         assert!(matches!(broken, Failed::NotDone(_)), "{broken:?}");
+    }
+
+    #[test]
+    fn what_is_used_up_is_told_as_that() {
+        let kind = ErrorKind::Exhausted { what: "source \"bills\"".into(), limit: 9_000 };
+        let message = kind.to_string();
+        for (said_by, expected) in [
+            (message.as_str(), kind.clone()),
+            (&*format!("{message}; asked there"), kind),
+            ("all gone", ErrorKind::Exhausted { what: "all gone".into(), limit: 0 }),
+        ] {
+            let reason = "EXHAUSTED";
+            let details = ErrorDetails::with_error_info(reason, "snowmint", HashMap::new());
+            let status = Status::with_error_details(Grpc::ResourceExhausted, said_by, details);
+            let failed = of_mint("count", "here:1", "bills", &status);
+            let Failed::Refused(error) = failed else { panic!("{failed:?}") };
+            assert_eq!(error.kind(), &expected);
+        }
     }
 }
