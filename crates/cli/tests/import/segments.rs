@@ -367,6 +367,36 @@ fn only_the_table_that_is_drawn_from_is_cut_over() {
     assert!(import(&leaf.url(), &[]).ok().contains("nothing to do"));
 }
 
+/// A source that was planned from a copy would draw from the original, which hands out other numbers.
+#[test]
+fn only_the_table_that_is_named_is_drawn_from() {
+    let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    for (server, max) in [(&leaf, 100_001), (&copy, 5_001)] {
+        server.run(LEAF);
+        server.run(&format!(
+            "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', {max}, 1000)"
+        ));
+    }
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", copy.url())).unwrap();
+    let draw = ["--config", config.to_str().unwrap(), "--draw", "old"];
+    for more in [&draw[..], &[&draw[..], &["--dry-run"]].concat()] {
+        let other = place.import("leaf", &leaf.url(), more);
+        assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
+        assert!(other.err.contains("origins.old"), "{other:?}");
+    }
+    assert!(!place.store().exists(), "nothing is defined");
+    let both = place.import("leaf", &copy.url(), &[&draw[..], &["--from", &leaf.url()]].concat());
+    assert_ne!(both.code, 0, "{both:?}");
+    assert!(!place.store().exists(), "nothing is defined");
+
+    place.import("leaf", &copy.url(), &draw).ok();
+    // The second time nothing would be changed, and the plan would show another table.
+    let other = place.import("leaf", &leaf.url(), &draw);
+    assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
+    assert!(place.import("leaf", &copy.url(), &draw).ok().contains("nothing to do"));
+}
+
 /// The store is told first, then the row ends, and only then the source has numbers of its own.
 #[test]
 fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {

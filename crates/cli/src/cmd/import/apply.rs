@@ -91,7 +91,7 @@ pub(super) fn present<T>(read: snowmint_coord::Result<T>) -> Outcome<Option<T>> 
 pub(super) struct Whole {
     pub(super) keys: Vec<Item>,
     pub(super) workers: Option<Workers>,
-    /// The tables that are cut over.
+    /// The tables that are drawn from or cut over.
     pub(super) cuts: Cuts,
 }
 

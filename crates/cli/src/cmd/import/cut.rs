@@ -1,4 +1,4 @@
-//! The end of drawing: of the very table that a source draws from.
+//! Drawing and its end: of the very table that a source draws from.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,33 @@ use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use crate::node;
 
-/// The tables that are cut over, by the names under which sources draw from them.
+/// The tables that are drawn from or cut over, by the names under which sources draw from them.
 #[derive(Debug, Default)]
 pub(super) struct Cuts(BTreeMap<String, Shared>);
 
 impl Cuts {
-    /// Those of the items that are to be cut over. Whoever ended a copy of the table would leave both to hand
-    /// out the same numbers, so it is opened where the configuration says that servers draw from it, and the
-    /// plan has to have been read from there.
+    /// Those of the items that draw from `draw`, or are to be cut over. Whoever drew from a copy of the table, or
+    /// ended one, would have both hand out the same numbers, so it is opened where the configuration says that
+    /// servers draw from it, and the plan has to have been read from there.
     pub(super) fn of(
         items: &[Item],
         peer: Peer,
-        common: &Common,
+        (common, draw): (&Common, Option<&str>),
         config: &Config,
     ) -> Outcome<Self> {
         let mut tables = BTreeMap::new();
         for item in items {
-            let (Action::CutOver { origin, .. } | Action::Finish { origin, .. }) = &item.action
-            else {
-                continue;
-            };
+            let Some(origin) = origin_of(&item.action, draw) else { continue };
             if !tables.contains_key(origin) {
-                tables.insert(origin.clone(), table(origin, &item.source, config)?);
+                tables.insert(origin.to_owned(), table(origin, &item.source, config)?);
             }
         }
         let [url] = common.from.as_slice() else {
             return match tables.is_empty() {
                 true => Ok(Self::default()),
-                false => Err(Failure::usage("tables are cut over one at a time: give --from once")),
+                false => Err(Failure::usage(
+                    "tables are drawn from and cut over one at a time: give --from once",
+                )),
             };
         };
         for (name, table) in &tables {
@@ -68,6 +67,15 @@ impl Cuts {
         }
         frozen.end().await?;
         node.cut_over(&item.source).await.map(drop)
+    }
+}
+
+/// The origin whose table an item is about, if it is about one that sources draw from.
+fn origin_of<'a>(action: &'a Action, draw: Option<&'a str>) -> Option<&'a str> {
+    match action {
+        Action::CutOver { origin, .. } | Action::Finish { origin, .. } => Some(origin),
+        Action::Define { .. } | Action::Keep { .. } => draw,
+        Action::Raise { .. } | Action::Refuse { .. } => None,
     }
 }
 

@@ -77,14 +77,14 @@ fn no_table(table: &str) -> Failure {
 fn keys_of(keys: &Keys, peer: Peer, step: StepRule, table: &str) -> Outcome {
     let around = Around::look(&keys.common)?;
     let keys_found = keys.plan(peer, step, &around)?.ok_or_else(|| no_table(table))?;
-    let cuts = cuts(&keys_found, peer, &keys.common, &around)?;
+    let cuts = cuts(&keys_found, peer, keys, &around)?;
     Whole { keys: keys_found, workers: None, cuts }.finish(&keys.common, &around)
 }
 
-fn cuts(items: &[Item], peer: Peer, common: &Common, around: &Around) -> Outcome<Cuts> {
+fn cuts(items: &[Item], peer: Peer, keys: &Keys, around: &Around) -> Outcome<Cuts> {
     // Connections are of a runtime.
     let _entered = around.runtime.enter();
-    Cuts::of(items, peer, common, &around.config)
+    Cuts::of(items, peer, (&keys.common, keys.draw.as_deref()), &around.config)
 }
 
 impl Leaf {
@@ -113,7 +113,7 @@ impl Cosid {
         }
         let workers = machines.map(|found| planned(&self.keeping, COSID, found, &around));
         let (keys, workers) = (keys.unwrap_or_default(), workers.transpose()?);
-        let cuts = cuts(&keys, Peer::Cosid, common, &around)?;
+        let cuts = cuts(&keys, Peer::Cosid, &self.keys, &around)?;
         Whole { keys, workers, cuts }.finish(common, &around)
     }
 }

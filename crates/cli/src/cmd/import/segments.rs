@@ -27,7 +27,7 @@ pub(super) struct Keys {
     /// Both systems go on serving: sources draw their numbers from the other system's table, as its own
     /// servers do, until --cut-over. NAME is the entry in the section origins by which servers here reach it.
     #[arg(long, value_name = "NAME", conflicts_with = "cut_over")]
-    draw: Option<String>,
+    pub(super) draw: Option<String>,
     /// End that: nobody can draw from the other system's table any more, its servers get errors, and
     /// sources have numbers of their own above all that was ever drawn.
     #[arg(long)]
