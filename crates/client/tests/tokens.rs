@@ -319,12 +319,9 @@ async fn a_program_moves_a_mark_as_far_as_the_definition_has_programs_move_it() 
             .await
             .unwrap();
         let before = store.get(name).await.unwrap();
-        for (length, within, why) in [
-            (most + 1, None, "invalid"),
-            (u64::MAX >> 1, None, "invalid"),
-            (1, range(1 << 62), "unsupported"),
-            (1, now_until(u64::MAX), "unsupported"),
-        ] {
+        for (length, within, why) in
+            [(1, range(1 << 62), "unsupported"), (1, now_until(u64::MAX), "unsupported")]
+        {
             assert_eq!(
                 code(reserve(&bills, name, length, within).await),
                 why,
@@ -332,6 +329,10 @@ async fn a_program_moves_a_mark_as_far_as_the_definition_has_programs_move_it() 
             );
         }
         assert_eq!(store.get(name).await.unwrap(), before);
+        for length in [most + 1, u64::MAX >> 1] {
+            let taken = reserve(&bills, name, length, None).await.unwrap();
+            assert_eq!(taken.last - taken.first, most - 1, "{length}");
+        }
         reserve(&admin, name, most + 1, range(1 << 40)).await.unwrap();
         assert_eq!(store.get(name).await.unwrap().segment.mark.get(), (1 << 40) + 1_000);
     }
@@ -412,10 +413,10 @@ async fn what_a_program_reserves_is_counted_against_its_rate() {
     assert_eq!(first.last - first.first, 89);
     let refused = bills.reserve(&wanted(90)).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
-    // More than there can ever be at once.
-    let refused = bills.reserve(&wanted(101)).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "invalid", "{refused}");
     assert_eq!(store.get("bills").await.unwrap().segment.mark, Mark::new(first.last + 1));
+    // More than there can ever be at once: as many as that.
+    let refused = bills.reserve(&wanted(1_000)).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
     // Another's is another count.
     let orders = remote(ORDERS, &[&server]).await;
     orders.reserve(&wanted(1_000)).await.unwrap();
@@ -469,4 +470,29 @@ async fn numbers_that_were_refused_for_a_rate_are_not_lost() {
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
     let numbers = source.stats().numbers.unwrap();
     assert_eq!((numbers.fetched, numbers.lost), (10, 0), "{numbers:?}");
+}
+
+/// How many numbers are fetched at once follows the pace and the definition, and knows of no rate.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_within_its_rate_gets_what_it_asks_for_whatever_is_fetched_at_once() {
+    for spec in
+        [r#"{"kind":"segment"}"#, r#"{"kind":"segment","step":{"rule":"fixed","size":900}}"#]
+    {
+        let store = MemoryStore::new("all").unwrap();
+        let (server, node) = serve(&store, "200/s *").await;
+        define(&node, "bills", spec).await;
+        let own: Arc<dyn Store> = remote(BILLS, &[&server]).await;
+        let program = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
+        let bills = program.source("bills").await.unwrap();
+        // At this pace, ten seconds take 1,000 and more.
+        for _ in 0..100 {
+            bills.mint(5, None, 10_000).await.unwrap();
+            BootTimer.sleep_ms(40).await;
+        }
+        // Fewer in a row are no row.
+        let refused = bills.row(3_000, 10_000).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "too_many", "{refused}");
+        assert!(refused.to_string().contains("200"), "{refused}");
+        program.close().await.unwrap();
+    }
 }

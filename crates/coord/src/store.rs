@@ -234,7 +234,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>>;
 
     /// Takes the next numbers of a source: exactly as many as asked for, or an error; fewer only where
-    /// they are bounded ([`Reserve::within`]).
+    /// they are bounded ([`Reserve::within`]), or where servers give the caller no more at once.
     ///
     /// Atomicity: definition, mark and version of the source, and the comparison with the clock. Whose
     /// clock: the store's, else the caller's, for [`Bounds::Now`](crate::Bounds::Now); else none. On

@@ -257,6 +257,11 @@ impl Caller {
         }
     }
 
+    /// The most of a source that his rate lets him take at once, if he has one.
+    pub(crate) fn at_once(&self, source: &str) -> Result<Option<u64>, Error> {
+        Ok(self.token()?.and_then(|token| token.at_once(source)))
+    }
+
     /// Takes `count` of a source from his rate.
     pub(crate) fn spend(&self, source: &str, count: u64) -> Result<(), Error> {
         match self.token()? {

@@ -171,6 +171,12 @@ impl Rates {
         self.0.is_empty()
     }
 
+    /// The most of a source that can be taken at once, if it has a rate.
+    pub(super) fn at_once(&self, source: &str) -> Option<u64> {
+        let pace = self.0.iter().find(|pace| pace.rate.pattern.has_source(source))?;
+        Some(pace.rate.burst.get().into())
+    }
+
     /// Takes `count` of a source.
     pub(super) fn spend(&self, token: &str, source: &str, count: u64) -> Result<(), Error> {
         match self.0.iter().find(|pace| pace.rate.pattern.has_source(source)) {

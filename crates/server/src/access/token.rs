@@ -108,6 +108,10 @@ impl Token {
         !self.rates.is_empty()
     }
 
+    pub(super) fn at_once(&self, source: &str) -> Option<u64> {
+        self.rates.at_once(source)
+    }
+
     pub(super) fn spend(&self, source: &str, count: u64) -> Result<(), Error> {
         self.rates.spend(&self.name, source, count)
     }

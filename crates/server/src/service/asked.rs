@@ -93,15 +93,19 @@ impl Service {
         }
     }
 
-    /// Counts what a program takes of a source to mint beside itself. What this server does not know yet has no rate.
+    /// Counts what a program takes of a source to mint beside itself: as many as it asks for, or as there can be at
+    /// once by its rate. How many it asks for follows its pace and the definition, and it cannot ask for fewer. What
+    /// this server does not know yet has no rate.
     ///
     /// # Errors
     /// Over the token's rate.
-    pub(crate) async fn spend_beside(&self, source: &str, count: u64) -> Result<(), Error> {
-        if self.caller.is_limited() && self.tallied(source).await.is_ok() {
-            self.caller.spend(source, count)?;
+    pub(crate) async fn spend_beside(&self, source: &str, count: u64) -> Result<u64, Error> {
+        if !self.caller.is_limited() || self.tallied(source).await.is_err() {
+            return Ok(count);
         }
-        Ok(())
+        let count = self.caller.at_once(source)?.map_or(count, |most| count.min(most));
+        self.caller.spend(source, count)?;
+        Ok(count)
     }
 
     /// The most of a source that one request may ask for: as many as there can be, for whoever has the admin right over it.

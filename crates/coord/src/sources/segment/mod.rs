@@ -250,9 +250,8 @@ impl SegmentSource {
             Some(run) => (run.first, run.end - 1),
             None => {
                 let segment = self.around.within(within_ms, self.reserve(length)).await?;
-                // Fewer come where the source is told to end.
                 if segment.last - segment.first < length - 1 {
-                    return Err(self.spent("reserve"));
+                    return Err(self.short(&segment, length));
                 }
                 (segment.first, segment.last)
             }
@@ -276,6 +275,16 @@ impl SegmentSource {
             row.end = more.end;
         }
         Some(row)
+    }
+
+    /// Why fewer came: the source is told to end there, or so many are not given at once.
+    fn short(&self, segment: &Segment, wanted: u64) -> Error {
+        if segment.last >= self.plan.load().stripe.number_max() {
+            return self.spent("reserve");
+        }
+        let limit = segment.last.saturating_sub(segment.first).saturating_add(1);
+        let what = format!("numbers in a row of source {}", self.name);
+        Error::new("reserve", ErrorKind::TooMany { what, wanted, limit })
     }
 
     fn spent(&self, op: &'static str) -> Error {

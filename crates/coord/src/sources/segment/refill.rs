@@ -270,6 +270,13 @@ impl SegmentSource {
             let answer = self.reserve_within(count, Some(Bounds::Range(drawn))).await;
             tries += 1;
             match answer {
+                // What servers do not give at once of what was drawn is a gap, too.
+                Ok(segment) => {
+                    let came = segment.last.saturating_sub(segment.first).saturating_add(1);
+                    let mut refill = self.refill();
+                    refill.burned = refill.burned.saturating_add(count.saturating_sub(came));
+                    return Ok(segment);
+                }
                 // Another server of ours has drawn later and was here earlier: these are a gap.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MarkMoved { .. }) && tries < DRAWS_MAX =>

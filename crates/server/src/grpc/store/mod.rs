@@ -280,7 +280,8 @@ impl store_server::Store for Relay {
                 Err(NotTaken::Unknown(error)) => return told(Err(error), write::segment),
             };
         }
-        service.spend_beside(&reserve.source, reserve.length).await?;
+        // A segment says where it ends: whoever gets fewer than he asked for asks again.
+        reserve.length = service.spend_beside(&reserve.source, reserve.length).await?;
         told(at.store.reserve(&reserve).await, write::segment)
     }
 

@@ -44,7 +44,7 @@ impl Plans {
                 reserve.within = Some(Bounds::Now(ticks(&plan, reserve.within, now)?));
             }
             Plan::Segment(plan) => {
-                check_length(reserve.length, segment_max.max(plan.step.most()))?;
+                reserve.length = reserve.length.min(segment_max.max(plan.step.most()));
                 reserve.within = self.range(at, &plan, &reserve, now).await?;
             }
             _ => return Err(without_numbers(&reserve.source)),
@@ -136,14 +136,6 @@ fn ticks(plan: &SnowflakePlan, said: Option<Bounds>, now: UnixMillis) -> Result<
     };
     let lead_ms = plan.clockwork.lead_max_ms();
     Ok(Ticks::of(&plan.layout, plan.burst_ms, lead_ms, said.now.min(now)))
-}
-
-fn check_length(length: u64, limit: u64) -> Result<(), NotTaken> {
-    if length > limit {
-        let limit_name = "limits.segment_max, or the source's step";
-        return Err(Error::too_many("numbers in a row", length, limit, limit_name).into());
-    }
-    Ok(())
 }
 
 fn refused(source: &str) -> NotTaken {
