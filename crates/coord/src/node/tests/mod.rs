@@ -6,6 +6,7 @@ mod clocks;
 mod counters;
 mod deleted;
 mod disk;
+mod fetches;
 mod kills;
 mod lend;
 mod order;

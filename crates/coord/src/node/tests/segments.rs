@@ -15,7 +15,7 @@ fn stats(source: &Source) -> NumberStats {
 }
 
 /// The next number that the store will hand out.
-async fn mark(world: &World, name: &str) -> u64 {
+pub(super) async fn mark(world: &World, name: &str) -> u64 {
     world.handle().get(name).await.unwrap().segment.mark.get()
 }
 

@@ -329,6 +329,7 @@ impl SegmentSource {
 
     fn take_in(self: &Arc<Self>, answer: Result<Segment>, asked_at: ElapsedMillis) {
         let came = answer.is_ok();
+        let mut again_in_ms = None;
         let mut refill = self.refill();
         refill.fetching = false;
         refill.pace.answered(self.around.timer.elapsed().since(asked_at));
@@ -357,6 +358,7 @@ impl SegmentSource {
                 let wait_ms = if stale { STALE_MS } else { backoff_ms(refill.failures) };
                 let later = stale || error.retry() != Retry::Never;
                 refill.again_at = Some(self.around.timer.elapsed().saturating_add(wait_ms));
+                again_in_ms = Some(wait_ms).filter(|_| later && !refill.closed && !refill.ending);
                 let retry = Retry::AfterMs(wait_ms);
                 refill.error = Some(if later { error.with_retry(retry) } else { error });
             }
@@ -366,7 +368,21 @@ impl SegmentSource {
         if came {
             // A slow store is asked for the next while this one is used.
             self.look_ahead(0);
+        } else if let Some(wait_ms) = again_in_ms {
+            self.look_again_in(wait_ms);
         }
+    }
+
+    /// While there is stock nobody else may look, and it would run dry in the next outage. What waits keeps
+    /// nothing of a source that ends meanwhile.
+    fn look_again_in(self: &Arc<Self>, wait_ms: u64) {
+        let (source, timer) = (Arc::downgrade(self), Arc::clone(&self.around.timer));
+        self.around.runtime.spawn(async move {
+            timer.sleep_ms(wait_ms).await;
+            if let Some(source) = source.upgrade() {
+                source.look_ahead(0);
+            }
+        });
     }
 
     pub(super) fn stock_now(&self) -> Stock {

@@ -1,0 +1,60 @@
+//! Numbers that are fetched ahead of need and do not come.
+
+use super::segments::{drawn, mark};
+use super::*;
+
+/// Nobody looks while there is enough: the next outage would find the stock as the last one has left it.
+#[tokio::test]
+async fn a_fetch_that_failed_is_made_again_while_the_stock_lasts() {
+    for rule in ["fixed", "leaf"] {
+        let world = World::new();
+        let store = world.store.handle("default").unwrap();
+        let lacks = Arc::clone(&store.lacks);
+        let node =
+            Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+        let step = format!(r#"{{"kind":"segment","step":{{"rule":"{rule}","size":40}}}}"#);
+        node.define("bills", &spec(&step)).await.unwrap();
+        let source = node.source("bills").await.unwrap();
+        drawn(&world, &source, 20).await;
+        *lacks.lock().unwrap() = Some("reserve");
+        let before = mark(&world, "bills").await;
+        drawn(&world, &source, 11).await;
+        settle().await;
+        assert_eq!((mark(&world, "bills").await, before), (41, 41), "{rule}: one that failed");
+        *lacks.lock().unwrap() = None;
+        world.pass(3_000).await;
+        assert!(mark(&world, "bills").await > 41, "{rule}: nobody has asked again");
+        *lacks.lock().unwrap() = Some("reserve");
+        assert_eq!(drawn(&world, &source, 40).await, (32..72).collect::<Vec<_>>());
+    }
+}
+
+/// What waits to ask again is not the node's, and may come to its end later.
+#[tokio::test]
+async fn a_fetch_that_is_to_be_made_again_keeps_nothing_of_a_node_that_ends() {
+    for closes in [false, true] {
+        let world = World::new();
+        let store = world.store.handle("default").unwrap();
+        let lacks = Arc::clone(&store.lacks);
+        let store: Arc<dyn Store> = Arc::new(store);
+        let kept = Arc::downgrade(&store);
+        let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
+        let fixed = r#"{"kind":"segment","step":{"rule":"fixed","size":40}}"#;
+        node.define("bills", &spec(fixed)).await.unwrap();
+        let source = node.source("bills").await.unwrap();
+        drawn(&world, &source, 20).await;
+        *lacks.lock().unwrap() = Some("reserve");
+        drawn(&world, &source, 11).await;
+        settle().await;
+        if closes {
+            node.close().await.unwrap();
+        }
+        drop((node, source));
+        settle().await;
+        assert_eq!(kept.strong_count(), 0, "closes {closes}");
+        let asked = world.store.handle("default").unwrap().identity().await.unwrap().writes;
+        world.pass(5_000).await;
+        let after = world.store.handle("default").unwrap().identity().await.unwrap().writes;
+        assert_eq!(asked, after, "closes {closes}");
+    }
+}
