@@ -27,20 +27,16 @@ fn is_of_servers(url: &str) -> bool {
     matches!(url.split(':').next(), Some("snowmint" | "snowmints"))
 }
 
-/// The same; a store that does not answer now is opened later. Servers are asked when they are needed
-/// anyway.
+/// The same; a store that does not answer now is opened later.
 pub(super) async fn open_now_or_later(
     url: &str,
     namespace: &str,
     shown: Shown,
 ) -> Result<Arc<dyn Store>> {
-    if is_of_servers(url) {
-        return servers(url, namespace, shown).await;
-    }
     let (url, own) = (url.to_owned(), namespace.to_owned());
     let open = move || -> Opening {
-        let (url, namespace) = (url.clone(), own.clone());
-        Box::pin(async move { snowmint_stores::open(&url, &namespace).await })
+        let (url, namespace, shown) = (url.clone(), own.clone(), shown.clone());
+        Box::pin(async move { open(&url, &namespace, shown).await })
     };
     LateStore::now_or_later(namespace, open).await
 }
@@ -92,5 +88,28 @@ mod tests {
             let refused = open(url, "default", ()).await.unwrap_err();
             assert!(refused.to_string().contains("feature `client`"), "{refused}");
         }
+    }
+}
+
+#[cfg(all(test, feature = "client"))]
+mod away {
+    use snowmint_coord::ErrorKind;
+
+    use super::*;
+
+    /// A journal may let its process mint, whoever keeps the store.
+    #[tokio::test]
+    async fn servers_that_are_away_are_opened_later() {
+        // Nobody listens there.
+        let url = "snowmint://127.0.0.1:1";
+        let shown = || Some(snowmint_client::Credentials::new());
+        let refused = open(url, "default", shown()).await.unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Unavailable { .. }), "{refused}");
+        let store = open_now_or_later(url, "default", shown()).await.unwrap();
+        assert_eq!(store.namespace(), "default");
+        let refused = store.identity().await.unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Unavailable { .. }), "{refused}");
+        let wrong = open_now_or_later("snowmint://", "default", shown()).await.unwrap_err();
+        assert!(matches!(wrong.kind(), ErrorKind::Invalid { .. }), "{wrong}");
     }
 }
