@@ -1,7 +1,7 @@
 //! Several servers as one: who is asked, whom else, how often, and for how long.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
@@ -43,6 +43,8 @@ pub(crate) struct Servers {
     all: Vec<Server>,
     /// Who answered last: he is asked first.
     preferred: AtomicUsize,
+    /// Nobody is asked any more.
+    closed: AtomicBool,
     approach: Approach,
     namespace: String,
     /// Which store beside the servers' own is meant; empty: their own.
@@ -94,6 +96,7 @@ impl Servers {
                 credentials,
                 connect_ms: settings.connect_ms,
             },
+            closed: AtomicBool::new(false),
             namespace: namespace.to_owned(),
             beside: beside.to_owned(),
             known: Mutex::default(),
@@ -133,11 +136,25 @@ impl Servers {
         other.map_or(Ok(()), Err)
     }
 
+    /// Ends the connections for good; calls on their way keep theirs to their end.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.all.iter().for_each(|server| *server.known() = None);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     /// Asks one server after the other until one answers, time is up, or asking again is of no use.
     pub(crate) async fn ask<T, F>(&self, call: Call, ask: impl Fn(Link) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, Failed>>,
     {
+        if self.is_closed() {
+            let what = "the store of the servers".into();
+            return Err(Error::new(call.op, ErrorKind::Closed { what }));
+        }
         let deadline = self.timer.elapsed().saturating_add(call.within_ms);
         let mut index = self.preferred.load(Ordering::Relaxed);
         let mut failures: usize = 0;
@@ -298,7 +315,12 @@ impl Servers {
         }
         let link = Link::open(op, &server.address, &self.approach, &self.beside).await?;
         self.check(op, &link).map_err(Failed::Wrong)?;
-        *server.known() = Some(link.clone());
+        let mut known = server.known();
+        // Behind the lock: whoever closes looks here after he has said so.
+        if !self.is_closed() {
+            *known = Some(link.clone());
+        }
+        drop(known);
         Ok(link)
     }
 

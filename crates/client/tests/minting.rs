@@ -4,6 +4,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::spec::Kind;
@@ -129,4 +130,65 @@ async fn a_clock_that_is_wrong_is_held_against_the_servers() {
     };
     assert!(!marks.iter().any(ahead), "no mark was moved by a wrong clock: {marks:?}");
     owner.source("default").await.unwrap().mint(1, None, WITHIN_MS).await.unwrap();
+}
+
+/// A way to a server, and how many connections go over it.
+async fn relay(server: &Handle) -> (String, tokio::sync::watch::Receiver<usize>) {
+    let listener = common::any().await;
+    let address = listener.local_addr().unwrap().to_string();
+    let (to, (count, counted)) = (server.http().unwrap(), tokio::sync::watch::channel(0));
+    tokio::spawn(async move {
+        while let Ok((mut here, _)) = listener.accept().await {
+            let count = count.clone();
+            tokio::spawn(async move {
+                count.send_modify(|open| *open += 1);
+                let mut there = tokio::net::TcpStream::connect(to).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut here, &mut there).await;
+                count.send_modify(|open| *open -= 1);
+            });
+        }
+    });
+    (address, counted)
+}
+
+/// What servers answer for, they would answer after the end of the node that asks, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_its_end_a_node_asks_servers_for_nothing_and_leaves_them() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, _owner) = serve(&store).await;
+    let (address, mut open) = relay(&server).await;
+    let url = format!("snowmint://{address}");
+    let remote = RemoteStore::open(&url, "all", Settings::default()).await.unwrap();
+    let remote: Arc<dyn Store> = Arc::new(remote);
+    let node = Node::open(remote, NodeSettings::default(), Parts::system()).await.unwrap();
+    let mut spec = SourceSpec::of(Kind::Snowflake);
+    spec.order = Some(snowmint_coord::spec::Order::Global);
+    node.define("timeline", &spec).await.unwrap();
+    node.define("events", &SourceSpec::of(Kind::Uuid)).await.unwrap();
+    let counters = node.source("counters").await.unwrap();
+    let timeline = node.source("timeline").await.unwrap();
+    let events = node.source("events").await.unwrap();
+    counters.count(b"alice", 1, WITHIN_MS).await.unwrap();
+    timeline.mint(1, None, WITHIN_MS).await.unwrap();
+    assert!(*open.borrow() > 0);
+
+    node.close().await.unwrap();
+    let ended = [
+        counters.count(b"alice", 1, WITHIN_MS).await.map(drop),
+        counters.count_each(&[b"alice"], WITHIN_MS).await.map(drop),
+        counters.counted(b"alice", WITHIN_MS).await.map(drop),
+        counters.mint(1, Some("alice"), WITHIN_MS).await.map(drop),
+        timeline.mint(1, None, WITHIN_MS).await.map(drop),
+        events.mint(1, None, WITHIN_MS).await.map(drop),
+    ];
+    for ended in ended {
+        assert_eq!(ended.map_err(|error| error.kind().code()), Err("closed"));
+    }
+    let owners = node.store().owners().unwrap();
+    node.store().close().await.unwrap();
+    let left = open.wait_for(|open| *open == 0);
+    assert!(tokio::time::timeout(Duration::from_secs(30), left).await.is_ok());
+    let asked = owners.count("counters", b"alice", 1, WITHIN_MS).await;
+    assert_eq!(asked.map_err(|error| error.kind().code()), Err("closed"));
+    assert_eq!(*open.borrow(), 0);
 }

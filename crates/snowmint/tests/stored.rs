@@ -296,3 +296,23 @@ async fn numbers_of_one_source_come_from_two_stores() {
     let refused = within(stranger.segment("bills")).await.unwrap_err();
     assert!(refused.to_string().contains("name it under [stores]"), "{refused}");
 }
+
+#[tokio::test]
+async fn after_the_end_no_source_mints_and_the_store_is_closed() {
+    let mint = open("memory:").await.unwrap();
+    let uuids = mint.uuid("events").await.unwrap();
+    let ulids = mint.ulid("logs").await.unwrap();
+    let counters = mint.counter("counters").await.unwrap();
+    within(counters.next("alice")).await.unwrap();
+    mint.close().await.unwrap();
+    mint.close().await.unwrap();
+    let ended = [
+        within(uuids.next()).await.map(drop),
+        within(ulids.next()).await.map(drop),
+        within(counters.next("alice")).await.map(drop),
+        mint.node().store().identity().await.map(drop),
+    ];
+    for ended in ended {
+        assert_eq!(ended.map_err(|error| error.kind().code()), Err("closed"));
+    }
+}

@@ -8,7 +8,6 @@ mod verbs;
 mod write;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{
@@ -29,7 +28,7 @@ const OPEN: &str = "open store";
 /// One namespace of the store that servers share, reached through whichever of them answers.
 ///
 /// It can do what that store can: [`capabilities`](snowmint_coord::Store::capabilities) are the store's.
-/// Closing it closes this handle, and nothing of the servers.
+/// Closing it closes this handle and its connections, and nothing of the servers.
 #[derive(Debug)]
 pub struct RemoteStore {
     servers: Arc<Servers>,
@@ -40,7 +39,6 @@ pub struct RemoteStore {
     names: Names,
     /// How it was opened; none of a store beside the servers' own, which leads no further.
     way: Option<Way>,
-    closed: AtomicBool,
 }
 
 /// What a store of servers goes by besides its settings.
@@ -123,7 +121,6 @@ impl RemoteStore {
             cautions: described.cautions.clone(),
             names: Names::default(),
             way: None,
-            closed: AtomicBool::new(false),
         })
     }
 
@@ -133,11 +130,6 @@ impl RemoteStore {
         Q: prost::Message + Clone + 'static,
         A: prost::Message + Default + Refusable + 'static,
     {
-        let Verb { op, .. } = verb;
-        if self.closed.load(Ordering::Acquire) {
-            let what = "the store of the servers".into();
-            return Err(Error::new(op, ErrorKind::Closed { what }));
-        }
         ask(&self.servers, verb, again, message).await
     }
 }

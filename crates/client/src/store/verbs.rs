@@ -1,7 +1,6 @@
 //! The verbs. Each says whether it may be made again when its answer was lost, as the trait does.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use snowmint_coord::beside::Place;
@@ -229,7 +228,7 @@ impl Store for RemoteStore {
     }
 
     async fn close(&self) -> Result<()> {
-        self.closed.store(true, Ordering::Release);
+        self.servers.close();
         Ok(())
     }
 }

@@ -25,6 +25,12 @@ pub(super) struct Sorted {
 }
 
 impl Core {
+    /// Has no source mint any more, and none that is opened later.
+    pub(super) fn end_sources(&self) {
+        self.around.end();
+        self.known_sources().iter().for_each(|source| source.end());
+    }
+
     /// Has no segment source ask for numbers any more.
     pub(super) fn end_fetching(&self) {
         for source in self.known_sources() {

@@ -72,7 +72,7 @@ impl SourceInner {
             kind: defined.spec.kind(),
             plain: defined.form.is_plain() && serial.is_none(),
             serial,
-            enabled: AtomicBool::new(defined.state == SourceState::Enabled),
+            enabled: AtomicBool::new(defined.state == SourceState::Enabled && !around.is_ended()),
             decimal: AtomicBool::new(defined.form.format() == Format::default()),
             defined: ArcSwap::from_pointee(defined),
             home: around.home.clone(),
@@ -109,9 +109,18 @@ impl SourceInner {
             }
             _ => {}
         }
-        self.enabled.store(defined.state == SourceState::Enabled, Ordering::Release);
+        self.enabled.store(defined.state == SourceState::Enabled, Ordering::SeqCst);
+        if self.around.is_ended() {
+            self.end();
+        }
         self.decimal.store(defined.form.format() == Format::default(), Ordering::Release);
         self.defined.store(Arc::new(defined));
+    }
+
+    /// The node has ended: also what asks others each time, or nobody at all, mints nothing from here on. So that
+    /// nobody has to look for that at each ID, the source is off.
+    pub(crate) fn end(&self) {
+        self.enabled.store(false, Ordering::SeqCst);
     }
 
     /// Of a source of global order.
@@ -143,6 +152,7 @@ impl SourceInner {
         }
         let name = self.name.clone();
         let kind = match self.defined.load().state {
+            _ if self.around.is_ended() => ErrorKind::Closed { what: format!("source {name}") },
             SourceState::Deleted => {
                 ErrorKind::NotFound { what: format!("source {name:?} any more: it was deleted") }
             }

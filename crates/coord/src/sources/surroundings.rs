@@ -53,6 +53,8 @@ pub(crate) struct Surroundings {
     clock_compared: SetOnce<()>,
     /// What the node has against our clock.
     clock_error: Mutex<Option<Error>>,
+    /// The node was closed.
+    ended: AtomicBool,
     stale: AtomicBool,
     /// Somebody found a window spent since the driver last looked.
     spent: AtomicBool,
@@ -96,6 +98,7 @@ impl Surroundings {
             voices: Mutex::default(),
             clock_compared: SetOnce::new(),
             clock_error: Mutex::default(),
+            ended: AtomicBool::new(false),
             stale: AtomicBool::new(false),
             spent: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
@@ -122,6 +125,15 @@ impl Surroundings {
     /// The same, which believes that its clock jumps ahead by so much at most.
     pub(crate) fn within_jumps(self, clock_jump_max_ms: u64) -> Self {
         Self { guard: Mutex::new(ClockGuard::new(clock_jump_max_ms)), ..self }
+    }
+
+    /// No source mints any more, whatever is defined from here on.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
     }
 
     /// A call to the store that ends: with its answer, or with `Unavailable` when it takes too long.

@@ -158,13 +158,17 @@ impl Mint {
     }
 
     /// Gives everything back, in the order that is safe: closes the generators for good, writes so in
-    /// the journal where there is one, and tells the store. Another call does nothing.
+    /// the journal where there is one, tells the store, and closes it. All sources refuse with `Closed` from
+    /// then on. Another call does nothing.
     ///
     /// # Errors
     /// When journal or store could not be told. Nothing is lost then: it is as if the process had
     /// crashed.
     pub async fn close(&self) -> Result<()> {
-        self.node.close().await
+        let closed = self.node.close().await;
+        // Its connections go in any case.
+        let store = self.node.store().close().await;
+        closed.and(store)
     }
 
     async fn source(&self, name: &str, kind: Kind) -> Result<Source> {

@@ -57,6 +57,7 @@ impl Driver {
         let reasons = vec![why.kind().to_string()];
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) =
             Readiness { ready: false, reasons, without_store_until: None };
+        self.core.end_sources();
         let mut releases = self.shut_all(&why);
         // Their marks stay where they are: whoever has them next goes on above.
         self.close_sections();
