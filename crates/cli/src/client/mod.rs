@@ -3,6 +3,7 @@
 mod certificates;
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long to wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// How long to wait for an answer where another server may be asked the same instead.
+const ELSEWHERE_AFTER: Duration = Duration::from_secs(5);
 /// The longest answer that is read: 100,000 IDs of 48 characters take 5 MB.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -30,6 +33,8 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) struct Client {
     agent: Agent,
     bases: Vec<String>,
+    /// Who answered last: he is asked first.
+    first: AtomicUsize,
     /// What shows who we are.
     bearer: Option<HeaderValue>,
 }
@@ -102,7 +107,8 @@ impl Client {
             .timeout_global(Some(ANSWER_MAX))
             .user_agent(concat!("snowmint/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Self { agent: config.into(), bases, bearer: bearer(&credentials)? })
+        let (agent, bearer) = (config.into(), bearer(&credentials)?);
+        Ok(Self { agent, bases, first: AtomicUsize::new(0), bearer })
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
@@ -144,16 +150,26 @@ impl Client {
             Err(error) => return Err(failed(format!("internal error: {error}"))),
         };
         let (mut reasons, mut passing) = (Vec::new(), None);
-        for base in &self.bases {
-            match self.call_one(base, method, path, &body) {
+        let twice = may_be_done_twice(method, path);
+        let first = self.first.load(Ordering::Relaxed);
+        let mut left = self.bases.len();
+        for (index, base) in self.bases.iter().enumerate().cycle().skip(first).take(left) {
+            left -= 1;
+            // Whoever is stopped takes connections still, and may be for long.
+            let within = if twice && left > 0 { ELSEWHERE_AFTER } else { ANSWER_MAX };
+            match self.call_one((base, within), method, path, &body) {
                 Err(CallError::NotReached(reason)) => reasons.push(reason),
                 // It has died since, or cannot now: another may.
-                Err(CallError::Failed(failure @ Failure::Said { exit: Exit::Unavailable, .. }))
-                    if may_be_done_twice(method, path) =>
-                {
+                Err(CallError::Failed(failure @ Failure::Said { exit: Exit::Unavailable, .. })) => {
+                    if !twice {
+                        return Err(CallError::Failed(failure));
+                    }
                     passing.get_or_insert(failure);
                 }
-                other => return other,
+                answer => {
+                    self.first.store(index, Ordering::Relaxed);
+                    return answer;
+                }
             }
         }
         Err(passing.map_or_else(|| CallError::NotReached(reasons.join("; ")), CallError::Failed))
@@ -161,7 +177,7 @@ impl Client {
 
     fn call_one<T: DeserializeOwned>(
         &self,
-        base: &str,
+        (base, within): (&str, Duration),
         method: &Method,
         path: &str,
         body: &[u8],
@@ -178,6 +194,7 @@ impl Client {
         let request = request
             .body(body)
             .map_err(|error| failed(format!("no request can be made of {path}: {error}")))?;
+        let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
         let mut response = self.agent.run(request).map_err(|error| {
             let reason = format!("no answer from {base}: {error}");
             match error {
@@ -325,15 +342,32 @@ mod tests {
             "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"ids\":[\"7\"]}";
         for ill in ["", stops] {
             let ((one, one_asked), (two, two_asked)) = (server(ill), server(well));
-            let client = Client::new(&format!("snowmint://{one},{two}")).unwrap();
-            let minted = client.post::<serde_json::Value>("/v1/ids/orders", &"");
+            let client = || Client::new(&format!("snowmint://{one},{two}")).unwrap();
+            let minted = client().post::<serde_json::Value>("/v1/ids/orders", &"");
             assert!(minted.is_ok_and(|body| body["ids"][0] == "7"), "{ill}");
             // What may have been done is not done again.
-            let defined = client.post::<serde_json::Value>("/v1/sources", &"");
+            let defined = client().post::<serde_json::Value>("/v1/sources", &"");
             assert!(matches!(defined, Err(CallError::Failed(_))), "{ill}");
             let asked = (one_asked.load(Ordering::SeqCst), two_asked.load(Ordering::SeqCst));
             assert_eq!(asked, (2, 1), "{ill}");
         }
+    }
+
+    /// One that is stopped, or whose machine hangs, still takes connections.
+    #[test]
+    fn a_server_that_says_nothing_is_waited_for_once_and_not_for_long() {
+        let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
+        let well =
+            "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"ids\":[\"7\"]}";
+        let (two, asked) = server(well);
+        let url = format!("snowmint://{},{two}", frozen.local_addr().unwrap());
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let client = Client::new(&url).unwrap();
+            let mint = |_| client.post::<serde_json::Value>("/v1/ids/orders", &"").is_ok();
+            tell.send((0..20).all(mint)).unwrap();
+        });
+        assert_eq!(told.recv_timeout(5 * ELSEWHERE_AFTER), Ok(true), "{asked:?} were answered");
     }
 
     #[test]
