@@ -112,6 +112,25 @@ fn keys_that_come_while_others_move_are_told_and_move_the_next_time() {
     server.kill();
 }
 
+/// The application was sent here before its counters were: it counted from 1 again.
+#[test]
+fn what_was_counted_here_before_the_first_import_is_told() {
+    let (redis, place) = (Redis::start(), Place::new());
+    redis.ask(&["MSET", "seq:early", "5", "seq:still", "7"]);
+    let server = Server::start(serve(place.0.path(), &[]));
+    server.mint(&["counters", "--key", "seq:early", "-n", "3"]).ok();
+    let with = ["--match", "seq:*", "--server", &server.http];
+    let first = place.import("redis", &redis.server.url(), &with);
+    assert_eq!(first.code, 1, "{first:?}");
+    for part in ["1 to 3 of \"seq:early\"", "have been counted here"] {
+        assert!(first.err.contains(part), "{part}: {}", first.err);
+    }
+    assert!(!first.err.contains("seq:still"), "{}", first.err);
+    assert_eq!(server.mint(&["counters", "--key", "seq:early"]).ok().trim(), "6");
+    assert_eq!(place.import("redis", &redis.server.url(), &with).code, 0);
+    server.kill();
+}
+
 #[test]
 fn counters_of_all_primaries_of_a_cluster_move() {
     let (cluster, place) = (servers::RedisCluster::start(), Place::new());

@@ -125,13 +125,10 @@ impl Redis {
         told(&both, &came)
     }
 
-    /// What both systems may have handed out. Keys of this pattern that were moved by a command before this one are
-    /// counted here since; another that counts in Redis now may have been, too.
+    /// What both systems may have handed out: of keys that count in Redis now, and have been counted here already,
+    /// because the application came here before they did, or came since others of them were moved.
     fn overlaps(&self, runtime: &Runtime, target: &Target, items: &[Item]) -> Outcome<Vec<String>> {
         let mut both = Vec::new();
-        if !items.iter().any(|item| matches!(item.action, Action::Finish { .. })) {
-            return Ok(both);
-        }
         for item in items {
             let Action::Move { value } = item.action else { continue };
             let last = self.counted(runtime, target, &item.counter)?.min(value);
@@ -296,8 +293,9 @@ fn told(both: &[String], came: &[String]) -> Outcome {
     let mut told = Vec::new();
     if !both.is_empty() {
         told.push(format!(
-            "both systems may have handed out: {}. The counters are above that now, but these numbers may be there \
-             twice: compare what was stored of them",
+            "both systems may have handed out: {}. These counters (or others of their sections) have been counted here \
+             before they were moved. They are above that now, but these numbers may be there twice: compare what was \
+             stored of them",
             both.join(", ")
         ));
     }
