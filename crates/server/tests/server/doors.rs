@@ -62,3 +62,25 @@ async fn a_form_has_the_limits_of_every_body() {
     let answer = server.post("/id/nextId", "bizType=numbers").await;
     assert_eq!(answer.json()["message"], "bizType is missing");
 }
+
+/// As Spring matches paths in the versions that Leaf and Tinyid are built with.
+#[tokio::test]
+async fn a_path_may_end_in_a_slash_where_it_may_there() {
+    let server = server_with(all_open).await;
+    for path in ["/api/segment/get/numbers/", "/api/snowflake/get/default/"] {
+        let id = server.get(path).await;
+        assert_eq!(id.status, 200, "{path}: {id:?}");
+        assert!(id.body.parse::<u64>().is_ok(), "{path}: {id:?}");
+        assert_eq!(server.send("HEAD", path, "", "").await.status, 405, "{path}");
+    }
+    let decoded = server.get("/decodeSnowflakeId/?snowflakeId=1234567890123456789").await;
+    assert_eq!(decoded.status, 200, "{decoded:?}");
+    for prefix in ["", "/tinyid"] {
+        for name in ["nextId", "nextIdSimple", "nextSegmentId", "nextSegmentIdSimple"] {
+            let path = format!("{prefix}/id/{name}/?bizType=numbers");
+            assert_eq!(server.get(&path).await.status, 200, "{path}");
+        }
+    }
+    assert_eq!(server.get("/api/segment/get/").await.status, 404);
+    assert_eq!(server.get("/api/segment/get/numbers//").await.status, 404);
+}

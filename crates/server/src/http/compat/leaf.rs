@@ -20,7 +20,7 @@ use snowmint_wire::http::compat::{
 };
 
 use super::params::Params;
-use super::{error, json, makes_numbers, number, source_of, status_of, text};
+use super::{PATH_ENDS, error, json, makes_numbers, number, source_of, status_of, text};
 use crate::access::Right;
 use crate::config::{Keys, LeafSettings};
 use crate::http::asked::{Asked, Shared};
@@ -57,11 +57,18 @@ pub(super) fn routes(
         zone: settings.zone()?,
         body_bytes_max,
     };
-    Ok(Router::new()
-        .route("/api/segment/get/{key}", get(segment).post(segment).head(ids::head))
-        .route("/api/snowflake/get/{key}", get(snowflake).post(snowflake).head(ids::head))
-        .route("/decodeSnowflakeId", get(decode).post(decode))
-        .with_state(Arc::new(leaf)))
+    let mut router = Router::new();
+    for end in PATH_ENDS {
+        let path = |path: &str| format!("{path}{end}");
+        router = router
+            .route(&path("/api/segment/get/{key}"), get(segment).post(segment).head(ids::head))
+            .route(
+                &path("/api/snowflake/get/{key}"),
+                get(snowflake).post(snowflake).head(ids::head),
+            )
+            .route(&path("/decodeSnowflakeId"), get(decode).post(decode));
+    }
+    Ok(router.with_state(Arc::new(leaf)))
 }
 
 async fn segment(leaf: Asked<Leaf>, key: Key, uri: Uri) -> Response {

@@ -22,6 +22,9 @@ use super::answer;
 use crate::config::{CompatSettings, HttpSettings, Keys};
 use crate::service::{Error, Hold, Service};
 
+/// A path may end in a slash as well, as Spring matched paths when Leaf and Tinyid were written.
+const PATH_ENDS: [&str; 2] = ["", "/"];
+
 /// The paths of every door that is open.
 pub(crate) fn routes(
     service: &Service,

@@ -22,7 +22,7 @@ use snowmint_wire::http::compat::{
 };
 
 use super::params::{Params, whole};
-use super::{error, json, numbers, row, source_of};
+use super::{PATH_ENDS, error, json, numbers, row, source_of};
 use crate::access::{ByToken, Caller, TokenHash};
 use crate::config::{Keys, TinyidSettings};
 use crate::http::asked::{Asked, Shared};
@@ -75,8 +75,9 @@ pub(super) fn routes(service: Service, settings: &TinyidSettings, body_bytes_max
         body_bytes_max,
     };
     let mut router = Router::new();
-    for prefix in ["", "/tinyid"] {
-        let path = |name: &str| format!("{prefix}/id/{name}");
+    let ends = |prefix| PATH_ENDS.map(|end| (prefix, end));
+    for (prefix, end) in ["", "/tinyid"].into_iter().flat_map(ends) {
+        let path = |name: &str| format!("{prefix}/id/{name}{end}");
         router = router
             .route(&path("nextId"), both(get(next_id).post(next_id)))
             .route(&path("nextIdSimple"), both(get(next_id_simple).post(next_id_simple)))
