@@ -9,7 +9,7 @@ async fn a_fetch_that_failed_is_made_again_while_the_stock_lasts() {
     for rule in ["fixed", "leaf"] {
         let world = World::new();
         let store = world.store.handle("default").unwrap();
-        let lacks = Arc::clone(&store.lacks);
+        let lacks = Arc::clone(&store.faults.lacks);
         let node =
             Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
         let step = format!(r#"{{"kind":"segment","step":{{"rule":"{rule}","size":40}}}}"#);
@@ -35,7 +35,7 @@ async fn a_fetch_that_is_to_be_made_again_keeps_nothing_of_a_node_that_ends() {
     for closes in [false, true] {
         let world = World::new();
         let store = world.store.handle("default").unwrap();
-        let lacks = Arc::clone(&store.lacks);
+        let lacks = Arc::clone(&store.faults.lacks);
         let store: Arc<dyn Store> = Arc::new(store);
         let kept = Arc::downgrade(&store);
         let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
