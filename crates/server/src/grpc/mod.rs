@@ -124,7 +124,7 @@ impl Door {
         };
         let code = status::refusal(response.headers());
         if let Some(code) = code {
-            self.service.refused(code);
+            self.service.refused(code, status::cause(&response));
         }
         self.service.answered(1, begun_us);
         if let Some(asked) = asked {

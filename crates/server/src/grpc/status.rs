@@ -1,6 +1,7 @@
 //! Errors as callers of gRPC are told.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,7 +12,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code as GrpcCode, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::service::{Error, shown};
+use crate::service::{Cause, Error, shown};
 
 /// Whose reasons `google.rpc.ErrorInfo` gives.
 const DOMAIN: &str = "snowmint";
@@ -31,7 +32,12 @@ impl From<Error> for Status {
             details.set_retry_info(Some(Duration::from_millis(ms)));
             metadata.insert(PUSHBACK, ms.into());
         }
-        Self::with_error_details_and_metadata(code, cut(error.message()), details, metadata)
+        let message = cut(error.message());
+        let mut status = Self::with_error_details_and_metadata(code, message, details, metadata);
+        if let Some(cause) = error.cause() {
+            status.set_source(Arc::new(cause.clone()));
+        }
+        status
     }
 }
 
@@ -46,6 +52,12 @@ fn cut(message: &str) -> String {
 pub(super) fn refusal(headers: &HeaderMap) -> Option<Code> {
     let info = Status::from_header_map(headers)?.get_details_error_info()?;
     Code::from_name(&info.reason.to_ascii_lowercase())
+}
+
+/// What the log says of an answer that is an error.
+pub(super) fn cause(response: &Response) -> Option<&Cause> {
+    let status = response.extensions().get::<Status>()?;
+    std::error::Error::source(status)?.downcast_ref()
 }
 
 /// An answer in which what the library refused by itself has the form of all other errors.

@@ -37,7 +37,10 @@ pub(super) fn of(
         // After an error there is nothing more.
         match minting.next().await {
             Ok(message) => Some((Ok(message), Some(minting))),
-            Err(error) => Some((Err(Status::from(error)), None)),
+            Err(error) => {
+                minting.service.broke_off(&error);
+                Some((Err(Status::from(error)), None))
+            }
         }
     });
     Ok(Box::pin(messages))

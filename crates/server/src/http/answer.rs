@@ -40,10 +40,17 @@ impl IntoResponse for Refusal {
         if error.code() == Code::Unauthenticated {
             ask_for_token(&mut response);
         }
-        // To be counted.
-        response.extensions_mut().insert(error.code());
+        is_refusal(&mut response, &error);
         say_when(&mut response, retry_after_ms);
         response
+    }
+}
+
+/// Tells those who count, and the log, which error an answer is.
+pub(super) fn is_refusal(response: &mut Response, error: &Error) {
+    response.extensions_mut().insert(error.code());
+    if let Some(cause) = error.cause() {
+        response.extensions_mut().insert(cause.clone());
     }
 }
 

@@ -166,7 +166,7 @@ impl Pages {
         };
         let code = response.extensions().get::<Code>();
         if let Some(code) = code {
-            door.service.refused(*code);
+            door.service.refused(*code, response.extensions().get());
         }
         door.service.answered(1, begun_us);
         if let Some(asked) = asked {

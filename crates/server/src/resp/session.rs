@@ -4,12 +4,13 @@ use std::str;
 use std::sync::Arc;
 
 use snowmint_coord::Source;
+use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::Door;
 use crate::access::{Access, Caller, Names};
 use crate::roster::Ticket;
-use crate::service::{AtHand, Error, Service, shown};
+use crate::service::{AtHand, Cause, Error, Service, shown};
 
 /// A connection's memory.
 #[derive(Debug)]
@@ -79,6 +80,11 @@ impl Session {
             let caller = if now.has_shown() { now.clone() } else { self.nobody() };
             self.is_now(caller);
         }
+    }
+
+    /// A command is answered by an error.
+    pub(super) fn refused(&self, code: Code, cause: Option<&Cause>) {
+        self.service.refused(code, cause);
     }
 
     /// Writes replies in the version that this client speaks.

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use snowmint_coord::error::chain;
 use snowmint_coord::{ErrorKind, Retry};
 use snowmint_wire::error::{Code, RespPrefix};
 use snowmint_wire::http::ErrorInfo;
 
+use super::complaint::Cause;
 use crate::reach::Reach;
 
 /// When nobody knows better: in how long something that is not available now may be.
@@ -20,6 +20,7 @@ pub struct Error {
     message: String,
     retry_after_ms: Option<u64>,
     elsewhere: Option<Box<Elsewhere>>,
+    cause: Option<Cause>,
 }
 
 /// Who answers for a key instead.
@@ -36,7 +37,7 @@ impl Error {
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let retry_after_ms = (code.row().resp == RespPrefix::TryAgain).then_some(RETRY_MS);
-        Self { code, message: message.into(), retry_after_ms, elsewhere: None }
+        Self { code, message: message.into(), retry_after_ms, elsewhere: None, cause: None }
     }
 
     /// The request is wrong in itself.
@@ -62,7 +63,7 @@ impl Error {
     pub(crate) fn said(said: ErrorInfo) -> Self {
         let code = Code::from_name(&said.code).unwrap_or(Code::Unavailable);
         let retry_after_ms = said.retry_after_ms;
-        Self { code, message: said.message, retry_after_ms, elsewhere: None }
+        Self { code, message: said.message, retry_after_ms, elsewhere: None, cause: None }
     }
 
     /// The same error, of which more is to be said.
@@ -94,6 +95,11 @@ impl Error {
     #[must_use]
     pub fn elsewhere(&self) -> Option<&Elsewhere> {
         self.elsewhere.as_deref()
+    }
+
+    /// What the log says of it, where it is more than a mistake of the caller's.
+    pub(crate) const fn cause(&self) -> Option<&Cause> {
+        self.cause.as_ref()
     }
 
     /// In how many milliseconds the same request may succeed; none when a retry does not help.
@@ -133,9 +139,6 @@ impl From<snowmint_coord::Error> for Error {
             Retry::Now => Some(0),
             Retry::Never => Self::new(code, "").retry_after_ms,
         };
-        if code.row().http >= 500 {
-            log(&error, code);
-        }
         // What a back end had to say stays in the log: it may name hosts, paths and users.
         let elsewhere = match error.kind() {
             ErrorKind::Elsewhere { section, address } => {
@@ -144,18 +147,9 @@ impl From<snowmint_coord::Error> for Error {
             }
             _ => None,
         };
-        Self { code, message: error.kind().to_string(), retry_after_ms, elsewhere }
-    }
-}
-
-/// The whole chain. What happens by itself under load is told at a level that is off by default.
-#[cold]
-fn log(error: &snowmint_coord::Error, code: Code) {
-    let chain = chain(error);
-    if code == Code::TickFull {
-        tracing::debug!(%code, "{chain}");
-    } else {
-        tracing::warn!(%code, "{chain}");
+        let message = error.kind().to_string();
+        let cause = (code.row().http >= 500).then(|| Cause::new(error));
+        Self { code, message, retry_after_ms, elsewhere, cause }
     }
 }
 

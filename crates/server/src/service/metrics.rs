@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use snowmint_wire::error::Code;
 
+use super::complaint::Cause;
 use super::{Error, Service};
 use crate::meter::{Protocol, Tally};
 use crate::roster::Roster;
@@ -42,8 +43,18 @@ impl Service {
     }
 
     /// A request was answered by an error.
-    pub(crate) fn refused(&self, code: Code) {
+    pub(crate) fn refused(&self, code: Code, cause: Option<&Cause>) {
         self.meter.refused(self.protocol, code);
+        if let Some(cause) = cause {
+            self.complaints.tell(code, cause, self.begun_us() / 1_000);
+        }
+    }
+
+    /// An answer that had begun ends in an error, which is not counted a second time.
+    pub(crate) fn broke_off(&self, error: &Error) {
+        if let Some(cause) = error.cause() {
+            self.complaints.tell(error.code(), cause, self.begun_us() / 1_000);
+        }
     }
 
     /// Everything that is counted, as text for Prometheus.

@@ -5,6 +5,7 @@ mod asked;
 mod at_hand;
 mod catalog;
 mod changing;
+mod complaint;
 mod counters;
 mod describe;
 mod error;
@@ -29,6 +30,7 @@ use snowmint_wire::error::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use self::changing::permits;
+use self::complaint::Complaints;
 use self::order::Relay;
 use crate::access::{Access, Caller, Right, Unknown};
 use crate::live::Live;
@@ -37,6 +39,7 @@ use crate::peers::Peers;
 
 pub(crate) use asked::Limit;
 pub(crate) use at_hand::AtHand;
+pub(crate) use complaint::Cause;
 pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
 pub use error::{Elsewhere, Error, code_of};
@@ -73,6 +76,7 @@ pub struct Shared {
     /// has gets in.
     sources: RwLock<HashMap<String, Tallied>>,
     meter: Meter,
+    complaints: Complaints,
     /// Who may do what; none where nobody is asked.
     access: Option<Access>,
 }
@@ -139,6 +143,7 @@ impl Service {
             relay,
             sources: RwLock::default(),
             meter: Meter::default(),
+            complaints: Complaints::default(),
             access,
         };
         Self { shared: Arc::new(shared), protocol: Protocol::Http, caller }

@@ -18,4 +18,5 @@ mod repeated;
 mod reset;
 mod resp;
 mod stop;
+mod told;
 mod unread;

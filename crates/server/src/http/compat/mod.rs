@@ -119,8 +119,7 @@ fn error(mut response: Response, error: &Error) -> Response {
     if response.status() == StatusCode::UNAUTHORIZED {
         answer::ask_for_token(&mut response);
     }
-    // To be counted.
-    response.extensions_mut().insert(error.code());
+    answer::is_refusal(&mut response, error);
     answer::say_when(&mut response, error.retry_after_ms());
     response
 }

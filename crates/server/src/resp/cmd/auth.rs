@@ -59,6 +59,6 @@ pub(super) fn identify(
     if is_named && caller.is_known() {
         return Ok(caller);
     }
-    session.service.refused(snowmint_wire::error::Code::Unauthenticated);
+    session.refused(snowmint_wire::error::Code::Unauthenticated, None);
     Err(("WRONGPASS", WRONG_PASS))
 }

@@ -107,12 +107,12 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
         if session.is_nobody {
             return unauthenticated(session, output);
         }
-        session.service.refused(Code::BadRequest);
+        session.refused(Code::BadRequest, None);
         unknown(command, &mut session.reply(output));
         return Flow::Next;
     };
     if !spec.accepts(command.len()) {
-        session.service.refused(Code::BadRequest);
+        session.refused(Code::BadRequest, None);
         wrong_arity(spec.name, &mut session.reply(output));
         return Flow::Next;
     }
@@ -124,7 +124,7 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
 
 /// Counted whatever was asked: who tries commands without a token is to be seen.
 fn unauthenticated(session: &Session, output: &mut Vec<u8>) -> Flow {
-    session.service.refused(Code::Unauthenticated);
+    session.refused(Code::Unauthenticated, None);
     session.reply(output).error("NOAUTH", "Authentication required.");
     Flow::Next
 }
@@ -169,7 +169,7 @@ fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
 
 /// An error of the service, which is counted as such.
 fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
-    session.service.refused(error.code());
+    session.refused(error.code(), error.cause());
     let mut reply = session.reply(output);
     if let Some(Elsewhere { section, reach: Reach { resp: Some(address), .. } }) = error.elsewhere()
     {

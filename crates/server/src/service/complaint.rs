@@ -1,0 +1,104 @@
+//! What the log says of requests that were refused. Callers cause such lines, as many as they send requests,
+//! so each code is said once in a while, with how often it was not said.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use snowmint_coord::error::chain;
+use snowmint_wire::error::Code;
+
+/// For how long a code that was said is not said again.
+const EVERY_MS: u64 = 1_000;
+
+/// Why, with all that a back end had to say: for the log, since callers are told less.
+#[derive(Clone, Debug)]
+pub(crate) struct Cause(Arc<snowmint_coord::Error>);
+
+impl Cause {
+    pub(crate) fn new(error: snowmint_coord::Error) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+/// It is no part of what a caller is told, by which errors are compared.
+impl PartialEq for Cause {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Cause {}
+
+/// The whole chain.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        chain(&*self.0).fmt(f)
+    }
+}
+
+impl std::error::Error for Cause {}
+
+/// What was said of each code, in the order of [`Code::ALL`].
+#[derive(Debug)]
+pub(crate) struct Complaints([Said; Code::ALL.len()]);
+
+#[derive(Debug, Default)]
+struct Said {
+    /// In elapsed time.
+    again_at_ms: AtomicU64,
+    unsaid: AtomicU64,
+}
+
+impl Default for Complaints {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Said::default()))
+    }
+}
+
+impl Complaints {
+    /// A request was refused with this code. What happens by itself under load, and what sends a caller to
+    /// another server, is told at a level that is off by default.
+    #[cold]
+    pub(crate) fn tell(&self, code: Code, cause: &Cause, now_ms: u64) {
+        if matches!(code, Code::TickFull | Code::Elsewhere) {
+            tracing::debug!(%code, "{cause}");
+        } else if let Some(unsaid) = self.due(code, now_ms) {
+            let unsaid = (unsaid > 0).then_some(unsaid);
+            tracing::warn!(%code, unsaid, "{cause}");
+        }
+    }
+
+    /// How often the code was not said, if it is said now.
+    fn due(&self, code: Code, now_ms: u64) -> Option<u64> {
+        let said = self.0.get(code as usize)?;
+        // Relaxed: whoever wins the exchange says it, and nothing else is ordered by it.
+        let again_at_ms = said.again_at_ms.load(Ordering::Relaxed);
+        let next_ms = now_ms.saturating_add(EVERY_MS);
+        let exchange = |next_ms| {
+            let order = Ordering::Relaxed;
+            said.again_at_ms.compare_exchange(again_at_ms, next_ms, order, order).is_ok()
+        };
+        if now_ms >= again_at_ms && exchange(next_ms) {
+            return Some(said.unsaid.swap(0, Ordering::Relaxed));
+        }
+        said.unsaid.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_is_said_once_a_second_with_how_often_it_was_not() {
+        let complaints = Complaints::default();
+        let due = |now_ms| complaints.due(Code::WindowSpent, now_ms);
+        assert_eq!(due(0), Some(0), "the first at once");
+        assert!((0..100).all(|ms| due(ms).is_none()));
+        assert_eq!(complaints.due(Code::Unavailable, 50), Some(0), "another code by itself");
+        assert_eq!((due(999), due(1_000), due(1_999)), (None, Some(101), None));
+        assert_eq!(due(5_000), Some(1));
+    }
+}

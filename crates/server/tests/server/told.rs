@@ -1,0 +1,84 @@
+//! What the log says of requests.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use snowmint_server::Settings;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::common::{node, server_of};
+
+/// What this thread logs at the level that is the default.
+#[derive(Clone, Debug, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn listen() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let guard = tracing::subscriber::set_default(log.clone());
+        (log, guard)
+    }
+
+    fn lines(&self, with: &str) -> Vec<String> {
+        let lines = self.0.lock().unwrap();
+        lines.iter().filter(|line| line.contains(with)).cloned().collect()
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(format!("{} {}", event.metadata().level(), event.metadata().target()));
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// Callers repeat what is refused, at once and in thousands.
+#[tokio::test]
+async fn what_callers_are_refused_is_said_once_a_second_however_many_ask() {
+    let (log, _guard) = Log::listen();
+    let node = node().await;
+    let server = server_of(node.clone(), Settings::default()).await;
+    assert_eq!(server.get("/v1/ids/default").await.status, 200);
+    node.close().await.unwrap();
+    let mut resp = server.resp().await;
+    let begun = std::time::Instant::now();
+    for _ in 0..200 {
+        assert_eq!(server.get("/v1/ids/default").await.code(), "closed");
+        assert!(resp.ask(&["MINT", "default"]).await.starts_with('-'));
+    }
+    let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap();
+    let said = log.lines("code=closed");
+    assert!((1..=seconds + 1).contains(&said.len()), "{} in {seconds} s: {said:?}", said.len());
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(server.get("/v1/ids/default").await.code(), "closed");
+    let last = log.lines("code=closed").pop().unwrap();
+    let (_, unsaid) = last.split_once("unsaid=").expect(&last);
+    let unsaid: String = unsaid.chars().take_while(char::is_ascii_digit).collect();
+    assert!(unsaid.parse::<u64>().unwrap() > 0, "{last}");
+}
