@@ -183,7 +183,7 @@ impl Access {
 /// The scheme of an `Authorization` header.
 const BEARER: &[u8] = b"Bearer ";
 /// By what browsers say whose page asks; pages cannot write it.
-const SITE: &str = "sec-fetch-site";
+pub(crate) const SITE: &str = "sec-fetch-site";
 
 /// Whether a browser asks, for a page that is not this server's own.
 pub(crate) fn is_of_another_site(headers: &HeaderMap) -> bool {

@@ -11,6 +11,7 @@ use snowmint_wire::http::{one_id, write_id_lines};
 use super::answer::{Form, NO_STORE};
 use super::ids::PATH;
 use super::{Sent, idempotency};
+use crate::access::SITE;
 use crate::service::{AtHand, Service};
 
 /// What a connection keeps from one request to the next.
@@ -65,12 +66,13 @@ impl Memory {
     }
 }
 
-/// The form that is wanted; none where another line says that the request may be a repeated one.
+/// The form that is wanted; none where another line says that the request may be a repeated one, or that a
+/// browser sends it, which may do so for a page of another site.
 fn form(headers: &HeaderMap) -> Option<Form> {
     let mut form = Form::Json;
     // Nearly nobody sends either line, and all names are looked at for less than one is looked up for.
     for name in headers.keys() {
-        if name == idempotency::KEY {
+        if name == idempotency::KEY || name == SITE {
             return None;
         }
         if name == ACCEPT {

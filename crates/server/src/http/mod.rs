@@ -178,7 +178,8 @@ impl Pages {
             };
             let (protocol, issued) = (Protocol::Http, response.extensions().get());
             let (micros, span) = (door.service.begun_us().saturating_sub(begun_us), span.as_ref());
-            Line { protocol, asked: &asked, issued, outcome, micros, span }.tell(live);
+            Line { protocol, asked: &asked, issued, outcome, micros, span }
+                .tell(live);
         }
         Ok(response)
     }
@@ -190,6 +191,9 @@ impl Pages {
         from: &Peer,
     ) -> Result<Response, Infallible> {
         let service = &self.door.service;
+        if changes(&request) && is_of_another_site(request.headers()) {
+            return Ok(answer::never_stored(of_another_site().into_response()).await);
+        }
         if request.method() == Method::GET
             && let Some(name) = request.uri().path().strip_prefix(ids::PATH)
             && check_name("source", name).is_ok()
@@ -210,18 +214,25 @@ impl Pages {
             let refusal = Refusal(Error::bad_request(message)).into_response();
             return Ok(answer::never_stored(refusal).await);
         }
-        // Such a page sees no answer, but where nobody is asked for a token, what it asks for would be done.
-        let only_looks = matches!(*request.method(), Method::GET | Method::HEAD);
-        if !only_looks && is_of_another_site(request.headers()) {
-            let message =
-                "a page of another site had a browser ask this, and those may change nothing here";
-            let refusal = Refusal(Error::new(Code::Forbidden, message)).into_response();
-            return Ok(answer::never_stored(refusal).await);
-        }
         let caller = service.caller_of(request.headers(), from);
         request.extensions_mut().insert(caller);
         self.router.clone().oneshot(request.map(Body::new)).await
     }
+}
+
+/// Whether more is asked for than to look: also by a `GET` of IDs, which are gone then, whoever sees them.
+fn changes(request: &Request<Incoming>) -> bool {
+    match *request.method() {
+        Method::HEAD => false,
+        Method::GET => request.uri().path().starts_with(ids::PATH),
+        _ => true,
+    }
+}
+
+/// Such a page sees no answer, but where nobody is asked for a token, what it asks for would be done.
+fn of_another_site() -> Refusal {
+    let message = "a page of another site had a browser ask this, and those may change nothing here, nor take IDs";
+    Refusal(Error::new(Code::Forbidden, message))
 }
 
 /// Serves HTTP, and gRPC with it, until the server stops.

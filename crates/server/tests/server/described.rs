@@ -1,6 +1,6 @@
 //! What HTTP says of itself: the description, and the page to try it at.
 
-use super::common::{Client, server, soon};
+use super::common::{Client, server, server_with, soon};
 
 /// Every path of the description that can be called without a body is there, with the methods it has.
 #[tokio::test]
@@ -138,6 +138,40 @@ async fn pages_of_other_sites_change_nothing() {
     for headers in ["same-origin", "none"].map(from) {
         assert_eq!(server.send("POST", "/v1/sources", &headers, body).await.status, 200);
     }
+}
+
+/// An address in a page is enough for a `GET`: numbers that nobody gets are gone all the same.
+#[tokio::test]
+async fn pages_of_other_sites_spend_no_ids() {
+    let server = server_with(|settings| {
+        settings.compat.leaf.enabled = true;
+        settings.compat.tinyid.enabled = true;
+        settings.compat.cosid.enabled = true;
+    })
+    .await;
+    let from = |site: &str| format!("sec-fetch-site: {site}\r\n");
+    for path in [
+        "/v1/ids/default",
+        "/v1/ids/numbers?count=100000",
+        "/v1/ids/num%62ers",
+        "/api/segment/get/numbers",
+        "/api/snowflake/get/default",
+        "/id/nextId?bizType=numbers",
+        "/tinyid/id/nextSegmentIdSimple?bizType=numbers",
+        "/ids/numbers",
+    ] {
+        for headers in ["cross-site", "same-site"].map(from) {
+            let refused = server.send("GET", path, &headers, "").await;
+            assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"), "{path}");
+        }
+        // The console, and who writes an address into the browser.
+        for headers in ["same-origin", "none"].map(from) {
+            assert_eq!(server.send("GET", path, &headers, "").await.status, 200, "{path}");
+        }
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    let reads = server.send("GET", "/v1/sources", &from("cross-site"), "").await;
+    assert_eq!(reads.status, 200);
 }
 
 /// Long texts are pressed for those who take it; IDs are not, for it would take longer than the way.

@@ -10,15 +10,18 @@ mod params;
 mod tinyid;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{Row, Source, Values};
 use snowmint_wire::error::Code;
 
-use super::answer;
+use super::{answer, of_another_site};
+use crate::access::is_of_another_site;
 use crate::config::{CompatSettings, HttpSettings, Keys};
 use crate::service::{Error, Hold, Service};
 
@@ -43,7 +46,15 @@ pub(crate) fn routes(
     if settings.cosid.enabled {
         router = router.merge(cosid::routes(service.clone(), &settings.cosid, body_bytes_max));
     }
-    Ok(router)
+    // Nearly all of these paths hand out IDs, by whatever method.
+    Ok(if router.has_routes() { router.route_layer(from_fn(own_site_only)) } else { router })
+}
+
+async fn own_site_only(request: Request, next: Next) -> Response {
+    if is_of_another_site(request.headers()) {
+        return of_another_site().into_response();
+    }
+    next.run(request).await
 }
 
 /// The source of a key.
