@@ -23,6 +23,8 @@ pub(crate) struct Line<'a> {
     /// Method and path, or command.
     pub(crate) asked: &'a str,
     pub(crate) issued: Option<&'a Issued>,
+    /// What it was about, where nothing else says so.
+    pub(crate) source: Option<&'a str>,
     /// `ok`, or the code of the error.
     pub(crate) outcome: &'a str,
     pub(crate) micros: u64,
@@ -42,11 +44,12 @@ impl Line<'_> {
 
     /// What callers send cannot break a line.
     fn write(&self) {
-        let Line { protocol, asked, issued, outcome, micros, .. } = self;
+        let Line { protocol, asked, issued, source, outcome, micros, .. } = self;
         let protocol = protocol.name();
         let asked: String =
             asked.chars().take(ASKED_CHARS_MAX).flat_map(char::escape_debug).collect();
-        let (source, count) = (issued.map(|it| it.source.as_str()), issued.map(|it| it.count));
+        let source = issued.map(|it| it.source.as_str()).or(*source);
+        let count = issued.map(|it| it.count);
         tracing::info!(target: TARGET, protocol, %asked, source, count, outcome, micros);
     }
 }

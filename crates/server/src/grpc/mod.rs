@@ -131,7 +131,8 @@ impl Door {
             let (protocol, issued) = (Protocol::Grpc, response.extensions().get());
             let outcome = code.map_or("ok", Code::as_str);
             let (micros, span) = (self.service.begun_us().saturating_sub(begun_us), span.as_ref());
-            Line { protocol, asked: &asked, issued, outcome, micros, span }.tell(live);
+            Line { protocol, asked: &asked, issued, source: None, outcome, micros, span }
+                .tell(live);
         }
         response
     }

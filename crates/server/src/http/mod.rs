@@ -178,7 +178,7 @@ impl Pages {
             };
             let (protocol, issued) = (Protocol::Http, response.extensions().get());
             let (micros, span) = (door.service.begun_us().saturating_sub(begun_us), span.as_ref());
-            Line { protocol, asked: &asked, issued, outcome, micros, span }
+            Line { protocol, asked: &asked, issued, source: None, outcome, micros, span }
                 .tell(live);
         }
         Ok(response)

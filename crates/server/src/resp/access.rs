@@ -1,13 +1,13 @@
 //! What is told of a command.
 
 use snowmint_coord::catalog::check_name;
+use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
-use super::Door;
-use super::session::Target;
+use super::session::{Session, Target};
 use crate::log_line::{Issued, Line};
 use crate::meter::Protocol;
-use crate::service::Service;
+use crate::roster::lock;
 use crate::trace::Span;
 
 /// The longest name of a command.
@@ -17,14 +17,16 @@ const NAME_CHARS_MAX: usize = 32;
 #[derive(Debug)]
 pub(super) struct Asked {
     name: String,
-    issues: Option<Issued>,
+    source: Option<String>,
+    count: Option<u64>,
     begun_us: u64,
     pub(super) span: Option<Span>,
 }
 
 impl Asked {
     /// None when nobody wants to know.
-    pub(super) fn of(command: &Command<'_>, door: &Door) -> Option<Self> {
+    pub(super) fn of(command: &Command<'_>, session: &Session) -> Option<Self> {
+        let door = &session.door;
         let (service, live) = (&door.service, door.service.live());
         if !live.is_watched() {
             return None;
@@ -45,22 +47,25 @@ impl Asked {
         };
         let source = target.ok().map(|target| target.source);
         let source = source.filter(|name| check_name("source", name).is_ok());
-        let issues = source.zip(count).map(|(source, count)| Issued { source, count });
+        *lock(&session.refusal) = None;
         let span = live.traces().map(|traces| traces.begin(Protocol::Resp, name.clone(), None));
-        Some(Self { name, issues, begun_us: service.begun_us(), span })
+        Some(Self { name, source, count, begun_us: service.begun_us(), span })
     }
 
     /// It was answered by this.
-    pub(super) fn answered(self, reply: &[u8], service: &Service) {
-        let error = reply.strip_prefix(b"-").map(|error| {
-            let end = error.iter().position(u8::is_ascii_whitespace).unwrap_or(error.len());
-            String::from_utf8_lossy(error.get(..end).unwrap_or_default())
-        });
+    pub(super) fn answered(self, reply: &[u8], session: &Session) {
+        let service = &session.door.service;
+        // What Redis's own words refuse is wrong in itself.
+        let error =
+            reply.starts_with(b"-").then(|| lock(&session.refusal).unwrap_or(Code::BadRequest));
+        let issued = self.source.clone().zip(self.count).filter(|_| error.is_none());
+        let issued = issued.map(|(source, count)| Issued { source, count });
         let line = Line {
             protocol: Protocol::Resp,
             asked: &self.name,
-            issued: self.issues.as_ref().filter(|_| error.is_none()),
-            outcome: error.as_deref().unwrap_or("ok"),
+            issued: issued.as_ref(),
+            source: self.source.as_deref(),
+            outcome: error.map_or("ok", Code::as_str),
             micros: service.begun_us().saturating_sub(self.begun_us),
             span: self.span.as_ref(),
         };

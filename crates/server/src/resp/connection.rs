@@ -140,7 +140,7 @@ impl Connection {
                 continue;
             }
             requests = requests.saturating_add(1);
-            let asked = Asked::of(&command, &self.session.door);
+            let asked = Asked::of(&command, &self.session);
             if self.replies.unsent.capacity() == 0 {
                 // As long as all that asks, about: room at once, instead of a little more each time.
                 self.replies.unsent.reserve(self.input.len().min(READ_BYTES));
@@ -152,7 +152,7 @@ impl Connection {
                 Flow::Next | Flow::Close => {
                     if let Some(asked) = asked {
                         let reply = self.replies.unsent.get(begin..).unwrap_or_default();
-                        asked.answered(reply, &self.session.door.service);
+                        asked.answered(reply, &self.session);
                     }
                 }
                 Flow::Wait(work) => {
@@ -210,7 +210,7 @@ impl Connection {
             }
         };
         if let Some(asked) = asked {
-            asked.answered(&reply, &session.door.service);
+            asked.answered(&reply, session);
         }
         replies.add(reply);
         Ok(hold)

@@ -1,7 +1,7 @@
 //! What the server remembers of a connection between requests.
 
 use std::str;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use snowmint_coord::Source;
 use snowmint_wire::error::Code;
@@ -9,7 +9,7 @@ use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::Door;
 use crate::access::{Access, Caller, Names};
-use crate::roster::Ticket;
+use crate::roster::{Ticket, lock};
 use crate::service::{AtHand, Cause, Error, Service, shown};
 
 /// A connection's memory.
@@ -28,6 +28,8 @@ pub(super) struct Session {
     names: Names,
     pub(super) ticket: Arc<Ticket>,
     pub(super) protocol: Protocol,
+    /// Which error the command was answered by, for who asks afterwards.
+    pub(super) refusal: Mutex<Option<Code>>,
     /// The source asked last: most clients ask one again and again.
     source: Option<AtHand>,
 }
@@ -45,6 +47,7 @@ impl Session {
             names,
             ticket,
             protocol: Protocol::default(),
+            refusal: Mutex::default(),
             source: None,
         };
         session.is_now(session.nobody());
@@ -84,6 +87,7 @@ impl Session {
 
     /// A command is answered by an error.
     pub(super) fn refused(&self, code: Code, cause: Option<&Cause>) {
+        *lock(&self.refusal) = Some(code);
         self.service.refused(code, cause);
     }
 
@@ -150,7 +154,7 @@ impl Session {
     pub(super) fn reset(&mut self) {
         self.protocol = Protocol::default();
         self.is_now(self.nobody());
-        crate::roster::lock(&self.ticket.entry().label).name.clear();
+        lock(&self.ticket.entry().label).name.clear();
     }
 }
 

@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::common::{node, server_of};
+use crate::common::{node, server_of, server_with};
 
 /// What this thread logs at the level that is the default.
 #[derive(Clone, Debug, Default)]
@@ -81,4 +81,28 @@ async fn what_callers_are_refused_is_said_once_a_second_however_many_ask() {
     let (_, unsaid) = last.split_once("unsaid=").expect(&last);
     let unsaid: String = unsaid.chars().take_while(char::is_ascii_digit).collect();
     assert!(unsaid.parse::<u64>().unwrap() > 0, "{last}");
+}
+
+/// The same code as every other protocol says, and the source that it was about.
+#[tokio::test]
+async fn the_access_log_says_which_error_a_command_was_answered_with() {
+    let (log, _guard) = Log::listen();
+    let server = server_with(|settings| settings.access_log = true).await;
+    let mut resp = server.resp().await;
+    for (command, outcome) in [
+        (&["MINT", "nobody"][..], r#"source="nobody" outcome="unknown_source""#),
+        (&["MINT", "default", "1000000"], r#"source="default" outcome="too_many""#),
+        (&["MINT", "default", "x"], r#"outcome="bad_request""#),
+        (&["NONSENSE"], r#"outcome="bad_request""#),
+        (&["MINT"], r#"outcome="bad_request""#),
+        (&["HELLO", "9"], r#"outcome="bad_request""#),
+    ] {
+        assert!(resp.ask(command).await.starts_with('-'), "{command:?}");
+        let line = log.lines("snowmint::access").pop().unwrap_or_default();
+        assert!(line.contains(outcome), "{command:?}: {line}");
+        assert!(!line.contains("count="), "{line}");
+    }
+    resp.ask(&["PING"]).await;
+    let line = log.lines("snowmint::access").pop().unwrap();
+    assert!(line.contains(r#"outcome="ok""#), "{line}");
 }
