@@ -293,7 +293,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "filter",
-                "error, warn, info, debug or trace; also for parts: info,snowmint_coord=debug.",
+                "off, error, warn, info, debug or trace; also for parts: info,snowmint_coord=debug.",
             ),
             (
                 "access",

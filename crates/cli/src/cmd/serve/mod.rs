@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use self::follow::{LogFilter, Requests, SetFilter, Sources, Stores};
 use self::opening::{open_sources, open_the_rest, tell_forecasts};
@@ -31,6 +32,9 @@ use crate::output::Output;
 use crate::security::{Security, check_public, check_public_texts};
 use crate::store;
 use crate::traces::Exporting;
+
+/// What the log may be told to say, from nothing to everything.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Serve IDs over HTTP and RESP.
 ///
@@ -147,9 +151,36 @@ fn checked(config: &Config) -> Outcome<EnvFilter> {
 }
 
 fn filter(config: &Config) -> Outcome<EnvFilter> {
+    let filter = &config.log.filter;
+    let refused = |why: String| Failure::usage(format!("log.filter = {filter:?}: {why}"));
+    check_words(filter).map_err(refused)?;
     // The audit trail is no chatter: it is told unless somebody says otherwise by its own name.
-    EnvFilter::try_new(format!("audit=info,{}", config.log.filter))
-        .map_err(|error| Failure::usage(format!("log.filter = {:?}: {error}", config.log.filter)))
+    EnvFilter::try_new(format!("audit=info,{filter}")).map_err(|error| refused(error.to_string()))
+}
+
+/// Refuses words that are no levels. They would be taken for names of what speaks, and with a misspelt level
+/// nothing else would be said any more, not even errors.
+fn check_words(filter: &str) -> Result<(), String> {
+    // In here are names of spans and fields, which may be any.
+    if filter.contains(['[', '{']) {
+        return Ok(());
+    }
+    let known = LEVELS.join(", ");
+    if filter.trim().is_empty() {
+        return Err(format!("that is no level: take {known}"));
+    }
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let words = filter.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let Some(word) = words.filter(|word| !word.contains('=')).find(|word| !is_level(word)) else {
+        return Ok(());
+    };
+    let lower = word.to_ascii_lowercase();
+    let near = LEVELS.iter().find(|level| lower.get(..2) == level.get(..2));
+    let near = near.map(|level| format!(" (did you mean {level}?)")).unwrap_or_default();
+    Err(format!(
+        "{word:?} is no level, which {known} are{near}. For all that a part of the program says, write \
+         {word}=trace"
+    ))
 }
 
 /// Starts, waits for the end, and stops.
@@ -365,4 +396,48 @@ async fn listen(config: &Config, address: &str, key: &str) -> Outcome<TcpListene
     let addresses: Vec<_> = tokio::net::lookup_host(address).await.map_err(failed)?.collect();
     check_public(config, key, &addresses)?;
     TcpListener::bind(addresses.as_slice()).await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(keys: &[(&'static str, &str)]) -> Option<String> {
+        let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
+        match Config::load(None, given).and_then(|config| checked(&config)) {
+            Ok(_) => None,
+            Err(Failure::Said { message, .. }) => Some(message),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused_as_the_filter() {
+        for (filter, parts) in [
+            ("warning", &["log.filter = \"warning\"", "did you mean warn?", "trace"][..]),
+            (
+                "verbose",
+                &["\"verbose\" is no level", "off, error, warn, info, debug", "verbose=trace"],
+            ),
+            ("info,snowmint_server", &["\"snowmint_server\"", "snowmint_server=trace"]),
+            ("", &["log.filter = \"\"", "off, error, warn"]),
+            ("info,x=loud", &["log.filter = \"info,x=loud\""]),
+        ] {
+            let message = refused(&[("log.filter", filter)]).expect(filter);
+            for part in parts {
+                assert!(message.contains(part), "{part}: {message}");
+            }
+        }
+        for filter in [
+            "info",
+            "WARN",
+            "off",
+            "info,audit=off",
+            "snowmint_server=debug",
+            "info,h2=warn",
+            "[span{a,b}]=info",
+        ] {
+            assert_eq!(refused(&[("log.filter", filter)]), None, "{filter}");
+        }
+    }
 }
