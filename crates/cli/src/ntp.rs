@@ -48,8 +48,7 @@ impl Ntp {
             _ => (text, PORT),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_:%".contains(c);
-        (!host.is_empty() && host.chars().all(is_name)).then(|| Self {
+        is_host(host).then(|| Self {
             host: host.into(),
             port,
             timer: BootTimer,
@@ -80,6 +79,17 @@ impl Ntp {
         let answer = AsyncSntpClient::with_config(config).synchronize(server).await?;
         let since = answer.datetime().unix_timestamp().map_err(std::io::Error::other)?;
         Ok(UnixMillis::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// Whether it is a name or an address, one of version 6 perhaps with its zone.
+fn is_host(host: &str) -> bool {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    let is_word = |text: &str| !text.is_empty() && text.chars().all(is_known);
+    let is_v6 = |text: &str| text.parse::<Ipv6Addr>().is_ok();
+    match host.split_once('%') {
+        Some((address, zone)) => is_v6(address) && is_word(zone),
+        None => is_v6(host) || is_word(host),
     }
 }
 
@@ -128,7 +138,18 @@ mod tests {
             let ntp = Ntp::at(text).unwrap();
             assert_eq!((ntp.host.as_str(), ntp.port), (host, port), "{text}");
         }
-        for text in ["", ":123", "host:", "host:0", "host:x", "two words", "http://host"] {
+        for text in [
+            "",
+            ":123",
+            "host:",
+            "host:0",
+            "host:x",
+            "two words",
+            "http://host",
+            ":::",
+            "[:::]:5",
+            "a:b:c",
+        ] {
             assert!(Ntp::at(text).is_none(), "{text}");
         }
     }

@@ -135,6 +135,11 @@ pub(crate) fn is_url(text: &str) -> bool {
 /// Refuses what is no URL of a store: without asking one.
 pub(crate) fn check_url(config: &Config) -> Outcome {
     let url = config.store_url();
+    if file(&url).is_some_and(|file| file.as_os_str().is_empty()) {
+        return Err(Failure::usage(format!(
+            "store.url = {url:?} names no file: write sqlite:PATH"
+        )));
+    }
     if is_url(&url) || snowmint_client::is_url(&url) {
         return Ok(());
     }

@@ -30,6 +30,7 @@ pub struct Settings {
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// The most IDs of one request. 100,000.
+    #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub batch_max: u32,
     /// The most IDs of one `MintStream`. 1,000,000,000.
     pub stream_max: u64,
@@ -73,23 +74,52 @@ fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     }
 }
 
+/// A number with which something works.
+fn at_least<'de, const MIN: u16, N, D>(deserializer: D) -> Result<N, D::Error>
+where
+    N: Deserialize<'de> + PartialOrd + From<u16>,
+    D: Deserializer<'de>,
+{
+    match N::deserialize(deserializer)? {
+        number if number >= N::from(MIN) => Ok(number),
+        _ => Err(D::Error::custom(format_args!("it takes {MIN} at least"))),
+    }
+}
+
+/// A time within which something can be done.
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    match Span::deserialize(deserializer)? {
+        span if span.ms() > 0 => Ok(span),
+        _ => Err(D::Error::custom("it takes 1ms at least")),
+    }
+}
+
+/// Below this hyper refuses to work.
+pub(crate) const HEAD_BYTES_MIN: u16 = 8 * 1024;
+
 /// HTTP connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpSettings {
     /// The most connections at once; one more is told so and closed. 10,000.
+    #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub connections_max: usize,
     /// The longest body of a request, or message of a call, in bytes. 64 KiB.
+    #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub body_bytes_max: usize,
     /// The longest head of a request, in bytes; at least 8 KiB. 16 KiB.
+    #[serde(deserialize_with = "at_least::<HEAD_BYTES_MIN, _, _>")]
     pub head_bytes_max: usize,
     /// How long a new connection may take for its first request's head. 10 s.
+    #[serde(deserialize_with = "some_time")]
     pub head_time_max: Span,
     /// How long a request may take from its head until the answer begins. 30 s.
+    #[serde(deserialize_with = "some_time")]
     pub request_time_max: Span,
     /// How long a connection may rest after an answer, until the next request's head is complete,
     /// or a reader may not read. An answer that counts against `limits.unsent_max` is read in this time as a
     /// whole, and something of each `MintStream`, whatever else is sent meanwhile. 75 s.
+    #[serde(deserialize_with = "some_time")]
     pub idle_max: Span,
     /// For how long the answer to a request with an `Idempotency-Key` is given again. 10 min.
     pub idempotency_time: Span,
@@ -119,13 +149,17 @@ impl Default for HttpSettings {
 #[serde(default, deny_unknown_fields)]
 pub struct RespSettings {
     /// The most connections at once; one more is told so and closed. 10,000, as in Redis.
+    #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub connections_max: usize,
     /// How long a request may take from its first byte to its last. 10 s.
+    #[serde(deserialize_with = "some_time")]
     pub frame_time_max: Span,
     /// How long a client may take to read the answers to what it sent. 30 s.
+    #[serde(deserialize_with = "some_time")]
     pub write_time_max: Span,
     /// How long a connection may rest between requests. 1 h, since pools of clients keep
     /// connections open.
+    #[serde(deserialize_with = "some_time")]
     pub idle_max: Span,
     /// The counter source whose keys stand alone in `INCR`, `INCRBY` and `GET`, so that an application
     /// of Redis moves by changing an address. None. Define it with `counter.keys = "alone"`.

@@ -8,6 +8,8 @@ use snowmint_coord::{AfterCrash, NodeSettings, Reuse};
 use crate::exit::{Failure, Outcome};
 use crate::ntp::Ntp;
 
+/// Of 64 bits, one at least is the time's and one the sequence's.
+const NUMBER_MAX: u64 = (1 << 62) - 1;
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
@@ -61,10 +63,17 @@ impl TryFrom<String> for Number {
         match text.as_str() {
             "any" => Ok(Self::Any),
             "ordinal" => Ok(Self::Ordinal),
-            number => number.parse().map(Self::Exactly).map_err(|_| {
-                "it takes a number from 0 on, any (one that is free) or ordinal (the one that the \
-                 host's name ends in)"
-            }),
+            number => match number.parse() {
+                Ok(number @ ..=NUMBER_MAX) => Ok(Self::Exactly(number)),
+                Ok(_) => {
+                    Err("it takes 4611686018427387903 at most, since no layout has more than 62 \
+                              bits for it")
+                }
+                Err(_) => {
+                    Err("it takes a number from 0 on, any (one that is free) or ordinal (the one \
+                               that the host's name ends in)")
+                }
+            },
         }
     }
 }

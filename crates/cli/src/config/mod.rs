@@ -20,7 +20,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use snowmint_coord::spec::SourceSpec;
+use snowmint_coord::catalog::check_name;
+use snowmint_coord::node::{BUILTIN_DEFAULT, BUILTIN_NUMBERS};
+use snowmint_coord::spec::{Kind, SourceSpec};
 use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 
 pub(crate) use change::{Change, is_below};
@@ -143,15 +145,48 @@ impl Config {
         self.store.url.clone()
     }
 
+    /// The kind of a source, if the configuration knows it. Others may be in the catalog.
+    fn kind_of(&self, source: &str) -> Option<Kind> {
+        let defined = self.defined.get(source).map(|defined| defined.spec.kind());
+        defined.or(match source {
+            _ if !self.sources.builtin => None,
+            BUILTIN_DEFAULT => Some(Kind::Snowflake),
+            BUILTIN_NUMBERS => Some(Kind::Segment),
+            _ => None,
+        })
+    }
+
+    /// With another kind of source, every command of Redis would be refused.
+    fn check_default_counter_source(&self) -> Outcome {
+        let name = self.resp.default_counter_source.as_str();
+        let refused = |why: String| {
+            let key = "resp.default_counter_source";
+            Err(Failure::usage(format!("{key} = {name:?}: {why}")))
+        };
+        if name.is_empty() {
+            return Ok(());
+        }
+        if let Err(kind) = check_name("source", name) {
+            return refused(kind.to_string());
+        }
+        match self.kind_of(name) {
+            None | Some(Kind::Counter) => Ok(()),
+            Some(kind) => {
+                refused(format!("this source is a {kind}, where one of kind \"counter\" is needed"))
+            }
+        }
+    }
+
     /// What a single value cannot show.
     fn check(&self) -> Outcome {
-        if let Err(kind) = snowmint_coord::catalog::check_name("namespace", &self.store.namespace) {
+        if let Err(kind) = check_name("namespace", &self.store.namespace) {
             return Err(Failure::usage(format!("store.namespace: {kind}")));
         }
         self.server.check()?;
         self.store.check()?;
         self.traces.check()?;
         self.worker.check()?;
+        self.check_default_counter_source()?;
         security::check(self)?;
         self.compat.check().map_err(Failure::usage)?;
         for (name, source) in &self.defined {

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use snowmint_coord::member::LABEL_BYTES_MAX;
 
 use crate::exit::{Failure, Outcome};
 
@@ -39,6 +40,12 @@ impl ServerSection {
     /// What a single value cannot show. Others are sent to what is announced: a mistake in it is seen by
     /// them alone, as a counter that does not answer.
     pub(super) fn check(&self) -> Outcome {
+        let bytes = self.owner.len();
+        if bytes > LABEL_BYTES_MAX {
+            return Err(Failure::usage(format!(
+                "server.owner has {bytes} bytes, where {LABEL_BYTES_MAX} are allowed: take a shorter name"
+            )));
+        }
         for (key, address) in [("server.http", &self.http), ("server.resp", &self.resp)] {
             let port = address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
             if !matches!(port, Some(Ok(_))) {

@@ -257,3 +257,67 @@ fn mistakes_name_the_place_the_key_and_what_would_be_right() {
     let message = load("", &[("SNOWMINT_SOURCES__BUILTIN", "maybe")], Vec::new()).unwrap_err();
     assert!(message.ends_with("it takes true or false, not \"maybe\""), "{message}");
 }
+
+/// With such a value nothing would be answered, or the start would fail later.
+#[test]
+fn impossible_values_are_refused_with_the_key_and_the_limit() {
+    let long = "x".repeat(256);
+    for (section, key, value, limit) in [
+        ("limits", "batch_max", "0", "it takes 1 at least"),
+        ("http", "connections_max", "0", "it takes 1 at least"),
+        ("http", "body_bytes_max", "0", "it takes 1 at least"),
+        ("http", "head_bytes_max", "100", "it takes 8192 at least"),
+        ("http", "head_time_max", "\"0s\"", "it takes 1ms at least"),
+        ("http", "request_time_max", "\"0s\"", "it takes 1ms at least"),
+        ("http", "idle_max", "\"0s\"", "it takes 1ms at least"),
+        ("resp", "connections_max", "0", "it takes 1 at least"),
+        ("resp", "frame_time_max", "\"0s\"", "it takes 1ms at least"),
+        ("resp", "write_time_max", "\"0s\"", "it takes 1ms at least"),
+        ("resp", "idle_max", "\"0s\"", "it takes 1ms at least"),
+        ("clock", "ntp", "\":::\"", "write HOST or HOST:PORT"),
+        ("worker", "number", "4611686018427387904", "4611686018427387903 at most"),
+        ("server", "owner", &format!("{long:?}"), "256 bytes, where 255 are allowed"),
+    ] {
+        let file = format!("[{section}]\n{key} = {value}\n");
+        let message = load(&file, &[], Vec::new()).expect_err(&file);
+        for part in [&format!("{section}.{key}"), limit] {
+            assert!(message.contains(part), "{file}: {message}");
+        }
+    }
+    // What switches something off, and what just is possible.
+    for file in [
+        "[limits]\nbatch_max = 1\nstream_max = 0\nsegment_max = 0\nwait_max = \"0s\"\nstop_max = \"0s\"",
+        "[http]\nhead_bytes_max = 8192\nidempotency_bytes_max = 0\nidempotency_time = \"0s\"",
+        "[worker]\nnumber = 4611686018427387903",
+        &format!("[server]\nowner = {:?}", "x".repeat(255)),
+    ] {
+        load(file, &[], Vec::new()).expect(file);
+    }
+}
+
+/// Sources of the catalog are not known here; those that are known are looked at.
+#[test]
+fn the_source_of_keys_that_stand_alone_counts() {
+    let default = "[resp]\ndefault_counter_source = ";
+    for (file, part) in [
+        ("\"a/b\"", "a/b"),
+        ("\"numbers\"", "is a segment"),
+        ("\"default\"", "is a snowflake"),
+        ("\"orders\"\n[sources.orders]", "is a snowflake"),
+        ("\"counters\"\n[sources.counters]\nkind = \"segment\"", "is a segment"),
+    ] {
+        let message = load(&format!("{default}{file}"), &[], Vec::new()).expect_err(file);
+        for part in ["resp.default_counter_source", part] {
+            assert!(message.contains(part), "{file}: {message}");
+        }
+    }
+    for file in [
+        "\"\"",
+        "\"counters\"",
+        "\"elsewhere\"",
+        "\"orders\"\n[sources.orders]\nkind = \"counter\"",
+        "\"numbers\"\n[sources]\nbuiltin = false",
+    ] {
+        load(&format!("{default}{file}"), &[], Vec::new()).expect(file);
+    }
+}

@@ -44,7 +44,7 @@ use tower_http::compression::CompressionLayer;
 
 use crate::accept::{self, Surroundings, stopping};
 use crate::access::is_of_another_site;
-use crate::config::HttpSettings;
+use crate::config::{HEAD_BYTES_MIN, HttpSettings};
 use crate::grpc;
 use crate::log_line::{Issued, Line};
 use crate::meter::Protocol;
@@ -63,8 +63,6 @@ use stream::Watched;
 const COUNTERS: &str = "/v1/counters/";
 /// Where it is asked what an ID says.
 const DECODE: &str = "/v1/decode/";
-/// Below this hyper refuses to work.
-const HEAD_BYTES_MIN: usize = 8 * 1024;
 /// The most requests at once on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
 /// The most that a request over HTTP/2 may send before it is read, and all of a connection together.
@@ -270,7 +268,7 @@ pub(crate) async fn serve(
 }
 
 fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
-    let head_bytes_max = settings.head_bytes_max.max(HEAD_BYTES_MIN);
+    let head_bytes_max = settings.head_bytes_max.max(HEAD_BYTES_MIN.into());
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // At most 100 header lines: with a number of ours hyper would take memory for them at each request.
     builder.http1().max_buf_size(head_bytes_max);

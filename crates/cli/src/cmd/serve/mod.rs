@@ -24,7 +24,7 @@ use self::opening::{open_sources, open_the_rest, tell_forecasts};
 use self::reload::{Follows, Read, Reload};
 use self::signals::{Signals, hangups};
 use self::supervisor::Supervisor;
-use crate::config::{Again, Chosen, Config, Given, Number, Then, WorkerSection};
+use crate::config::{Again, Chosen, Config, Defined, Given, Number, Then, WorkerSection};
 use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
@@ -147,6 +147,7 @@ fn checked(config: &Config) -> Outcome<EnvFilter> {
     store::check_url(config)?;
     node::keyrings(&config.disguise.keys)?;
     store::Beside::all(config)?;
+    check_places(config)?;
     Ok(filter)
 }
 
@@ -181,6 +182,37 @@ fn check_words(filter: &str) -> Result<(), String> {
         "{word:?} is no level, which {known} are{near}. For all that a part of the program says, write \
          {word}=trace"
     ))
+}
+
+/// Refuses sources of the file that could not be opened here, since what they name is missing from it.
+fn check_places(config: &Config) -> Outcome {
+    // Servers lead to theirs by name.
+    if snowmint_client::is_url(&config.store_url()) {
+        return Ok(());
+    }
+    for (source, Defined { spec, origin }) in &config.defined {
+        let refused = |key: &str, name: &str, section: &str| {
+            Failure::usage(format!(
+                "{origin}: sources.{source}.{key}: {name:?} is not named under [{section}]: name it there, \
+                 with its URL"
+            ))
+        };
+        let stores = spec.stores.iter().filter(|_| spec.is_enabled());
+        // With the worker number in its IDs, where a store mints.
+        let stores =
+            stores.flat_map(|stores| stores.split(',')).filter_map(|it| it.split('=').next());
+        let mut stores = stores.map(str::trim).filter(|store| !store.is_empty());
+        if let Some(store) = stores.find(|store| !config.stores.contains_key(*store)) {
+            return Err(refused("stores", store, "stores"));
+        }
+        let drawn = spec.origin.as_ref().filter(|_| spec.is_enabled());
+        if let Some((system, _)) = drawn.and_then(|drawn| drawn.split_once(':'))
+            && !config.origins.contains_key(system)
+        {
+            return Err(refused("origin", system, "origins"));
+        }
+    }
+    Ok(())
 }
 
 /// Starts, waits for the end, and stops.
@@ -438,6 +470,36 @@ mod tests {
             "[span{a,b}]=info",
         ] {
             assert_eq!(refused(&[("log.filter", filter)]), None, "{filter}");
+        }
+    }
+
+    #[test]
+    fn what_sources_need_beside_them_is_looked_for() {
+        let beside = ("sources.a.stores", "east, west");
+        let segment = ("sources.a.kind", "segment");
+        let message = refused(&[segment, beside, ("stores.west", "sqlite:east.db")]).unwrap();
+        for part in ["sources.a", "stores", "\"east\"", "[stores]"] {
+            assert!(message.contains(part), "{message}");
+        }
+        let minted = [("sources.a.mint", "store"), ("sources.a.stores", "north=3,=4")];
+        assert!(refused(&minted).unwrap().contains("\"north\""));
+        let message = refused(&[segment, ("sources.a.origin", "old:k")]).unwrap();
+        for part in ["sources.a.origin: ", "\"old\"", "[origins]"] {
+            assert!(message.contains(part), "{message}");
+        }
+        let off = ("sources.a.enabled", "false");
+        assert_eq!(refused(&[segment, beside, off]), None, "nobody asks it");
+        // Servers lead to theirs by name.
+        assert_eq!(refused(&[segment, beside, ("store.url", "snowmint://h:1")]), None);
+        let both = [("stores.east", "sqlite:east.db"), ("stores.west", "sqlite:west.db")];
+        assert_eq!(refused(&[&[segment, beside][..], &both].concat()), None);
+    }
+
+    #[test]
+    fn a_store_without_a_file_is_refused() {
+        for url in ["sqlite:", "sqlite://"] {
+            let message = refused(&[("store.url", url)]).expect(url);
+            assert!(message.contains("store.url") && message.contains("sqlite:PATH"), "{message}");
         }
     }
 }
