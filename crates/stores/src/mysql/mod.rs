@@ -79,6 +79,9 @@ const NOW_MS: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(3)) * 1000) AS SIGNED)";
 const SERVER: &str =
     "CONCAT(/*!80000 'mysql/', @@server_uuid */ /*M! 'mariadb/', CAST(@@server_id AS CHAR) */)";
 
+/// What a URL is.
+const FORM: &str = "mysql://USER@HOST:PORT/DATABASE";
+
 /// What each session is set to: `wait_timeout` in seconds also ends a transaction whose client is
 /// silent.
 const TIMEOUTS: &str = "SET SESSION wait_timeout = 30, SESSION innodb_lock_wait_timeout = 10";
@@ -135,9 +138,12 @@ fn connections(
     settings: &'static [&'static str],
 ) -> Result<MySqlPool, ErrorKind> {
     // What the parser says may show the password.
-    let options = MySqlConnectOptions::from_str(url).map_err(|_| ErrorKind::Invalid {
-        what: format!("{label}: no URL of the form mysql://USER@HOST:PORT/DATABASE"),
-    })?;
+    let options = MySqlConnectOptions::from_str(url)
+        .map_err(|_| ErrorKind::Invalid { what: format!("{label}: no URL of the form {FORM}") })?;
+    if options.get_database().is_none_or(str::is_empty) {
+        let what = format!("{label}: the URL names no database; write {FORM}");
+        return Err(ErrorKind::Invalid { what });
+    }
     let pool = MySqlPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
         .acquire_timeout(Duration::from_millis(ACQUIRE_TIMEOUT_MS))

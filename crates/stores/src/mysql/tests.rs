@@ -22,6 +22,19 @@ async fn a_bad_url_shows_no_password() {
     assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
 }
 
+/// Nobody is asked: a server without a database answers, and what it answers reads as damage.
+#[tokio::test]
+async fn a_url_without_a_database_is_refused_for_that() {
+    for url in
+        ["mysql://root:secret@127.0.0.1:1", "mariadb://root:secret@127.0.0.1:1/?ssl-mode=DISABLED"]
+    {
+        let refused = open(url, "default", Settings::default()).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
+        assert!(refused.to_string().contains("the URL names no database"), "{refused}");
+        assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+    }
+}
+
 async fn opened(server: &Server) -> MySql {
     let (namespace, label) = ("default".into(), "it".into());
     let (pool, failover) = (pool(&server.url(), "it").unwrap(), Failover::Lossy);

@@ -85,7 +85,8 @@ impl Link {
     /// Sends a command that names no key to the server that has `key`.
     pub(super) async fn ask_server_of(&mut self, key: &str, command: Cmd) -> RedisResult<Value> {
         match self {
-            Self::One(one) => one.req_packed_command(&command).await,
+            // What the server refuses is an answer to this call, and no error.
+            Self::One(one) => one.req_packed_command(&command).await?.extract_error(),
             Self::Cluster(cluster) => {
                 let mut question = redis::cmd("CLUSTER");
                 question.arg("KEYSLOT").arg(key);
@@ -93,7 +94,7 @@ impl Link {
                 let slot = from_redis_value(cluster.route_command(question, any).await?)?;
                 let route = Route::new(slot, SlotAddr::Master);
                 let there = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
-                cluster.route_command(command, there).await
+                cluster.route_command(command, there).await?.extract_error()
             }
         }
     }

@@ -1,8 +1,9 @@
 //! The Redis store keeps the contract, on a real server and on a real cluster.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use snowmint_coord::{BootTimer, FastForward, Timer};
+use snowmint_coord::{BootTimer, FastForward, NewDefinition, Store, Timer};
 use snowmint_testkit::contract;
 use snowmint_testkit::servers::{Redis, RedisCluster, Stranger};
 
@@ -33,9 +34,42 @@ async fn a_process_over_an_emptied_server_ends_minting_at_its_next_renewal() {
 }
 
 async fn flush(server: &Redis) {
+    tell(server, "FLUSHALL").await;
+}
+
+/// Has the server do something, as its administrator.
+async fn tell(server: &Redis, words: &str) {
     let client = redis::Client::open(server.url()).unwrap();
     let mut hand = client.get_multiplexed_async_connection().await.unwrap();
-    let () = redis::cmd("FLUSHALL").query_async(&mut hand).await.unwrap();
+    let (first, others) = words.split_once(' ').unwrap_or((words, ""));
+    let mut command = redis::cmd(first);
+    for word in others.split_whitespace() {
+        command.arg(word);
+    }
+    let () = command.query_async(&mut hand).await.unwrap();
+}
+
+/// The rights of docs/stores.md.
+const RIGHTS: &str = "resetchannels ~snowmint:* -@all +evalsha +eval +script|load +hget +hmget +hgetall +hset \
+                      +hdel +hincrby +time +info +config|get";
+
+/// The store for a user with the documented rights, but for these.
+async fn open_without(server: &Redis, lacks: &str) -> snowmint_coord::Result<Arc<dyn Store>> {
+    tell(server, &format!("ACL SETUSER ids reset on >word {RIGHTS} {lacks}")).await;
+    let url = server.url().replacen("redis://", "redis://ids:word@", 1);
+    snowmint_stores::open(&url, "default").await
+}
+
+/// It is no reason to move a store forward, and none to take the settings for right.
+#[tokio::test]
+async fn a_user_who_may_not_see_the_settings_is_refused_for_that() {
+    let server = Redis::start(&[]);
+    open_without(&server, "").await.unwrap();
+    let refused = open_without(&server, "-config|get").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+    for part in ["does not say what appendonly is", "CONFIG GET", "persistence=any"] {
+        assert!(refused.to_string().contains(part), "{part}: {refused}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -64,7 +98,7 @@ async fn a_restart_of_a_server_that_may_have_lost_something_is_another_store() {
     let mut server = Redis::start(&["--appendfsync", "everysec"]);
     let url = format!("{}?persistence=any", server.url());
     let store = snowmint_stores::open(&url, "default").await.unwrap();
-    let new = |name: &str| snowmint_coord::NewDefinition {
+    let new = |name: &str| NewDefinition {
         name: name.into(),
         spec: "{}".into(),
         identity: "{}".into(),
@@ -87,7 +121,7 @@ async fn a_restart_of_a_server_that_may_have_lost_something_is_another_store() {
 #[tokio::test]
 async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
     let server = Redis::start(&[]);
-    let new = |name: &str| snowmint_coord::NewDefinition {
+    let new = |name: &str| NewDefinition {
         name: name.into(),
         spec: "{}".into(),
         identity: "{}".into(),
