@@ -189,6 +189,13 @@ fn not_made(label: &str) -> ErrorKind {
 async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     // `sqlite://PATH` is what other programs write; the path begins after the slashes.
     let path = path.strip_prefix("//").unwrap_or(path);
+    // Other programs read parameters there; here they would be a part of the file's name.
+    if path.contains('?') {
+        let what = format!(
+            "sqlite:{path} has a question mark: this URL has no parameters, and no file such a name"
+        );
+        return Err(Error::invalid(OPEN, what));
+    }
     sqlite::open(path.as_ref(), namespace, settings).await
 }
 
@@ -241,6 +248,21 @@ mod tests {
         }
         assert_eq!(refused("memory:x", "default").await.kind().code(), "invalid");
         assert_eq!(refused("memory:", "a/b").await.kind().code(), "invalid");
+    }
+
+    /// It would make a file of that name.
+    #[cfg(feature = "sqlite")]
+    #[tokio::test]
+    async fn a_file_has_no_parameters() {
+        let directory = std::env::temp_dir().join(format!("snowmint-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let url = format!("sqlite:{}/x.db?mode=ro", directory.display());
+        let refused = open(&url, "default").await;
+        let made = std::fs::read_dir(&directory).unwrap().count();
+        std::fs::remove_dir_all(&directory).unwrap();
+        let refused = refused.expect_err("a refusal");
+        assert_eq!((refused.kind().code(), made), ("invalid", 0), "{refused}");
+        assert!(refused.to_string().contains("no parameters"), "{refused}");
     }
 
     #[test]

@@ -52,6 +52,7 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS};
 use crate::sql::own::Own;
+use crate::sql::parameters;
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Tx};
 use crate::verbs::{Access, Backend, Failure, Kept, Seen, emptied};
@@ -81,6 +82,25 @@ const SERVER: &str =
 
 /// What a URL is.
 const FORM: &str = "mysql://USER@HOST:PORT/DATABASE";
+
+/// What the driver makes of a URL's parameters, and `failover`, which is taken out before.
+const PARAMETERS: &[&str] = &[
+    "failover",
+    "ssl-mode",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "sslmode",
+    "sslca",
+    "sslcert",
+    "sslkey",
+    "charset",
+    "collation",
+    "statement-cache-capacity",
+    "socket",
+    "timezone",
+    "time-zone",
+];
 
 /// What each session is set to: `wait_timeout` in seconds also ends a transaction whose client is
 /// silent.
@@ -137,6 +157,7 @@ fn connections(
     label: &str,
     settings: &'static [&'static str],
 ) -> Result<MySqlPool, ErrorKind> {
+    parameters::check::<MySqlConnectOptions>(url, label, PARAMETERS)?;
     // What the parser says may show the password.
     let options = MySqlConnectOptions::from_str(url)
         .map_err(|_| ErrorKind::Invalid { what: format!("{label}: no URL of the form {FORM}") })?;

@@ -35,6 +35,25 @@ async fn a_url_without_a_database_is_refused_for_that() {
     }
 }
 
+/// A slip in the name of a parameter would leave the server unverified, and nobody would know.
+#[tokio::test]
+async fn a_parameter_that_would_be_passed_over_is_refused() {
+    for (parameters, said) in [
+        ("ssl-moed=VERIFY_IDENTITY", "ssl-moed"),
+        ("ssl-ca=/ca.pem&SSL-MODE=REQUIRED", "SSL-MODE"),
+        ("ssl-mode=VERIFY", "ssl-mode"),
+        ("ssl-mode", "ssl-mode"),
+        ("statement-cache-capacity=many", "statement-cache-capacity"),
+        ("charset=utf8mb4#ssl-mode=REQUIRED", "%23"),
+    ] {
+        let url = format!("mysql://root:secret@127.0.0.1:1/ids?{parameters}");
+        let refused = open(&url, "default", Settings::default()).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
+        assert!(refused.to_string().contains(said), "{said}: {refused}");
+        assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+    }
+}
+
 async fn opened(server: &Server) -> MySql {
     let (namespace, label) = ("default".into(), "it".into());
     let (pool, failover) = (pool(&server.url(), "it").unwrap(), Failover::Lossy);

@@ -54,6 +54,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS};
 use crate::sql::own::Own;
+use crate::sql::parameters;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
 use crate::verbs::{Access, Backend, Failure, Kept, Seen, emptied};
@@ -121,8 +122,32 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     }
 }
 
+/// What the driver makes of a URL's parameters, and `failover`, which is taken out before.
+const PARAMETERS: &[&str] = &[
+    "failover",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "ssl-mode",
+    "ssl-root-cert",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+];
+
 /// Connections to a database, which are made when they are needed.
 pub(crate) fn pool(url: &str, label: &str) -> Result<PgPool, ErrorKind> {
+    parameters::check::<PgConnectOptions>(url, label, PARAMETERS)?;
     // What the parser says may show the password.
     let options = PgConnectOptions::from_str(url).map_err(|_| ErrorKind::Invalid {
         what: format!("{label}: no URL of the form postgres://USER@HOST:PORT/DATABASE"),
@@ -259,5 +284,24 @@ mod tests {
         let refused = refused.await.unwrap_err();
         assert_eq!(refused.kind().code(), "invalid");
         assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+    }
+
+    /// A slip in the name of a parameter would leave the server unverified, and nobody would know.
+    #[tokio::test]
+    async fn a_parameter_that_would_be_passed_over_is_refused() {
+        for (parameters, said) in [
+            ("sslmoed=verify-full", "sslmoed"),
+            ("sslmode=foo", "sslmode"),
+            ("sslmode=verify-full&port=x", "port"),
+            ("options[a=b", "options[a"),
+            // Perhaps the end of a password that had to be percent-encoded.
+            ("secret@host/ids", "percent-encoded"),
+        ] {
+            let url = format!("postgres://root:secret@127.0.0.1:1/ids?{parameters}");
+            let refused = open(&url, "default", Settings::default()).await.unwrap_err();
+            assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
+            assert!(refused.to_string().contains(said), "{said}: {refused}");
+            assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+        }
     }
 }

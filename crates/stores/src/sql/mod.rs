@@ -21,6 +21,8 @@ mod members;
 pub(crate) mod network;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod own;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) mod parameters;
 mod rows;
 pub(crate) mod server;
 mod slots;

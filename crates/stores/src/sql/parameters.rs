@@ -1,0 +1,43 @@
+//! The parameters of a URL. The drivers pass over those that they do not know, so a slip in the name of one would be
+//! found by nobody, and the server not be verified.
+
+use std::str::FromStr;
+
+use snowmint_coord::ErrorKind;
+
+/// Refuses a parameter that is none of these, and a value of which the driver (`O`) makes nothing. What may be a
+/// part of a password is not shown.
+///
+/// # Errors
+/// `Invalid`, with the parameter, or the list of those that there are.
+pub(crate) fn check<O: FromStr>(url: &str, label: &str, known: &[&str]) -> Result<(), ErrorKind> {
+    let invalid = |what: String| Err(ErrorKind::Invalid { what: format!("{label}: {what}") });
+    if url.contains('#') {
+        return invalid("a # in the URL must be percent-encoded, as %23".into());
+    }
+    let Some((place, parameters)) = url.split_once('?') else { return Ok(()) };
+    if parameters.contains('@') {
+        return invalid(
+            "a ? in a password must be percent-encoded, as %3F, and an @ in a parameter, as %40"
+                .into(),
+        );
+    }
+    let scheme = place.split(':').next().unwrap_or_default();
+    for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        // `options[NAME]` sets a parameter of PostgreSQL's session.
+        let kind = match name.split_once('[') {
+            Some((kind, rest)) if rest.ends_with(']') => kind,
+            _ => name,
+        };
+        if !known.contains(&kind) {
+            let known = known.join(", ");
+            return invalid(format!("the URL has no parameter {name}: there are {known}"));
+        }
+        // Alone, so that it is this one that is wrong.
+        if value.is_empty() || O::from_str(&format!("{scheme}://localhost/?{parameter}")).is_err() {
+            return invalid(format!("the value of the URL's parameter {name} is not possible"));
+        }
+    }
+    Ok(())
+}
