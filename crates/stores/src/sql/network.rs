@@ -2,8 +2,9 @@
 
 use std::pin::Pin;
 
-use snowmint_coord::{Error, ErrorKind};
-use sqlx::{Database, Pool, Transaction};
+use snowmint_coord::{BootTimer, Error, ErrorKind, Timer as _};
+use sqlx::pool::PoolConnection;
+use sqlx::{ConnectOptions as _, Database, Pool, Transaction};
 
 /// Connections of one handle: a node sends little, and rarely two things at once.
 pub(crate) const CONNECTIONS_MAX: u32 = 4;
@@ -11,6 +12,8 @@ pub(crate) const CONNECTIONS_MAX: u32 = 4;
 pub(crate) const IDLE_KEPT_MS: u64 = 20_000;
 /// How long a verb waits for a connection.
 pub(crate) const ACQUIRE_TIMEOUT_MS: u64 = 10_000;
+/// How long the last try takes, which is for saying why there was none.
+const LAST_TRY_MS: u64 = 1_000;
 /// How long a verb waits for the writers before it.
 pub(crate) const LOCK_WAIT_MS: u64 = 10_000;
 /// How long the server lets a client be silent in the middle of a transaction, which holds all other
@@ -31,6 +34,7 @@ pub(crate) async fn begin<DB: Database>(
 ) -> Result<Transaction<'static, DB>, sqlx::Error> {
     for _ in 0..CONNECTIONS_MAX {
         match begin_to_its_end(pool, statement).await {
+            Err(sqlx::Error::PoolTimedOut) => return Err(why_none(pool).await),
             Err(error) if is_lost(&error) => {}
             begun => return begun,
         }
@@ -48,6 +52,37 @@ async fn begin_to_its_end<DB: Database>(
     let begun: Boxed<'static, _> = Box::pin(async move { pool.begin_with(statement).await });
     // Nobody cancels it, and it does not panic; the runtime may end.
     tokio::spawn(begun).await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+}
+
+/// What keeps connections from being made, where a pool says only that it waited for one: it tries again until its
+/// time is up when nobody listens, as a server may that starts.
+async fn why_none<DB: Database>(pool: &Pool<DB>) -> sqlx::Error {
+    let options = pool.connect_options();
+    let connecting: Boxed<'static, DB::Connection> =
+        Box::pin(async move { options.connect().await });
+    tokio::select! {
+        biased;
+        connected = connecting => match connected {
+            Err(error) => error,
+            // There are connections, and others have all of them.
+            Ok(_) => sqlx::Error::PoolTimedOut,
+        },
+        () = BootTimer.sleep_ms(LAST_TRY_MS) => sqlx::Error::Io(std::io::Error::new(
+            std::io::ErrorKind::TimedOut,
+            format!("no connection came about within {ACQUIRE_TIMEOUT_MS} ms"),
+        )),
+    }
+}
+
+/// A connection of the pool, or why there is none.
+pub(crate) async fn acquire<DB: Database>(
+    pool: &Pool<DB>,
+) -> Result<PoolConnection<DB>, sqlx::Error> {
+    let acquired: Boxed<'_, _> = Box::pin(pool.acquire());
+    match acquired.await {
+        Err(sqlx::Error::PoolTimedOut) => Err(why_none(pool).await),
+        acquired => acquired,
+    }
 }
 
 /// Whether this was the connection's end, and another may do better. What was asked may have happened.

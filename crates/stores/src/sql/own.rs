@@ -8,7 +8,7 @@ use snowmint_coord::{BootTimer, Timer as _};
 use snowmint_core::ElapsedMillis;
 use sqlx::{Connection as _, Database, Pool};
 
-use super::network::{Boxed, IDLE_KEPT_MS};
+use super::network::{IDLE_KEPT_MS, acquire};
 
 /// Connections outside of any transaction: what is asked over them is done when it is answered.
 pub(crate) struct Own<DB: Database> {
@@ -34,8 +34,7 @@ impl<DB: Database> Own<DB> {
         if let Some((connection, _)) = kept {
             return Ok(connection);
         }
-        let acquired: Boxed<'_, _> = Box::pin(self.makes.acquire());
-        Ok(acquired.await?.detach())
+        Ok(acquire(&self.makes).await?.detach())
     }
 
     /// Puts it back, well and outside of any transaction.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use snowmint_coord::{BootTimer, Timer as _};
+use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use zookeeper_client::{Client, Error};
 
@@ -12,6 +13,8 @@ use crate::place::Place;
 const SESSION: Duration = Duration::from_secs(10);
 /// How long a call waits for a session, or an answer, in milliseconds.
 const ANSWER_MS: u64 = 10_000;
+/// How long the last try of each server takes, which is for saying why there was no session, in milliseconds.
+const LAST_TRY_MS: u64 = 1_000;
 
 /// A session that is made anew when it has ended.
 pub(crate) struct Link {
@@ -45,6 +48,23 @@ impl Link {
         within(client.sync("/")).await?;
         *current = Some(client.clone());
         Ok(client)
+    }
+
+    /// What the network says of each server, where the driver says only that it waited.
+    pub(crate) async fn why_none(&self) -> std::io::Error {
+        let mut reasons = Vec::new();
+        for server in self.servers.split(',') {
+            let reason = tokio::select! {
+                biased;
+                connected = TcpStream::connect(server) => match connected {
+                    Err(error) => error.to_string(),
+                    Ok(_) => format!("it gives no session within {ANSWER_MS} ms"),
+                },
+                () = BootTimer.sleep_ms(LAST_TRY_MS) => "it takes no connection".to_owned(),
+            };
+            reasons.push(format!("{server}: {reason}"));
+        }
+        std::io::Error::new(std::io::ErrorKind::NotConnected, reasons.join("; "))
     }
 
     pub(crate) async fn close(&self) {

@@ -126,6 +126,17 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         version_max: VERSION_MAX,
         folders: Mutex::default(),
     };
+    if let Err(error) = keys.link.client().await {
+        let why = match &error {
+            Error::Timeout | Error::NoHosts => Some(keys.link.why_none().await),
+            _ => None,
+        };
+        let refused = explain(OPEN, &keys.label, error);
+        return Err(match why {
+            Some(why) => refused.with_source(why),
+            None => refused,
+        });
+    }
     if settings.make {
         let prepared = keys.prepare().await;
         prepared.map_err(|failure| {

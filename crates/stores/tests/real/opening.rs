@@ -150,4 +150,12 @@ async fn absence_is_said_in_time(url: &str) {
         tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(url, "default"));
     let refused = opened.await.expect("a minute is enough").unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+    let mut said = Vec::new();
+    let mut cause = std::error::Error::source(&refused);
+    while let Some(error) = cause {
+        said.push(error.to_string());
+        cause = error.source();
+    }
+    // Nothing listens there, which is what an operator has to know.
+    assert!(said.iter().any(|said| said.contains("onnection refused")), "{said:?}");
 }
