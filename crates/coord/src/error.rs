@@ -242,6 +242,15 @@ pub enum ErrorKind {
         /// The file or directory.
         what: String,
     },
+    /// The user as whom the store is asked may not do what has to be done there. Which right is missing is in the
+    /// source, in the store's own words.
+    #[error(
+        "this user lacks a right in {what}: grant those that docs/stores.md lists, or name another user in the URL"
+    )]
+    NoRight {
+        /// The store.
+        what: String,
+    },
     /// This build, or this store, cannot do it.
     #[error("{what}")]
     Unsupported {
@@ -290,6 +299,7 @@ impl ErrorKind {
             Self::Corrupt { .. } => "corrupt",
             Self::StorageFull { .. } => "storage_full",
             Self::Unwritable { .. } => "unwritable",
+            Self::NoRight { .. } => "no_right",
             Self::Unsupported { .. } => "unsupported",
             Self::Internal { .. } => "internal",
         }
@@ -402,7 +412,10 @@ impl std::error::Error for Error {
 
 #[cfg(test)]
 mod tests {
+    use snowmint_core::UnixMillis;
+
     use super::*;
+    use crate::member::Incarnation;
     use std::error::Error as _;
 
     #[test]

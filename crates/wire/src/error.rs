@@ -139,6 +139,8 @@ codes! {
     StorageFull =               "storage_full",       503, TryAgain, 4,  14;
     /// The store cannot be written by this process.
     Unwritable =                "unwritable",         503, Err,      4,  14;
+    /// The user as whom the store is asked lacks a right there.
+    NoRight =                   "no_right",           503, Err,      2,  14;
 }
 
 impl Code {

@@ -128,6 +128,7 @@ kinds! {
     "corrupt" = Corrupt { what; }
     "storage_full" = StorageFull { what; }
     "unwritable" = Unwritable { what; }
+    "no_right" = NoRight { what; }
     "unsupported" = Unsupported { what; }
     "internal" = Internal { what; }
 }

@@ -256,7 +256,7 @@ fn explain(op: &'static str, label: &str, status: Status) -> Error {
             ErrorKind::StorageFull { what }
         }
         Code::ResourceExhausted => ErrorKind::Unavailable { what },
-        Code::PermissionDenied => ErrorKind::Unwritable { what },
+        Code::PermissionDenied => ErrorKind::NoRight { what },
         Code::Unauthenticated => {
             ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
         }

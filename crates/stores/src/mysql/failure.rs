@@ -29,12 +29,14 @@ pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Erro
         None => return network::explain(op, label, error),
         // Disk full, table full.
         Some(1021 | 1114) => ErrorKind::StorageFull { what },
-        // No right to; read-only server, or transaction.
-        Some(1142 | 1143 | 1227 | 1290 | 1792 | 1836) => ErrorKind::Unwritable { what },
+        // Read-only server, or transaction.
+        Some(1290 | 1792 | 1836) => ErrorKind::Unwritable { what },
+        // In this database, table or column, or over the server.
+        Some(1044 | 1142 | 1143 | 1227) => ErrorKind::NoRight { what },
         Some(1034 | 1035 | 1712) => ErrorKind::Corrupt { what },
         Some(1049) => ErrorKind::Invalid { what: format!("{label} has no such database; make it") },
         // Also from this host, while it is locked, or with a password that has expired.
-        Some(1044 | 1045 | 1130 | 1698 | 1820 | 1862 | 3118) => {
+        Some(1045 | 1130 | 1698 | 1820 | 1862 | 3118) => {
             ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
         }
         Some(3159) => ErrorKind::Invalid {

@@ -125,7 +125,7 @@ struct MySql {
 ///
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
-/// `Unwritable` without the rights; `Unsupported` when the server is set to lose what it
+/// `NoRight` without the rights; `Unsupported` when the server is set to lose what it
 /// acknowledged, or a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
 /// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {

@@ -100,7 +100,7 @@ struct Postgres {
 ///
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
-/// `Unwritable` without the rights; `Unsupported` when the server is set to lose what it
+/// `NoRight` without the rights; `Unsupported` when the server is set to lose what it
 /// acknowledged, or a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
 /// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
@@ -249,8 +249,9 @@ pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Erro
     let kind = match code.as_ref() {
         "" => return network::explain(op, label, error),
         "53100" => ErrorKind::StorageFull { what },
-        // Read-only, and no right to.
-        "25006" | "42501" => ErrorKind::Unwritable { what },
+        // Read-only.
+        "25006" => ErrorKind::Unwritable { what },
+        "42501" => ErrorKind::NoRight { what },
         "XX001" | "XX002" => ErrorKind::Corrupt { what },
         "22021" => ErrorKind::Invalid { what: "a text with a zero byte cannot be kept".into() },
         "3D000" => ErrorKind::Invalid { what: format!("{label} has no such database; make it") },

@@ -273,9 +273,8 @@ pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error
     let what = label.to_owned();
     let kind = match (error.kind(), error.code().unwrap_or_default()) {
         (_, "OOM" | "MISCONF") => ErrorKind::StorageFull { what },
-        (Kind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::NoPerm), _) => {
-            ErrorKind::Unwritable { what }
-        }
+        (Kind::Server(ServerErrorKind::ReadOnly), _) => ErrorKind::Unwritable { what },
+        _ if lacks_right(&error) => ErrorKind::NoRight { what },
         (Kind::AuthenticationFailed, _) | (_, "NOAUTH" | "WRONGPASS") => {
             ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
         }
@@ -302,6 +301,16 @@ pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error
         _ => ErrorKind::Internal { what: format!("{label} refused a command") },
     };
     Error::new(op, kind).with_source(error)
+}
+
+/// A script that does what its user may not do fails with words instead of a code, by version: 7.0's, and those from
+/// 7.2 on. The driver hands on what the server said of a database that may not be selected, with a code of its own.
+fn lacks_right(error: &RedisError) -> bool {
+    let said = error.to_string();
+    matches!(error.kind(), Kind::Server(ServerErrorKind::NoPerm))
+        || ["NOPERM", "The user executing the script can't", "ACL failure in script"]
+            .iter()
+            .any(|words| said.contains(words))
 }
 
 #[cfg(test)]

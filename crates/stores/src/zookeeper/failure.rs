@@ -19,7 +19,7 @@ pub(super) fn explain(op: &'static str, label: &str, error: Error) -> CoordError
         | Error::NotReadOnly
         // What the operating system says of a connection.
         | Error::Custom(_) => ErrorKind::Unavailable { what },
-        Error::NoAuth => ErrorKind::Unwritable { what },
+        Error::NoAuth => ErrorKind::NoRight { what },
         Error::AuthFailed => {
             ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
         }

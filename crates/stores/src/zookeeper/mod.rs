@@ -103,7 +103,7 @@ impl std::fmt::Debug for Zookeeper {
 /// Opens the store in the ensemble at `url` for one namespace.
 ///
 /// # Errors
-/// `Invalid` for an impossible URL or namespace, or a wrong password; `Unwritable` without the
+/// `Invalid` for an impossible URL or namespace, or a wrong password; `NoRight` without the
 /// rights; `Unavailable` when no server answers.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;

@@ -134,6 +134,16 @@ async fn a_user_needs_a_password_and_little_else_with_and_without_tls() {
         assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
         assert!(!format!("{refused:?}").contains("another"), "{refused:?}");
     }
+    for (lost, named) in [("UPDATE", "UPDATE command denied"), (rights, "Access denied")] {
+        server.run(&format!("REVOKE {lost} ON {database}.* FROM plain"));
+        let refused =
+            match snowmint_stores::open(&url("plain", "a%20word", "DISABLED"), "default").await {
+                Ok(store) => define(&store, "other").await.unwrap_err(),
+                Err(refused) => refused,
+            };
+        assert_eq!(refused.kind().code(), "no_right", "{refused:?}");
+        assert!(format!("{refused:?}").contains(named), "{refused:?}");
+    }
     server.run("SET GLOBAL require_secure_transport = ON");
     let plain = url("plain", "a%20word", "DISABLED");
     let refused = snowmint_stores::open(&plain, "default").await.unwrap_err();

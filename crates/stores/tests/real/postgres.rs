@@ -117,6 +117,12 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
     define(&store, "second").await.unwrap();
     assert_eq!(store.cautions(), Vec::<String>::new());
 
+    server.run("REVOKE UPDATE ON snowmint_store FROM least");
+    let refused = define(&open(&server.url_as("least")).await, "third").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "no_right", "{refused:?}");
+    assert!(format!("{refused:?}").contains("permission denied for table snowmint_store"));
+    server.run("GRANT UPDATE ON snowmint_store TO least");
+
     server.run("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC");
     let store = open(&server.url_as("least")).await;
     define(&store, "third").await.unwrap();

@@ -72,6 +72,35 @@ async fn a_user_who_may_not_see_the_settings_is_refused_for_that() {
     }
 }
 
+#[tokio::test]
+async fn a_user_who_lacks_a_right_is_told_which() {
+    let server = Redis::start(&[]);
+    for right in ["evalsha", "hset", "hincrby", "time", "info"] {
+        let store = open_without(&server, &format!("-{right}")).await;
+        let new = NewDefinition {
+            name: right.into(),
+            spec: "{}".into(),
+            identity: "{}".into(),
+            enabled: None,
+        };
+        let refused = match store {
+            Ok(store) => store.define(&new).await.map(|_| ()),
+            Err(refused) => Err(refused),
+        };
+        let Err(refused) = refused else { continue };
+        assert_eq!(refused.kind().code(), "no_right", "{right}: {refused:?}");
+        assert!(refused.to_string().contains("docs/stores.md"), "{refused}");
+        // Of what a script does, not every version says which command it was.
+        let said = format!("{refused:?}");
+        assert!(said.contains(right) || said.contains("executing the script"), "{said}");
+    }
+    tell(&server, "ACL SETUSER ids -select").await;
+    let url = server.url().replacen("redis://", "redis://ids:word@", 1).replace("/0", "/1");
+    let refused = snowmint_stores::open(&url, "default").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "no_right", "{refused:?}");
+    assert!(format!("{refused:?}").contains("select"), "{refused:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_redis_cluster_keeps_the_contract() {
     let cluster = RedisCluster::start();

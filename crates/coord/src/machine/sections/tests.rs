@@ -157,6 +157,7 @@ fn only_a_refusal_that_says_so_takes_a_section_away() {
     let passing = [
         ErrorKind::Unavailable { what: what() },
         ErrorKind::Unwritable { what: what() },
+        ErrorKind::NoRight { what: what() },
         ErrorKind::StorageFull { what: what() },
         ErrorKind::Internal { what: what() },
     ];
