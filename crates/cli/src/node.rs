@@ -221,7 +221,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
     Ok(settings)
 }
 
-fn make_dir(dir: &Path) -> Outcome {
+pub(crate) fn make_dir(dir: &Path) -> Outcome {
     std::fs::create_dir_all(dir).map_err(|error| {
         Failure::unavailable(format!(
             "the data directory {} cannot be made: {error}",

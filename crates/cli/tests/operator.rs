@@ -19,9 +19,17 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     // An empty file is a store that nobody has used.
     std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
     let args = ["worker", "fast-forward", "--data-dir", dir, "--segment", "invoices=500"];
+    // What could not be done is not promised.
+    for more in [&[][..], &["--dry-run"]] {
+        let refused = run(&[&args[..], more].concat());
+        assert_eq!(refused.code, 1, "{more:?}: {}", refused.err);
+        assert!(refused.err.contains("there is no source \"invoices\""), "{}", refused.err);
+    }
+    let args = ["worker", "fast-forward", "--data-dir", dir, "--segment", "numbers=500"];
     let dry = run(&[&args[..], &["--dry-run"]].concat());
     assert_eq!(dry.code, 0, "{}", dry.err);
-    assert!(dry.out.contains("next number of invoices: at least 500"), "{}", dry.out);
+    assert!(dry.out.contains("next number of numbers: at least 500"), "{}", dry.out);
+    assert!(dry.out.contains("minting by worker numbers can begin at "), "{}", dry.out);
     assert!(dry.err.contains("nothing was changed"), "{}", dry.err);
     assert_eq!(std::fs::metadata(directory.path().join("snowmint.db")).unwrap().len(), 0);
 
@@ -31,7 +39,7 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     assert!(done.contains("store: "), "{done}");
     let dry = run(&[&args[..], &["--dry-run", "--json"]].concat());
     let dry = json(dry.out.trim());
-    assert_eq!((&dry["done"], &dry["segments"]["invoices"]), (&false.into(), &500.into()), "{dry}");
+    assert_eq!((&dry["done"], &dry["segments"]["numbers"]), (&false.into(), &500.into()), "{dry}");
     // Who has changed what stays known; what was only looked at has changed nothing.
     let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     assert_eq!(trail.lines().count(), 1, "{trail}");
@@ -49,6 +57,35 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     ] {
         assert_eq!(run(&[&args[..4], wrong].concat()).code, 2, "{wrong:?}");
     }
+}
+
+/// As docs/operating.md says of a store that was lost altogether: nothing is there but the configuration.
+#[test]
+fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (file, data) = (path("snowmint.toml"), path("data"));
+    let text = "[sources.invoices]\nkind = \"segment\"\n[sources.by_store]\nmint = \"store\"\nworker = 7\n";
+    std::fs::write(&file, text).unwrap();
+    let args = ["worker", "fast-forward", "--config", &file, "--data-dir", &data];
+    let moving =
+        [&args[..], &["--segment", "invoices=500", "--mark", "2030-01-01T00:00:00Z"]].concat();
+    let dry = run(&[&moving[..], &["--dry-run"]].concat());
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    assert!(!directory.path().join("data").exists(), "a look makes nothing");
+    for more in [&["--dry-run"][..], &[]] {
+        let typo = run(&[&args[..], &["--segment", "invoice=500"], more].concat());
+        assert_eq!(typo.code, 1, "{}", typo.err);
+        assert!(typo.err.contains("there is no source \"invoice\""), "{}", typo.err);
+    }
+    let moved = run(&moving).ok();
+    assert!(moved.contains("next number of invoices: at least 500"), "{moved}");
+    // What the lost store may have minted ahead of its clock does not come again either.
+    assert!(moved.contains("next number of by_store: at least "), "{moved}");
+    let minted = run(&["mint", "invoices", "--config", &file, "--data-dir", &data]).ok();
+    assert!(minted.trim().parse::<u64>().unwrap() >= 500, "{minted}");
+    let trail = std::fs::read_to_string(directory.path().join("data/audit.log")).unwrap();
+    assert!(trail.contains("source invoices defined"), "{trail}");
 }
 
 #[test]

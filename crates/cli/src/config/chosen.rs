@@ -34,6 +34,11 @@ impl Chosen {
             && self.namespace.is_none()
     }
 
+    /// Whether a file was named.
+    pub(crate) const fn has_file(&self) -> bool {
+        self.config.is_some()
+    }
+
     /// The data directory, if it was said.
     pub(crate) fn data_dir(&self) -> Option<&str> {
         self.data_dir.as_deref()

@@ -1,20 +1,23 @@
 //! `snowmint worker fast-forward`: the way out when a store or a journal is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::journal::{self, DataDir, Record};
+use snowmint_coord::node::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use snowmint_coord::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
-use snowmint_coord::{ClockOf, ErrorKind, FastForward as Forward, Mark, StoreIdentity, Ticks};
+use snowmint_coord::{
+    ClockOf, ErrorKind, FastForward as Forward, Mark, Store, StoreIdentity, Ticks,
+};
 use snowmint_core::{Layout, UnixMillis};
 
 use crate::audit;
 use crate::config::{Chosen, Config};
-use crate::exit::{Failure, Outcome, complain};
-use crate::node;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::node::{self, Journal};
 use crate::output::Output;
 use crate::store;
 use crate::when::{self, Zone};
@@ -27,8 +30,9 @@ use crate::when::{self, Zone};
 /// Worker marks go past the journal's marks, and past the clock as far as servers of this configuration
 /// (worker.window, worker.lead_max, clock.skew_max, the sources' lead_max) can have minted ahead of it:
 /// take theirs, and see that this clock is right. Minting can begin when that time, which is printed, has
-/// come. Numbers of segment sources that only the lost
-/// store knew must be named with --segment.
+/// come. Numbers of segment sources that only the lost store knew must be named with --segment. Sources of the
+/// configuration that the store lacks are defined first, and with --config a missing file of SQLite is made, so
+/// that a store that was lost altogether is made and moved in one step.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker fast-forward --dry-run
@@ -54,6 +58,9 @@ pub(crate) struct FastForward {
     json: bool,
 }
 
+/// What a start defines by itself.
+const BUILTIN: &[&str] = &[BUILTIN_DEFAULT, BUILTIN_NUMBERS, BUILTIN_COUNTERS];
+
 fn segment(text: &str) -> Result<(String, Mark), String> {
     let (name, number) = text.split_once('=').ok_or("write SOURCE=NUMBER")?;
     check_name("source", name).map_err(|kind| kind.to_string())?;
@@ -64,16 +71,23 @@ fn segment(text: &str) -> Result<(String, Mark), String> {
 impl FastForward {
     pub(crate) fn run(self) -> Outcome {
         let config = self.chosen.load(Vec::new())?;
-        store::check_file(&config)?;
+        // Who names no configuration may have meant another file.
+        if !self.chosen.has_file() {
+            store::check_file(&config)?;
+        }
         let data_dir = &config.server.data_dir;
+        if !self.dry_run && self.chosen.has_file() {
+            node::make_dir(data_dir)?;
+        }
         let lock = data_dir.is_dir().then(|| DataDir::lock(data_dir)).transpose()?;
         let journal = self.journal(lock.as_ref())?;
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
         let mark = mark.map_err(Failure::usage)?;
         let runtime = store::runtime()?;
-        let (reached, minting) = runtime.block_on(reached(&config))?;
-        let forward = plan(&journal, mark, &self.segment, &minting, reached);
+        let known = runtime.block_on(Known::look(&config))?;
+        let forward = plan(&journal, mark, &self.segment, &known.minting, known.reached);
         let forward = Forward { new_identity: self.new_identity, ..forward };
+        known.check_sources(&config, &forward)?;
 
         let mut out = Output::new();
         let mark = Zone::default().show(forward.marks_at_least.unix_millis());
@@ -87,6 +101,9 @@ impl FastForward {
         let (before, identity) = runtime.block_on(async {
             let store = store::configured(&config).await?;
             let before = store.identity().await.ok();
+            if known.lacks_sources(&config) {
+                define(&config, store.as_ref(), &known, &forward).await?;
+            }
             let identity = store.fast_forward(&forward).await?;
             store.close().await?;
             Ok::<_, Failure>((before, identity))
@@ -158,6 +175,7 @@ impl FastForward {
 /// What is about to be done, before it is.
 fn show(forward: &Forward, mark: &str, out: &mut Output) -> Outcome {
     out.line(format_args!("worker marks: at least {mark}"))?;
+    out.line(format_args!("minting by worker numbers can begin at {mark}"))?;
     for (name, mark) in &forward.segments {
         out.line(format_args!("next number of {name}: at least {mark}"))?;
     }
@@ -165,36 +183,105 @@ fn show(forward: &Forward, mark: &str, out: &mut Output) -> Outcome {
     out.flush()
 }
 
-/// Up to when servers of this configuration may have been granted time by now, and the sources that the
-/// store itself mints.
-async fn reached(config: &Config) -> Outcome<(UnixMillis, Vec<(String, Layout)>)> {
-    let mut plans = configured_plans(config);
-    let mut minting = Vec::new();
-    let (mut clock, mut now) = (ClockOf::Caller, when::now());
-    if let Some(store) = store::existing(config).await? {
-        clock = store.capabilities().clock;
-        // What the store has lost it does not say; what is left of it helps.
-        match store.list().await {
-            Ok(catalog) => {
-                for stored in &catalog.definitions {
-                    let spec = SourceSpec::from_json(&stored.spec).ok();
-                    let Some(plan) = spec.as_ref().and_then(snowflake) else { continue };
-                    if matches!(plan.minted, Minted::Store { .. }) {
-                        minting.push((stored.name.clone(), plan.layout));
+/// What is known before anything is moved.
+#[derive(Debug)]
+struct Known {
+    /// Up to when servers of this configuration may have been granted time by now.
+    reached: UnixMillis,
+    /// The sources that the store itself mints.
+    minting: Vec<(String, Layout)>,
+    /// All sources of the store, also those that were deleted; none if it does not say.
+    sources: Option<BTreeSet<String>>,
+}
+
+impl Known {
+    /// Looks, and makes nothing.
+    async fn look(config: &Config) -> Outcome<Self> {
+        let mut plans = configured_plans(config);
+        let (mut minting, mut sources) = (Vec::new(), Some(BTreeSet::new()));
+        let (mut clock, mut now) = (ClockOf::Caller, when::now());
+        if let Some(store) = store::existing(config).await? {
+            clock = store.capabilities().clock;
+            // What the store has lost it does not say; what is left of it helps.
+            match store.list().await {
+                Ok(catalog) => {
+                    sources = Some(
+                        catalog.definitions.iter().map(|stored| stored.name.clone()).collect(),
+                    );
+                    for stored in &catalog.definitions {
+                        let spec = SourceSpec::from_json(&stored.spec).ok();
+                        let Some(plan) = spec.as_ref().and_then(snowflake) else { continue };
+                        if matches!(plan.minted, Minted::Store { .. }) {
+                            minting.push((stored.name.clone(), plan.layout));
+                        }
+                        plans.push(plan);
                     }
-                    plans.push(plan);
+                }
+                Err(error) => {
+                    sources = None;
+                    complain(format_args!(
+                        "the store's sources cannot be read, so those of the configuration count: {error}"
+                    ));
                 }
             }
-            Err(error) => complain(format_args!(
-                "the store's sources cannot be read, so those of the configuration count: {error}"
-            )),
+            if let Ok(Some(theirs)) = store.now().await {
+                now = now.max(theirs);
+            }
+            store.close().await?;
         }
-        if let Ok(Some(theirs)) = store.now().await {
-            now = now.max(theirs);
-        }
-        store.close().await?;
+        let reached = now.saturating_add(node::pacing(config).reach_ms(&plans, clock));
+        // What is only going to be defined goes past the same time.
+        let stored = |name: &String| sources.as_ref().is_none_or(|stored| stored.contains(name));
+        let new = config.defined.iter().filter(|(name, _)| !stored(name));
+        minting.extend(new.filter_map(|(name, defined)| {
+            let plan = snowflake(&defined.spec)?;
+            matches!(plan.minted, Minted::Store { .. }).then(|| (name.clone(), plan.layout))
+        }));
+        Ok(Self { reached, minting, sources })
     }
-    Ok((now.saturating_add(node::pacing(config).reach_ms(&plans, clock)), minting))
+
+    /// Refuses to move numbers of a source that nobody defines, before anything is changed.
+    fn check_sources(&self, config: &Config, forward: &Forward) -> Outcome {
+        let Some(stored) = &self.sources else { return Ok(()) };
+        let is_known = |name: &String| stored.contains(name) || defined(config).any(|n| n == name);
+        match forward.segments.iter().find(|(name, _)| !is_known(name)) {
+            None => Ok(()),
+            Some((name, mark)) => Err(Failure::no(format!(
+                "there is no source {name:?} that could go on at {mark}, neither in the store nor in the \
+                 configuration: define it in a file as it was ([sources.{name}]), and name that file with --config"
+            ))),
+        }
+    }
+
+    /// Whether the configuration defines what the store does not have.
+    fn lacks_sources(&self, config: &Config) -> bool {
+        let stored = self.sources.as_ref();
+        stored.is_some_and(|stored| defined(config).any(|name| !stored.contains(name)))
+    }
+}
+
+/// The sources that a start with this configuration defines.
+fn defined(config: &Config) -> impl Iterator<Item = &str> {
+    let builtin = if config.sources.builtin { BUILTIN } else { &[] };
+    builtin.iter().copied().chain(config.defined.keys().map(String::as_str))
+}
+
+/// Defines the sources of the configuration, as a start does. A store that is refused because it is another, or
+/// went back, is moved forward before, as far as it knows its sources.
+async fn define(config: &Config, store: &dyn Store, known: &Known, forward: &Forward) -> Outcome {
+    let node = match node::open(config, Journal::Without).await {
+        Err(Failure::Said { exit: Exit::Unsafe, .. }) => {
+            let stored = known.sources.as_ref();
+            let is_stored = |name: &str| stored.is_some_and(|stored| stored.contains(name));
+            let mut before = forward.clone();
+            before.segments.retain(|(name, _)| is_stored(name));
+            store.fast_forward(&before).await?;
+            node::open(config, Journal::Without).await?
+        }
+        opened => opened?,
+    };
+    node.close().await?;
+    Ok(node.store().close().await?)
 }
 
 /// The snowflake sources that the configuration defines.
