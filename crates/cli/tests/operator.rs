@@ -171,8 +171,16 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
     let shown = run(&["worker", "accept-lead", "--data-dir", dir]);
     assert_eq!(shown.code, 0, "{}", shown.err);
     assert!(shown.err.contains("nothing was changed"), "{}", shown.err);
+    // No number was ever taken, so none is listed: what holds for all of them is told.
+    let told = "all numbers that nobody has had yet, of each pool: mark 2030-01-01T00:00:00.000Z, ";
+    assert!(shown.out.contains(told), "{}", shown.out);
     let shown = json(run(&["worker", "accept-lead", "--data-dir", dir, "--json"]).out.trim());
     assert!(shown["until"].is_null() && shown["ahead"] == serde_json::json!([]), "{shown}");
+    let floor = &shown["never_used"];
+    assert_eq!(
+        (&floor["mark"], &floor["accepted"]),
+        (&"2030-01-01T00:00:00.000Z".into(), &false.into())
+    );
     let accept = |until| run(&["worker", "accept-lead", "--data-dir", dir, "--until", until]);
     assert_eq!(accept("soon").code, 2);
     assert!(accept("2030-01-02T00:00:00Z").ok().contains("accepted: marks up to 2030-01-02"));

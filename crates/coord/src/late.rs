@@ -20,6 +20,7 @@ use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::node::ClockWitness;
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
+use crate::pool::Ground;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
@@ -217,6 +218,10 @@ impl Store for LateStore {
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
         self.store().await?.accept_lead(until).await
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        self.store().await?.ground().await
     }
 
     /// One that was never opened is closed.

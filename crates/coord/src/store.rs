@@ -16,6 +16,7 @@ use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::node::ClockWitness;
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
+use crate::pool::Ground;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 
@@ -311,6 +312,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     ///
     /// Atomicity: the namespace. Whose clock: none. On retry: repeat freely.
     async fn accept_lead(&self, until: Mark) -> Result<()>;
+
+    /// What holds for the slots of the namespace that nobody has had yet, which [`workers`](Self::workers) does not
+    /// list: `Unsupported` where it is not told, as through servers.
+    ///
+    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    async fn ground(&self) -> Result<Ground>;
 
     /// Writes out what is buffered and gives files and connections back. Later calls are refused
     /// with `Closed`.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack, Incarnation,
     Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence, Release, Reserve, Restripe,
@@ -151,6 +152,10 @@ impl<W: Witness> Store for Watched<W> {
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
         self.store.accept_lead(until).await
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        self.store.ground().await
     }
 
     async fn close(&self) -> Result<()> {

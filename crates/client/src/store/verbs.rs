@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_coord::beside::Place;
+use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, ErrorKind,
     Extend, Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo,
@@ -225,6 +226,13 @@ impl Store for RemoteStore {
     async fn accept_lead(&self, until: Mark) -> Result<()> {
         let message = said::AcceptLeadRequest { until: until.get() };
         self.ask(verb!("accept lead", "AcceptLead"), FREELY, message).await.map(read::done)
+    }
+
+    /// It is for operators, who ask the store itself.
+    async fn ground(&self) -> Result<Ground> {
+        let what =
+            "a store that is reached through servers does not tell this: name its own URL".into();
+        Err(Error::new("ground", ErrorKind::Unsupported { what }))
     }
 
     async fn close(&self) -> Result<()> {

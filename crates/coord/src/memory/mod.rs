@@ -36,6 +36,7 @@ use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
 use crate::node::ClockWitness;
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
+use crate::pool::Ground;
 use crate::random;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
@@ -393,6 +394,10 @@ impl Store for MemoryStore {
             space.accept_lead(until);
             changed(())
         })
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        self.atomic("ground", |space, _| unchanged(space.ground()))
     }
 
     async fn close(&self) -> Result<()> {

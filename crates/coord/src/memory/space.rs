@@ -285,6 +285,10 @@ impl Space {
         definition
     }
 
+    pub(super) fn ground(&self) -> Ground {
+        self.ground
+    }
+
     pub(super) fn accept_lead(&mut self, until: Mark) {
         self.ground.lead_until = until;
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
+use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack, Incarnation,
     Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence, Release, Reserve, Restripe,
@@ -156,6 +157,10 @@ impl Store for Traced {
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
         self.call("store accept_lead", vec![], self.store.accept_lead(until)).await
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        self.call("store ground", vec![], self.store.ground()).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -117,3 +117,17 @@ impl Verb for AcceptLead {
         Ok(((), true))
     }
 }
+
+/// What holds for slots without a row.
+pub(super) struct LooksAtGround;
+
+#[async_trait]
+impl Verb for LooksAtGround {
+    type Answer = Ground;
+    const OP: &'static str = "ground";
+    const ACCESS: Access = Access::Read;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Ground> {
+        Ok((rows.namespace().await?.ground, false))
+    }
+}

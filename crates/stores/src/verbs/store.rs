@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use snowmint_coord::beside::Place;
-use snowmint_coord::pool::check_group;
+use snowmint_coord::pool::{Ground, check_group};
 use snowmint_coord::{
     Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Error,
     ErrorKind, Extend, Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member,
@@ -15,7 +15,7 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 
 use super::avoid::Avoids;
-use super::forward::{AcceptLead, Forward, Walk};
+use super::forward::{AcceptLead, Forward, LooksAtGround, Walk};
 use super::members::{Join, Leave, Members, Renew};
 use super::ordered::{LetsGo, Takes};
 use super::slots::{Claim, Extends, Releases, Workers};
@@ -243,6 +243,10 @@ impl<B: Backend> Store for Kept<B> {
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
         self.answer(AcceptLead { until }).await
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        self.answer(LooksAtGround).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -112,6 +112,11 @@ async fn fast_forward_holds_for_slots_that_nobody_had(case: Case) {
     let mark = Mark::from(case.now().await);
     case.store.fast_forward(&marks_at_least(mark)).await.unwrap();
     case.store.fast_forward(&marks_at_least(Mark::new(5))).await.unwrap();
+    match case.store.ground().await {
+        Ok(ground) => assert_eq!(ground.mark, mark),
+        // Through servers.
+        Err(error) => assert_eq!(error.kind().code(), "unsupported", "{error}"),
+    }
     let member = case.member("orders").await;
     assert_eq!(case.claim(&member, &pool(4)).await.floor, mark);
     let never = Pool { name: "never".into(), reuse: Reuse::Never, ..pool(4) };

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack, Incarnation,
     Lease, LetGo, Mark, Member, MemberInfo, MemoryStore, NewDefinition, Presence, Release, Reserve,
@@ -152,6 +153,10 @@ impl Store for Door {
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
         self.store.accept_lead(until).await
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        self.store.ground().await
     }
 
     async fn close(&self) -> Result<()> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended, FastForward,
     GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence,
@@ -299,6 +300,10 @@ impl Store for Faulty {
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
         self.inner.accept_lead(until).await
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        self.inner.ground().await
     }
 
     async fn close(&self) -> Result<()> {

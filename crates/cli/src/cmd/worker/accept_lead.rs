@@ -3,7 +3,8 @@
 use clap::Args;
 use serde_json::{Value, json};
 use snowmint_coord::lend::is_lent;
-use snowmint_coord::{Mark, SlotInfo};
+use snowmint_coord::pool::Ground;
+use snowmint_coord::{ErrorKind, Mark, SlotInfo, Store};
 use snowmint_core::UnixMillis;
 
 use crate::audit;
@@ -42,16 +43,18 @@ impl AcceptLead {
         store::check_file(&config)?;
         let until = self.until.as_deref().map(|text| Zone::default().read(text)).transpose();
         let until = until.map_err(Failure::usage)?;
-        let slots = store::runtime()?.block_on(async {
+        let (slots, floor) = store::runtime()?.block_on(async {
             let store = store::configured(&config).await?;
             let slots = store.workers(when::now()).await?;
+            let floor = floor(store.as_ref()).await?;
             if let Some(until) = until {
                 store.accept_lead(Mark::from(until)).await?;
             }
             store.close().await?;
-            Ok::<_, Failure>(slots)
+            Ok::<_, Failure>((slots, floor))
         })?;
         let now = when::now();
+        let floor = floor.filter(|floor| *floor > now);
         if let Some(until) = until {
             let ahead = slots.iter().filter(|slot| lies_ahead(slot, now)).count();
             let (before, after) = (format!("{ahead} marks ahead"), Zone::default().show(until));
@@ -60,9 +63,9 @@ impl AcceptLead {
         let mut out = Output::new();
         let ahead = slots.iter().filter(|slot| lies_ahead(slot, now));
         if self.json {
-            out.json(&in_json(ahead, until, now))?;
+            out.json(&in_json(ahead, floor, until, now))?;
         } else {
-            show(ahead, until, now, &mut out)?;
+            show(ahead, floor, until, now, &mut out)?;
         }
         out.flush()?;
         if until.is_none() {
@@ -72,8 +75,18 @@ impl AcceptLead {
     }
 }
 
+/// The mark of all numbers that nobody has had yet: where a fast-forward has moved it. None where it is not told.
+async fn floor(store: &dyn Store) -> Outcome<Option<UnixMillis>> {
+    match store.ground().await {
+        Ok(Ground { mark, .. }) => Ok(Some(mark.unix_millis())),
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn in_json<'a>(
     ahead: impl Iterator<Item = &'a SlotInfo>,
+    floor: Option<UnixMillis>,
     until: Option<UnixMillis>,
     now: UnixMillis,
 ) -> Value {
@@ -87,29 +100,43 @@ fn in_json<'a>(
             "accepted": until.is_some_and(|until| mark <= until),
         })
     });
-    json!({ "until": until.map(|until| Zone::default().show(until)), "ahead": slots.collect::<Vec<_>>() })
+    let never_used = floor.map(|mark| {
+        json!({
+            "mark": Zone::default().show(mark),
+            "ahead_ms": mark.since(now),
+            "accepted": until.is_some_and(|until| mark <= until),
+        })
+    });
+    json!({
+        "until": until.map(|until| Zone::default().show(until)),
+        "ahead": slots.collect::<Vec<_>>(),
+        "never_used": never_used,
+    })
 }
 
 fn show<'a>(
     ahead: impl Iterator<Item = &'a SlotInfo>,
+    floor: Option<UnixMillis>,
     until: Option<UnixMillis>,
     now: UnixMillis,
     out: &mut Output,
 ) -> Outcome {
-    for slot in ahead {
-        let mark = slot.mark.unix_millis();
-        let ahead_ms = mark.since(now);
+    let told = |mark: UnixMillis, taken: &'static str, untaken: &'static str| {
         let taken = match until {
             None => "",
-            Some(until) if mark <= until => ", can be taken now",
-            Some(_) => ", stays untaken",
+            Some(until) if mark <= until => taken,
+            Some(_) => untaken,
         };
-        out.line(format_args!(
-            "{} {}: mark {}, {ahead_ms} ms ahead of the clock{taken}",
-            slot.pool,
-            slot.slot,
-            Zone::default().show(mark)
-        ))?;
+        let ahead_ms = mark.since(now);
+        format!("mark {}, {ahead_ms} ms ahead of the clock{taken}", Zone::default().show(mark))
+    };
+    for slot in ahead {
+        let told = told(slot.mark.unix_millis(), ", can be taken now", ", stays untaken");
+        out.line(format_args!("{} {}: {told}", slot.pool, slot.slot))?;
+    }
+    if let Some(floor) = floor {
+        let told = told(floor, ", can be taken now", ", stay untaken");
+        out.line(format_args!("all numbers that nobody has had yet, of each pool: {told}"))?;
     }
     if let Some(until) = until {
         out.line(format_args!("accepted: marks up to {}", Zone::default().show(until)))?;
