@@ -61,6 +61,27 @@ fn what_is_wrong_ends_with_1() {
     assert!(ran.out.contains("The layout of old"), "{}", ran.out);
 }
 
+/// The first start makes the data directory, and no other.
+#[test]
+fn a_doctor_sees_that_a_store_cannot_be_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let look = |url: &str| run(&["doctor", "--data-dir", data.to_str().unwrap(), "--store", url]);
+    let missing = directory.path().join("missing");
+    let ran = look(&format!("sqlite:{}/x.db", missing.display()));
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    let told = format!("the directory {} does not exist", missing.display());
+    assert!(ran.out.contains(&told), "{told} is not in {}", ran.out);
+    std::fs::write(&missing, "").unwrap();
+    let ran = look(&format!("sqlite:{}/x.db", missing.display()));
+    assert!(ran.code == 1 && ran.out.contains("is not a directory"), "{}", ran.out);
+    for good in [data.join("x.db"), directory.path().join("x.db")] {
+        let ran = look(&format!("sqlite:{}", good.display()));
+        assert_eq!(ran.code, 0, "{}", ran.out);
+        assert!(ran.out.contains("yet; the first start makes it"), "{}", ran.out);
+    }
+}
+
 #[test]
 fn a_doctor_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();

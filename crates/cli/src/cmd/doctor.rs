@@ -282,9 +282,20 @@ async fn look_into(
     past: Option<&Past>,
 ) -> Outcome<Vec<Finding>> {
     let namespace = &config.store.namespace;
-    let Some(store) = store::existing(config).await? else {
-        let none =
-            good("store", format!("There is none at {shown} yet; the first start makes it."));
+    let why_none = cannot_be_made(config);
+    let there = match why_none {
+        Some(_) => None,
+        None => store::existing(config).await?,
+    };
+    let Some(store) = there else {
+        let none = match why_none {
+            Some(why) => {
+                wrong("store", format!("There is none at {shown}, and none can be made: {why}."))
+            }
+            None => {
+                good("store", format!("There is none at {shown} yet; the first start makes it."))
+            }
+        };
         let known = past.map(|past| journal::against(past, &Store::None));
         return Ok([none].into_iter().chain(known).collect());
     };
@@ -318,6 +329,31 @@ async fn look_into(
     findings.extend(forecasts.iter().filter(|forecast| !known(forecast)).map(lasts));
     store.close().await?;
     Ok(findings)
+}
+
+/// Why the first start cannot make the missing file of a store that is one. It makes the data directory, and no other.
+fn cannot_be_made(config: &Config) -> Option<String> {
+    let file = store::file(&config.store_url()).filter(|file| !file.exists())?;
+    let directory = match file.parent()? {
+        nothing if nothing.as_os_str().is_empty() => Path::new("."),
+        directory => directory,
+    };
+    if directory == config.server.data_dir {
+        // It is a finding of its own.
+        return None;
+    }
+    let shown = directory.display();
+    match std::fs::metadata(directory) {
+        Ok(metadata) if !metadata.is_dir() => Some(format!("{shown} is not a directory")),
+        Ok(_) => {
+            let error = tempfile::tempfile_in(directory).err()?;
+            Some(format!("the directory {shown} cannot be written: {error}"))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Some(format!("the directory {shown} does not exist; make it"))
+        }
+        Err(error) => Some(format!("the directory {shown} cannot be looked at: {error}")),
+    }
 }
 
 fn lasts(forecast: &Forecast) -> Finding {
