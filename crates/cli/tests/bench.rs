@@ -141,9 +141,22 @@ fn what_cannot_be_asked_is_said_at_once() {
         &["--store", "memory:"],
         &["-n", "0"],
         &["--duration", "5"],
+        &["--duration", "0s"],
     ] {
         assert_eq!(bench(args).code, 2, "{args:?}");
     }
+    // Whoever takes the wrong one is told what to take.
+    for (url, told) in [
+        (format!("http://{}", server.resp), "take that of HTTP"),
+        (format!("https://{}", server.http), "write http://"),
+    ] {
+        let ran = run(&["mint", "default", "--server", &url]);
+        assert_eq!(ran.code, 4, "{url}: {}", ran.err);
+        assert!(ran.err.contains(told) && ran.err.contains(&url), "{told}: {}", ran.err);
+    }
+    let url = format!("http://{}", server.resp);
+    let ran = run(&["worker", "list", "--server", &url]);
+    assert!(ran.err.contains("RESP has a port of its own"), "{}", ran.err);
 }
 
 #[test]

@@ -83,6 +83,15 @@ fn a_doctor_sees_that_a_store_cannot_be_made() {
 }
 
 #[test]
+fn a_data_directory_without_a_name_is_refused() {
+    for command in ["doctor", "serve"] {
+        let ran = run(&[command, "--data-dir", ""]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+        assert!(ran.err.contains("--data-dir"), "{}", ran.err);
+    }
+}
+
+#[test]
 fn a_doctor_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("ids.db");

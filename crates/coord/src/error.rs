@@ -412,10 +412,8 @@ impl std::error::Error for Error {
 
 #[cfg(test)]
 mod tests {
-    use snowmint_core::UnixMillis;
 
     use super::*;
-    use crate::member::Incarnation;
     use std::error::Error as _;
 
     #[test]

@@ -1,6 +1,7 @@
 //! Talking to a running server, over the HTTP interface that everybody else uses too.
 
 mod certificates;
+mod hints;
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -196,7 +197,10 @@ impl Client {
             .map_err(|error| failed(format!("no request can be made of {path}: {error}")))?;
         let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
         let mut response = self.agent.run(request).map_err(|error| {
-            let reason = format!("no answer from {base}: {error}");
+            let mut reason = format!("no answer from {base}: {error}");
+            if let Some(hint) = hints::of_connection(base, &reason) {
+                reason = format!("{reason}; {hint}");
+            }
             match error {
                 ureq::Error::HostNotFound
                 | ureq::Error::ConnectionFailed
@@ -222,7 +226,7 @@ impl Client {
                 failed(format!("{base} answers {path} in a form not known here: {error}"))
             });
         }
-        Err(CallError::Failed(refusal(base, path, status, &bytes)))
+        Err(CallError::Failed(refusal(base, path, status, &bytes, self.bearer.is_some())))
     }
 }
 
@@ -242,7 +246,7 @@ pub(crate) fn bearer(credentials: &Credentials) -> Outcome<Option<HeaderValue>> 
 }
 
 /// What a server's refusal means for a script.
-fn refusal(base: &str, path: &str, status: u16, bytes: &[u8]) -> Failure {
+fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -> Failure {
     let Ok(ErrorBody { error }) = serde_json::from_slice(bytes) else {
         return Failure::unavailable(format!(
             "{base} answers {path} with HTTP status {status}: is it a Snowmint server?"
@@ -253,6 +257,10 @@ fn refusal(base: &str, path: &str, status: u16, bytes: &[u8]) -> Failure {
         None => error.message,
     };
     match Code::from_name(&error.code) {
+        Some(code @ Code::Unauthenticated) => {
+            let hint = hints::of_stranger(has_token);
+            Failure::coded(code, format!("{base} refuses: {message}; {hint}"))
+        }
         Some(code) => Failure::coded(code, message),
         // A newer server: the status still says whose turn it is.
         None if status < 500 => Failure::usage(message),
@@ -380,11 +388,12 @@ mod tests {
     #[test]
     fn refusals_keep_the_servers_words_and_code() {
         let body = br#"{"error":{"code":"unknown_source","message":"there is no source x","retry_after_ms":null}}"#;
-        let Failure::Said { exit, message } = refusal("http://h", "/", 404, body) else {
+        let Failure::Said { exit, message } = refusal("http://h", "/", 404, body, false) else {
             panic!("must say why")
         };
         assert_eq!((exit as u8, message.as_str()), (1, "there is no source x"));
-        let Failure::Said { exit, message } = refusal("http://h", "/x", 502, b"<html>") else {
+        let Failure::Said { exit, message } = refusal("http://h", "/x", 502, b"<html>", false)
+        else {
             panic!("must say why")
         };
         assert_eq!(exit as u8, 4);

@@ -46,6 +46,11 @@ impl ServerSection {
                 "server.owner has {bytes} bytes, where {LABEL_BYTES_MAX} are allowed: take a shorter name"
             )));
         }
+        if self.data_dir.as_os_str().is_empty() {
+            return Err(Failure::usage(
+                "server.data_dir (--data-dir) is empty: name a directory, such as ./snowmint-data",
+            ));
+        }
         for (key, address) in [("server.http", &self.http), ("server.resp", &self.resp)] {
             let port = address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
             if !matches!(port, Some(Ok(_))) {

@@ -123,6 +123,9 @@ impl Bench {
                 "--config, --data-dir, --store and --namespace are for --local",
             ));
         }
+        if self.duration.is_some_and(|lasts| lasts.ms() == 0) {
+            return Err(Failure::usage("--duration 0s: a load lasts 1ms at least, such as 10s"));
+        }
         store::runtime()?.block_on(self.measured())
     }
 

@@ -80,8 +80,14 @@ async fn both_ports_speak_tls() {
     let output = with_token(&mint, "", &[("SNOWMINT_CA_FILE", &ca)]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 5);
-    let output = with_token(&mint, "", &[]);
-    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let url = server.url("");
+    let plain = ["mint", "default", "--server", &url];
+    for (mint, told) in [(&mint[..], "SNOWMINT_CA_FILE"), (&plain, "https://")] {
+        let output = with_token(mint, "", &[]);
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(told) && said.contains(&server.http), "{told}: {said}");
+    }
     assert_eq!(server.stop(), 0);
 }
 
@@ -154,7 +160,10 @@ fn clients_may_have_to_have_certificates() {
     let files = [("SNOWMINT_CA_FILE", ca.as_str()), ("SNOWMINT_CERT_FILE", &known)];
     let output = with_token(&mint, "", &files);
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(with_token(&mint, "", &files[..1]).status.code(), Some(4));
+    let output = with_token(&mint, "", &files[..1]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("SNOWMINT_CERT_FILE") && said.contains(&server.http), "{said}");
     assert_eq!(server.stop(), 0);
 }
 

@@ -71,7 +71,13 @@ async fn real_clients_show_their_tokens() {
     let output = with_token(&mint, &other.token, &[]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(with_token(&mint, &one.token, &[]).status.code(), Some(1), "forbidden");
-    assert_eq!(with_token(&mint, "", &[]).status.code(), Some(2), "unauthenticated");
+    for (token, told) in [("", "give a token in SNOWMINT_TOKEN"), ("smt_wrong", "none of its own")]
+    {
+        let output = with_token(&mint, token, &[]);
+        assert_eq!(output.status.code(), Some(2), "unauthenticated");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(told) && said.contains(url), "{told}: {said}");
+    }
     let file = put(&folder, "token", &format!("{}\n", other.token));
     let output = with_token(&mint, "", &[("SNOWMINT_TOKEN_FILE", &file)]);
     assert!(output.status.success(), "{output:?}");

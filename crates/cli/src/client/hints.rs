@@ -1,0 +1,49 @@
+//! What helps when a connection fails: as a rule a scheme, a port or a file is wrong, which what the libraries say does
+//! not tell.
+
+/// What to do about what was said of a connection with the server at `base`, if that is known.
+pub(super) fn of_connection(base: &str, said: &str) -> Option<&'static str> {
+    let is_secure = base.starts_with("https:");
+    let says = |part: &str| said.contains(part);
+    if says("UnknownIssuer") || says("CaUsedAsEndEntity") {
+        return Some(
+            "nobody whom this machine trusts has signed its certificate: name the file of who did in \
+             SNOWMINT_CA_FILE",
+        );
+    }
+    if says("CertificateRequired") {
+        return Some(
+            "it asks for a certificate of this client: name the file with it and its key in SNOWMINT_CERT_FILE",
+        );
+    }
+    match is_secure {
+        // In TLS 1.3 it goes away after the client took all for well, and what it said may be lost.
+        true if ["Broken pipe", "reset by peer", "disconnected"].iter().any(|part| says(part)) => {
+            Some(
+                "if it asks for a certificate of this client, name the file with it and its key in \
+                 SNOWMINT_CERT_FILE",
+            )
+        }
+        true if says("InvalidContentType") => {
+            Some("nobody speaks TLS there: write http://, if this is the port of HTTP")
+        }
+        false if says("http parse fail") => Some(
+            "nobody speaks plain HTTP there: write https:// if it speaks TLS; RESP has a port of its own, which \
+             is not this command's",
+        ),
+        // A server that dies does the same.
+        false if says("disconnected") => {
+            Some("if it runs, this is the port of RESP or of another service: take that of HTTP")
+        }
+        _ => None,
+    }
+}
+
+/// What to do about a refusal of a stranger.
+pub(super) const fn of_stranger(has_token: bool) -> &'static str {
+    if has_token {
+        "the token of SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE is none of its own"
+    } else {
+        "give a token in SNOWMINT_TOKEN, or the file with it in SNOWMINT_TOKEN_FILE"
+    }
+}
