@@ -84,9 +84,50 @@ pub(crate) fn leave(
     }
 }
 
-/// Who runs this command: the user's number, which nobody can make up, and the name that he gives himself.
+/// Who runs this command.
 fn who() -> String {
     let user = rustix::process::getuid().as_raw();
-    let name = ["SUDO_USER", "USER"].into_iter().find_map(|name| std::env::var(name).ok());
-    format!("uid {user} ({:?})", name.unwrap_or_default())
+    let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let said = ["SUDO_USER", "USER"].into_iter().find_map(|name| std::env::var(name).ok());
+    named(user, &known, said.as_deref())
+}
+
+/// The user's number, which nobody can make up, and the name that the machine has for it; and the name that is said
+/// in the environment, where anybody can say any, if that is another: as with sudo, whose user is root.
+fn named(user: u32, known: &str, said: Option<&str>) -> String {
+    let number = user.to_string();
+    let name = known.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then_some(name)
+    });
+    let mut who = format!("uid {user}");
+    if let Some(name) = name {
+        who.push_str(&format!(" ({name:?})"));
+    }
+    match said {
+        Some(said) if name != Some(said) => who.push_str(&format!(", who says to be {said:?}")),
+        _ => {}
+    }
+    who
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_machines_and_another_that_is_said_stands_beside_it() {
+        let known = "root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\nbroken\n";
+        for (user, said, who) in [
+            (1000, Some("ada"), "uid 1000 (\"ada\")"),
+            (1000, None, "uid 1000 (\"ada\")"),
+            (0, Some("ada"), "uid 0 (\"root\"), who says to be \"ada\""),
+            (1000, Some("root"), "uid 1000 (\"ada\"), who says to be \"root\""),
+            (7, Some("ada\nx"), "uid 7, who says to be \"ada\\nx\""),
+            (7, None, "uid 7"),
+        ] {
+            assert_eq!(named(user, known, said), who);
+        }
+    }
 }

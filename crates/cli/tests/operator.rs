@@ -88,6 +88,25 @@ fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
     assert!(trail.contains("source invoices defined"), "{trail}");
 }
 
+/// Anybody can say any name.
+#[test]
+fn the_trail_tells_the_machines_name_of_who_was_there() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
+    let ran: Ran = snowmint(&["worker", "fast-forward", "--data-dir"])
+        .arg(directory.path())
+        .env("SUDO_USER", "mallory")
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+    let who = std::process::Command::new("id").arg("-un").output().unwrap();
+    let who = String::from_utf8(who.stdout).unwrap();
+    let told = format!(" ({:?}), who says to be \"mallory\" ", who.trim());
+    assert!(trail.contains(&told), "{told} is not in {trail}");
+}
+
 #[test]
 fn fast_forward_reads_what_serve_reads_and_goes_as_far_as_that_may_have_minted() {
     let directory = tempfile::tempdir().unwrap();
