@@ -308,7 +308,7 @@ pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error
 fn lacks_right(error: &RedisError) -> bool {
     let said = error.to_string();
     matches!(error.kind(), Kind::Server(ServerErrorKind::NoPerm))
-        || ["NOPERM", "The user executing the script can't", "ACL failure in script"]
+        || ["has no permissions to", "The user executing the script can't", "ACL failure in script"]
             .iter()
             .any(|words| said.contains(words))
 }
