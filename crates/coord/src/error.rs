@@ -412,7 +412,6 @@ impl std::error::Error for Error {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use std::error::Error as _;
 
