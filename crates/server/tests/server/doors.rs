@@ -44,6 +44,35 @@ async fn each_door_says_in_its_own_way_that_there_are_no_ids() {
     assert_eq!(id.header("retry-after"), Some("1"));
 }
 
+/// Else all such texts were one.
+#[tokio::test]
+async fn what_is_no_text_is_refused_at_each_door() {
+    let server = server_with(all_open).await;
+    let form = "content-type: application/x-www-form-urlencoded\r\n";
+    for text in ["%FF", "%FE", "%C3%28", "%C3&x=%A9"] {
+        let machine = "stable=false&machineBit=3&safeGuardDuration=PT5M&instanceId=";
+        let cosid = format!("/machines/shop?{machine}{text}");
+        let cosid = server.send("POST", &cosid, "", "").await;
+        assert_eq!((cosid.status, &cosid.json()["code"]), (400, &"400".into()), "{cosid:?}");
+        let body = format!("{machine}{text}");
+        let cosid = server.send("POST", "/machines/shop", form, &body).await;
+        assert_eq!((cosid.status, &cosid.json()["code"]), (400, &"400".into()), "{cosid:?}");
+
+        let asked = format!("bizType=numbers&secret={text}");
+        let query = server.get(&format!("/id/nextId?{asked}")).await;
+        let body = server.send("POST", "/id/nextId", form, &asked).await;
+        for tinyid in [query, body] {
+            assert_eq!((tinyid.status, &tinyid.json()["code"]), (200, &6.into()), "{tinyid:?}");
+            assert!(tinyid.body.contains("UTF-8") && !tinyid.body.contains("secret"), "{tinyid:?}");
+        }
+        let leaf = server.get(&format!("/decodeSnowflakeId?snowflakeId={text}")).await;
+        assert_eq!((leaf.status, &leaf.json()["status"]), (400, &400.into()), "{leaf:?}");
+        assert!(leaf.body.contains("UTF-8"), "{leaf:?}");
+    }
+    let body = "bizType=numbers&name=%C3%A9";
+    assert_eq!(server.send("POST", "/id/nextId", form, body).await.json()["code"], 200);
+}
+
 #[tokio::test]
 async fn a_form_has_the_limits_of_every_body() {
     let server = server_with(|settings| {

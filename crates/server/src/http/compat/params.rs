@@ -3,6 +3,7 @@
 use axum::extract::Request;
 use axum::http::Uri;
 use axum::http::header::CONTENT_TYPE;
+use percent_encoding::percent_decode;
 
 use crate::http::answer::{self, Refusal};
 use crate::service::{Error, shown};
@@ -16,18 +17,19 @@ pub(super) struct Params(Vec<(String, String)>);
 impl Params {
     pub(super) async fn of(request: Request, body_bytes_max: usize) -> Result<Self, Error> {
         let (head, body) = request.into_parts();
-        let mut params = Self::of_query(&head.uri);
+        let mut params = Self::of_query(&head.uri)?;
         let body = answer::bytes(body, body_bytes_max).await.map_err(|Refusal(error)| error)?;
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let kind = content_type.and_then(|value| value.split(';').next());
         if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(FORM)) {
-            params.0.extend(pairs(&body));
+            params.0.extend(pairs("form", &body)?);
         }
         Ok(params)
     }
 
-    pub(super) fn of_query(uri: &Uri) -> Self {
-        Self(pairs(uri.query().unwrap_or_default().as_bytes()).collect())
+    fn of_query(uri: &Uri) -> Result<Self, Error> {
+        let query = uri.query().unwrap_or_default();
+        pairs("query", query.as_bytes()).map(|pairs| Self(pairs.collect()))
     }
 
     /// A parameter, if it is there. One that is there twice has no value that all would agree on.
@@ -48,8 +50,18 @@ impl Params {
     }
 }
 
-fn pairs(bytes: &[u8]) -> impl Iterator<Item = (String, String)> {
-    form_urlencoded::parse(bytes).map(|(key, value)| (key.into_owned(), value.into_owned()))
+/// What is no text is refused: all such texts would be read as one. It is not repeated, for it may have a token in it.
+fn pairs<'b>(
+    what: &str,
+    bytes: &'b [u8],
+) -> Result<impl Iterator<Item = (String, String)> + use<'b>, Error> {
+    if percent_decode(bytes).decode_utf8().is_err() {
+        let message =
+            format!("the {what} is not UTF-8: write each byte of its UTF-8 above 7F as %XX");
+        return Err(Error::bad_request(message));
+    }
+    let pairs = form_urlencoded::parse(bytes);
+    Ok(pairs.map(|(key, value)| (key.into_owned(), value.into_owned())))
 }
 
 /// A whole number of at least `least`, in digits. One that is too large for a number is the largest:
@@ -73,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_parameter_is_there_once_or_not() {
-        let params = Params::of_query(&"/x?a=1&b=%2C+x&c=&d=1&d=2&%ff=1".parse().unwrap());
+        let params = Params::of_query(&"/x?a=1&b=%2C+x&c=&d=1&d=2".parse().unwrap()).unwrap();
         assert_eq!(params.get("a").unwrap(), Some("1"));
         assert_eq!(params.need("b").unwrap(), ", x");
         assert_eq!(params.get("c").unwrap(), Some(""));
