@@ -63,17 +63,6 @@ impl Node {
         Ok((now.stores != spec.stores).then_some(stored.version))
     }
 
-    /// Switches a source off for everybody, or on again.
-    ///
-    /// # Errors
-    /// `NotFound` when there is no such source.
-    pub async fn set_enabled(&self, name: &str, enabled: bool) -> Result<SourceInfo> {
-        let state = if enabled { SourceState::Enabled } else { SourceState::Disabled };
-        let around = &self.core().around;
-        let defined = around.call("set state", around.store.set_state(name, state)).await?;
-        self.core().changed(&defined)
-    }
-
     /// Deletes a source for everybody. Its name keeps its identity and its numbers: defined again, it
     /// goes on above them.
     ///

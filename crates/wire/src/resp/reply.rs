@@ -32,12 +32,6 @@ impl<'a> Encoder<'a> {
         self.protocol
     }
 
-    /// Bytes in the buffer so far.
-    #[must_use]
-    pub fn buffered(&self) -> usize {
-        self.out.len()
-    }
-
     /// A short text such as `OK`. Line ends, which it cannot hold, become blanks.
     pub fn simple(&mut self, text: &str) {
         self.out.push(b'+');

@@ -26,7 +26,7 @@ use snowmint_core::{ManualClock, Observer, UnixMillis};
 
 use super::*;
 use crate::memory::MemoryStore;
-use crate::sources::{Decoded, Values};
+use crate::sources::{Decoded, PrefillHooks, Values};
 use crate::spec::{SourceSpec, Span};
 use crate::store::FastForward;
 use crate::timer::{ManualTimer, Timer};
@@ -97,4 +97,11 @@ fn numbers(values: Values) -> Vec<u64> {
 
 fn spec(json: &str) -> SourceSpec {
     SourceSpec::from_json(json).unwrap()
+}
+
+/// Switches a source on or off as servers do: by an alter of what it is now.
+async fn switch(node: &Node, name: &str, on: bool) {
+    let now = node.definition(name).await.unwrap();
+    let wanted = SourceSpec { enabled: Some(on), ..now.spec };
+    node.alter(name, &wanted, Some(now.version)).await.unwrap();
 }

@@ -246,13 +246,13 @@ async fn a_disabled_source_refuses_and_an_altered_one_goes_on_without_repeating(
         // A generator that follows another begins with the next tick.
         world.pass(100).await;
     }
-    one.set_enabled("orders", false).await.unwrap();
+    switch(&one, "orders", false).await;
     let error = here.try_mint().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Disabled { .. }), "{error}");
     world.pass(16_000).await;
     let error = there.try_mint().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Disabled { .. }), "{error}");
-    one.set_enabled("orders", true).await.unwrap();
+    switch(&one, "orders", true).await;
     // It claims a worker number anew.
     world.pass(200).await;
     assert!(seen.insert(here.try_mint().unwrap()));
@@ -390,6 +390,38 @@ async fn a_prefilled_source_serves_from_its_queue_and_is_refilled() {
     assert!(source.try_mint().is_err());
 }
 
+/// An application's own answers to a queue that is dry, and to one without room: as Baidu's handlers.
+#[tokio::test]
+async fn a_prefilled_source_asks_the_hooks_of_its_application() {
+    let world = World::new();
+    let node = world.open().await;
+    let prefilled = |boost: u32| {
+        spec(&format!(
+            r#"{{"layout":"time=32,worker=22,sequence=3,unit=1s","prefill":{{"enabled":true,"boost":{boost}}}}}"#
+        ))
+    };
+    node.define("orders", &prefilled(1)).await.unwrap();
+    node.define("plain", &SourceSpec::default()).await.unwrap();
+    let (source, ()) = tokio::join!(node.source("orders"), world.pass(10_000));
+    let source = source.unwrap();
+    let rejected = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&rejected);
+    let hooks = PrefillHooks {
+        on_full: Some(Arc::new(move |id| sink.lock().unwrap().push(id))),
+        on_empty: Some(Arc::new(|| Some(99))),
+    };
+    source.set_prefill_hooks(hooks.clone()).unwrap();
+    let stock: Vec<_> =
+        std::iter::from_fn(|| source.try_mint().ok().filter(|&id| id != 99)).take(100).collect();
+    assert_eq!(stock.len(), 16, "then it is dry, and the hook is asked");
+    assert_eq!(source.try_mint().unwrap(), 99);
+    world.pass(10_000).await;
+    node.alter("orders", &prefilled(0), None).await.unwrap();
+    assert_eq!(rejected.lock().unwrap().len(), 8, "a smaller queue has no room for half of them");
+    let refused = node.source("plain").await.unwrap().set_prefill_hooks(hooks).unwrap_err();
+    assert_eq!(refused.kind().code(), "invalid");
+}
+
 #[tokio::test]
 async fn a_worker_number_that_no_source_needs_any_more_is_given_back() {
     let world = World::new();
@@ -434,7 +466,7 @@ async fn a_layout_that_has_run_out_is_no_readiness() {
     let readiness = node.readiness();
     assert!(!readiness.ready, "{readiness:?}");
     assert!(readiness.reasons.iter().any(|why| why.contains("source short ended at 2026-06-01T")));
-    node.set_enabled("short", false).await.unwrap();
+    switch(&node, "short", false).await;
     let reasons = node.readiness().reasons;
     assert!(!reasons.iter().any(|why| why.contains("ended at")), "{reasons:?}");
 }

@@ -59,7 +59,7 @@ async fn a_node_says_how_it_stands() {
     assert_eq!((steps[0].policy, steps[0].count), ("hold", 1));
     assert!(node.stats().clock_steps.len() > 1, "with zeros for those that may still come");
 
-    node.set_enabled("orders", false).await.unwrap();
+    switch(&node, "orders", false).await;
     assert_eq!(orders.stats().window_ms, None, "nothing runs short of what is switched off");
     node.close().await.unwrap();
 }

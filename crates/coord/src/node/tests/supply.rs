@@ -22,7 +22,7 @@ async fn a_source_that_is_off_or_deleted_keeps_no_worker_number() {
     ] {
         node.define(name, &spec(json)).await.unwrap();
     }
-    node.set_enabled("never", false).await.unwrap();
+    switch(&node, "never", false).await;
     let mut sources = Vec::new();
     for name in ["orders", "bills", "slow", "never"] {
         let (source, ()) = tokio::join!(node.source(name), world.pass(500));
@@ -30,7 +30,7 @@ async fn a_source_that_is_off_or_deleted_keeps_no_worker_number() {
     }
     assert_eq!(held(&world).await, 2);
     let last = sources[0].try_mint().unwrap();
-    node.set_enabled("orders", false).await.unwrap();
+    switch(&node, "orders", false).await;
     node.delete("slow").await.unwrap();
     world.pass(1_000).await;
     assert_eq!(held(&world).await, 1, "bills has it still");
@@ -39,7 +39,7 @@ async fn a_source_that_is_off_or_deleted_keeps_no_worker_number() {
     assert_eq!(held(&world).await, 0);
     assert!(node.readiness().ready, "{:?}", node.readiness());
     assert_eq!(sources[0].try_mint().unwrap_err().kind().code(), "disabled");
-    node.set_enabled("orders", true).await.unwrap();
+    switch(&node, "orders", true).await;
     world.pass(1_000).await;
     assert!(sources[0].try_mint().unwrap() > last);
     assert_eq!(held(&world).await, 1);
@@ -59,7 +59,7 @@ async fn a_source_that_is_off_or_deleted_keeps_nobody_unready() {
         if deletes {
             has.delete("orders").await.unwrap();
         } else {
-            has.set_enabled("orders", false).await.unwrap();
+            switch(&has, "orders", false).await;
         }
         wants.catalog_changed();
         world.pass(1_000).await;

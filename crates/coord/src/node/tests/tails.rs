@@ -282,8 +282,8 @@ async fn a_tail_of_another_definition_is_burned() {
                 drop(other.define("bills", &spec(FIXED)).await.unwrap());
             }
             _ => {
-                other.set_enabled("bills", false).await.unwrap();
-                drop(other.set_enabled("bills", true).await.unwrap());
+                switch(&other, "bills", false).await;
+                switch(&other, "bills", true).await;
             }
         }
         let node = open(&world, &dir).await;
