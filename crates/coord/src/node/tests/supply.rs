@@ -135,13 +135,13 @@ async fn the_filler_of_a_source_that_is_off_rests_and_that_of_a_deleted_one_ends
     for _ in 0..3 {
         // All that is there: then more is wanted of it.
         let _ = source.try_fill(&mut all);
-        node.set_enabled("orders", false).await.unwrap();
+        switch(&node, "orders", false).await;
         world.pass(1_000).await;
         timer.waits.lock().unwrap().clear();
         world.pass(20_000).await;
         let waits = timer.waits.lock().unwrap().clone();
         assert!(waits.values().sum::<u64>() < 100, "in 20 s: {waits:?}");
-        node.set_enabled("orders", true).await.unwrap();
+        switch(&node, "orders", true).await;
         world.pass(5_000).await;
     }
     assert!(tasks() > before);
@@ -191,7 +191,7 @@ async fn waits_while(alone: bool, change: impl AsyncFnOnce(&Node)) -> Result<()>
 async fn whoever_waits_for_a_source_hears_that_it_is_off_or_deleted() {
     for alone in [true, false] {
         let off = waits_while(alone, async |node| {
-            node.set_enabled("orders", false).await.unwrap();
+            switch(node, "orders", false).await;
         });
         let off = off.await.unwrap_err();
         assert!(matches!(off.kind(), ErrorKind::Disabled { .. }), "{alone} {off}");
