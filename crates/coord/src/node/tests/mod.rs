@@ -10,6 +10,7 @@ mod fetches;
 mod kills;
 mod lend;
 mod order;
+mod readiness;
 mod segments;
 mod serials;
 mod several;

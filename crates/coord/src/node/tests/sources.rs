@@ -1,7 +1,6 @@
 //! Sources of a node: how they are defined, altered and minted from.
 
 use super::*;
-use crate::memory::Faults;
 use crate::stats::TimesSeen;
 
 #[tokio::test]
@@ -145,84 +144,6 @@ async fn the_window_is_kept_ahead_and_readiness_with_it() {
         source.try_mint().unwrap();
         assert!(node.readiness().ready, "{:?}", node.readiness());
     }
-}
-
-#[tokio::test]
-async fn readiness_is_earned_and_lost() {
-    let world = World::new();
-    let node = world.open().await;
-    assert!(!node.readiness().ready, "nothing was granted yet");
-    node.define("orders", &SourceSpec::default()).await.unwrap();
-    let source = node.source("orders").await.unwrap();
-    settle().await;
-    assert!(node.readiness().ready, "{:?}", node.readiness());
-    let before = source.try_mint().unwrap();
-    // An operator moves every slot a minute ahead, and so takes ours away.
-    let marks_at_least = Mark::from(START.saturating_add(60_000));
-    let forward = FastForward { marks_at_least, ..FastForward::default() };
-    world.handle().fast_forward(&forward).await.unwrap();
-    world.pass(40_000).await;
-    assert!(!node.readiness().ready);
-    assert!(!node.readiness().reasons.is_empty());
-    assert!(source.try_mint().is_err(), "nothing is minted on hope");
-    // The clock reaches the marks: ready again by itself.
-    world.pass(60_000).await;
-    assert!(node.readiness().ready, "{:?}", node.readiness());
-    assert!(source.try_mint().unwrap() > before);
-    // And lost for good with the node.
-    node.close().await.unwrap();
-    assert!(!node.readiness().ready);
-    assert!(node.readiness().reasons.join(" ").contains("closed"), "{:?}", node.readiness());
-}
-
-/// All servers of a store miss it at the same moment: one that still can mint stays in service.
-#[tokio::test]
-async fn a_store_that_is_away_costs_readiness_when_the_window_ends_and_not_before() {
-    let world = World::new();
-    let store = world.store.handle("default").unwrap();
-    let lacks = Arc::clone(&store.faults.lacks);
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
-    node.define("orders", &SourceSpec::default()).await.unwrap();
-    let source = node.source("orders").await.unwrap();
-    world.pass(3_000).await;
-    *lacks.lock().unwrap() = Some(Faults::EVERY_VERB);
-    // The presence lapses after 10 s; half of the window of 30 s is left in any case.
-    for second in 1..=14 {
-        world.pass(1_000).await;
-        source.try_mint().unwrap();
-        assert!(node.readiness().ready, "after {second} s: {:?}", node.readiness());
-    }
-    assert_eq!(node.stats().presence_ms, 0, "it has lapsed");
-    world.pass(17_000).await;
-    let Readiness { ready, reasons, .. } = node.readiness();
-    assert!(!ready && reasons.len() == 1 && reasons[0].contains("the window of"), "{reasons:?}");
-    assert!(source.try_mint().is_err());
-    *lacks.lock().unwrap() = None;
-    world.pass(5_000).await;
-    assert!(node.readiness().ready, "{:?}", node.readiness());
-    source.try_mint().unwrap();
-}
-
-/// Its sections are answered from as long as its presence lasts, and nothing else says how long that is.
-#[tokio::test]
-async fn a_node_without_a_window_is_ready_as_long_as_its_presence_lasts() {
-    let world = World::new();
-    let store = world.store.handle("default").unwrap();
-    let lacks = Arc::clone(&store.faults.lacks);
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
-    node.define("messages", &spec(r#"{"kind":"counter"}"#)).await.unwrap();
-    let source = node.source("messages").await.unwrap();
-    source.count(b"alice", 1, 100).await.unwrap();
-    *lacks.lock().unwrap() = Some(Faults::EVERY_VERB);
-    world.pass(5_000).await;
-    assert!(node.readiness().ready, "{:?}", node.readiness());
-    world.pass(7_000).await;
-    let reasons = node.readiness().reasons;
-    assert!(source.try_count(b"alice", 1).is_err());
-    assert!(reasons.len() == 1 && reasons[0].contains("presence"), "{reasons:?}");
-    *lacks.lock().unwrap() = None;
-    world.pass(5_000).await;
-    assert!(node.readiness().ready, "{:?}", node.readiness());
 }
 
 #[tokio::test]
