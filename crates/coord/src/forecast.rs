@@ -9,8 +9,7 @@ use snowmint_core::layout::Lifetime;
 use crate::catalog::{Definition, SourceState};
 use crate::error::ErrorKind;
 use crate::lease::Mark;
-use crate::node::pool_of;
-use crate::pool::{Pool, Reuse};
+use crate::pool::{Pool, Reuse, pool_of};
 use crate::slot::SlotInfo;
 use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 

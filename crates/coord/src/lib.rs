@@ -17,6 +17,7 @@ pub mod avoid;
 pub mod beside;
 pub mod capability;
 pub mod catalog;
+mod clock_witness;
 pub mod error;
 pub mod forecast;
 mod home;
@@ -48,6 +49,7 @@ mod waiters;
 pub use avoid::Avoid;
 pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
+pub use clock_witness::ClockWitness;
 pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry};
 pub use forecast::{Forecast, PoolUse, forecast};
 pub use home::Home;
@@ -56,14 +58,11 @@ pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, T
 pub use lend::{Borrower, Kept, Lent};
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
-pub use node::{
-    AfterCrash, ClockWitness, Listed, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo,
-    is_worker_pool, pool_of,
-};
+pub use node::{AfterCrash, Listed, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo};
 pub use ordered::{LetGo, Silent, Take, Taken};
 pub use origin::{Origin, Origins};
 pub use owners::Owners;
-pub use pool::{Pool, Reuse};
+pub use pool::{Pool, Reuse, is_worker_pool, pool_of};
 pub use segment::{Bounds, GiveBack, Reserve, Segment};
 pub use slot::SlotInfo;
 pub use sources::{

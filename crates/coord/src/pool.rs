@@ -2,7 +2,9 @@
 
 mod check;
 mod holders;
+mod sections;
 mod view;
+mod workers;
 
 use std::collections::HashMap;
 
@@ -15,7 +17,10 @@ use crate::lend::is_lent;
 use crate::member::{MemberInfo, not_joined};
 pub use check::{check_claim, check_group};
 pub use holders::asks_for_holders;
+pub use sections::SECTIONS;
+pub(crate) use sections::{SECTIONS_POOL, counts, sections_pool};
 use view::View;
+pub use workers::{is_worker_pool, pool_of};
 
 /// The slots of one worker width and reuse rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

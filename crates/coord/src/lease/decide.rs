@@ -5,7 +5,7 @@ use snowmint_core::UnixMillis;
 use super::{Extend, Mark, Release, SlotRow, Term, slot_label};
 use crate::error::ErrorKind;
 use crate::member::Incarnation;
-use crate::sources::counts;
+use crate::pool::counts;
 
 /// What an extend may do to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::Release;
-use crate::node::ClockWitness;
 
 /// What one handle does not do, or does besides. Tests keep a copy of the part that they turn.
 #[derive(Default)]

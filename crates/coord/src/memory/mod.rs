@@ -30,10 +30,10 @@ use crate::catalog::{
     Catalog, Definition, NewDefinition, Restripe, SourceState, check_name, decide_alter,
     decide_define, decide_restripe, decide_state, existing,
 };
+use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, check_mark};
 use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
-use crate::node::ClockWitness;
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;

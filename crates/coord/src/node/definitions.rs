@@ -4,12 +4,12 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use snowmint_core::Rfc3339;
 
-use super::{Core, SourceInfo, pool_of};
+use super::{Core, SourceInfo};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::forecast::check_life;
 use crate::origin::origin_of;
-use crate::pool::check_group;
+use crate::pool::{check_group, pool_of};
 use crate::sources::{Back, Defined, Form, Make, SourceInner, Unused, check_value, compare_check};
 use crate::spec::{Minted, Plan, SegmentPlan, SourceSpec, Unique};
 

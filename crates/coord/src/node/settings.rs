@@ -4,12 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use snowmint_core::{SystemClock, UnixMillis};
+use snowmint_core::SystemClock;
 
 use crate::beside::Places;
 use crate::capability::ClockOf;
-use crate::error::Result;
+use crate::clock_witness::ClockWitness;
 use crate::journal::{Disk, LocalDisk};
 use crate::machine::Pace;
 use crate::ordered::silence_ms;
@@ -87,18 +86,6 @@ impl NodeSettings {
             _ => Make::of(plan),
         }
     }
-}
-
-/// A clock that a node's own is held against where the store has none: that of a time server.
-#[async_trait]
-pub trait ClockWitness: Send + Sync + fmt::Debug + 'static {
-    /// What it is called in messages.
-    fn name(&self) -> String;
-    /// What time it is. Asked every few seconds: it is for the witness to ask a server less often.
-    ///
-    /// # Errors
-    /// When it is not known: nothing is compared then.
-    async fn now(&self) -> Result<UnixMillis>;
 }
 
 /// What a node can be told. Everything has a default.

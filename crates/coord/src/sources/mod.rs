@@ -32,8 +32,8 @@ use snowmint_core::text::{Format, Text};
 pub(crate) use afar::Afar;
 pub(crate) use back::{Back, SnowflakeBack};
 pub(crate) use by_store::ByStore;
-pub use counter::{BOUND_MAX, KEY_BYTES_MAX, RUN_MAX, SECTIONS, hash_slot};
-pub(crate) use counter::{CounterSource, SECTIONS_POOL, counts, sections_pool};
+pub(crate) use counter::CounterSource;
+pub use counter::{BOUND_MAX, KEY_BYTES_MAX, RUN_MAX, hash_slot};
 pub use form::Keyrings;
 pub(crate) use form::{Form, check_value, compare_check};
 pub(crate) use minter::{Make, Minter, SlotWindow};
@@ -55,6 +55,7 @@ pub(crate) use surroundings::Surroundings;
 pub use values::{Decoded, Row, Values};
 
 use crate::error::{Error, ErrorKind, Result};
+pub use crate::pool::SECTIONS;
 use crate::spec::{Kind, Order, Plan, SegmentPlan, SourceSpec};
 
 /// The most IDs of one call.

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use snowmint_core::{Clock as _, Refusal, UnixMillis};
 
 use super::WINDOW_WAIT_MS;
-use super::counter::{SECTIONS, hash_slot};
+use super::counter::hash_slot;
 use super::minter::Make;
 use super::sections::{Absent, Sections, Want};
 use super::shares::Server;
 use super::{SnowflakeBack, SourceInner};
 use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::pool::SECTIONS;
 use crate::spec::SnowflakePlan;
 
 /// How far ahead of now a window reaches, in milliseconds, and at least this many units of the layout.

@@ -13,9 +13,10 @@ use arc_swap::ArcSwap;
 use snowmint_core::{ElapsedMillis, UnixMillis};
 use tokio::sync::Notify;
 
-use super::counter::{SECTIONS, Table};
+use super::counter::Table;
 use super::shares::{Place, Server, Shares};
 use crate::lease::Mark;
+use crate::pool::SECTIONS;
 
 /// The window of one section. Values from `base` to below `limit` may be given. Aligned, so that a number
 /// of any section costs one line of memory.

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use snowmint_core::ElapsedMillis;
 
-use super::counter::SECTIONS;
 use crate::member::Incarnation;
+use crate::pool::SECTIONS;
 
 /// How many neighbouring sections go together: few ranges make short answers to cluster clients, and
 /// many make fair shares.

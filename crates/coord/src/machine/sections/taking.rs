@@ -9,7 +9,8 @@ use super::{Actor, SectionChange, SectionsMachine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Now;
 use crate::ordered::{LENGTH_MAX, Take, Taken};
-use crate::sources::{SECTIONS, Want};
+use crate::pool::SECTIONS;
+use crate::sources::Want;
 
 impl SectionsMachine {
     pub(super) fn take_due(&mut self, now: Now, actor: &Actor) -> Option<Take> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::error::{Error, ErrorKind};
 use crate::member::{Member, Presence};
 use crate::ordered::{Taken, silence_ms};
-use crate::sources::{SECTIONS, sections_pool};
+use crate::pool::{SECTIONS, sections_pool};
 use snowmint_core::UnixMillis;
 
 const LEASE_MS: u64 = 8_000;

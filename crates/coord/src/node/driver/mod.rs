@@ -37,9 +37,9 @@ use crate::machine::{
     Granted, Now, PresenceAction, PresenceMachine, SectionsMachine, WindowMachine,
 };
 use crate::member::{Incarnation, Member};
-use crate::pool::Reuse;
+use crate::pool::{Reuse, sections_pool};
 use crate::slot::SlotInfo;
-use crate::sources::{SourceInner, sections_pool};
+use crate::sources::SourceInner;
 
 /// No sleep of the loop is longer: the clock may be set meanwhile.
 const LOOK_MS_MAX: u64 = 1_000;

@@ -10,7 +10,7 @@ use crate::lease::{Extend, Extended, Term};
 use crate::machine::{Actor, Now, SectionChange, SectionsAction};
 use crate::member::{Incarnation, MemberInfo};
 use crate::ordered::{LetGo, Taken};
-use crate::sources::SECTIONS;
+use crate::pool::SECTIONS;
 
 /// What tasks for sections bring back.
 pub(super) enum SectionsDone {

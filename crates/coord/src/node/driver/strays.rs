@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use snowmint_core::{Clock, ElapsedMillis};
 
-use super::super::lease::is_worker_pool;
 use super::{Done, Driver, Stage};
 use crate::error::Result;
 use crate::lease::Release;
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
+use crate::pool::is_worker_pool;
 use crate::slot::SlotInfo;
 
 /// How long after the first reason to doubt, and up to how much later: many who start at once have it at once.

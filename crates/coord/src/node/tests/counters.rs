@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::error::Retry;
 use crate::ordered::silence_ms;
+use crate::pool::SECTIONS;
 use crate::segment::NUMBER_MAX;
-use crate::sources::{BOUND_MAX, Place, SECTIONS};
+use crate::sources::{BOUND_MAX, Place};
 use crate::spec::Kind;
 
 const TTL_MS: u64 = 9_000;
@@ -317,7 +318,7 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     let other = joined(&store, now).await;
     let sections = [sure.section(b"alice").unwrap(), plain.section(b"alice").unwrap()];
     let take = crate::Take {
-        pool: crate::sources::sections_pool(),
+        pool: crate::pool::sections_pool(),
         member: other,
         owner: String::new(),
         slots: sections.map(u64::from).to_vec(),
@@ -366,7 +367,7 @@ async fn who_was_away_for_longer_than_its_lease_takes_its_sections_anew() {
     let other = joined(&store, now).await;
     let renewals = known.presence.renewals;
     let take = crate::Take {
-        pool: crate::sources::sections_pool(),
+        pool: crate::pool::sections_pool(),
         member: other,
         owner: String::new(),
         slots: vec![u64::from(source.section(b"alice").unwrap())],
@@ -403,7 +404,7 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
     let other = joined(&store, now).await;
     let highest = NUMBER_MAX - 500;
     let take = crate::Take {
-        pool: crate::sources::sections_pool(),
+        pool: crate::pool::sections_pool(),
         member: other,
         owner: String::new(),
         slots: vec![u64::from(far.section(b"{one}").unwrap())],

@@ -5,7 +5,8 @@ use snowmint_core::{Layout, UnixMillis};
 use super::*;
 use crate::error::Retry;
 use crate::ordered::silence_ms;
-use crate::sources::{Decoded, SECTIONS, SECTIONS_POOL};
+use crate::pool::{SECTIONS, SECTIONS_POOL};
+use crate::sources::Decoded;
 
 const TTL_MS: u64 = 9_000;
 

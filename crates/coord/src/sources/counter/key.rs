@@ -1,9 +1,8 @@
 //! Keys of counters, and the section that each belongs to.
 
 use crate::error::{Error, Result};
+use crate::pool::SECTIONS;
 
-/// How many sections there are: the hash slots of a Redis Cluster, so that its clients find owners.
-pub const SECTIONS: u16 = 16_384;
 /// Longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 255;
 

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use self::key::Key;
 pub(super) use self::key::Slots;
-pub use self::key::{KEY_BYTES_MAX, SECTIONS, hash_slot};
+pub use self::key::{KEY_BYTES_MAX, hash_slot};
 use self::table::Shard;
 pub(super) use self::table::Table;
 use super::Surroundings;
@@ -29,14 +29,10 @@ use super::sections::{Absent, Lease, Sections, Want, Window};
 use super::shares::Server;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::ordered::Take;
-use crate::pool::{Pool, Reuse};
+use crate::pool::sections_pool;
 use crate::segment::NUMBER_MAX;
 use crate::spec::CounterPlan;
 
-/// Sections of counters, and as many slots of sources of global order.
-const SLOTS: u16 = 2 * SECTIONS;
-/// The pool of all sections of a namespace.
-pub(crate) const SECTIONS_POOL: &str = "sections";
 /// How long a waiter waits for news before it looks for itself.
 const LOOK_AGAIN_MS: u64 = 20;
 /// The most numbers of one call.
@@ -44,17 +40,6 @@ pub const RUN_MAX: u64 = 1_000_000;
 /// The highest bound that a counter is raised to: half of all numbers. The other keys of its section go on above
 /// it too, sooner or later, so whoever raised one to the end would leave them all without a number.
 pub const BOUND_MAX: u64 = 1 << 62;
-
-/// The pool of all sections of a namespace.
-pub(crate) fn sections_pool() -> Pool {
-    let slots = u64::from(SLOTS);
-    Pool { name: SECTIONS_POOL.into(), slots, group: 1, reuse: Reuse::Ordered }
-}
-
-/// Whether the mark of a slot is a number of counters.
-pub(crate) fn counts(pool: &str, slot: u64) -> bool {
-    pool == SECTIONS_POOL && slot < u64::from(SECTIONS)
-}
 
 /// A source of counters.
 pub(crate) struct CounterSource {
