@@ -48,6 +48,26 @@ fn plant(zookeeper: &Zookeeper, paths: &[&str]) {
     });
 }
 
+/// Registers as many machines as Leaf does, and removes those that are gone.
+fn count_up(zookeeper: &Zookeeper, parent: &str, machines: usize, gone: &[usize]) {
+    plant(zookeeper, &[parent]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let url = zookeeper.url();
+        let client = Client::connect(url.strip_prefix("zookeeper://").unwrap()).await.unwrap();
+        let options = CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
+        for number in 0..machines {
+            let path = format!("{parent}/10.0.0.{number}:80-");
+            let (_, sequence) = client.create(&path, b"", &options).await.unwrap();
+            assert_eq!(sequence.to_string(), format!("{number:010}"));
+        }
+        for number in gone {
+            let path = format!("{parent}/10.0.0.{number}:80-{number:010}");
+            client.delete(&path, None).await.unwrap();
+        }
+    });
+}
+
 /// The worker numbers that a plan names, by what becomes of them.
 fn planned(ran: &Ran, action: &str) -> BTreeSet<u64> {
     let lines = ran.out.lines().map(json).filter(|item| item["action"] == action);
@@ -121,6 +141,13 @@ fn what_makes_no_sense_in_a_tree_is_refused_and_what_was_deleted_is_avoided() {
     let from = format!("{}/leaf", zookeeper.url());
     let counted = place.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
     assert_eq!(planned(&counted, "avoid"), (0..=4).collect());
+    // The highest, or all of them: ZooKeeper knows how far it has counted.
+    for (app, gone) in [("/one", &[1, 5][..]), ("/all", &[0, 1, 2, 3, 4, 5])] {
+        count_up(&zookeeper, &format!("{app}/forever"), 6, gone);
+        let from = format!("{}{app}", zookeeper.url());
+        let counted = place.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
+        assert_eq!(planned(&counted, "avoid"), (0..=5).collect(), "{app}: {counted:?}");
+    }
     assert!(!place.store().exists());
 }
 
@@ -139,6 +166,13 @@ fn baidus_numbers_are_avoided_up_to_the_highest_or_passed_by_a_pool_without_reus
     let deleted = "slots 0-2, 4 of pool workers-22 avoided who=uid ";
     assert!(trail.iter().any(|line| line.contains(deleted)), "{trail:?}");
     assert!(trail.iter().all(|line| line.contains("after=for ever (uid-generator: ")), "{trail:?}");
+    // The table knows how far it has counted.
+    for gone in ["ID = 5", "ID > 0"] {
+        mysql.run(&format!("DELETE FROM WORKER_NODE WHERE {gone}"));
+        let place = Place::new();
+        let all = place.import("uid-generator", &mysql.url(), &["--dry-run", "--json"]);
+        assert_eq!(planned(&all, "avoid"), (0..=5).collect(), "without {gone}: {all:?}");
+    }
     let wrong = place.import("uid-generator", &mysql.url(), &["--stopped"]);
     assert_eq!(wrong.code, 2, "a margin is needed: {wrong:?}");
 

@@ -165,6 +165,18 @@ impl Step<'_> {
         self.fetch(query, values).await
     }
 
+    /// The number that a table of MySQL's would give to its next row, of those that were counted up; 0 where the
+    /// database does not say.
+    pub(super) async fn next_number(&mut self, table: &str) -> Result<u64> {
+        if matches!(self.session, Session::Postgres(_)) {
+            return Ok(0);
+        }
+        // What information_schema says of it can be a day old.
+        let rows = self.fetch(format!("SHOW CREATE TABLE {table}"), Vec::new()).await?;
+        let made = rows.first().and_then(|row| row.get(1)).and_then(Option::as_deref);
+        Ok(made.and_then(next_of).unwrap_or(0))
+    }
+
     /// Runs a statement that must touch exactly one row.
     pub(super) async fn change(&mut self, statement: String, values: Vec<Value>) -> Result<()> {
         let touched = match &mut self.session {
@@ -218,5 +230,37 @@ impl Step<'_> {
             Session::MySql(_) => mysql::explain(OP, self.label, error),
             Session::Postgres(_) => postgres::explain(OP, self.label, error),
         }
+    }
+}
+
+/// The next number of a table that is made by this statement. The options have a line of their own, in which nothing
+/// that people wrote comes before it.
+fn next_of(statement: &str) -> Option<u64> {
+    let options = statement.lines().find(|line| line.starts_with(") ENGINE="))?;
+    let (_, rest) = options.split_once(" AUTO_INCREMENT=")?;
+    rest.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_of;
+
+    #[test]
+    fn the_next_number_stands_among_the_options() {
+        let made = |options: &str| {
+            format!(
+                "CREATE TABLE `WORKER_NODE` (\n  `ID` bigint(20) NOT NULL AUTO_INCREMENT,\n  `X` int \
+                     COMMENT ' AUTO_INCREMENT=9',\n  PRIMARY KEY (`ID`)\n{options}"
+            )
+        };
+        for (options, next) in [
+            (") ENGINE=InnoDB AUTO_INCREMENT=6 DEFAULT CHARSET=latin1", Some(6)),
+            (") ENGINE=InnoDB AUTO_INCREMENT=6", Some(6)),
+            (") ENGINE=InnoDB DEFAULT CHARSET=latin1", None),
+            (") ENGINE=InnoDB AUTO_INCREMENT=7 COMMENT=' AUTO_INCREMENT=9'\n/*!50100 */", Some(7)),
+        ] {
+            assert_eq!(next_of(&made(options)), next, "{options}");
+        }
+        assert_eq!(next_of(""), None);
     }
 }

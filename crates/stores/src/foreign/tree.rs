@@ -72,31 +72,46 @@ async fn application(
 ) -> Result<Vec<Worker>, ZooError> {
     let mut workers = Vec::new();
     for child in children {
-        let names = match child.as_str() {
-            "forever" | "servers" | "instances" => list(client, &format!("{path}/{child}")).await?,
+        let (names, made) = match child.as_str() {
+            "forever" | "servers" | "instances" => {
+                list_counted(client, &format!("{path}/{child}")).await?
+            }
             _ => continue,
         };
-        workers.extend(folder(child, &names));
+        workers.extend(folder(child, &names, made));
     }
     Ok(workers)
 }
 
-/// The workers of a folder. Leaf counts up: who minted by a number whose node was deleted is not known any more.
-fn folder(folder: &str, names: &[String]) -> Vec<Worker> {
+/// The workers of a folder in which so many nodes were made. Leaf counts up: who minted by a number whose node was
+/// deleted is not known any more.
+fn folder(folder: &str, names: &[String], made: u64) -> Vec<Worker> {
     let mut workers: Vec<Worker> = names.iter().map(|name| worker(folder, name)).collect();
-    if folder == "forever" && !names.is_empty() {
+    if folder == "forever" && (made > 0 || !names.is_empty()) {
         // Two of Leaf's first processes that race both mint by 0, whatever their nodes say.
         let holder = "Leaf's first processes".into();
         workers.push(Worker { number: Ok(0), holder, space: None });
-        workers.extend(deleted(&workers, LEAF_NUMBERS, "a node that is not there any more"));
+        let holder = "a node that is not there any more";
+        workers.extend(deleted(&workers, made, LEAF_NUMBERS, holder));
     }
     workers
 }
 
 async fn list(client: &Client, path: &str) -> Result<Vec<String>, ZooError> {
-    let mut names = within(client.list_children(path)).await?;
+    list_counted(client, path).await.map(|(names, _)| names)
+}
+
+/// The nodes below a path, and how many were ever made there: the number that the next would get.
+async fn list_counted(client: &Client, path: &str) -> Result<(Vec<String>, u64), ZooError> {
+    let (mut names, stat) = within(client.get_children(path)).await?;
     names.sort_unstable();
-    Ok(names)
+    Ok((names, made(stat.cversion, stat.num_children)))
+}
+
+/// ZooKeeper counts the nodes that were made below another, and shows the sum of those and of all that were deleted.
+fn made(changes: i32, there: i32) -> u64 {
+    let both = i64::from(changes).saturating_add(i64::from(there));
+    u64::try_from(both).unwrap_or(0).div_ceil(2)
 }
 
 fn worker(folder: &str, name: &str) -> Worker {
@@ -121,19 +136,32 @@ mod tests {
 
     /// Whoever deletes the node of a machine that is gone takes nothing back of what it minted.
     #[test]
-    fn leafs_numbers_are_all_up_to_the_highest() {
-        let numbers = |name: &str, nodes: &[&str]| -> Vec<u64> {
+    fn leafs_numbers_are_all_that_were_counted() {
+        let numbers = |name: &str, nodes: &[&str], made: u64| -> Vec<u64> {
             let nodes: Vec<_> = nodes.iter().map(|node| (*node).to_owned()).collect();
             let mut found: Vec<_> =
-                folder(name, &nodes).into_iter().filter_map(|one| one.number.ok()).collect();
+                folder(name, &nodes, made).into_iter().filter_map(|one| one.number.ok()).collect();
             found.sort_unstable();
             found
         };
         let nodes = ["10.0.0.1:80-0000000002", "10.0.0.2:80-0000000005", "nobody"];
-        assert_eq!(numbers("forever", &nodes), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(numbers("forever", &["10.0.0.1:80-2147483647"]).len(), 1 << 10 | 1);
-        assert_eq!(numbers("forever", &[]), [0; 0]);
-        assert_eq!(numbers("servers", &["10.0.0.1:80_2", "10.0.0.2:80_5"]), [2, 5]);
+        for made in [0, 3, 6] {
+            assert_eq!(numbers("forever", &nodes, made), [0, 1, 2, 3, 4, 5], "{made}");
+        }
+        assert_eq!(numbers("forever", &nodes, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(numbers("forever", &["10.0.0.1:80-2147483647"], 1).len(), 1 << 10 | 1);
+        assert_eq!(numbers("forever", &[], u64::MAX).len(), 1 << 10);
+        assert_eq!(numbers("forever", &[], 2), [0, 1]);
+        assert_eq!(numbers("forever", &[], 0), [0; 0]);
+        assert_eq!(numbers("servers", &["10.0.0.1:80_2", "10.0.0.2:80_5"], 9), [2, 5]);
+    }
+
+    #[test]
+    fn what_was_made_is_half_of_all_changes_and_of_what_is_there() {
+        for (changes, there, nodes) in [(0, 0, 0), (6, 6, 6), (7, 5, 6), (12, 0, 6), (-3, 1, 0)] {
+            assert_eq!(made(changes, there), nodes, "{changes} {there}");
+        }
+        assert_eq!(made(i32::MAX, i32::MAX), u64::from(i32::MAX.unsigned_abs()));
     }
 
     #[test]

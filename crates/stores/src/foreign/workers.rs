@@ -44,21 +44,23 @@ impl Crew {
     }
 }
 
-/// All numbers up to the highest, whether they still have a row or not: rows are deleted, and with
+/// All numbers that the table counted, whether they still have a row or not: rows are deleted, and with
 /// them goes who minted by their numbers.
 async fn uid_generator(step: &mut Step<'_>) -> Result<Vec<Worker>> {
     let rows = step.select("WORKER_NODE", &["ID", "HOST_NAME", "PORT"], None).await?;
     let mut workers: Vec<Worker> = rows.into_iter().map(|row| worker("ID", row)).collect();
-    workers.extend(deleted(&workers, NUMBERS_MAX, "a row that is not there any more"));
+    // After the rows: who comes meanwhile is counted.
+    let next = step.next_number("WORKER_NODE").await?;
+    workers.extend(deleted(&workers, next, NUMBERS_MAX, "a row that is not there any more"));
     Ok(workers)
 }
 
-/// The numbers below the highest that nothing is left of, where they were counted up. One that is out of all bounds
-/// is refused anyhow, and not counted up to.
-pub(super) fn deleted(known: &[Worker], numbers_max: u64, holder: &str) -> Vec<Worker> {
+/// The numbers that nothing is left of, where they were counted up: below the highest, and below the one that would be
+/// counted next. One that is out of all bounds is refused anyhow, and not counted up to.
+pub(super) fn deleted(known: &[Worker], next: u64, numbers_max: u64, holder: &str) -> Vec<Worker> {
     let known: BTreeSet<u64> =
         known.iter().filter_map(|worker| worker.number.as_ref().ok().copied()).collect();
-    let below = known.last().copied().unwrap_or(0).min(numbers_max);
+    let below = known.last().copied().unwrap_or(0).max(next).min(numbers_max);
     let deleted = (0..below).filter(|number| !known.contains(number));
     deleted
         .map(|number| Worker { number: Ok(number), holder: holder.to_owned(), space: None })
