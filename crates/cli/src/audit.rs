@@ -72,11 +72,10 @@ pub(crate) fn leave(
     let path = data_dir.join("audit.log");
     let (now, who) = (Rfc3339(when::now()), who());
     let line = format!("{now} audit: {what} who={who} before={before} after={after}\n");
-    let written = std::fs::create_dir_all(data_dir).and_then(|()| {
-        // One write: lines of two at once do not mix.
-        OpenOptions::new().append(true).create(true).open(&path)?.write_all(line.as_bytes())
-    });
-    if let Err(error) = written {
+    // The directory is the server's, which may run as somebody else: it is not made here. One write: lines of two at
+    // once do not mix.
+    let opened = OpenOptions::new().append(true).create(true).open(&path);
+    if let Err(error) = opened.and_then(|mut file| file.write_all(line.as_bytes())) {
         complain(format_args!(
             "{} cannot be written: {error}; it would say: {line}",
             path.display()
@@ -128,6 +127,19 @@ mod tests {
             (7, None, "uid 7"),
         ] {
             assert_eq!(named(user, known, said), who);
+        }
+    }
+
+    #[test]
+    fn a_line_makes_no_directory_and_no_line_is_the_last() {
+        let place = tempfile::tempdir().unwrap();
+        let none = place.path().join("server");
+        leave(&none, "it happened", "a", "b");
+        assert!(!none.exists(), "it would belong to whoever gave the command");
+        for lines in 1..3 {
+            leave(place.path(), "it happened", "a", "b");
+            let trail = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
+            assert_eq!(trail.lines().count(), lines, "{trail}");
         }
     }
 }
