@@ -50,6 +50,8 @@ impl fmt::Debug for Client {
 pub(crate) enum CallError {
     /// Nobody is there: the request cannot have had any effect.
     NotReached(String),
+    /// The one who asks may not.
+    Forbidden(String),
     /// Everything else.
     Failed(Failure),
 }
@@ -58,6 +60,7 @@ impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         match error {
             CallError::NotReached(message) => Self::unavailable(message),
+            CallError::Forbidden(message) => Self::coded(Code::Forbidden, message),
             CallError::Failed(failure) => failure,
         }
     }
@@ -226,7 +229,7 @@ impl Client {
                 failed(format!("{base} answers {path} in a form not known here: {error}"))
             });
         }
-        Err(CallError::Failed(refusal(base, path, status, &bytes, self.bearer.is_some())))
+        Err(refusal(base, path, status, &bytes, self.bearer.is_some()))
     }
 }
 
@@ -246,9 +249,9 @@ pub(crate) fn bearer(credentials: &Credentials) -> Outcome<Option<HeaderValue>> 
 }
 
 /// What a server's refusal means for a script.
-fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -> Failure {
+fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -> CallError {
     let Ok(ErrorBody { error }) = serde_json::from_slice(bytes) else {
-        return Failure::unavailable(format!(
+        return failed(format!(
             "{base} answers {path} with HTTP status {status}: is it a Snowmint server?"
         ));
     };
@@ -256,7 +259,8 @@ fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -
         Some(ms) => format!("{} (a retry may help in {ms} ms)", error.message),
         None => error.message,
     };
-    match Code::from_name(&error.code) {
+    CallError::Failed(match Code::from_name(&error.code) {
+        Some(Code::Forbidden) => return CallError::Forbidden(message),
         Some(code @ Code::Unauthenticated) => {
             let hint = hints::of_stranger(has_token);
             Failure::coded(code, format!("{base} refuses: {message}; {hint}"))
@@ -265,7 +269,7 @@ fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -
         // A newer server: the status still says whose turn it is.
         None if status < 500 => Failure::usage(message),
         None => Failure::unavailable(message),
-    }
+    })
 }
 
 fn failed(message: String) -> CallError {
@@ -388,11 +392,13 @@ mod tests {
     #[test]
     fn refusals_keep_the_servers_words_and_code() {
         let body = br#"{"error":{"code":"unknown_source","message":"there is no source x","retry_after_ms":null}}"#;
-        let Failure::Said { exit, message } = refusal("http://h", "/", 404, body, false) else {
+        let Failure::Said { exit, message } = refusal("http://h", "/", 404, body, false).into()
+        else {
             panic!("must say why")
         };
         assert_eq!((exit as u8, message.as_str()), (1, "there is no source x"));
-        let Failure::Said { exit, message } = refusal("http://h", "/x", 502, b"<html>", false)
+        let Failure::Said { exit, message } =
+            refusal("http://h", "/x", 502, b"<html>", false).into()
         else {
             panic!("must say why")
         };

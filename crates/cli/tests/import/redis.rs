@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use snowmint_testkit::servers;
 
 use crate::Place;
-use crate::common::{Ran, json, run};
+use crate::common::{Ran, json, run, snowmint};
 use crate::server::{Server, serve};
 
 struct Redis {
@@ -122,13 +122,44 @@ fn what_was_counted_here_before_the_first_import_is_told() {
     let with = ["--match", "seq:*", "--server", &server.http];
     let first = place.import("redis", &redis.server.url(), &with);
     assert_eq!(first.code, 1, "{first:?}");
-    for part in ["1 to 3 of \"seq:early\"", "have been counted here"] {
+    for part in ["1 to 3 of \"seq:early\"", "counted here already"] {
         assert!(first.err.contains(part), "{part}: {}", first.err);
     }
     assert!(!first.err.contains("seq:still"), "{}", first.err);
     assert_eq!(server.mint(&["counters", "--key", "seq:early"]).ok().trim(), "6");
     assert_eq!(place.import("redis", &redis.server.url(), &with).code, 0);
     server.kill();
+}
+
+/// Whoever moves counters need not mint.
+#[test]
+fn the_admin_right_is_enough_to_finish_a_move() {
+    let (redis, place) = (Redis::start(), Place::new());
+    let made = json(run(&["token", "new", "--json"]).ok().trim());
+    let (token, hash) = (made["token"].as_str().unwrap(), made["hash"].as_str().unwrap());
+    let write = |name: &str, text: String| {
+        let path = place.0.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let grants = r#"grants = ["admin *"]"#;
+    let tokens = write("tokens.toml", format!("[mover]\nhashes = [{hash:?}]\n{grants}\n"));
+    let config = write("snowmint.toml", format!("[tokens]\nfile = {tokens:?}\n"));
+    let server = Server::start(serve(place.0.path(), &["--config", &config]));
+    let import = || -> Ran {
+        let (from, to) = (redis.server.url(), &server.http);
+        let args = ["import", "redis", "--from", &from, "--match", "seq:*", "--server", to];
+        snowmint(&args).env("SNOWMINT_TOKEN", token).output().unwrap().into()
+    };
+    redis.ask(&["SET", "seq:a", "41"]);
+    import().ok();
+    redis.ask(&["SET", "seq:late", "7"]);
+    let late = import();
+    assert_eq!(late.code, 0, "{late:?}");
+    assert!(late.err.contains("mint right") && late.err.contains("\"seq:late\""), "{late:?}");
+    assert_eq!(redis.ask(&["GET", "seq:late"]), "moved:snowmint:7");
+    let nothing = import();
+    assert_eq!((nothing.code, nothing.err.as_str()), (0, ""), "nothing was to be compared");
 }
 
 #[test]

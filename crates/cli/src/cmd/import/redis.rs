@@ -10,7 +10,7 @@ use snowmint_wire::http::CounterBody;
 use tokio::runtime::Runtime;
 
 use super::Common;
-use crate::client::{Client, segment};
+use crate::client::{CallError, Client, segment};
 use crate::exit::{Failure, Outcome, complain};
 use crate::node::{self, Journal};
 use crate::output::Output;
@@ -128,13 +128,24 @@ impl Redis {
     /// What both systems may have handed out: of keys that count in Redis now, and have been counted here already,
     /// because the application came here before they did, or came since others of them were moved.
     fn overlaps(&self, runtime: &Runtime, target: &Target, items: &[Item]) -> Outcome<Vec<String>> {
-        let mut both = Vec::new();
+        let (mut both, mut unknown) = (Vec::new(), Vec::new());
         for item in items {
             let Action::Move { value } = item.action else { continue };
-            let last = self.counted(runtime, target, &item.counter)?.min(value);
-            if last > 0 {
-                both.push(format!("1 to {last} of {:?}", item.key));
+            match self.counted(runtime, target, &item.counter)? {
+                Some(0) => {}
+                Some(counted) => {
+                    both.push(format!("1 to {} of {:?}", counted.min(value), item.key));
+                }
+                None => unknown.push(format!("{:?}", item.key)),
             }
+        }
+        if !unknown.is_empty() {
+            complain(format_args!(
+                "whether these keys were counted here, too, while they counted in Redis is not known: {}. To say how \
+                 far they came, the server asks for the mint right on source {}, which the token does not have",
+                unknown.join(", "),
+                self.source
+            ));
         }
         Ok(both)
     }
@@ -252,16 +263,22 @@ impl Redis {
         }
     }
 
-    /// The highest number of a counter that anybody may have got here.
-    fn counted(&self, runtime: &Runtime, target: &Target, counter: &str) -> Outcome<u64> {
+    /// The highest number of a counter, or of another of its section, that anybody may have got here; none when
+    /// whoever may move counters may not ask for that.
+    fn counted(&self, runtime: &Runtime, target: &Target, counter: &str) -> Outcome<Option<u64>> {
         match target {
             Target::Server(client) => {
-                let CounterBody { bound } = client.get(&self.path(counter))?;
-                bound.parse().map_err(|_| {
+                let CounterBody { bound } = match client.get(&self.path(counter)) {
+                    Err(CallError::Forbidden(_)) => return Ok(None),
+                    answer => answer?,
+                };
+                bound.parse().map(Some).map_err(|_| {
                     Failure::unavailable(format!("the server sent {bound:?} as a bound"))
                 })
             }
-            Target::Own(own) => Ok(runtime.block_on(own.1.counted(counter.as_bytes(), RAISE_MS))?),
+            Target::Own(own) => {
+                Ok(Some(runtime.block_on(own.1.counted(counter.as_bytes(), RAISE_MS))?))
+            }
         }
     }
 
@@ -293,9 +310,9 @@ fn told(both: &[String], came: &[String]) -> Outcome {
     let mut told = Vec::new();
     if !both.is_empty() {
         told.push(format!(
-            "both systems may have handed out: {}. These counters (or others of their sections) have been counted here \
-             before they were moved. They are above that now, but these numbers may be there twice: compare what was \
-             stored of them",
+            "counted here already, perhaps, while they counted in Redis: {}. That is how far each, or another key of its \
+             section, has come here. The counters are above that now, but these numbers may be there twice: compare \
+             what was stored of them",
             both.join(", ")
         ));
     }
