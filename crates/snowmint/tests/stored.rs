@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::{Seen, TempDir};
 use snowmint::{AfterCrash, Mint, NodeSettings, Options, SourceSpec, open, open_blocking};
+use snowmint_coord::{BootTimer, Timer as _};
 
 /// No test of this file takes so long; a wait without a bound would.
 const BOUND: Duration = Duration::from_secs(60);
@@ -270,6 +271,17 @@ async fn numbers_of_one_source_come_from_two_stores() {
         let mint = within(options.open(&at("ids"))).await.unwrap();
         mint.define("bills", &spec).await.unwrap();
         let bills = within(mint.segment("bills")).await.unwrap();
+        // Until both stores have answered once, one serves alone.
+        let mut came = [false; 2];
+        let both = async {
+            while came != [true; 2] {
+                let id = bills.next().await.unwrap();
+                came[usize::try_from(id % 2).unwrap()] = true;
+                seen.add(id);
+                BootTimer.sleep_ms(1).await;
+            }
+        };
+        within(both).await;
         let mut residues = [0; 2];
         for _ in 0..100 {
             for id in within(bills.take(3)).await.unwrap() {

@@ -467,7 +467,7 @@ mod tests {
             "info,audit=off",
             "snowmint_server=debug",
             "info,h2=warn",
-            "[span{a,b}]=info",
+            "[span{field}]=info",
         ] {
             assert_eq!(refused(&[("log.filter", filter)]), None, "{filter}");
         }
