@@ -152,7 +152,9 @@ fn the_admin_right_is_enough_to_finish_a_move() {
         snowmint(&args).env("SNOWMINT_TOKEN", token).output().unwrap().into()
     };
     redis.ask(&["SET", "seq:a", "41"]);
-    import().ok();
+    let first = import();
+    assert_eq!(first.code, 0, "{first:?}");
+    assert!(first.err.contains("mint right") && first.err.contains("\"seq:a\""), "{first:?}");
     redis.ask(&["SET", "seq:late", "7"]);
     let late = import();
     assert_eq!(late.code, 0, "{late:?}");
