@@ -442,7 +442,9 @@ async fn a_program_over_its_rate_asks_again_when_it_may() {
             let row = Reserve { source, length: 1, definition_version, within: None };
             bills.reserve(&row).await.map(|_| ())
         };
+        // Each source has a rate of its own.
         count().await.unwrap();
+        reserve().await.unwrap();
         for by_the_store in [false, true] {
             let begun = BootTimer.elapsed();
             let next = if by_the_store { reserve().await } else { count().await };

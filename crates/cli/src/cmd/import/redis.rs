@@ -128,26 +128,27 @@ impl Redis {
     /// What both systems may have handed out: of keys that count in Redis now, and have been counted here already,
     /// because the application came here before they did, or came since others of them were moved.
     fn overlaps(&self, runtime: &Runtime, target: &Target, items: &[Item]) -> Outcome<Vec<String>> {
-        let (mut both, mut unknown) = (Vec::new(), Vec::new());
+        let mut both = Vec::new();
         for item in items {
             let Action::Move { value } = item.action else { continue };
-            match self.counted(runtime, target, &item.counter)? {
-                Some(0) => {}
-                Some(counted) => {
-                    both.push(format!("1 to {} of {:?}", counted.min(value), item.key));
-                }
-                None => unknown.push(format!("{:?}", item.key)),
+            let Some(counted) = self.counted(runtime, target, &item.counter)? else {
+                self.say_unknown(&item.key);
+                return Ok(both);
+            };
+            let last = counted.min(value);
+            if last > 0 {
+                both.push(format!("1 to {last} of {:?}", item.key));
             }
         }
-        if !unknown.is_empty() {
-            complain(format_args!(
-                "whether these keys were counted here, too, while they counted in Redis is not known: {}. To say how \
-                 far they came, the server asks for the mint right on source {}, which the token does not have",
-                unknown.join(", "),
-                self.source
-            ));
-        }
         Ok(both)
+    }
+
+    fn say_unknown(&self, key: &str) {
+        complain(format_args!(
+            "whether keys such as {key:?} were counted here, too, while they counted in Redis is not known: servers say \
+             how far a key came to tokens with the mint right on source {}, and this one's has none",
+            self.source
+        ));
     }
 
     /// The keys that count in Redis, although all that did have been dealt with: they came meanwhile, and numbers
