@@ -157,7 +157,7 @@ fn only_stores_name_a_database_and_they_name_no_protocol() {
 fn real_time_and_randomness_enter_at_their_homes_only() {
     let homes = [
         ("core", "src/clock/system.rs"),
-        ("coord", "src/timer.rs"),
+        ("coord", "src/timer/mod.rs"),
         ("coord", "src/timer/"),
         ("coord", "src/random.rs"),
     ];
@@ -181,7 +181,7 @@ fn real_time_and_randomness_enter_at_their_homes_only() {
 fn no_state_is_the_whole_processs_but_what_is_named() {
     let homes = [
         "core/src/clock/system.rs",
-        "coord/src/timer.rs",
+        "coord/src/timer/mod.rs",
         "stores/src/sqlite/file.rs",
         // Tables, which nothing changes.
         "core/src/text/radix.rs",

@@ -48,7 +48,7 @@ macro_rules! files {
         &[$(File {
             name: $name,
             content_type: $content_type,
-            bytes: include_bytes!(concat!("../../../../console/", $name)),
+            bytes: include_bytes!(concat!("../../../../../console/", $name)),
         },)*]
     };
 }

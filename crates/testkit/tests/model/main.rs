@@ -14,13 +14,11 @@
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
-mod model {
-    pub(super) mod leases;
-    pub(super) mod segments;
-}
+mod leases;
+mod segments;
 
-use model::leases::{Flaw, Leases};
-use model::segments::Segments;
+use leases::{Flaw, Leases};
+use segments::Segments;
 use stateright::{Checker, HasDiscoveries, Model};
 
 const ONE_SLOT: Leases =
