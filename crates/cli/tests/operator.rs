@@ -88,6 +88,48 @@ fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
     assert!(trail.contains("source invoices defined"), "{trail}");
 }
 
+/// The backup is older than the source, and the configuration does not name it.
+#[test]
+fn a_source_that_only_the_journal_knows_does_not_block_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, backup) = (directory.path().join("ids.db"), directory.path().join("backup.db"));
+    let data = directory.path().join("data");
+    let store = format!("sqlite:{}", database.display());
+    let start = || Server::start(serve(&data, &["--store", &store]));
+    let define = |server: &Server| {
+        run(&["source", "define", "orders", "--kind", "segment", "--server", &server.http]).ok();
+    };
+    let mint = |server: &Server| server.mint(&["orders"]);
+    let stop = |server: Server| {
+        server.signal("-TERM");
+        assert_eq!(server.wait().0, 0);
+    };
+
+    stop(start());
+    std::fs::copy(&database, &backup).unwrap();
+    let server = start();
+    define(&server);
+    let before: u64 = mint(&server).ok().trim().parse().unwrap();
+    stop(server);
+    std::fs::rename(&backup, &database).unwrap();
+    let refused: Ran = serve(&data, &["--store", &store]).output().unwrap().into();
+    assert_eq!(refused.code, 3, "{}", refused.err);
+
+    let data = data.to_str().unwrap();
+    let args = ["worker", "fast-forward", "--data-dir", data, "--store", &store];
+    for more in [&["--dry-run"][..], &[]] {
+        let moved = run(&[&args[..], more].concat());
+        assert_eq!(moved.code, 0, "{}", moved.err);
+        assert!(moved.err.contains("\"orders\", which neither the store nor"), "{}", moved.err);
+        assert!(moved.out.contains("next number of orders: at least "), "{}", moved.out);
+    }
+    let server = start();
+    assert_eq!(mint(&server).code, 1, "nobody has defined it");
+    define(&server);
+    let after: u64 = mint(&server).ok().trim().parse().unwrap();
+    assert!(after > before, "{after} after {before}");
+}
+
 /// Anybody can say any name.
 #[test]
 fn the_trail_tells_the_machines_name_of_who_was_there() {

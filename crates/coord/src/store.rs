@@ -9,7 +9,7 @@ use snowmint_core::UnixMillis;
 use crate::avoid::Avoid;
 use crate::beside::Place;
 use crate::capability::Capabilities;
-use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
+use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, check_name};
 use crate::clock_witness::ClockWitness;
 use crate::error::{ErrorKind, Result};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
@@ -60,7 +60,8 @@ pub struct FastForward {
     /// No slot of the namespace, claimed before or not, has a lower mark afterwards. (A number of a
     /// pool without reuse that was given out by a lost state can come once more, above this mark.)
     pub marks_at_least: Mark,
-    /// No listed source has a lower mark (next number) afterwards.
+    /// No listed source has a lower mark (next number) afterwards. One that the store does not have is kept
+    /// like a deleted one: a later `define` goes on above its mark.
     pub segments: Vec<(String, Mark)>,
     /// The store's `writes` are not lower afterwards.
     pub writes_at_least: u64,
@@ -76,6 +77,7 @@ impl FastForward {
     pub fn check(&self) -> Result<(), ErrorKind> {
         let mut marks = self.segments.iter().map(|(_, mark)| *mark).chain([self.marks_at_least]);
         marks.try_for_each(check_mark)?;
+        self.segments.iter().try_for_each(|(name, _)| check_name("source", name))?;
         if self.writes_at_least > Mark::MAX.get() {
             return Err(ErrorKind::Invalid {
                 what: format!("writes are at most {}, not {}", Mark::MAX, self.writes_at_least),

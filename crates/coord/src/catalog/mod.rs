@@ -75,6 +75,30 @@ pub struct Definition {
     pub segment: SegmentRow,
 }
 
+impl Definition {
+    /// The definition after an operator moved its numbers past `mark`. Where the store has none, what is
+    /// left of it is the name and the mark, as of a deleted source: nobody is in its way, and
+    /// whoever defines it again goes on above them. No identity is known, so it may get any.
+    #[must_use]
+    pub fn forwarded(stored: Option<Self>, name: &str, mark: Mark) -> Self {
+        let lost = || Self {
+            name: name.to_owned(),
+            spec: String::new(),
+            identity: String::new(),
+            version: 0,
+            state: SourceState::Deleted,
+            segment: SegmentRow::NEW,
+        };
+        let stored = stored.unwrap_or_else(lost);
+        Self { segment: stored.segment.forwarded(mark), ..stored }
+    }
+
+    /// Whether only the name and the mark are known.
+    const fn is_lost(&self) -> bool {
+        self.identity.is_empty()
+    }
+}
+
 /// Whether a source may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceState {
@@ -348,7 +372,7 @@ pub fn check_version(name: &str, version: u64, wanted: Option<u64>) -> Result<()
 }
 
 fn check_identity(stored: &Definition, identity: &str) -> Result<(), ErrorKind> {
-    if stored.identity == identity {
+    if stored.identity == identity || stored.is_lost() {
         return Ok(());
     }
     let name = &stored.name;

@@ -293,12 +293,7 @@ impl Space {
         self.ground.lead_until = until;
     }
 
-    pub(super) fn fast_forward(&mut self, forward: &FastForward) -> Result<(), ErrorKind> {
-        for (name, _) in &forward.segments {
-            if !self.definitions.contains_key(name) {
-                return Err(ErrorKind::NotFound { what: format!("source {name:?}") });
-            }
-        }
+    pub(super) fn fast_forward(&mut self, forward: &FastForward) {
         for (name, pool) in &mut self.pools {
             for row in pool.rows.values_mut() {
                 *row = forwarded(name, row, forward.marks_at_least);
@@ -306,10 +301,8 @@ impl Space {
         }
         self.ground = self.ground.forwarded(forward.marks_at_least);
         for (name, mark) in &forward.segments {
-            if let Some(stored) = self.definitions.get_mut(name) {
-                stored.segment = stored.segment.forwarded(*mark);
-            }
+            let stored = self.definitions.remove(name);
+            self.definitions.insert(name.clone(), Definition::forwarded(stored, name, *mark));
         }
-        Ok(())
     }
 }

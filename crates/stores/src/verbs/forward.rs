@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use snowmint_coord::lease::{check_mark, forwarded};
 use snowmint_coord::pool::Ground;
-use snowmint_coord::{ErrorKind, FastForward, Mark, SlotRow};
+use snowmint_coord::{Definition, FastForward, Mark, SlotRow};
 
 use super::slots::put_slots;
 use super::{Access, Answer, NamespaceRow, Rows, Step, Verb};
@@ -78,11 +78,8 @@ impl Forward<'_> {
     ) -> Answer<R, usize> {
         let mut room = room;
         for (name, mark) in self.forward.segments.iter().skip(walk.sources).take(room) {
-            let Some(mut stored) = rows.definition(name).await? else {
-                return Err(ErrorKind::NotFound { what: format!("source {name:?}") }.into());
-            };
-            stored.segment = stored.segment.forwarded(*mark);
-            rows.put_definition(&stored).await?;
+            let stored = rows.definition(name).await?;
+            rows.put_definition(&Definition::forwarded(stored, name, *mark)).await?;
             walk.sources += 1;
             room -= 1;
         }

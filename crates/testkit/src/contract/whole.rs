@@ -11,7 +11,8 @@ cases![
     fast_forward_holds_for_slots_that_nobody_had,
     fast_forward_fences_everybody,
     fast_forward_moves_numbers_and_never_back,
-    fast_forward_of_an_unknown_source_changes_nothing,
+    fast_forward_keeps_the_numbers_of_a_source_that_the_store_lacks,
+    fast_forward_of_no_name_changes_nothing,
     fast_forward_moves_the_identity,
     an_accepted_lead_holds_for_everybody_until_it_is_taken_back,
     a_closed_handle_refuses,
@@ -181,18 +182,36 @@ async fn fast_forward_moves_numbers_and_never_back(case: Case) {
     }
 }
 
-async fn fast_forward_of_an_unknown_source_changes_nothing(case: Case) {
+async fn fast_forward_keeps_the_numbers_of_a_source_that_the_store_lacks(case: Case) {
+    for to in [70, 20] {
+        let forward = FastForward {
+            segments: vec![("lost".into(), Mark::new(to))],
+            ..FastForward::default()
+        };
+        case.store.fast_forward(&forward).await.unwrap();
+        assert_eq!(code(case.store.get("lost").await), "not_found", "nobody defined it");
+    }
+    let kept = case.store.list().await.unwrap().definitions;
+    let [lost] = kept.as_slice() else { panic!("{kept:?}") };
+    assert_eq!((lost.state, lost.segment.mark), (SourceState::Deleted, Mark::new(70)));
+    // Whatever it was, it goes on above all numbers that anybody had.
+    let source = case.define("lost").await;
+    assert_eq!(case.reserve(&source, 1).await.unwrap().first, 70);
+    assert_eq!(code(case.store.define(&definition("lost", "other")).await), "conflict");
+}
+
+async fn fast_forward_of_no_name_changes_nothing(case: Case) {
     let member = case.member("orders").await;
     let lease = case.claim(&member, &pool(4)).await;
     case.store.define(&definition("orders", "a")).await.unwrap();
     let writes = case.writes().await;
     let forward = FastForward {
         marks_at_least: Mark::new(1000),
-        segments: vec![("orders".into(), Mark::new(70)), ("nothing".into(), Mark::new(70))],
+        segments: vec![("orders".into(), Mark::new(70)), ("no name".into(), Mark::new(70))],
         writes_at_least: writes + 1000,
         new_identity: true,
     };
-    assert_eq!(code(case.store.fast_forward(&forward).await), "not_found");
+    assert_eq!(code(case.store.fast_forward(&forward).await), "invalid");
     assert_eq!(case.writes().await, writes);
     case.extend(&lease, lease.mark, Mark::new(9)).await.unwrap();
     assert_eq!(case.store.get("orders").await.unwrap().segment.mark, Mark::new(1));

@@ -9,14 +9,12 @@ use snowmint_coord::catalog::check_name;
 use snowmint_coord::journal::{self, DataDir, Record};
 use snowmint_coord::node::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use snowmint_coord::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
-use snowmint_coord::{
-    ClockOf, ErrorKind, FastForward as Forward, Mark, Store, StoreIdentity, Ticks,
-};
+use snowmint_coord::{ClockOf, ErrorKind, FastForward as Forward, Mark, StoreIdentity, Ticks};
 use snowmint_core::{Layout, UnixMillis};
 
 use crate::audit;
 use crate::config::{Chosen, Config};
-use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::exit::{Failure, Outcome, complain};
 use crate::node::{self, Journal};
 use crate::output::Output;
 use crate::store;
@@ -31,8 +29,9 @@ use crate::when::{self, Zone};
 /// (worker.window, worker.lead_max, clock.skew_max, the sources' lead_max) can have minted ahead of it:
 /// take theirs, and see that this clock is right. Minting can begin when that time, which is printed, has
 /// come. Numbers of segment sources that only the lost store knew must be named with --segment. Sources of the
-/// configuration that the store lacks are defined first, and with --config a missing file of SQLite is made, so
-/// that a store that was lost altogether is made and moved in one step.
+/// configuration that the store lacks are defined, and with --config a missing file of SQLite is made, so that a
+/// store that was lost altogether is made and moved in one step. A source that only the journal knows is kept
+/// like a deleted one: defined again, it goes on above its numbers.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker fast-forward --dry-run
@@ -84,16 +83,17 @@ impl FastForward {
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
         let mark = mark.map_err(Failure::usage)?;
         let runtime = store::runtime()?;
-        let known = runtime.block_on(Known::look(&config))?;
+        let known = runtime.block_on(Known::look(&config, &journal))?;
+        known.check_named(&self.segment)?;
         let forward = plan(&journal, mark, &self.segment, &known.minting, known.reached);
         let forward = Forward { new_identity: self.new_identity, ..forward };
-        known.check_sources(&config, &forward)?;
 
         let mut out = Output::new();
         let mark = Zone::default().show(forward.marks_at_least.unix_millis());
         if !self.json {
             show(&forward, &mark, &mut out)?;
         }
+        known.tell_lost(&forward);
         if self.dry_run {
             complain("nothing was changed (--dry-run)");
             return self.told(&forward, &mark, None, &mut out);
@@ -101,10 +101,11 @@ impl FastForward {
         let (before, identity) = runtime.block_on(async {
             let store = store::configured(&config).await?;
             let before = store.identity().await.ok();
-            if known.lacks_sources(&config) {
-                define(&config, store.as_ref(), &known, &forward).await?;
+            let mut identity = store.fast_forward(&forward).await?;
+            if known.lacks_sources() {
+                define(&config).await?;
+                identity = store.identity().await?;
             }
-            let identity = store.fast_forward(&forward).await?;
             store.close().await?;
             Ok::<_, Failure>((before, identity))
         })?;
@@ -192,11 +193,15 @@ struct Known {
     minting: Vec<(String, Layout)>,
     /// All sources of the store, also those that were deleted; none if it does not say.
     sources: Option<BTreeSet<String>>,
+    /// The sources that a start with this configuration defines.
+    configured: BTreeSet<String>,
+    /// The sources that the journal has seen numbers of.
+    journalled: BTreeSet<String>,
 }
 
 impl Known {
     /// Looks, and makes nothing.
-    async fn look(config: &Config) -> Outcome<Self> {
+    async fn look(config: &Config, journal: &Record) -> Outcome<Self> {
         let mut plans = configured_plans(config);
         let (mut minting, mut sources) = (Vec::new(), Some(BTreeSet::new()));
         let (mut clock, mut now) = (ClockOf::Caller, when::now());
@@ -237,26 +242,46 @@ impl Known {
             let plan = snowflake(&defined.spec)?;
             matches!(plan.minted, Minted::Store { .. }).then(|| (name.clone(), plan.layout))
         }));
-        Ok(Self { reached, minting, sources })
+        let configured = defined(config).map(str::to_owned).collect();
+        let journalled = journal.segments.keys().cloned().collect();
+        Ok(Self { reached, minting, sources, configured, journalled })
     }
 
-    /// Refuses to move numbers of a source that nobody defines, before anything is changed.
-    fn check_sources(&self, config: &Config, forward: &Forward) -> Outcome {
-        let Some(stored) = &self.sources else { return Ok(()) };
-        let is_known = |name: &String| stored.contains(name) || defined(config).any(|n| n == name);
-        match forward.segments.iter().find(|(name, _)| !is_known(name)) {
+    /// Refuses a name that was given by hand and that nothing here knows, before anything is changed: a slip
+    /// would leave the source that was meant where it is.
+    fn check_named(&self, named: &[(String, Mark)]) -> Outcome {
+        let is_seen = |name: &String| self.journalled.contains(name) || self.has(name);
+        match named.iter().find(|(name, _)| !is_seen(name)) {
             None => Ok(()),
             Some((name, mark)) => Err(Failure::no(format!(
                 "there is no source {name:?} that could go on at {mark}, neither in the store nor in the \
-                 configuration: define it in a file as it was ([sources.{name}]), and name that file with --config"
+                 configuration or the journal: define it in a file as it was ([sources.{name}]), and name that \
+                 file with --config"
             ))),
         }
     }
 
+    /// Says which sources are moved that nobody defines.
+    fn tell_lost(&self, forward: &Forward) {
+        for (name, mark) in forward.segments.iter().filter(|(name, _)| !self.has(name)) {
+            complain(format_args!(
+                "the journal has seen numbers of source {name:?}, which neither the store nor the configuration \
+                 has: its name is kept like that of a deleted one, and if it is defined again (as it was, with \
+                 the same first, offset and increment), it goes on at {mark}"
+            ));
+        }
+    }
+
+    /// Whether the store has a source, or the configuration defines it.
+    fn has(&self, name: &String) -> bool {
+        let is_stored = self.sources.as_ref().is_none_or(|stored| stored.contains(name));
+        is_stored || self.configured.contains(name)
+    }
+
     /// Whether the configuration defines what the store does not have.
-    fn lacks_sources(&self, config: &Config) -> bool {
+    fn lacks_sources(&self) -> bool {
         let stored = self.sources.as_ref();
-        stored.is_some_and(|stored| defined(config).any(|name| !stored.contains(name)))
+        stored.is_some_and(|stored| !self.configured.is_subset(stored))
     }
 }
 
@@ -266,20 +291,9 @@ fn defined(config: &Config) -> impl Iterator<Item = &str> {
     builtin.iter().copied().chain(config.defined.keys().map(String::as_str))
 }
 
-/// Defines the sources of the configuration, as a start does. A store that is refused because it is another, or
-/// went back, is moved forward before, as far as it knows its sources.
-async fn define(config: &Config, store: &dyn Store, known: &Known, forward: &Forward) -> Outcome {
-    let node = match node::open(config, Journal::Without).await {
-        Err(Failure::Said { exit: Exit::Unsafe, .. }) => {
-            let stored = known.sources.as_ref();
-            let is_stored = |name: &str| stored.is_some_and(|stored| stored.contains(name));
-            let mut before = forward.clone();
-            before.segments.retain(|(name, _)| is_stored(name));
-            store.fast_forward(&before).await?;
-            node::open(config, Journal::Without).await?
-        }
-        opened => opened?,
-    };
+/// Defines the sources of the configuration, as a start does.
+async fn define(config: &Config) -> Outcome {
+    let node = node::open(config, Journal::Without).await?;
     node.close().await?;
     Ok(node.store().close().await?)
 }
