@@ -1,9 +1,17 @@
 //! Real clients get real IDs.
 
 use std::collections::HashSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::thread;
+use std::time::Duration;
+
+use snowmint_testkit::servers::Redis;
 
 use super::server::{Folder, Resp, Server, client, curl};
+
+/// Longer than anything takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn server(folder: &Folder) -> Server {
     let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &[]);
@@ -84,6 +92,49 @@ fn redis_cli_and_redis_benchmark_work_unchanged() {
     assert!(said.contains("requests per second"), "{said}");
     let said = client("redis-benchmark", &[&benchmark[..], &["-t", "ping"]].concat());
     assert!(said.contains("PING_MBULK"), "{said}");
+}
+
+/// What both know is answered in the same bytes, whatever a client makes of `MULTI`.
+#[test]
+fn transactions_are_answered_as_redis_answers_them() {
+    let folder = Folder::new("transactions");
+    let server = server(&folder);
+    let redis = Redis::start(&[]);
+    let redis = redis.url();
+    let redis = redis.trim_start_matches("redis://").split('/').next().unwrap();
+    let end = "$3\r\nend\r\n";
+    let answers = |address: &str, lines: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let asked = format!("{}\r\nECHO end\r\n", lines.replace('|', "\r\n"));
+        stream.write_all(asked.as_bytes()).unwrap();
+        let mut said = Vec::new();
+        let mut part = [0; 4096];
+        while !said.ends_with(end.as_bytes()) {
+            match stream.read(&mut part).unwrap() {
+                0 => break,
+                bytes => said.extend_from_slice(&part[..bytes]),
+            }
+        }
+        String::from_utf8(said).unwrap()
+    };
+    for lines in [
+        "MULTI|PING|ECHO a|EXEC",
+        "MULTI|EXEC",
+        "MULTI|MULTI|PING|EXEC",
+        "EXEC|DISCARD|MULTI|PING|DISCARD|EXEC",
+        "MULTI|NOPE x|PING|EXEC|EXEC",
+        "MULTI|INCR|PING|EXEC|PING",
+        "MULTI|ECHO a|SELECT x|PING|EXEC",
+        "MULTI|PING|RESET|EXEC",
+        "MULTI|PING|QUIT|EXEC",
+        "MULTI|AUTH x|PING|EXEC",
+        "MULTI x|DISCARD x|EXEC",
+        "MULTI|HELLO 9|CLIENT SETNAME a|CLIENT GETNAME|EXEC",
+        "HELLO 9|MULTI|PING|EXEC",
+    ] {
+        assert_eq!(answers(&server.resp, lines), answers(redis, lines), "{lines}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use snowmint_coord::catalog::check_name;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
+use super::cmd;
 use super::session::{Session, Target};
 use crate::log_line::{Issued, Line};
 use crate::meter::Protocol;
@@ -31,6 +32,10 @@ impl Asked {
         if !live.is_watched() {
             return None;
         }
+        // It is told of when it runs.
+        if session.transaction.is_some() && cmd::waits_for_exec(command) {
+            return None;
+        }
         let arg = |index: usize| command.arg(index).and_then(|arg| std::str::from_utf8(arg).ok());
         let name: String = arg(0).unwrap_or_default().chars().take(NAME_CHARS_MAX).collect();
         let name = name.to_ascii_uppercase();
@@ -53,7 +58,7 @@ impl Asked {
     }
 
     /// It was answered by this.
-    pub(super) fn answered(self, reply: &[u8], session: &Session) {
+    pub(super) fn answered(&self, reply: &[u8], session: &Session) {
         let service = &session.door.service;
         // What Redis's own words refuse is wrong in itself.
         let error =

@@ -6,21 +6,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use futures_util::future::Either;
-use opentelemetry::trace::FutureExt as _;
 use snowmint_wire::resp::{Next, Parser};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::Door;
-use super::access::Asked;
-use super::cmd::{self, Flow, Work};
+use super::answers::{Answers, Rest};
 use super::replies::Replies;
 use super::session::Session;
 use crate::accept::stopping;
 use crate::roster::Ticket;
-use crate::service::Hold;
 use crate::tls::Opening;
 
 /// How much is read at once.
@@ -46,11 +42,10 @@ pub(super) async fn converse(
         write_max_ms: door.settings.write_time_max.ms(),
     };
     let mut connection = Connection {
-        replies,
+        answers: Answers { replies, session: Session::new(door, ticket, names) },
         parser: Parser::new(),
         input: Vec::new(),
         midway: false,
-        session: Session::new(door, ticket, names),
     };
     let mut stopping = pin!(stopping(&mut closing));
     loop {
@@ -66,7 +61,7 @@ pub(super) async fn converse(
         };
         match answered {
             Ok(Afterwards::GoOn) => tokio::task::consume_budget().await,
-            Ok(Afterwards::Close) => return connection.replies.close().await,
+            Ok(Afterwards::Close) => return connection.answers.replies.close().await,
             Err(error) => {
                 tracing::debug!(%peer, %error, "connection lost");
                 return;
@@ -76,13 +71,12 @@ pub(super) async fn converse(
 }
 
 struct Connection {
-    replies: Replies,
+    answers: Answers,
     parser: Parser,
     /// Bytes from the first request that has not been answered.
     input: Vec<u8>,
     /// Whether the first of them has its time limit, which counts from its first byte.
     midway: bool,
-    session: Session,
 }
 
 enum Afterwards {
@@ -94,13 +88,14 @@ impl Connection {
     /// Waits for bytes and reads some: 0 at the end of the stream. Nothing is lost when it is
     /// dropped half-way.
     async fn read(&mut self) -> io::Result<usize> {
+        let Answers { replies, session } = &mut self.answers;
         if !self.midway {
-            self.session.ticket.allow_ms(self.session.door.settings.idle_max.ms());
+            session.ticket.allow_ms(session.door.settings.idle_max.ms());
         }
         loop {
             self.input.reserve(READ_BYTES);
             {
-                let mut read = pin!(self.replies.stream.read_buf(&mut self.input));
+                let mut read = pin!(replies.stream.read_buf(&mut self.input));
                 let once = poll_fn(|context| match read.as_mut().poll(context) {
                     Poll::Ready(done) => Poll::Ready(Some(done)),
                     Poll::Pending => Poll::Ready(None),
@@ -112,9 +107,9 @@ impl Connection {
             if self.input.is_empty() {
                 // Nothing to read now: an idle connection holds no buffers.
                 self.input = Vec::new();
-                self.replies.unsent = Vec::new();
+                replies.unsent = Vec::new();
             }
-            self.replies.stream.readable().await?;
+            replies.stream.readable().await?;
         }
     }
 
@@ -122,8 +117,9 @@ impl Connection {
     async fn answer(&mut self) -> io::Result<Afterwards> {
         let mut at: usize = 0;
         let mut requests: u64 = 0;
-        let begun_us = self.session.service.begun_us();
-        self.session.follow();
+        let answers = &mut self.answers;
+        let begun_us = answers.session.service.begun_us();
+        answers.session.follow();
         let outcome = loop {
             let unread = self.input.get(at..).unwrap_or_default();
             let (command, bytes) = match self.parser.next(unread) {
@@ -131,7 +127,8 @@ impl Connection {
                 Ok(Next::Incomplete { .. }) => break Afterwards::GoOn,
                 Err(error) => {
                     // Where the next request begins is not known any more.
-                    self.session.reply(&mut self.replies.unsent).error("ERR", &error.to_string());
+                    let output = &mut answers.replies.unsent;
+                    answers.session.reply(output).error("ERR", &error.to_string());
                     break Afterwards::Close;
                 }
             };
@@ -140,79 +137,33 @@ impl Connection {
                 continue;
             }
             requests = requests.saturating_add(1);
-            let asked = Asked::of(&command, &self.session);
-            if self.replies.unsent.capacity() == 0 {
+            if answers.replies.unsent.capacity() == 0 {
                 // As long as all that asks, about: room at once, instead of a little more each time.
-                self.replies.unsent.reserve(self.input.len().min(READ_BYTES));
+                answers.replies.unsent.reserve(self.input.len().min(READ_BYTES));
             }
-            let begin = self.replies.unsent.len();
-            let flow = cmd::run(&mut self.session, &command, &mut self.replies.unsent);
-            let closes = matches!(flow, Flow::Close);
-            match flow {
-                Flow::Next | Flow::Close => {
-                    if let Some(asked) = asked {
-                        let reply = self.replies.unsent.get(begin..).unwrap_or_default();
-                        asked.answered(reply, &self.session);
-                    }
-                }
-                Flow::Wait(work) => {
-                    let hold = self.work(*work, asked).await?;
-                    if hold.counts() {
-                        self.replies.send().await?;
-                    }
-                }
+            let rest = answers.begin(&command);
+            if matches!(rest, Rest::Nothing) && !answers.replies.are_many() {
+                continue;
             }
-            if closes {
+            if !answers.finish(rest).await? {
                 break Afterwards::Close;
             }
-            if self.replies.are_many() {
-                self.replies.send().await?;
-            }
         };
-        self.session.ticket.answered(requests);
+        let session = &mut answers.session;
+        session.ticket.answered(requests);
         if requests > 0 {
-            self.session.settle();
-            self.session.service.answered(requests, begun_us);
+            session.settle();
+            session.service.answered(requests, begun_us);
         }
-        self.replies.send().await?;
+        answers.replies.send().await?;
         self.input.drain(..at.min(self.input.len()));
         if self.input.is_empty() {
             self.midway = false;
         } else if !self.midway || at > 0 {
             self.midway = true;
-            self.session.ticket.allow_ms(self.session.door.settings.frame_time_max.ms());
+            let session = &self.answers.session;
+            session.ticket.allow_ms(session.door.settings.frame_time_max.ms());
         }
         Ok(outcome)
-    }
-
-    /// Does what may have to wait. If it has to, earlier replies do not wait for this one; else it goes with
-    /// them. Keep what it answers until the reply is sent.
-    async fn work(&mut self, work: Work, asked: Option<Asked>) -> io::Result<Hold> {
-        let Self { replies, session, .. } = self;
-        let mut reply = Vec::new();
-        let hold = {
-            let run = work.run(session, &mut reply);
-            let mut run = pin!(match asked.as_ref().and_then(|asked| asked.span.clone()) {
-                None => Either::Left(run),
-                Some(span) => Either::Right(run.with_context(span)),
-            });
-            let at_once = poll_fn(|context| match run.as_mut().poll(context) {
-                Poll::Ready(hold) => Poll::Ready(Some(hold)),
-                Poll::Pending => Poll::Ready(None),
-            });
-            match at_once.await {
-                Some(hold) => hold,
-                None => {
-                    replies.send().await?;
-                    replies.ticket.allow_for_now();
-                    run.await
-                }
-            }
-        };
-        if let Some(asked) = asked {
-            asked.answered(&reply, session);
-        }
-        replies.add(reply);
-        Ok(hold)
     }
 }

@@ -1,10 +1,12 @@
 //! The RESP door: any Redis client is a client.
 
 mod access;
+mod answers;
 mod cmd;
 mod connection;
 mod replies;
 mod session;
+mod transaction;
 
 use snowmint_coord::Timer;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::Door;
+use super::transaction::Transaction;
 use crate::access::{Access, Caller, Names};
 use crate::roster::{Ticket, lock};
 use crate::service::{AtHand, Cause, Error, Service, shown};
@@ -32,6 +33,8 @@ pub(super) struct Session {
     pub(super) refusal: Mutex<Option<Code>>,
     /// The source asked last: most clients ask one again and again.
     source: Option<AtHand>,
+    /// What was sent since `MULTI`.
+    pub(super) transaction: Option<Box<Transaction>>,
 }
 
 impl Session {
@@ -49,6 +52,7 @@ impl Session {
             protocol: Protocol::default(),
             refusal: Mutex::default(),
             source: None,
+            transaction: None,
         };
         session.is_now(session.nobody());
         session
@@ -89,6 +93,13 @@ impl Session {
     pub(super) fn refused(&self, code: Code, cause: Option<&Cause>) {
         *lock(&self.refusal) = Some(code);
         self.service.refused(code, cause);
+    }
+
+    /// A command that would have been kept for `EXEC` is refused: none of its transaction will run.
+    pub(super) fn abort_transaction(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.abort();
+        }
     }
 
     /// Writes replies in the version that this client speaks.
@@ -153,6 +164,7 @@ impl Session {
     /// As after connecting.
     pub(super) fn reset(&mut self) {
         self.protocol = Protocol::default();
+        self.transaction = None;
         self.is_now(self.nobody());
         lock(&self.ticket.entry().label).name.clear();
     }

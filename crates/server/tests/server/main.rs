@@ -19,4 +19,5 @@ mod reset;
 mod resp;
 mod stop;
 mod told;
+mod transactions;
 mod unread;

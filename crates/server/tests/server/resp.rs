@@ -35,7 +35,7 @@ async fn one_command_after_the_other() {
         (&["CONFIG", "GET", "save"], "*2\r\n$4\r\nsave\r\n$0\r\n\r\n"),
         (&["CONFIG", "GET", "appendonly"], "*2\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n"),
         (&["CONFIG", "GET", "nothing"], "*0\r\n"),
-        (&["COMMAND", "COUNT"], ":17\r\n"),
+        (&["COMMAND", "COUNT"], ":20\r\n"),
         (&["COMMAND", "INFO", "nothing"], "*1\r\n$-1\r\n"),
         (&["CLUSTER", "KEYSLOT", "foo"], ":12182\r\n"),
         (&["GET", "counters:alice"], "$-1\r\n"),

@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::common::{node, server_of, server_with};
+use crate::common::{node, request, server_of, server_with};
 
 /// What this thread logs at the level that is the default.
 #[derive(Clone, Debug, Default)]
@@ -105,4 +105,22 @@ async fn the_access_log_says_which_error_a_command_was_answered_with() {
     resp.ask(&["PING"]).await;
     let line = log.lines("snowmint::access").pop().unwrap();
     assert!(line.contains(r#"outcome="ok""#), "{line}");
+    // What waits for EXEC is told of once, when it runs.
+    let before = log.lines("snowmint::access").len();
+    let transaction: &[&[&str]] =
+        &[&["MULTI"], &["INCR", "default"], &["MINT", "nobody"], &["EXEC"]];
+    resp.send(transaction.iter().map(|command| request(command)).collect::<String>()).await;
+    resp.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n").await;
+    resp.integer().await;
+    assert!(resp.line().await.starts_with('-'));
+    let lines = log.lines("snowmint::access").split_off(before);
+    let asked = ["MULTI", "EXEC", "INCR", "MINT"];
+    assert_eq!(lines.len(), asked.len(), "{lines:?}");
+    for (line, asked) in lines.iter().zip(asked) {
+        assert!(line.contains(asked), "{lines:?}");
+    }
+    assert!(
+        lines[2].contains(r#"outcome="ok""#) && lines[3].contains("unknown_source"),
+        "{lines:?}"
+    );
 }

@@ -6,13 +6,16 @@ mod cluster;
 mod command;
 mod config;
 mod decode;
+mod discard;
 mod echo;
+mod exec;
 mod get;
 mod hello;
 mod incr;
 mod incrby;
 mod info;
 mod mint;
+mod multi;
 mod ping;
 mod quit;
 mod reset;
@@ -23,6 +26,7 @@ use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::session::Session;
+use super::transaction::{TRANSACTION_BYTES_MAX, Transaction};
 use crate::reach::Reach;
 use crate::service::{Elsewhere, Error, Hold};
 
@@ -51,6 +55,9 @@ static COMMANDS: &[Spec] = &[
     incrby::SPEC,
     get::SPEC,
     ping::SPEC,
+    multi::SPEC,
+    exec::SPEC,
+    discard::SPEC,
     decode::SPEC,
     echo::SPEC,
     hello::SPEC,
@@ -73,6 +80,8 @@ pub(super) enum Flow {
     Close,
     /// It cannot be answered without waiting.
     Wait(Box<Work>),
+    /// The replies of these commands are its reply; the head of their array is written.
+    Exec(Box<Transaction>),
 }
 
 /// A command that has to wait: for the store, or for the next tick.
@@ -107,11 +116,13 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
         if session.is_nobody {
             return unauthenticated(session, output);
         }
+        session.abort_transaction();
         session.refused(Code::BadRequest, None);
         unknown(command, &mut session.reply(output));
         return Flow::Next;
     };
     if !spec.accepts(command.len()) {
+        session.abort_transaction();
         session.refused(Code::BadRequest, None);
         wrong_arity(spec.name, &mut session.reply(output));
         return Flow::Next;
@@ -119,11 +130,39 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
     if session.is_nobody && !spec.is_for_all {
         return unauthenticated(session, output);
     }
+    if session.transaction.is_some() && spec.waits_for_exec() {
+        return queue(session, command, output);
+    }
     (spec.run)(session, command, output)
 }
 
+/// Whether a command, sent after `MULTI`, is kept for `EXEC`.
+pub(super) fn waits_for_exec(command: &Command<'_>) -> bool {
+    let spec = find(command.arg(0).unwrap_or_default());
+    spec.is_some_and(|spec| spec.accepts(command.len()) && spec.waits_for_exec())
+}
+
+/// Keeps a command for `EXEC`.
+#[cold]
+fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let queued = session.transaction.as_mut().map_or(Ok(()), |kept| kept.queue(command));
+    match queued {
+        Ok(()) => session.reply(output).simple("QUEUED"),
+        Err(length) => {
+            session.refused(Code::TooMany, None);
+            let message = format!(
+                "the commands since MULTI have {length} bytes, and may have {TRANSACTION_BYTES_MAX}: send EXEC \
+                 more often, or ask for many IDs by one MINT"
+            );
+            session.reply(output).error("ERR", &message);
+        }
+    }
+    Flow::Next
+}
+
 /// Counted whatever was asked: who tries commands without a token is to be seen.
-fn unauthenticated(session: &Session, output: &mut Vec<u8>) -> Flow {
+fn unauthenticated(session: &mut Session, output: &mut Vec<u8>) -> Flow {
+    session.abort_transaction();
     session.refused(Code::Unauthenticated, None);
     session.reply(output).error("NOAUTH", "Authentication required.");
     Flow::Next
@@ -137,6 +176,11 @@ impl Spec {
     fn accepts(&self, args: usize) -> bool {
         let needed = usize::from(self.arity.unsigned_abs());
         if self.arity < 0 { args >= needed } else { args == needed }
+    }
+
+    /// Whether it is kept for `EXEC` after `MULTI`; the others, as in Redis, run at once.
+    fn waits_for_exec(&self) -> bool {
+        !matches!(self.name, "multi" | "exec" | "discard" | "reset" | "quit")
     }
 }
 

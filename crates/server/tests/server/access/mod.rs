@@ -276,6 +276,18 @@ async fn a_pipeline_under_a_rate_is_answered_to_the_last_and_each_counts() {
     let next = server.send("GET", "/v1/ids/numbers", &bearer(ADMIN), "").await.ids();
     assert!(next[0] > *numbers.last().unwrap());
     assert_eq!(numbers.last().unwrap() - numbers[0] + 1, u64::try_from(numbers.len()).unwrap());
+    // Together they take no more than one by one.
+    let together =
+        [request(&["MULTI"]), request(&["INCR", "numbers"]).repeat(200), request(&["EXEC"])];
+    client.send(together.concat()).await;
+    client.expect(&format!("+OK\r\n{}*200\r\n", "+QUEUED\r\n".repeat(200))).await;
+    let mut over = 0_usize;
+    for _ in 0..200 {
+        over +=
+            usize::from(client.line().await.starts_with("-TRYAGAIN token slow is over its rate"));
+    }
+    let more = usize::try_from(BootTimer.elapsed().since(begun) / 100).unwrap();
+    assert!(numbers.len() + 200 - over <= 11 + more, "{over} of 200 were over, after {more}");
     // The connection goes on, and so does another source, which has a rate of its own.
     assert_eq!(client.ask(&["PING"]).await, "+PONG");
     assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));

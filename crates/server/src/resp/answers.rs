@@ -1,0 +1,120 @@
+//! Commands of one connection, each to its reply.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
+
+use futures_util::future::Either;
+use opentelemetry::trace::FutureExt as _;
+use snowmint_wire::resp::{Command, Next, Parser};
+
+use super::access::Asked;
+use super::cmd::{self, Flow, Work};
+use super::replies::Replies;
+use super::session::Session;
+use super::transaction::Transaction;
+use crate::service::Hold;
+
+/// What commands are answered by.
+pub(super) struct Answers {
+    pub(super) replies: Replies,
+    pub(super) session: Session,
+}
+
+/// What is left to do for a command.
+pub(super) enum Rest {
+    /// Nothing: the next.
+    Nothing,
+    /// Nothing, and there is no next.
+    Close,
+    /// What may have to wait.
+    Work(Box<Work>, Option<Asked>),
+    /// The commands of a transaction.
+    Exec(Box<Transaction>),
+}
+
+impl Answers {
+    /// Answers a command as far as that needs no waiting.
+    #[inline]
+    pub(super) fn begin(&mut self, command: &Command<'_>) -> Rest {
+        let Self { replies, session } = self;
+        let asked = Asked::of(command, session);
+        let begin = replies.unsent.len();
+        let flow = cmd::run(session, command, &mut replies.unsent);
+        if let (Some(asked), false) = (&asked, matches!(flow, Flow::Wait(_))) {
+            asked.answered(replies.unsent.get(begin..).unwrap_or_default(), session);
+        }
+        match flow {
+            Flow::Next => Rest::Nothing,
+            Flow::Close => Rest::Close,
+            Flow::Wait(work) => Rest::Work(work, asked),
+            Flow::Exec(transaction) => Rest::Exec(transaction),
+        }
+    }
+
+    /// Does what is left; whether there is a next command.
+    pub(super) async fn finish(&mut self, rest: Rest) -> io::Result<bool> {
+        match rest {
+            Rest::Nothing => {}
+            Rest::Close => return Ok(false),
+            Rest::Work(work, asked) => self.work(*work, asked).await?,
+            Rest::Exec(transaction) => self.exec(&transaction).await?,
+        }
+        if self.replies.are_many() {
+            self.replies.send().await?;
+        }
+        Ok(true)
+    }
+
+    /// Answers the commands of a transaction, as if they had been sent only now.
+    async fn exec(&mut self, transaction: &Transaction) -> io::Result<()> {
+        let mut parser = Parser::new();
+        let mut unread = transaction.requests();
+        // What was written as requests is read as such.
+        while let Ok(Next::Command { command, bytes }) = parser.next(unread) {
+            if let Rest::Work(work, asked) = self.begin(&command) {
+                self.work(*work, asked).await?;
+            }
+            if self.replies.are_many() {
+                self.replies.send().await?;
+            }
+            unread = unread.get(bytes..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Does what may have to wait. If it has to, earlier replies do not wait for this one; else it goes with
+    /// them. What counts as unsent is sent at once.
+    async fn work(&mut self, work: Work, asked: Option<Asked>) -> io::Result<()> {
+        let Self { replies, session } = self;
+        let mut reply = Vec::new();
+        let hold: Hold = {
+            let run = work.run(session, &mut reply);
+            let mut run = pin!(match asked.as_ref().and_then(|asked| asked.span.clone()) {
+                None => Either::Left(run),
+                Some(span) => Either::Right(run.with_context(span)),
+            });
+            let at_once = poll_fn(|context| match run.as_mut().poll(context) {
+                Poll::Ready(hold) => Poll::Ready(Some(hold)),
+                Poll::Pending => Poll::Ready(None),
+            });
+            match at_once.await {
+                Some(hold) => hold,
+                None => {
+                    replies.send().await?;
+                    replies.ticket.allow_for_now();
+                    run.await
+                }
+            }
+        };
+        if let Some(asked) = asked {
+            asked.answered(&reply, session);
+        }
+        replies.add(reply);
+        if hold.counts() {
+            replies.send().await?;
+        }
+        Ok(())
+    }
+}
