@@ -91,7 +91,7 @@ impl Beside {
     /// When it is no URL of a store that can stand beside another.
     pub(crate) fn at(url: &str, config: &Config) -> Result<Self, String> {
         let scheme = url.split(':').next().unwrap_or_default();
-        if !is_url(url) || scheme == "memory" {
+        if !snowmint_stores::is_url(url) || scheme == "memory" {
             return Err(format!(
                 "it is no URL of a store that outlives this process: {scheme:?} is none of {}",
                 snowmint_stores::schemes().collect::<Vec<_>>().join(", ")
@@ -125,13 +125,6 @@ impl Beside {
     }
 }
 
-/// Whether this is the URL of a store, and not the address of a server.
-pub(crate) fn is_url(text: &str) -> bool {
-    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
-    let also = ["postgresql", "mariadb"];
-    scheme.is_some_and(|scheme| snowmint_stores::schemes().chain(also).any(|known| known == scheme))
-}
-
 /// Refuses what is no URL of a store: without asking one.
 pub(crate) fn check_url(config: &Config) -> Outcome {
     let url = config.store_url();
@@ -140,7 +133,7 @@ pub(crate) fn check_url(config: &Config) -> Outcome {
             "store.url = {url:?} names no file: write sqlite:PATH"
         )));
     }
-    if is_url(&url) || snowmint_client::is_url(&url) {
+    if snowmint_stores::is_url(&url) || snowmint_client::is_url(&url) {
         return Ok(());
     }
     // What follows the scheme may be a password.

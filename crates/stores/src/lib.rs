@@ -30,6 +30,9 @@ use std::sync::Arc;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Error, ErrorKind, MemoryStore, Result, Store};
 
+use product::Product;
+pub use product::{is_url, schemes};
+
 #[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(feature = "foreign")]
@@ -42,6 +45,7 @@ pub mod mysql;
 mod place;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod product;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sql")]
@@ -54,26 +58,6 @@ mod tls;
 mod verbs;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
-
-/// All stores by scheme, with the feature that builds them in.
-const SCHEMES: &[(&str, Option<&str>)] = &[
-    ("sqlite", Some("sqlite")),
-    ("postgres", Some("postgres")),
-    ("mysql", Some("mysql")),
-    ("redis", Some("redis")),
-    ("rediss", Some("redis")),
-    ("redis-cluster", Some("redis")),
-    ("rediss-cluster", Some("redis")),
-    ("etcd", Some("etcd")),
-    ("etcds", Some("etcd")),
-    ("zookeeper", Some("zookeeper")),
-    ("memory", None),
-];
-
-/// What the URLs of stores begin with, also of those that are not built in.
-pub fn schemes() -> impl Iterator<Item = &'static str> {
-    SCHEMES.iter().map(|(scheme, _)| *scheme)
-}
 
 /// How a store is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,43 +94,39 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
 /// `Unsupported` when the store is not built in; `NotFound` when it is not made yet and must not be;
 /// what the store says when it cannot be opened.
 pub async fn open_with(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
-    match scheme {
-        "sqlite" => open_sqlite(rest, namespace, settings).await,
+    let (_, rest) = url.split_once(':').unwrap_or((url, ""));
+    match Product::of(url) {
+        Some(Product::Sqlite) => open_sqlite(rest, namespace, settings).await,
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => postgres::open(url, namespace, settings).await,
-        #[cfg(not(feature = "postgres"))]
-        "postgres" | "postgresql" => Err(not_built_in("postgres")),
+        Some(Product::Postgres) => postgres::open(url, namespace, settings).await,
         #[cfg(feature = "mysql")]
-        "mysql" | "mariadb" => mysql::open(url, namespace, settings).await,
-        #[cfg(not(feature = "mysql"))]
-        "mysql" | "mariadb" => Err(not_built_in("mysql")),
+        Some(Product::MySql) => mysql::open(url, namespace, settings).await,
         #[cfg(feature = "redis")]
-        "redis" | "rediss" | "redis-cluster" | "rediss-cluster" => {
-            redis::open(url, namespace, settings).await
-        }
-        #[cfg(not(feature = "redis"))]
-        "redis" | "rediss" | "redis-cluster" | "rediss-cluster" => Err(not_built_in("redis")),
+        Some(Product::Redis) => redis::open(url, namespace, settings).await,
         #[cfg(feature = "etcd")]
-        "etcd" | "etcds" => etcd::open(url, namespace, settings).await,
-        #[cfg(not(feature = "etcd"))]
-        "etcd" | "etcds" => Err(not_built_in("etcd")),
+        Some(Product::Etcd) => etcd::open(url, namespace, settings).await,
         #[cfg(feature = "zookeeper")]
-        "zookeeper" => zookeeper::open(url, namespace, settings).await,
-        #[cfg(not(feature = "zookeeper"))]
-        "zookeeper" => Err(not_built_in("zookeeper")),
-        "memory" if rest.is_empty() => {
+        Some(Product::ZooKeeper) => zookeeper::open(url, namespace, settings).await,
+        Some(Product::Memory) if rest.is_empty() => {
             check_namespace(namespace)?;
             Ok(Arc::new(MemoryStore::new(namespace)?))
         }
-        "memory" => Err(Error::invalid(
+        Some(Product::Memory) => Err(Error::invalid(
             OPEN,
             format!(
                 "the store in memory has no name or path: memory: is its URL, not {:?}",
                 shown(url)
             ),
         )),
-        _ => Err(Error::invalid(OPEN, unknown_scheme(url))),
+        #[cfg(not(all(
+            feature = "postgres",
+            feature = "mysql",
+            feature = "redis",
+            feature = "etcd",
+            feature = "zookeeper"
+        )))]
+        Some(product) => Err(not_built_in(product)),
+        None => Err(Error::invalid(OPEN, unknown_scheme(url))),
     }
 }
 
@@ -201,7 +181,7 @@ async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<
 
 #[cfg(not(feature = "sqlite"))]
 async fn open_sqlite(_: &str, _: &str, _: Settings) -> Result<Arc<dyn Store>> {
-    Err(not_built_in("sqlite"))
+    Err(not_built_in(Product::Sqlite))
 }
 
 #[cfg(not(all(
@@ -212,21 +192,16 @@ async fn open_sqlite(_: &str, _: &str, _: Settings) -> Result<Arc<dyn Store>> {
     feature = "etcd",
     feature = "zookeeper"
 )))]
-fn not_built_in(scheme: &str) -> Error {
-    let what = format!("this program was built without feature `{scheme}`, which {scheme}: needs");
+fn not_built_in(product: Product) -> Error {
+    let feature = product.feature().unwrap_or_default();
+    let what =
+        format!("this program was built without feature `{feature}`, which {feature}: needs");
     Error::new(OPEN, ErrorKind::Unsupported { what })
 }
 
 fn unknown_scheme(url: &str) -> String {
-    let known: Vec<String> = SCHEMES
-        .iter()
-        .map(|(scheme, feature)| match feature {
-            Some(feature) => format!("{scheme}: (feature `{feature}`)"),
-            None => format!("{scheme}:"),
-        })
-        .collect();
     let shown: String = shown(url).chars().take(80).collect();
-    format!("{shown:?} is no store URL; known are {}", known.join(", "))
+    format!("{shown:?} is no store URL; known are {}", product::known())
 }
 
 #[cfg(test)]

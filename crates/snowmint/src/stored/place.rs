@@ -13,7 +13,8 @@ use crate::Result;
 #[cfg(feature = "client")]
 pub(super) type Shown = Option<snowmint_client::Credentials>;
 #[cfg(not(feature = "client"))]
-pub(super) type Shown = ();
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {}
 
 /// Opens what a URL names.
 pub(super) async fn open(url: &str, namespace: &str, shown: Shown) -> Result<Arc<dyn Store>> {
@@ -72,7 +73,7 @@ async fn servers(url: &str, namespace: &str, shown: Shown) -> Result<Arc<dyn Sto
 }
 
 #[cfg(not(feature = "client"))]
-async fn servers(_: &str, _: &str, (): Shown) -> Result<Arc<dyn Store>> {
+async fn servers(_: &str, _: &str, _: Shown) -> Result<Arc<dyn Store>> {
     use crate::{Error, ErrorKind};
     let what = "this program was built without feature `client`, which snowmint:// needs".into();
     Err(Error::new("open store", ErrorKind::Unsupported { what }))
@@ -85,7 +86,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_built_in_says_so() {
         for url in ["snowmint://localhost", "snowmints://localhost"] {
-            let refused = open(url, "default", ()).await.unwrap_err();
+            let refused = open(url, "default", Shown {}).await.unwrap_err();
             assert!(refused.to_string().contains("feature `client`"), "{refused}");
         }
     }

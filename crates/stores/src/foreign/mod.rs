@@ -15,6 +15,7 @@ mod workers;
 
 use snowmint_coord::{Error, Result};
 
+use crate::product::Product;
 use crate::verbs::Access;
 pub use draw::{Frozen, Shared};
 use numbers::Shape;
@@ -103,9 +104,8 @@ impl Foreign {
     /// # Errors
     /// `Invalid` for any other URL.
     pub fn open(url: &str) -> Result<Self> {
-        let is_redis = redis::SCHEMES.iter().any(|scheme| url.starts_with(scheme));
-        let place = match url {
-            _ if is_redis => Place::Redis(url.to_owned()),
+        let place = match Product::of(url) {
+            Some(Product::Redis) => Place::Redis(url.to_owned()),
             _ => Place::Tables(Tables::open(url)?),
         };
         Ok(Self { place })

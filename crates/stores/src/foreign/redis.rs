@@ -8,14 +8,11 @@ use redis::{Script, Value, cmd, from_redis_value};
 use snowmint_coord::{Error, ErrorKind, Result};
 
 use super::numbers::HIGHEST_MAX;
+use crate::product::Product;
 use crate::redis::{Address, Link, explain};
 
 /// What a moved counter begins with; its last number follows.
 const MOVED: &str = "moved:snowmint:";
-
-/// What URLs begin with.
-pub(super) const SCHEMES: [&str; 4] =
-    ["redis://", "redis-cluster://", "rediss://", "rediss-cluster://"];
 
 pub(super) const OP: &str = "read the other system";
 /// How many keys a server looks at for one answer.
@@ -65,7 +62,7 @@ impl Counters {
     /// `Invalid` for any other URL; `Unavailable`.
     pub async fn open(url: &str) -> Result<Self> {
         let label = crate::label("Redis", url);
-        if !SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
+        if Product::of(url) != Some(Product::Redis) {
             let what = format!(
                 "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE, or some of a cluster's \
                  by redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT"

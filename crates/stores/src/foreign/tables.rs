@@ -9,6 +9,7 @@ use sqlx::postgres::PgPool;
 use crate::label;
 use crate::mysql::{self, MySqlSession};
 use crate::postgres::{self, PostgresSession};
+use crate::product::Product;
 use crate::sql::{Session as _, Value};
 use crate::verbs::Access;
 
@@ -48,13 +49,12 @@ impl Tables {
             let what = "a database needs a Tokio runtime to be reached on".into();
             return Err(Error::new(OP, ErrorKind::Unsupported { what }));
         }
-        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-        let opened = match scheme {
-            "mysql" | "mariadb" => {
+        let opened = match Product::of(url) {
+            Some(Product::MySql) => {
                 let label = label("MySQL", url);
                 mysql::pool(url, &label).map(|pool| Self { pool: Pool::MySql(pool), label })
             }
-            "postgres" | "postgresql" => {
+            Some(Product::Postgres) => {
                 let label = label("PostgreSQL", url);
                 postgres::pool(url, &label).map(|pool| Self { pool: Pool::Postgres(pool), label })
             }

@@ -32,7 +32,9 @@ use snowmint_core::UnixMillis;
 
 use crate::verbs::{Access, Backend, Extends, Failure, NamespaceRow, Seen, Verb as _};
 use counting::KnownStore;
-pub(crate) use counting::{Counted, Looked, Question, Taken};
+#[cfg(feature = "redis")]
+pub(crate) use counting::{Counted, Taken};
+pub(crate) use counting::{Looked, Question};
 use known::Known;
 use record::{Record as _, StoreRecord};
 use step::Step;

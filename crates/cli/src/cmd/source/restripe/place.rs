@@ -41,7 +41,7 @@ impl Place {
     pub(super) fn open(text: &str, config: &Config) -> Outcome<Self> {
         let beside = match config.stores.get(text) {
             Some(place) => Beside::named(place, config),
-            None if store::is_url(text) => Beside::at(text, config),
+            None if snowmint_stores::is_url(text) => Beside::at(text, config),
             None => return Client::new(text).map(Self::Server),
         };
         let beside =
