@@ -35,7 +35,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "url",
-                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…, redis://…, rediss://…, redis-cluster://…, rediss-cluster://…, etcd://…, etcds://…, zookeeper://…, memory: (which forgets everything and needs --ephemeral), or that of servers: snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://. Empty: sqlite:DIR/snowmint.db in server.data_dir.",
+                "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://… (postgresql:// and mariadb:// are the same), redis://…, rediss://…, redis-cluster://…, rediss-cluster://…, etcd://…, etcds://…, zookeeper://…, memory: (which forgets everything and needs --ephemeral), or that of servers: snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://. Empty: sqlite:DIR/snowmint.db in server.data_dir.",
             ),
             ("namespace", "What separates two users of one store."),
             (
