@@ -64,7 +64,8 @@ async fn open_told(
     if journal != Journal::Without || in_data_dir {
         make_dir(data_dir)?;
     }
-    let settings = NodeSettings { address, ..settings(config, journal)? };
+    let told = settings(config, journal).map_err(|failure| config.places.located(failure))?;
+    let settings = NodeSettings { address, ..told };
     let parts = || {
         let (clock, observer) = (clock::clock()?, clock::observer());
         Ok::<_, Failure>(Parts { clock, observer, ..Parts::system() })

@@ -9,6 +9,7 @@ mod chosen;
 mod docs;
 mod layers;
 mod minting;
+mod places;
 mod security;
 mod server;
 mod sources;
@@ -29,6 +30,7 @@ pub(crate) use change::{Change, is_below};
 pub(crate) use chosen::{Chosen, warn_of_secret};
 pub(crate) use layers::{Given, Origin};
 pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
+use places::Places;
 pub(crate) use security::{PeersSection, TlsSection, TokensSection};
 pub(crate) use server::ServerSection;
 pub(crate) use store::StoreSection;
@@ -64,6 +66,8 @@ pub(crate) struct Config {
     /// `[sources.NAME]`, by name; and where each was first named.
     #[serde(skip)]
     pub(crate) defined: BTreeMap<String, Defined>,
+    #[serde(skip)]
+    pub(crate) places: Places,
 }
 
 /// `[log]`
@@ -127,13 +131,16 @@ impl Config {
     fn from_layers(given: Vec<Given>) -> Outcome<Self> {
         let mut config = Self::default();
         let mut defined = BTreeMap::new();
+        let mut places = Places::default();
         for given in given {
+            places.note(&given);
             if !sources::take(&given, &mut defined)? {
                 config = layers::apply(&config, &given)?;
             }
         }
         config.defined = defined;
-        config.check()?;
+        config.check().map_err(|failure| places.located(failure))?;
+        config.places = places;
         Ok(config)
     }
 

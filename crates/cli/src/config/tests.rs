@@ -32,6 +32,44 @@ fn the_printed_file_has_every_key_and_changes_nothing() {
     assert!(template.lines().all(|line| line.chars().count() <= 120));
 }
 
+/// Also of what a single value cannot show.
+#[test]
+fn a_refusal_says_where_its_value_came_from() {
+    for (file, environment, flags, place) in [
+        ("[server]\nhttp = \"x\"\n", None, None, "snowmint.toml, line 2: server.http = "),
+        (
+            "[store]\n\nnamespace = \"a b\"\n",
+            None,
+            None,
+            "snowmint.toml, line 3: store.namespace: ",
+        ),
+        (
+            "[compat.leaf.keys]\n\"a\" = \"b c\"\n[compat.leaf]\nenabled = true\n",
+            None,
+            None,
+            "snowmint.toml, line 2: compat.leaf.keys.\"a\": ",
+        ),
+        (
+            "[server]\nhttp = \"127.0.0.1:1\"\n",
+            Some(("SNOWMINT_SERVER__HTTP", "x")),
+            None,
+            "environment variable SNOWMINT_SERVER__HTTP: server.http = ",
+        ),
+        (
+            "",
+            Some(("SNOWMINT_SERVER__HTTP", "x")),
+            Some(("server.http", "--http", "y")),
+            "--http: server.http = ",
+        ),
+        ("[tls]\ncert = \"x\"\n", None, None, "snowmint.toml, line 2: tls.cert and tls.key"),
+    ] {
+        let flags = flags.map(|(key, name, text)| Given::flag(key, name, text));
+        let environment: Vec<_> = environment.into_iter().collect();
+        let message = load(file, &environment, flags.into_iter().collect()).unwrap_err();
+        assert!(message.starts_with(place), "{place}: {message}");
+    }
+}
+
 #[test]
 fn the_printed_file_names_every_store_and_every_built_in_source() {
     let template = template();
@@ -174,9 +212,12 @@ fn keys_of_other_systems_have_sources() {
     let variable = [("SNOWMINT_COMPAT__TINYID__ENABLED", "true")];
     assert!(load("", &variable, Vec::new()).unwrap().compat.tinyid.enabled);
     for (file, start) in [
-        ("[compat.leaf.keys]\nx = \"a b\"", "compat.leaf.keys.\"x\": "),
+        ("[compat.leaf.keys]\nx = \"a b\"", "snowmint.toml, line 2: compat.leaf.keys.\"x\": "),
         ("[compat.leaf.keys]\nx = 5", "snowmint.toml, line 2: compat.leaf.keys.x: it takes a text"),
-        ("[compat.leaf]\nzone = \"Mars\"", "compat.leaf.zone = \"Mars\" is no time zone"),
+        (
+            "[compat.leaf]\nzone = \"Mars\"",
+            "snowmint.toml, line 2: compat.leaf.zone = \"Mars\" is no time zone",
+        ),
         ("[compat.leaf.key]\nx = \"y\"", "snowmint.toml, line 2: compat.leaf.key.x: there is no"),
         (
             "[compat.zero]\nenabled = true",
@@ -244,7 +285,7 @@ fn mistakes_name_the_place_the_key_and_what_would_be_right() {
             "snowmint.toml, line 2: sources.a.prefill: a source has no key",
         ),
         ("[sources.\"a/b\"]\n", "snowmint.toml, line 1: sources.a/b: "),
-        ("[store]\nnamespace = \"a b\"", "store.namespace: "),
+        ("[store]\nnamespace = \"a b\"", "snowmint.toml, line 2: store.namespace: "),
     ] {
         let message = load(file, &[], Vec::new()).unwrap_err();
         assert!(message.starts_with(start), "{file}: {message}");

@@ -1,7 +1,9 @@
 //! `snowmint serve`: the composition root. Puts configuration, store, node and server together, and
 //! takes them apart again in the right order.
 
+mod checks;
 mod follow;
+mod listening;
 mod opening;
 mod reload;
 mod signals;
@@ -12,29 +14,27 @@ use std::sync::Arc;
 
 use clap::Args;
 use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull};
-use snowmint_server::{Handle, Reach, Settings, Traces};
+use snowmint_server::{Handle, Settings, Traces};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
 
+use self::checks::{checked, filter};
 use self::follow::{LogFilter, Requests, SetFilter, Sources, Stores};
+use self::listening::{listen, reach};
 use self::opening::{open_sources, open_the_rest, tell_forecasts};
 use self::reload::{Follows, Read, Reload};
 use self::signals::{Signals, hangups};
 use self::supervisor::Supervisor;
-use crate::config::{Again, Chosen, Config, Defined, Given, Number, Then, WorkerSection};
+use crate::config::{Again, Chosen, Config, Given, Number, Then, WorkerSection};
 use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::output::Output;
-use crate::security::{Security, check_public, check_public_texts};
+use crate::security::{Security, check_public_texts};
 use crate::store;
 use crate::traces::Exporting;
-
-/// What the log may be told to say, from nothing to everything.
-const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Serve IDs over HTTP and RESP.
 ///
@@ -90,6 +90,10 @@ impl Serve {
             flags.push(Given::flag("server.insecure", "--insecure", "true"));
         }
         let config = self.chosen.load(flags.clone())?;
+        self.run_as(&config, flags).map_err(|failure| config.places.located(failure))
+    }
+
+    fn run_as(self, config: &Config, flags: Vec<Given>) -> Outcome {
         let forgets = config.store_url().starts_with("memory:");
         if forgets && !self.ephemeral {
             return Err(Failure::usage(
@@ -97,11 +101,11 @@ impl Serve {
                  again then: say --ephemeral if that is meant",
             ));
         }
-        let filter = checked(&config)?;
+        let filter = checked(config)?;
         store::runtime()?.block_on(async { node::origins(&config.origins).map(drop) })?;
         if self.check {
-            Security::load(&config)?;
-            check_public_texts(&config)?;
+            Security::load(config)?;
+            check_public_texts(config)?;
             let mut out = Output::new();
             out.line("the configuration is right")?;
             return out.flush();
@@ -118,10 +122,10 @@ impl Serve {
         let chosen = self.chosen;
         let read: Read = Box::new(move || {
             let config = chosen.load(flags.clone())?;
-            checked(&config)?;
+            checked(&config).map_err(|failure| config.places.located(failure))?;
             Ok(config)
         });
-        let outcome = runtime.block_on(serve(&config, journal, read, set_filter));
+        let outcome = runtime.block_on(serve(config, journal, read, set_filter));
         // Whatever is still running has had its time.
         runtime.shutdown_background();
         outcome
@@ -138,81 +142,6 @@ fn log_to_stderr(filter: EnvFilter) -> SetFilter {
     let handle = builder.reload_handle();
     builder.init();
     Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()))
-}
-
-/// The log's filter, and whether everything can be read that is looked at before a start: the same then and on
-/// SIGHUP, so that a mistake is one in both.
-fn checked(config: &Config) -> Outcome<EnvFilter> {
-    let filter = filter(config)?;
-    store::check_url(config)?;
-    node::keyrings(&config.disguise.keys)?;
-    store::Beside::all(config)?;
-    check_places(config)?;
-    Ok(filter)
-}
-
-fn filter(config: &Config) -> Outcome<EnvFilter> {
-    let filter = &config.log.filter;
-    let refused = |why: String| Failure::usage(format!("log.filter = {filter:?}: {why}"));
-    check_words(filter).map_err(refused)?;
-    // The audit trail is no chatter: it is told unless somebody says otherwise by its own name.
-    EnvFilter::try_new(format!("audit=info,{filter}")).map_err(|error| refused(error.to_string()))
-}
-
-/// Refuses words that are no levels. They would be taken for names of what speaks, and with a misspelt level
-/// nothing else would be said any more, not even errors.
-fn check_words(filter: &str) -> Result<(), String> {
-    // In here are names of spans and fields, which may be any.
-    if filter.contains(['[', '{']) {
-        return Ok(());
-    }
-    let known = LEVELS.join(", ");
-    if filter.trim().is_empty() {
-        return Err(format!("that is no level: take {known}"));
-    }
-    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
-    let words = filter.split(',').map(str::trim).filter(|word| !word.is_empty());
-    let Some(word) = words.filter(|word| !word.contains('=')).find(|word| !is_level(word)) else {
-        return Ok(());
-    };
-    let lower = word.to_ascii_lowercase();
-    let near = LEVELS.iter().find(|level| lower.get(..2) == level.get(..2));
-    let near = near.map(|level| format!(" (did you mean {level}?)")).unwrap_or_default();
-    Err(format!(
-        "{word:?} is no level, which {known} are{near}. For all that a part of the program says, write \
-         {word}=trace"
-    ))
-}
-
-/// Refuses sources of the file that could not be opened here, since what they name is missing from it.
-fn check_places(config: &Config) -> Outcome {
-    // Servers lead to theirs by name.
-    if snowmint_client::is_url(&config.store_url()) {
-        return Ok(());
-    }
-    for (source, Defined { spec, origin }) in &config.defined {
-        let refused = |key: &str, name: &str, section: &str| {
-            Failure::usage(format!(
-                "{origin}: sources.{source}.{key}: {name:?} is not named under [{section}]: name it there, \
-                 with its URL"
-            ))
-        };
-        let stores = spec.stores.iter().filter(|_| spec.is_enabled());
-        // With the worker number in its IDs, where a store mints.
-        let stores =
-            stores.flat_map(|stores| stores.split(',')).filter_map(|it| it.split('=').next());
-        let mut stores = stores.map(str::trim).filter(|store| !store.is_empty());
-        if let Some(store) = stores.find(|store| !config.stores.contains_key(*store)) {
-            return Err(refused("stores", store, "stores"));
-        }
-        let drawn = spec.origin.as_ref().filter(|_| spec.is_enabled());
-        if let Some((system, _)) = drawn.and_then(|drawn| drawn.split_once(':'))
-            && !config.origins.contains_key(system)
-        {
-            return Err(refused("origin", system, "origins"));
-        }
-    }
-    Ok(())
 }
 
 /// Starts, waits for the end, and stops.
@@ -407,99 +336,5 @@ fn say_where(handle: &Handle) -> Outcome {
     match out.line(&line).and_then(|()| out.flush()) {
         Err(Failure::ClosedPipe) => Ok(()),
         said => said,
-    }
-}
-
-/// Where other servers, and clients that they send here, reach this one.
-fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> Reach {
-    let scheme = if config.tls.is_on() { "https" } else { "http" };
-    let at = |listener: &TcpListener| Some(config.server.announced(listener.local_addr().ok()?));
-    Reach { resp: at(resp), http: at(http).map(|address| format!("{scheme}://{address}")) }
-}
-
-async fn listen(config: &Config, address: &str, key: &str) -> Outcome<TcpListener> {
-    let failed = |error: std::io::Error| {
-        let message = format!("{key} = {address:?} cannot be listened on: {error}");
-        match error.kind() {
-            std::io::ErrorKind::InvalidInput => Failure::usage(message),
-            _ => Failure::unavailable(message),
-        }
-    };
-    let addresses: Vec<_> = tokio::net::lookup_host(address).await.map_err(failed)?.collect();
-    check_public(config, key, &addresses)?;
-    TcpListener::bind(addresses.as_slice()).await.map_err(failed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused(keys: &[(&'static str, &str)]) -> Option<String> {
-        let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
-        match Config::load(None, given).and_then(|config| checked(&config)) {
-            Ok(_) => None,
-            Err(Failure::Said { message, .. }) => Some(message),
-            Err(other) => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_word_that_is_no_level_is_refused_as_the_filter() {
-        for (filter, parts) in [
-            ("warning", &["log.filter = \"warning\"", "did you mean warn?", "trace"][..]),
-            (
-                "verbose",
-                &["\"verbose\" is no level", "off, error, warn, info, debug", "verbose=trace"],
-            ),
-            ("info,snowmint_server", &["\"snowmint_server\"", "snowmint_server=trace"]),
-            ("", &["log.filter = \"\"", "off, error, warn"]),
-            ("info,x=loud", &["log.filter = \"info,x=loud\""]),
-        ] {
-            let message = refused(&[("log.filter", filter)]).expect(filter);
-            for part in parts {
-                assert!(message.contains(part), "{part}: {message}");
-            }
-        }
-        for filter in [
-            "info",
-            "WARN",
-            "off",
-            "info,audit=off",
-            "snowmint_server=debug",
-            "info,h2=warn",
-            "[span{field}]=info",
-        ] {
-            assert_eq!(refused(&[("log.filter", filter)]), None, "{filter}");
-        }
-    }
-
-    #[test]
-    fn what_sources_need_beside_them_is_looked_for() {
-        let beside = ("sources.a.stores", "east, west");
-        let segment = ("sources.a.kind", "segment");
-        let message = refused(&[segment, beside, ("stores.west", "sqlite:east.db")]).unwrap();
-        for part in ["sources.a", "stores", "\"east\"", "[stores]"] {
-            assert!(message.contains(part), "{message}");
-        }
-        let minted = [("sources.a.mint", "store"), ("sources.a.stores", "north=3,=4")];
-        assert!(refused(&minted).unwrap().contains("\"north\""));
-        let message = refused(&[segment, ("sources.a.origin", "old:k")]).unwrap();
-        for part in ["sources.a.origin: ", "\"old\"", "[origins]"] {
-            assert!(message.contains(part), "{message}");
-        }
-        let off = ("sources.a.enabled", "false");
-        assert_eq!(refused(&[segment, beside, off]), None, "nobody asks it");
-        // Servers lead to theirs by name.
-        assert_eq!(refused(&[segment, beside, ("store.url", "snowmint://h:1")]), None);
-        let both = [("stores.east", "sqlite:east.db"), ("stores.west", "sqlite:west.db")];
-        assert_eq!(refused(&[&[segment, beside][..], &both].concat()), None);
-    }
-
-    #[test]
-    fn a_store_without_a_file_is_refused() {
-        for url in ["sqlite:", "sqlite://"] {
-            let message = refused(&[("store.url", url)]).expect(url);
-            assert!(message.contains("store.url") && message.contains("sqlite:PATH"), "{message}");
-        }
     }
 }

@@ -1,0 +1,162 @@
+//! What of a configuration is looked at before anything is started.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::config::{Config, Defined};
+use crate::exit::{Failure, Outcome};
+use crate::node;
+use crate::store;
+
+/// What the log may be told to say, from nothing to everything.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// The log's filter, and whether everything can be read that is looked at before a start: the same then and on
+/// SIGHUP, so that a mistake is one in both.
+pub(super) fn checked(config: &Config) -> Outcome<EnvFilter> {
+    let filter = filter(config)?;
+    store::check_url(config)?;
+    node::keyrings(&config.disguise.keys)?;
+    store::Beside::all(config)?;
+    check_places(config)?;
+    Ok(filter)
+}
+
+pub(super) fn filter(config: &Config) -> Outcome<EnvFilter> {
+    let filter = &config.log.filter;
+    let refused = |why: String| Failure::usage(format!("log.filter = {filter:?}: {why}"));
+    check_words(filter).map_err(refused)?;
+    // The audit trail is no chatter: it is told unless somebody says otherwise by its own name.
+    EnvFilter::try_new(format!("audit=info,{filter}")).map_err(|error| refused(error.to_string()))
+}
+
+/// Refuses words that are no levels. They would be taken for names of what speaks, and with a misspelt level
+/// nothing else would be said any more, not even errors.
+fn check_words(filter: &str) -> Result<(), String> {
+    // In here are names of spans and fields, which may be any.
+    if filter.contains(['[', '{']) {
+        return Ok(());
+    }
+    let known = LEVELS.join(", ");
+    if filter.trim().is_empty() {
+        return Err(format!("that is no level: take {known}"));
+    }
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let words = filter.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let Some(word) = words.filter(|word| !word.contains('=')).find(|word| !is_level(word)) else {
+        return Ok(());
+    };
+    let lower = word.to_ascii_lowercase();
+    let near = LEVELS.iter().find(|level| lower.get(..2) == level.get(..2));
+    let near = near.map(|level| format!(" (did you mean {level}?)")).unwrap_or_default();
+    Err(format!(
+        "{word:?} is no level, which {known} are{near}. For all that a part of the program says, write \
+         {word}=trace"
+    ))
+}
+
+/// Refuses sources of the file that could not be opened here, since what they name is missing from it.
+fn check_places(config: &Config) -> Outcome {
+    // Servers lead to theirs by name.
+    if snowmint_client::is_url(&config.store_url()) {
+        return Ok(());
+    }
+    for (source, Defined { spec, origin }) in &config.defined {
+        let refused = |key: &str, name: &str, section: &str| {
+            Failure::usage(format!(
+                "{origin}: sources.{source}.{key}: {name:?} is not named under [{section}]: name it there, \
+                 with its URL"
+            ))
+        };
+        let stores = spec.stores.iter().filter(|_| spec.is_enabled());
+        // With the worker number in its IDs, where a store mints.
+        let stores =
+            stores.flat_map(|stores| stores.split(',')).filter_map(|it| it.split('=').next());
+        let mut stores = stores.map(str::trim).filter(|store| !store.is_empty());
+        if let Some(store) = stores.find(|store| !config.stores.contains_key(*store)) {
+            return Err(refused("stores", store, "stores"));
+        }
+        let drawn = spec.origin.as_ref().filter(|_| spec.is_enabled());
+        if let Some((system, _)) = drawn.and_then(|drawn| drawn.split_once(':'))
+            && !config.origins.contains_key(system)
+        {
+            return Err(refused("origin", system, "origins"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Given;
+
+    fn refused(keys: &[(&'static str, &str)]) -> Option<String> {
+        let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
+        match Config::load(None, given).and_then(|config| checked(&config)) {
+            Ok(_) => None,
+            Err(Failure::Said { message, .. }) => Some(message),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused_as_the_filter() {
+        for (filter, parts) in [
+            ("warning", &["log.filter = \"warning\"", "did you mean warn?", "trace"][..]),
+            (
+                "verbose",
+                &["\"verbose\" is no level", "off, error, warn, info, debug", "verbose=trace"],
+            ),
+            ("info,snowmint_server", &["\"snowmint_server\"", "snowmint_server=trace"]),
+            ("", &["log.filter = \"\"", "off, error, warn"]),
+            ("info,x=loud", &["log.filter = \"info,x=loud\""]),
+        ] {
+            let message = refused(&[("log.filter", filter)]).expect(filter);
+            for part in parts {
+                assert!(message.contains(part), "{part}: {message}");
+            }
+        }
+        for filter in [
+            "info",
+            "WARN",
+            "off",
+            "info,audit=off",
+            "snowmint_server=debug",
+            "info,h2=warn",
+            "[span{field}]=info",
+        ] {
+            assert_eq!(refused(&[("log.filter", filter)]), None, "{filter}");
+        }
+    }
+
+    #[test]
+    fn what_sources_need_beside_them_is_looked_for() {
+        let beside = ("sources.a.stores", "east, west");
+        let segment = ("sources.a.kind", "segment");
+        let message = refused(&[segment, beside, ("stores.west", "sqlite:east.db")]).unwrap();
+        for part in ["sources.a", "stores", "\"east\"", "[stores]"] {
+            assert!(message.contains(part), "{message}");
+        }
+        let minted = [("sources.a.mint", "store"), ("sources.a.stores", "north=3,=4")];
+        assert!(refused(&minted).unwrap().contains("\"north\""));
+        let message = refused(&[segment, ("sources.a.origin", "old:k")]).unwrap();
+        for part in ["sources.a.origin: ", "\"old\"", "[origins]"] {
+            assert!(message.contains(part), "{message}");
+        }
+        let off = ("sources.a.enabled", "false");
+        assert_eq!(refused(&[segment, beside, off]), None, "nobody asks it");
+        // Servers lead to theirs by name.
+        assert_eq!(refused(&[segment, beside, ("store.url", "snowmint://h:1")]), None);
+        let both = [("stores.east", "sqlite:east.db"), ("stores.west", "sqlite:west.db")];
+        assert_eq!(refused(&[&[segment, beside][..], &both].concat()), None);
+    }
+
+    #[test]
+    fn a_store_without_a_file_is_refused() {
+        for url in ["sqlite:", "sqlite://"] {
+            let message = refused(&[("store.url", url)]).expect(url);
+            assert!(message.contains("store.url") && message.contains("sqlite:PATH"), "{message}");
+        }
+    }
+}
