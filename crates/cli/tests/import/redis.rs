@@ -231,6 +231,11 @@ fn what_is_no_counter_is_refused_and_nothing_is_moved() {
     assert_eq!(nothing.code, 1, "{nothing:?}");
     let elsewhere = place.import("redis", "mysql://127.0.0.1:1/x", &["--match", "*"]);
     assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
+    let with = ["--match", "s:good", "--source", "default"];
+    let snowflake = place.import("redis", &redis.server.url(), &with);
+    assert_eq!(snowflake.code, 2, "{snowflake:?}");
+    assert!(snowflake.err.contains("name a source of kind counter by --source"), "{snowflake:?}");
+    assert_eq!(redis.ask(&["GET", "s:good"]), "5");
 }
 
 #[test]

@@ -150,7 +150,7 @@ impl Whole {
         for (done, item) in self.keys.iter().enumerate() {
             self.act(&node, item, &trail).await.map_err(|error: Error| {
                 Failure::from(error).after(&format!(
-                    "{done} of {} keys are done, and {} is not; give this command again",
+                    "{done} of {} keys are done, and {} is not; mend what follows, and give this command again",
                     self.keys.len(),
                     item.key
                 ))

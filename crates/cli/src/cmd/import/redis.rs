@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use serde::Serialize;
+use snowmint_coord::spec::Kind;
 use snowmint_coord::{BOUND_MAX, Node, Source};
 use snowmint_stores::foreign::{CounterAt, Counters};
 use snowmint_wire::http::CounterBody;
@@ -112,7 +113,7 @@ impl Redis {
         for (done, item) in items.iter().enumerate() {
             self.act(&runtime, &counters, &target, item).map_err(|failure| {
                 failure.after(&format!(
-                    "{done} of {} keys are done, and {} is not; give this command again",
+                    "{done} of {} keys are done, and {} is not; mend what follows, and give this command again",
                     items.len(),
                     item.key
                 ))
@@ -241,6 +242,13 @@ impl Redis {
         runtime.block_on(async {
             let node = node::open(&config, Journal::Without).await?;
             let source = node.source(&self.source).await?;
+            if source.kind() != Kind::Counter {
+                return Err(Failure::usage(format!(
+                    "source {} is a {}, and keys become counters: name a source of kind counter by --source",
+                    self.source,
+                    source.kind()
+                )));
+            }
             Ok(Target::Own(Box::new((node, source))))
         })
     }

@@ -338,8 +338,8 @@ impl Restripe {
             };
             let changed = changed.map_err(|failure| {
                 failure.after(&format!(
-                    "{index} of {count} installations were changed: give this command again to change \
-                     the others"
+                    "{index} of {count} installations were changed; mend what follows, and give this command \
+                     again to change the others"
                 ))
             })?;
             one.body = Some(changed);
