@@ -130,9 +130,12 @@ fn what_cannot_be_asked_is_said_at_once() {
         assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{scheme}: {}", ran.err);
     }
     // The other protocol's port.
-    for url in [format!("http://{}", server.resp), format!("redis://{}", server.http)] {
-        let ran = bench(&[&url, "-n", "1"]);
-        assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{url}: {}", ran.err);
+    for (scheme, address) in
+        [("http", &server.resp), ("redis", &server.http), ("grpc", &server.resp)]
+    {
+        let ran = bench(&[&format!("{scheme}://{address}"), "-n", "1"]);
+        assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{scheme}: {}", ran.err);
+        assert!(ran.err.contains("RESP another (7701)"), "{scheme}: {}", ran.err);
     }
     for args in [
         &["ftp://a:1"][..],

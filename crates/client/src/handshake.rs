@@ -42,7 +42,7 @@ fn about(error: &TlsError) -> &'static str {
         }
         TlsError::InvalidCertificate(_) => "its certificate cannot be used: have another one made",
         TlsError::InvalidMessage(_) => {
-            "is that TLS? to a server without, write snowmint:// in the place of snowmints://"
+            "nobody speaks TLS there: name a server without it by snowmint://, http://, grpc:// or redis://"
         }
         TlsError::AlertReceived(
             Alert::CertificateRequired

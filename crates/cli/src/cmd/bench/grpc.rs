@@ -1,6 +1,7 @@
 //! Over gRPC: `Mint`, any number of calls at once on one connection.
 
 use std::cell::RefCell;
+use std::error::Error as _;
 
 use snowmint_coord::error::chain;
 use snowmint_wire::grpc::mint_client::MintClient;
@@ -16,6 +17,8 @@ use super::work::Work;
 
 /// How long to wait for a server to take a connection.
 const CONNECT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+/// What a call is refused with when the connection fails it.
+pub(super) const TRANSPORT: &str = "transport";
 /// The longest answer: a batch of a million takes 10 MB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -69,6 +72,10 @@ fn take(asked: Asked, answer: Result<MintResponse, Status>, seen: &mut Seen) {
             texts.iter().for_each(|id| seen.text(id));
             seen.answered(asked);
         }
-        Err(status) => seen.refused(&format!("{:?}", status.code()), status.message()),
+        Err(status) => match status.source() {
+            // Said here, and not by a server.
+            Some(cause) => seen.refused(TRANSPORT, &chain(cause).to_string()),
+            None => seen.refused(&format!("{:?}", status.code()), status.message()),
+        },
     }
 }

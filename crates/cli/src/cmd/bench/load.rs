@@ -15,7 +15,7 @@ use tokio::task::LocalSet;
 use super::alarm::Alarm;
 use super::check::{Chunk, Keeper, Kind};
 use super::cpu::Got;
-use super::grpc::Grpc;
+use super::grpc::{Grpc, TRANSPORT};
 use super::http::Http;
 use super::local::Local;
 use super::resp::Resp;
@@ -39,6 +39,16 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 pub(super) enum Door {
     Server(Box<Server>),
     Here(Source),
+}
+
+impl Door {
+    /// What to say when the first answer is of no protocol that was asked in: another port is meant, or TLS.
+    fn astray(&self) -> String {
+        match self {
+            Self::Server(server) => format!("; {}", server.target.astray()),
+            Self::Here(_) => String::new(),
+        }
+    }
 }
 
 /// A way to ask it.
@@ -100,7 +110,8 @@ pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk
     let seen = RefCell::new(seen);
     let asked = Asked { count, due_ns: BootTimer.elapsed_ns() };
     let mut line = Line::open(door, work).await.map_err(Failure::unavailable)?;
-    line.round(&[asked], &seen, &mut 0).await.map_err(Failure::unavailable)?;
+    let astray = |why: String| Failure::unavailable(format!("{why}{}", door.astray()));
+    line.round(&[asked], &seen, &mut 0).await.map_err(astray)?;
     let seen = seen.into_inner();
     if let Some((code, Refused { example, .. })) = seen.refused.first_key_value() {
         let stranger = ["noauth", "unauthenticated"].iter().any(|it| code.eq_ignore_ascii_case(it));
@@ -111,6 +122,7 @@ pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk
         };
         return Err(match snowmint_wire::error::Code::from_name(code) {
             Some(code) => Failure::coded(code, format!("{example}{way}")),
+            None if code == TRANSPORT => astray(example.clone()),
             None => Failure::unavailable(format!("{code}: {example}{way}")),
         });
     }

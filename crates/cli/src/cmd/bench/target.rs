@@ -80,6 +80,19 @@ impl FromStr for Target {
     }
 }
 
+impl Target {
+    /// What may be wrong where nobody speaks this protocol.
+    pub(super) fn astray(&self) -> String {
+        let [plain, tls] = self.speaks.schemes();
+        let (asked, without) = if self.tls { (tls, "with") } else { (plain, "without") };
+        let other = if self.tls { plain } else { tls };
+        format!(
+            "{asked}:// is {without} TLS: if the server has it otherwise, write {other}://; HTTP and gRPC have \
+             one port (7700), RESP another (7701)"
+        )
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [plain, tls] = self.speaks.schemes();
