@@ -1,70 +1,20 @@
-//! Programs by different tokens: each speaks for itself alone.
-#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
-
-mod common;
+//! Each program speaks for itself alone, and moves marks as far as definitions have it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use snowmint_client::{Credentials, Parts as Shown, RemoteStore, Settings};
+use snowmint_client::RemoteStore;
 use snowmint_coord::lend::{Borrower, lent_pool};
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
     BootTimer, Bounds, ClaimRequest, Extend, Incarnation, Lease, LetGo, Mark, Member, MemoryStore,
-    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Retry, Reuse,
-    SourceSpec, Store, Ticks, Timer as _, Wish, random,
+    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Reuse, Store,
+    Ticks, Timer as _, Wish, random,
 };
 use snowmint_core::{Clock as _, Layout, SystemClock, UnixMillis};
-use snowmint_server::{Access, Handle, TokenHash, TokenSettings, Tokens};
 
-use self::common::SETTINGS;
-
-const ORDERS: &str = "orders-0123456789abcdef0123456789";
-const BILLS: &str = "bills-0123456789abcdef0123456789";
-const ADMIN: &str = "admin-0123456789abcdef0123456789";
-const ENOUGH: &str = "10000000/s *";
-
-fn access(rate: &str) -> Access {
-    let token = |name: &str, secret: &str, grant: &str, rate: &str| {
-        let token = TokenSettings {
-            hashes: vec![TokenHash::of(secret.as_bytes()).to_string()],
-            grants: vec![grant.to_owned()],
-            rates: vec![rate.to_owned()],
-            ..TokenSettings::default()
-        };
-        (name.to_owned(), token)
-    };
-    let tokens = [
-        token("orders", ORDERS, "mint,reserve *", ENOUGH),
-        token("bills", BILLS, "mint,reserve bills*", rate),
-        token("admin", ADMIN, "mint,reserve,decode,admin *", ENOUGH),
-    ];
-    let tokens = Tokens { tokens: tokens.into(), peers: Vec::new(), open_metrics: false };
-    Access::new("all", &tokens, Arc::new(BootTimer)).unwrap()
-}
-
-/// A server on this store, which mints, too.
-async fn serve(store: &MemoryStore, rate: &str) -> (Handle, Node) {
-    let http = common::any().await;
-    let address = format!("http={}", http.local_addr().unwrap());
-    let settings = NodeSettings { address, builtin: true, ..NodeSettings::default() };
-    let own = Arc::new(store.handle("all").unwrap());
-    let node = Node::open(own, settings, Parts::system()).await.unwrap();
-    let offered = Some(Arc::clone(node.store()));
-    (common::serve_for(Some(access(rate)), node.clone(), offered, http), node)
-}
-
-async fn remote(token: &str, servers: &[&Handle]) -> Arc<RemoteStore> {
-    remote_with(token, servers, SETTINGS).await
-}
-
-async fn remote_with(token: &str, servers: &[&Handle], settings: Settings) -> Arc<RemoteStore> {
-    let addresses: Vec<_> =
-        servers.iter().map(|server| server.http().unwrap().to_string()).collect();
-    let url = format!("snowmint://{}", addresses.join(","));
-    let shown = Shown { credentials: Credentials::new().token(token), ..Shown::default() };
-    Arc::new(RemoteStore::open_with(&url, "all", settings, shown).await.unwrap())
-}
+use crate::common;
+use crate::{ADMIN, BILLS, ENOUGH, ORDERS, define, remote, serve};
 
 fn now() -> UnixMillis {
     SystemClock.unix_ms()
@@ -383,118 +333,10 @@ fn now_until(lead: u64) -> Option<Bounds> {
     Some(Bounds::Now(Ticks { lead, ..Ticks::of(&Layout::TWITTER, 0, 0, now) }))
 }
 
-async fn define(node: &Node, name: &str, spec: &str) {
-    node.define(name, &SourceSpec::from_json(spec).unwrap()).await.unwrap();
-}
-
 /// A program that means well gets IDs.
 async fn mints(store: &Arc<RemoteStore>, name: &str) {
     let own: Arc<dyn Store> = Arc::clone(store) as _;
     let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
     node.source(name).await.unwrap().mint(5, None, 60_000).await.unwrap();
     node.close().await.unwrap();
-}
-
-#[tokio::test]
-async fn what_a_program_reserves_is_counted_against_its_rate() {
-    let store = MemoryStore::new("all").unwrap();
-    let (server, _) = serve(&store, "10/h burst=100 *").await;
-    let spec = r#"{"kind":"segment"}"#.to_owned();
-    let new = NewDefinition { name: "bills".into(), identity: spec.clone(), spec, enabled: None };
-    let version = store.define(&new).await.unwrap().version;
-    let within = None;
-    let wanted =
-        |length| Reserve { source: "bills".into(), length, definition_version: version, within };
-    let settings = Settings { call_ms: 1_000, ..SETTINGS };
-    let url = format!("snowmint://{}", server.http().unwrap());
-    let shown = Shown { credentials: Credentials::new().token(BILLS), ..Shown::default() };
-    let bills = RemoteStore::open_with(&url, "all", settings, shown).await.unwrap();
-    let first = bills.reserve(&wanted(90)).await.unwrap();
-    assert_eq!(first.last - first.first, 89);
-    let refused = bills.reserve(&wanted(90)).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
-    assert_eq!(store.get("bills").await.unwrap().segment.mark, Mark::new(first.last + 1));
-    // More than there can ever be at once: as many as that.
-    let refused = bills.reserve(&wanted(1_000)).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
-    // Another's is another count.
-    let orders = remote(ORDERS, &[&server]).await;
-    orders.reserve(&wanted(1_000)).await.unwrap();
-}
-
-/// Over its rate a program asks again when it may, and not at all where that is too late for the call. No other call's
-/// repeats are used up for it.
-#[tokio::test]
-async fn a_program_over_its_rate_asks_again_when_it_may() {
-    let within_ms = 10_000;
-    let none_left = Settings { retries_at_once: 0, call_ms: within_ms, ..SETTINGS };
-    for (rate, comes) in [("2/s burst=1 *", true), ("1/h *", false)] {
-        let store = MemoryStore::new("all").unwrap();
-        let (server, node) = serve(&store, rate).await;
-        define(&node, "bills", r#"{"kind":"counter"}"#).await;
-        define(&node, "bills-rows", r#"{"kind":"segment"}"#).await;
-        let bills = remote_with(BILLS, &[&server], none_left).await;
-        let owners = bills.owners().unwrap();
-        let count = async || owners.count("bills", b"alice", 1, within_ms).await.map(|_| ());
-        let reserve = async || {
-            let definition_version = store.get("bills-rows").await?.version;
-            let source = "bills-rows".into();
-            let row = Reserve { source, length: 1, definition_version, within: None };
-            bills.reserve(&row).await.map(|_| ())
-        };
-        // Each source has a rate of its own.
-        count().await.unwrap();
-        reserve().await.unwrap();
-        for by_the_store in [false, true] {
-            let begun = BootTimer.elapsed();
-            let next = if by_the_store { reserve().await } else { count().await };
-            assert_eq!(next.is_ok(), comes, "{rate}: {next:?}");
-            let took_ms = BootTimer.elapsed().since(begun);
-            assert!(took_ms < within_ms / 2, "{rate}: {took_ms} ms");
-            if let Err(error) = next {
-                assert!(matches!(error.retry(), Retry::AfterMs(1_800_000..)), "{error:?}");
-            }
-        }
-    }
-}
-
-/// Nobody has got the numbers of a call that was refused.
-#[tokio::test]
-async fn numbers_that_were_refused_for_a_rate_are_not_lost() {
-    let store = MemoryStore::new("all").unwrap();
-    let (server, node) = serve(&store, "1/h burst=10 *").await;
-    define(&node, "bills", r#"{"kind":"segment","step":{"rule":"fixed","size":10}}"#).await;
-    let own: Arc<dyn Store> = remote(BILLS, &[&server]).await;
-    let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
-    let source = node.source("bills").await.unwrap();
-    source.mint(10, None, 60_000).await.unwrap();
-    let refused = source.mint(1, None, 2_000).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
-    let numbers = source.stats().numbers.unwrap();
-    assert_eq!((numbers.fetched, numbers.lost), (10, 0), "{numbers:?}");
-}
-
-/// How many numbers are fetched at once follows the pace and the definition, and knows of no rate.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_within_its_rate_gets_what_it_asks_for_whatever_is_fetched_at_once() {
-    for spec in
-        [r#"{"kind":"segment"}"#, r#"{"kind":"segment","step":{"rule":"fixed","size":900}}"#]
-    {
-        let store = MemoryStore::new("all").unwrap();
-        let (server, node) = serve(&store, "200/s *").await;
-        define(&node, "bills", spec).await;
-        let own: Arc<dyn Store> = remote(BILLS, &[&server]).await;
-        let program = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
-        let bills = program.source("bills").await.unwrap();
-        // At this pace, ten seconds take 1,000 and more.
-        for _ in 0..100 {
-            bills.mint(5, None, 10_000).await.unwrap();
-            BootTimer.sleep_ms(40).await;
-        }
-        // Fewer in a row are no row.
-        let refused = bills.row(3_000, 10_000).await.unwrap_err();
-        assert_eq!(refused.kind().code(), "too_many", "{refused}");
-        assert!(refused.to_string().contains("200"), "{refused}");
-        program.close().await.unwrap();
-    }
 }
