@@ -16,6 +16,8 @@ mod window;
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
+use crate::error::Retry;
+
 pub use guard::ClockGuard;
 pub(crate) use guard::compare_clocks;
 pub use lease::{Granted, LeaseAction, LeaseEvent, LeaseMachine};
@@ -45,6 +47,16 @@ pub(crate) fn backoff_ms(failures: u32) -> u64 {
     const LAST_MS: u64 = 2_000;
     let doublings = failures.saturating_sub(1).min(6);
     (FIRST_MS << doublings).min(LAST_MS)
+}
+
+/// The same, and no sooner than the store said, unless that is very long.
+pub(crate) fn retry_ms(failures: u32, said: Retry) -> u64 {
+    const SAID_MS_MAX: u64 = 60_000;
+    let said_ms = match said {
+        Retry::AfterMs(ms) => ms.min(SAID_MS_MAX),
+        Retry::Now | Retry::Never => 0,
+    };
+    backoff_ms(failures).max(said_ms)
 }
 
 /// Request numbers: different in each machine, and in each call of one machine.

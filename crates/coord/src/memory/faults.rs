@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock_witness::ClockWitness;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::lease::Release;
 
 /// What one handle does not do, or does besides. Tests keep a copy of the part that they turn.
@@ -11,6 +11,8 @@ use crate::lease::Release;
 pub(crate) struct Faults {
     /// A verb that this handle does not get through with, from when it is said on.
     pub(crate) lacks: Arc<Mutex<Option<&'static str>>>,
+    /// When it says that it may be asked again, where it does not get through; and how often that was.
+    pub(crate) refusal: Arc<Mutex<(Option<Retry>, u32)>>,
     /// A verb that is done, and whose answer this handle does not hear.
     pub(crate) unheard: Arc<Mutex<Option<&'static str>>>,
     /// Every release that was sent through this handle, heard or not.
@@ -25,7 +27,14 @@ impl Faults {
 
     /// Before the step: an error, and nothing is done.
     pub(super) fn before(&self, op: &'static str) -> Result<()> {
-        fails(&self.lacks, op)
+        fails(&self.lacks, op).map_err(|error| {
+            let mut refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+            refusal.1 += 1;
+            match refusal.0 {
+                Some(retry) => error.with_retry(retry),
+                None => error,
+            }
+        })
     }
 
     /// After the step: an error, and all is done.

@@ -2,6 +2,7 @@
 
 use super::segments::{drawn, mark};
 use super::*;
+use crate::Retry;
 
 /// Nobody looks while there is enough: the next outage would find the stock as the last one has left it.
 #[tokio::test]
@@ -27,6 +28,32 @@ async fn a_fetch_that_failed_is_made_again_while_the_stock_lasts() {
         *lacks.lock().unwrap() = Some("reserve");
         assert_eq!(drawn(&world, &source, 40).await, (32..72).collect::<Vec<_>>());
     }
+}
+
+/// As servers do for a token that is over its rate. Sooner would be in vain, and cost them.
+#[tokio::test]
+async fn a_store_is_not_asked_again_before_it_says() {
+    let world = World::new();
+    let store = world.store.handle("default").unwrap();
+    let (lacks, refusal) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.refusal));
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let fixed = r#"{"kind":"segment","step":{"rule":"fixed","size":40}}"#;
+    node.define("bills", &spec(fixed)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    drawn(&world, &source, 20).await;
+    *lacks.lock().unwrap() = Some("reserve");
+    *refusal.lock().unwrap() = (Some(Retry::AfterMs(10_000)), 0);
+    drawn(&world, &source, 11).await;
+    for (pass_ms, asked) in [(100, 1), (8_000, 1), (4_000, 2)] {
+        world.pass(pass_ms).await;
+        assert_eq!(refusal.lock().unwrap().1, asked, "{pass_ms} ms later");
+    }
+    // However long it says, what it says may be wrong.
+    refusal.lock().unwrap().0 = Some(Retry::AfterMs(86_400_000));
+    world.pass(12_000).await;
+    assert_eq!(refusal.lock().unwrap().1, 3);
+    world.pass(61_000).await;
+    assert_eq!(refusal.lock().unwrap().1, 4);
 }
 
 /// What waits to ask again is not the node's, and may come to its end later.

@@ -11,7 +11,7 @@ use super::step::{Steps, Tally};
 use super::stock::{Piece, Remembered};
 use super::{SegmentSource, Stock};
 use crate::error::{Error, ErrorKind, Result, Retry, chain};
-use crate::machine::backoff_ms;
+use crate::machine::retry_ms;
 use crate::origin::{DRAWS_MAX, OriginPlan, origin_of};
 use crate::segment::{Bounds, Reserve, Segment};
 use crate::sources::surroundings::STALE_MS;
@@ -335,6 +335,9 @@ impl SegmentSource {
         refill.pace.answered(self.around.timer.elapsed().since(asked_at));
         match answer {
             Ok(segment) => {
+                if refill.failures > 0 {
+                    tracing::info!(source = %self.name, failures = refill.failures, "numbers come again");
+                }
                 (refill.error, refill.failures, refill.again_at) = (None, 0, None);
                 let plan = self.plan.load();
                 refill.steps.came(plan.step, asked_at);
@@ -352,10 +355,15 @@ impl SegmentSource {
                 }
             }
             Err(error) => {
-                tracing::warn!(source = %self.name, error = %chain(&error), "no numbers from the store");
-                let stale = matches!(error.kind(), ErrorKind::Conflict { .. });
                 refill.failures = refill.failures.saturating_add(1);
-                let wait_ms = if stale { STALE_MS } else { backoff_ms(refill.failures) };
+                // Of an outage that lasts, less and less often.
+                if refill.failures.is_power_of_two() {
+                    let (failures, error) = (refill.failures, chain(&error));
+                    tracing::warn!(source = %self.name, %error, failures, "no numbers from the store");
+                }
+                let stale = matches!(error.kind(), ErrorKind::Conflict { .. });
+                let wait_ms =
+                    if stale { STALE_MS } else { retry_ms(refill.failures, error.retry()) };
                 let later = stale || error.retry() != Retry::Never;
                 refill.again_at = Some(self.around.timer.elapsed().saturating_add(wait_ms));
                 again_in_ms = Some(wait_ms).filter(|_| later && !refill.closed && !refill.ending);
