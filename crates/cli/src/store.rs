@@ -143,7 +143,7 @@ pub(crate) fn check_url(config: &Config) -> Outcome {
     Err(Failure::usage(format!("store.url: {scheme:?} begins no URL of a store: take {known}:")))
 }
 
-/// Refuses a store that is a file which is not there: whoever wants to move one forward meant another.
+/// Refuses a store that is a missing file: an operator who moves one forward must have meant another.
 pub(crate) fn check_file(config: &Config) -> Outcome {
     match file(&config.store_url()) {
         Some(file) if !file.is_file() => {

@@ -26,7 +26,7 @@ pub(crate) enum Failed {
     /// Nothing was answered, since the server is cut off from what it needs, as others may not be; so many
     /// milliseconds may help, too.
     Away(Error, u64),
-    /// Nothing was done, because the caller is over his rate, and will be for so many milliseconds.
+    /// Nothing was done, because the caller is over its rate, and will be for so many milliseconds.
     Limited(Error, u64),
     /// Nothing was done, because what was shown says to nobody there who asks.
     Stranger(Error),
@@ -35,7 +35,7 @@ pub(crate) enum Failed {
 }
 
 impl Failed {
-    /// The same of a call that is not made again, by which whoever made it knows that nothing was done. Of others an
+    /// The same of a call that is not made again, so its caller knows that nothing was done. Of others an
     /// earlier call may have been.
     pub(crate) fn of_one_call(self) -> Self {
         match self {

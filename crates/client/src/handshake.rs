@@ -27,7 +27,7 @@ fn of_tls<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a TlsError> {
 fn about(error: &TlsError) -> &'static str {
     use CertificateError as Bad;
     match error {
-        // Somebody of the same name, perhaps before he was replaced, is nobody who is trusted.
+        // An authority of the same name, perhaps an older one, is not one that is trusted.
         TlsError::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
             "nobody who is trusted here has signed its certificate: name who has, by SNOWMINT_CA_FILE or store.ca"
         }

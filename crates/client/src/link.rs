@@ -147,14 +147,14 @@ fn not_there(op: &'static str, address: &str, error: &(dyn std::error::Error + '
     }
 }
 
-/// Whoever took the connection does not speak as was meant, as far as that can be told.
+/// Whether the other end speaks another protocol than was meant, as far as that can be told.
 fn not_spoken(op: &'static str, address: &str, status: &Status, approach: &Approach) -> Failed {
     if advice(status).is_some() {
         return not_there(op, address, status);
     }
     let perhaps = match (approach.tls, approach.credentials.has_cert()) {
         (false, _) => "; if it speaks TLS, write snowmints://",
-        // With TLS 1.3, whoever is not let in hears of it behind his back, or just finds the door shut.
+        // With TLS 1.3 a client that is refused learns so after the handshake, or just sees the connection closed.
         (true, false) => {
             "; if it wants certificates of its clients, SNOWMINT_CERT_FILE or store.cert names one"
         }

@@ -41,7 +41,7 @@ pub(crate) struct Call {
 /// The servers of one store.
 pub(crate) struct Servers {
     all: Vec<Server>,
-    /// Who answered last: he is asked first.
+    /// The server that answered last is asked first.
     preferred: AtomicUsize,
     /// Nobody is asked any more.
     closed: AtomicBool,
@@ -252,7 +252,7 @@ impl Servers {
         (PAUSE_MS_MIN << doubled).min(PAUSE_MS_MAX)
     }
 
-    /// Who is asked after this one; whoever asks from now on begins there.
+    /// The server that is asked after this one; later calls begin there.
     fn after(&self, index: usize) -> usize {
         let next = (index + 1).checked_rem(self.all.len()).unwrap_or(0);
         let relaxed = Ordering::Relaxed;
@@ -316,7 +316,7 @@ impl Servers {
         let link = Link::open(op, &server.address, &self.approach, &self.beside).await?;
         self.check(op, &link).map_err(Failed::Wrong)?;
         let mut known = server.known();
-        // Behind the lock: whoever closes looks here after he has said so.
+        // Under the lock: `close` looks here after it has set the flag.
         if !self.is_closed() {
             *known = Some(link.clone());
         }

@@ -123,7 +123,7 @@ fn kept_away(
     let held_since = row.map_or(now, |row| row.held_since);
     Some(SlotRow {
         slot,
-        // Whoever had it and comes back late is refused.
+        // A holder that comes back late is refused.
         term: Term::next(term),
         floor: mark,
         mark,

@@ -33,7 +33,7 @@ const PREFIX: &str = "lent-";
 pub struct Borrower {
     /// Among whom no number is lent twice, for each width.
     pub space: String,
-    /// What it calls itself. Whoever says the same is taken for the same process.
+    /// What it calls itself. Two processes of one name are taken for one.
     pub label: String,
 }
 
@@ -42,7 +42,7 @@ pub struct Borrower {
 pub struct Lent {
     /// The number.
     pub number: u64,
-    /// Whoever had it before, an earlier process of this borrower included, may have minted up to here.
+    /// Earlier holders, an earlier process of this borrower included, may have minted up to here.
     pub after: UnixMillis,
 }
 

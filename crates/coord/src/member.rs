@@ -193,7 +193,7 @@ impl MemberRow {
     }
 
     /// The row once the member has said this at `now`. None when it comes late: the member has renewed since, and
-    /// whoever watches its count of renewals must not see one that he saw before.
+    /// a process that watches its count of renewals must not see an earlier one again.
     #[must_use]
     pub fn renewed(&self, presence: Presence, now: UnixMillis) -> Option<Self> {
         let is_late = presence.renewals < self.presence.renewals;

@@ -13,7 +13,7 @@ use crate::error::Result;
 /// sent, and is greater than everything that anybody was answered before.
 ///
 /// On retry: a repeat takes other numbers; the first ones, if there were any, are lost (a gap, never a
-/// duplicate). Whoever implements this may repeat by itself.
+/// duplicate). An implementation may repeat by itself.
 #[async_trait]
 pub trait Owners: Send + Sync + fmt::Debug + 'static {
     /// `count` numbers of a key of a counter source in a row: the first and the last. Ends within

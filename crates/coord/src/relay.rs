@@ -1,8 +1,8 @@
-//! Passing requests for IDs of a global order on to whoever mints them, in batches.
+//! Passing requests for IDs of a global order on to the server that mints them, in batches.
 //!
 //! What waits while a question is on its way is asked for together by the next. A request gets its IDs from
 //! a question that was sent after it had come: so they are greater than all that was answered before. What
-//! a question brings for somebody who waits no more is thrown away: whoever came later must not get it.
+//! a question brings for a request that was given up is thrown away: a later request must not get it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ pub trait Asks: Send + Sync + 'static {
     /// Why there are no IDs.
     type Error: Clone + Send + fmt::Debug + 'static;
 
-    /// Exactly `count` IDs of a source from whoever is at this address, each greater than the one before,
+    /// Exactly `count` IDs of a source from the server at this address, each greater than the one before,
     /// and none of which was minted before the question was sent.
     fn ask(
         &self,
@@ -62,7 +62,7 @@ impl<A: Asks> Relay<A> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `count` IDs of a source from whoever is at this address.
+    /// `count` IDs of a source from the server at this address.
     ///
     /// # Errors
     /// What the question came to that was sent for this request and others.
@@ -89,7 +89,7 @@ impl<A: Asks> Relay<A> {
     /// Asks until nobody waits.
     async fn serve(self, source: String) {
         while let Some(batch) = self.next_batch(&source) {
-            // Whoever stopped waiting needs no IDs.
+            // A request that was given up needs no IDs.
             let batch: Vec<_> =
                 batch.into_iter().filter(|waiting| !waiting.reply.is_closed()).collect();
             let Some(address) = batch.last().map(|waiting| waiting.address.clone()) else {

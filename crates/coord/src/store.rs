@@ -96,8 +96,8 @@ impl FastForward {
 /// `now` is the caller's wall clock. A store with a clock of its own ([`now`](Self::now) answers a
 /// time) ignores it; the others take it as the time.
 ///
-/// No verb has an answer of its own here: whoever wraps a store could forget to pass it on, and nobody
-/// would see it.
+/// No verb has a default implementation: a type that wraps a store could forget to pass it on, and nobody would
+/// notice.
 ///
 /// The rules are pure functions in [`lease`](crate::lease), [`pool`](crate::pool),
 /// [`segment`](crate::segment) and [`catalog`](crate::catalog); a store loads what they need, calls
@@ -119,8 +119,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// worker are taken in one atomic step. `u32::MAX` where there is no limit.
     fn group_max(&self) -> u32;
 
-    /// Who answers for counters and sources of global order instead of whoever opens this store. Nobody, as
-    /// a rule: each process answers for what it takes.
+    /// The servers that answer for counters and sources of global order instead of this process. None, as a
+    /// rule: each process answers for what it takes.
     fn owners(&self) -> Option<Arc<dyn Owners>>;
 
     /// Where a store beside this one is, whose name sources call it by, as far as this one leads there. As a

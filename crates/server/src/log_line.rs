@@ -9,7 +9,7 @@ const TARGET: &str = "snowmint::access";
 /// The longest part of a request that is shown.
 const ASKED_CHARS_MAX: usize = 200;
 
-/// What an answer issued: told by whoever knows, with the answer.
+/// What an answer issued; passed along with the answer by the code that knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued {
     pub(crate) source: String,
@@ -32,7 +32,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Tells it to whoever wants to know.
+    /// Writes it to the access log and the span, as far as they are on.
     pub(crate) fn tell(&self, live: &Live) {
         if live.logs_access() {
             self.write();

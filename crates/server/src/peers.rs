@@ -21,7 +21,7 @@ use crate::service::Error;
 use crate::tls::{Tls, no_tls};
 use crate::trace::Traces;
 
-/// Says that a request was passed on: whoever gets it answers it or refuses.
+/// Says that a request was passed on: the server that gets it answers or refuses, and passes it no further.
 pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
 
 /// Why another server has not answered.
@@ -146,7 +146,7 @@ impl Peers {
         tokio::select! {
             biased;
             answer = asking.client.request(request) => match answer {
-                // That is for us, not for whoever asked us.
+                // That is about our token, not about the caller's.
                 Ok(answer) if is_of_token(answer.status()) => {
                     tracing::warn!(%address, status = %answer.status(), "{NOT_TAKEN}");
                     Err(NOT_TAKEN.to_owned())

@@ -124,7 +124,7 @@ fn server(
     let mut config = builder.with_single_cert(chain, key).map_err(told("tls.cert and tls.key"))?;
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     if pems.client_ca.is_some() {
-        // Whoever resumes a session shows no certificate: it may have expired since.
+        // A resumed session shows no certificate, which may have expired since.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }
@@ -200,7 +200,7 @@ fn told<E: fmt::Display>(key: &str) -> impl Fn(E) -> String {
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// What his certificate calls him.
+    /// The names in the client's certificate.
     pub(crate) names: Names,
 }
 

@@ -11,7 +11,7 @@
 //!
 //! **What this crate does.** Before an ID leaves the process, something durable says that its tick may
 //! have been minted: the *mark*. For a worker that you name it is in a locked file on this machine; for
-//! one that a store names it is in the store, for any number of machines. Whoever comes next starts at
+//! one that a store names it is in the store, for any number of machines. The next holder starts at
 //! the mark, whatever its clock says. The clock decides how fresh an ID's time is, never whether it is
 //! unique.
 //!

@@ -34,7 +34,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) struct Client {
     agent: Agent,
     bases: Vec<String>,
-    /// Who answered last: he is asked first.
+    /// The server that answered last is asked first.
     first: AtomicUsize,
     /// What shows who we are.
     bearer: Option<HeaderValue>,
@@ -159,7 +159,7 @@ impl Client {
         let mut left = self.bases.len();
         for (index, base) in self.bases.iter().enumerate().cycle().skip(first).take(left) {
             left -= 1;
-            // Whoever is stopped takes connections still, and may be for long.
+            // A server that is frozen still takes connections, and may for long.
             let within = if twice && left > 0 { ELSEWHERE_AFTER } else { ANSWER_MAX };
             match self.call_one((base, within), method, path, &body) {
                 Err(CallError::NotReached(reason)) => reasons.push(reason),

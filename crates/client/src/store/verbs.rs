@@ -153,7 +153,7 @@ impl Store for RemoteStore {
         Ok(slots)
     }
 
-    /// A repeat would take other numbers, and leave a gap: whoever wants them asks again.
+    /// A repeat would take other numbers and leave a gap, so that is left to the caller.
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
         let message = write::reserve(reserve);
         let answer = self.ask(verb!("reserve", "Reserve"), ONCE, message).await?;

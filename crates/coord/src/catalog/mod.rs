@@ -1,6 +1,6 @@
 //! The catalog: one definition of each source for everybody in a namespace.
 //!
-//! A store keeps a definition as text and compares text. Whoever calls makes that text canonical
+//! A store keeps a definition as text and compares text. The caller makes that text canonical
 //! and says which part of it is the identity. One thing is read from it: the stripe of the numbers, because what it
 //! says of them must be true in the same step in which their mark is looked at.
 
@@ -319,7 +319,7 @@ fn check_new(new: &NewDefinition) -> Result<(), ErrorKind> {
     Ok(())
 }
 
-/// Whoever is told that a source ends at a number may begin there: nobody has got that one, or one above it, from
+/// Another installation that is told where a source ends may begin there: no number from there on was handed out
 /// here.
 fn check_end(stored: &Definition, new: &NewDefinition) -> Result<(), ErrorKind> {
     let Some(stripe) = Stripe::of_text(&new.spec) else { return Ok(()) };

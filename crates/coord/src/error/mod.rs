@@ -355,7 +355,7 @@ impl Error {
         self
     }
 
-    /// Said by whoever knows that nothing was done, whatever the kind leaves open.
+    /// Says that nothing was done, where the caller knows that and the kind leaves it open.
     #[must_use]
     pub fn with_nothing_done(mut self) -> Self {
         self.0.nothing_done = true;

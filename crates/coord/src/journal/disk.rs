@@ -132,7 +132,7 @@ pub(crate) async fn on<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     let (done, answer) = oneshot::channel();
-    // Whoever asked may be gone; the work is done all the same.
+    // The caller may be gone; the work is done all the same.
     disk.run(Box::new(move || drop(done.send(work())))).await;
     answer.await.map_err(|_| Error::internal(op, "work on the disk ended without an answer"))
 }

@@ -228,7 +228,7 @@ pub fn examine(dir: DataDir) -> Result<Option<Past>> {
     }
 }
 
-/// Whether a directory has a journal, whoever uses it.
+/// Whether a directory has a journal, in use or not.
 ///
 /// # Errors
 /// As the system says.

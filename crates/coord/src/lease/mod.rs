@@ -253,8 +253,8 @@ pub struct Release {
     /// The end of everything taken: at least the lease's floor, at most its mark. What lies between
     /// here and the mark goes to the next holder.
     pub mark: Mark,
-    /// Where the caller saw the mark, for who cannot tell by the term whether what he gives up was lent anew
-    /// since; none: it may have moved.
+    /// Where the caller saw the mark, if it cannot tell by the term whether the slot was lent anew since;
+    /// none: it may have moved.
     pub from: Option<Mark>,
 }
 

@@ -4,7 +4,7 @@
 //! From the journal's mark to the end that the store had granted, nothing was minted, and nothing of it
 //! was ever promised to anybody else: whoever has the slot by now began at that end or above, since only
 //! a release lowers a mark, and a process journals that it has released before it says so. So the rest
-//! may be minted without asking, whatever the clock says, once, by whoever holds the directory's lock.
+//! may be minted without asking, whatever the clock says, once, by the process that holds the directory's lock.
 
 use snowmint_core::UnixMillis;
 

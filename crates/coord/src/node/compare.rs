@@ -73,7 +73,7 @@ async fn others(
     settings: &NodeSettings,
     before: Option<Incarnation>,
 ) -> Result<Option<Other>> {
-    // Whoever opens a source waits for us.
+    // A caller that opens a source waits for us.
     let latest = around.timer.elapsed().saturating_add(settings.open_wait_ms / 2);
     let mut is_asked = false;
     loop {

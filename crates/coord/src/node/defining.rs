@@ -96,7 +96,7 @@ impl Node {
 }
 
 /// A worker number that one store has had is given to no other: what is minted under it may lie ahead of
-/// the other's clock. So whoever takes a store away leaves its number where it was.
+/// the other's clock. So taking a store away leaves its number where it was.
 fn check_workers(
     op: &'static str,
     name: &str,

@@ -235,7 +235,7 @@ impl Core {
     pub(super) async fn check_namespace_unique(&self, source: &SourceInner) -> Result<()> {
         let defined = source.defined.load_full();
         match &defined.plan {
-            // Who is defined since is refused if he disagrees: the store is asked once for each definition.
+            // A source that is defined later is refused if it disagrees: the store is asked once a definition.
             Plan::Snowflake(plan)
                 if plan.unique == Unique::Namespace && !source.agrees(defined.version) =>
             {
@@ -249,7 +249,7 @@ impl Core {
         }
     }
 
-    /// Sources that share one generator must agree on what it makes. Whoever disagrees is refused, on
+    /// Sources that share one generator must agree on what it makes. Sources that disagree are refused, on
     /// both sides: which of two was first is not known for certain.
     pub(super) async fn check_agrees(
         &self,

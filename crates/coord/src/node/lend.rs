@@ -1,7 +1,7 @@
 //! Numbers for processes that mint by themselves ([`lend`](crate::lend)): given, kept, taken back.
 //!
-//! Here the servers' clocks decide whose a number is, since a borrower knows no terms. So whoever finds his
-//! own too far from the store's lends nothing, keeps nothing and takes nothing back.
+//! Here the servers' clocks decide whose a number is, since a borrower knows no terms. So a server
+//! whose own clock is too far from the store's lends nothing, keeps nothing and takes nothing back.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -104,7 +104,7 @@ impl Node {
         let until = core.until(now, keep_ms);
         let in_pool =
             |held: &[Held]| held.iter().find(|held| held.pool == pool.name).map(|it| it.slot);
-        // Whoever asks again may have minted until now.
+        // A borrower that asks again may have minted until now.
         let again = |number| Lent { number, after: now };
         if let Some(known) = core.lendings.moving(borrower, until)
             && let Some(number) = in_pool(&known)

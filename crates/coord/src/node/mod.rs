@@ -180,7 +180,7 @@ impl Node {
         let driver = Driver::new(Arc::clone(&core), received, keeper, disk, witness, seed);
         runtime.spawn(driver.run());
         let node = Self { alive: Arc::new(Alive { core, commands }) };
-        // Whoever answers for a store's sources has defined them as he is told.
+        // The servers that answer for a store's sources define the built-in ones, as they are configured.
         if node.core().settings.builtin && node.store().owners().is_none() {
             node.define_builtin().await?;
         }

@@ -367,7 +367,7 @@ impl Keeper {
             Ok(()) => {
                 kept.error = None;
                 kept.on_disk = kept.on_disk.max(written.number);
-                // Whoever gave up has left its numbers as a gap.
+                // A caller that gave up has left its numbers as a gap.
                 written.told.answer(&());
                 Some(written.marks)
             }

@@ -129,7 +129,7 @@ impl Source {
         self.inner.defined.load().plan.clone()
     }
 
-    /// What a caller who waits by himself asks between two tries.
+    /// What a caller that does its own waiting asks between two tries.
     #[must_use]
     pub fn patience(&self) -> Patience {
         Patience::of(&self.inner)

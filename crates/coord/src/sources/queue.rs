@@ -31,7 +31,7 @@ impl Drop for Queue {
 impl Queue {
     #[inline]
     pub(super) fn load(&self) -> Option<Guard<Option<Arc<Prefill>>>> {
-        // Whoever does not see a new queue yet mints from the generator that fills it.
+        // A caller that does not see a new queue yet mints from the generator that fills it.
         self.is_made.load(Ordering::Acquire).then(|| self.prefill.load())
     }
 

@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 use crate::error::{Error, ErrorKind, Result};
 
 /// For how long the journal may keep somebody waiting before nothing more is reserved. A disk answers within
-/// milliseconds, even a slow one within some hundred. One that hangs answers nobody, while whoever asks gives up after
-/// a second or so, and what was reserved for him is lost.
+/// milliseconds, even a slow one within some hundred. One that hangs answers nobody, while callers give up after a
+/// second or so, and what was reserved for them is lost.
 const HANGS_MS: u64 = 1_000;
 
 /// Numbers that the store has reserved, for the journal to remember.

@@ -357,7 +357,7 @@ impl Sections {
 impl Cell {
     /// The window; none while the section is not ours.
     pub(super) fn window(&self) -> Option<Window> {
-        // The limit first: whoever sees it sees the base that belongs to it.
+        // The limit first: a thread that sees it sees the base that belongs to it.
         let limit = self.limit.load(Ordering::Acquire);
         (limit > 0).then(|| Window { base: self.base.load(Ordering::Acquire), limit })
     }

@@ -41,7 +41,7 @@ pub struct DisguiseSpec {
     /// How many bits a disguised number may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<u8>,
-    /// A check value of the key, written by whoever defines the source: a server whose key of this
+    /// A check value of the key, written when the source is defined: a server whose key of this
     /// number is another one is refused, since two keys would make the same ID twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,

@@ -1,4 +1,4 @@
-//! What a node counts about itself, for whoever watches it.
+//! What a node counts about itself, for monitoring.
 
 mod times;
 
@@ -185,7 +185,7 @@ impl Watch {
     }
 }
 
-/// Counts clock steps, and tells whoever wanted to be told.
+/// Counts clock steps, and tells the observer, if there is one.
 pub(crate) struct CountingObserver {
     pub(crate) watch: Arc<Watch>,
     pub(crate) told: NodeObserver,

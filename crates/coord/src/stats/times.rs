@@ -8,7 +8,7 @@ pub const BOUNDS_US: [u64; 18] = [
     500_000, 1_000_000, 2_500_000, 5_000_000,
 ];
 
-/// How long something took, each time: two additions to plain atomics, whoever reads meanwhile.
+/// How long something took, each time: two additions to plain atomics, also while they are read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Times {

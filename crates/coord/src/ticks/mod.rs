@@ -24,7 +24,7 @@ pub struct Ticks {
     /// How many ticks numbers may lag the clock, so that unused ticks just past serve a burst.
     pub lag: u64,
     /// How many ticks numbers may lead a clock that is behind what was handed out. One that is not is
-    /// never led: whoever needs more waits for the next tick.
+    /// never led: a caller that needs more waits for the next tick.
     pub lead: u64,
     /// The caller's clock, for stores that have none.
     pub now: UnixMillis,

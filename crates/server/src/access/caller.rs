@@ -1,4 +1,4 @@
-//! Somebody who asks, and what he may.
+//! The caller of a request, and its rights.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use super::token::{Token, source_of};
 use super::{Access, Names};
 use crate::service::Error;
 
-/// Who asks, and from where. What he may is decided at each question, so that a token that is taken
+/// Who asks, and from where. Rights are decided at each question, so that a token that is taken
 /// away ends streams and connections, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
@@ -25,37 +25,37 @@ pub(crate) struct Caller {
 enum Who {
     /// Nobody is asked for a token.
     Anyone,
-    /// It is not known who he is.
+    /// Not known.
     Nobody(Unknown),
-    /// He named a token, or has a certificate that stands for one.
+    /// Named by a token, or by a certificate that stands for one.
     Known(Known),
     /// Another server of the namespace.
     Peer,
-    /// Whoever wrote the server's own configuration.
+    /// The server's own configuration.
     Configuration,
-    /// A door of another system has let him in, which has tokens of its own.
+    /// Let in by the door of another system, which has tokens of its own.
     OfDoor(&'static str),
 }
 
 /// Why it is not known who somebody is.
 #[derive(Clone, Debug)]
 pub(crate) enum Unknown {
-    /// He shows nothing.
+    /// Nothing was shown.
     NothingShown,
-    /// The token that he shows is none.
+    /// The token that was shown does not exist.
     NoSuchToken,
-    /// His certificate has these names, and none of them stands for a token.
+    /// The certificate has these names, and none of them stands for a token.
     NoSuchName(Names),
-    /// His browser shows his certificate for the page of another site, and he may not know.
+    /// A browser showed the certificate for the page of another site, perhaps unknown to its user.
     OtherSite,
 }
 
 /// By what somebody is known.
 #[derive(Clone, Debug)]
 pub(super) enum Shown {
-    /// The hash of his token.
+    /// The hash of the token.
     Token(TokenHash),
-    /// A name of his certificate.
+    /// A name of the certificate.
     Certificate(Arc<str>),
 }
 
@@ -97,7 +97,7 @@ impl Caller {
         Self::new(Who::Peer)
     }
 
-    /// Whoever wrote the server's own configuration: he may everything, and no token is asked for.
+    /// The server's own configuration: it may do everything, and needs no token.
     pub(crate) const fn configuration() -> Self {
         Self::new(Who::Configuration)
     }
@@ -117,18 +117,18 @@ impl Caller {
         self
     }
 
-    /// Whether anybody may do as he likes, within the limits.
+    /// Whether every caller may do everything, within the limits.
     #[inline]
     pub(crate) const fn is_anyone(&self) -> bool {
         matches!(self.who, Who::Anyone)
     }
 
-    /// Whether he has named a token that there is.
+    /// Whether the caller showed a token that exists.
     pub(crate) fn is_known(&self) -> bool {
         self.token().is_ok()
     }
 
-    /// Whether he has shown a token of his own, which counts before his certificate.
+    /// Whether the caller showed a token itself, which counts before its certificate.
     pub(crate) const fn has_shown(&self) -> bool {
         matches!(self.who, Who::Peer | Who::Known(Known { shown: Shown::Token(_), .. }))
     }
@@ -141,7 +141,7 @@ impl Caller {
         }
     }
 
-    /// What is told of his token to whoever has it; none for those who need none.
+    /// What its owner may know of the token; none if no token is needed.
     ///
     /// # Errors
     /// `Unauthenticated` without a token.
@@ -155,7 +155,7 @@ impl Caller {
         Ok(self.token()?.map(told))
     }
 
-    /// The name of his certificate that stands for his token, if that is how he is known.
+    /// The name of the certificate that stands for the token, if that is how the caller is known.
     const fn certificate(&self) -> Option<&Arc<str>> {
         match &self.who {
             Who::Known(Known { shown: Shown::Certificate(name), .. }) => Some(name),
@@ -223,7 +223,7 @@ impl Caller {
         }
     }
 
-    /// Whoever named a token.
+    /// A caller that is known by a token.
     pub(crate) fn must_be_known(&self) -> Result<(), Error> {
         self.token().map(drop)
     }
@@ -240,7 +240,7 @@ impl Caller {
         }
     }
 
-    /// Whether the limits of one request do not hold for him.
+    /// Whether the limits of one request do not hold for this caller.
     pub(crate) fn may_beyond_limits(&self, source: &str) -> bool {
         match &self.who {
             Who::Anyone | Who::Nobody(_) | Who::Configuration | Who::OfDoor(_) => false,
@@ -249,7 +249,7 @@ impl Caller {
         }
     }
 
-    /// Whether what he takes is counted against a rate.
+    /// Whether what the caller takes is counted against a rate.
     pub(crate) fn is_limited(&self) -> bool {
         match &self.who {
             Who::Known(known) => known.now().is_none_or(|token| token.is_limited()),
@@ -257,12 +257,12 @@ impl Caller {
         }
     }
 
-    /// The most of a source that his rate lets him take at once, if he has one.
+    /// The most of a source that the caller's rate, if any, lets it take at once.
     pub(crate) fn at_once(&self, source: &str) -> Result<Option<u64>, Error> {
         Ok(self.token()?.and_then(|token| token.at_once(source)))
     }
 
-    /// Takes `count` of a source from his rate.
+    /// Takes `count` of a source from the caller's rate.
     pub(crate) fn spend(&self, source: &str, count: u64) -> Result<(), Error> {
         match self.token()? {
             Some(token) => token.spend(source, count),
@@ -272,7 +272,7 @@ impl Caller {
 }
 
 impl fmt::Display for Caller {
-    /// As the audit trail names him.
+    /// As the audit trail names the caller.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.who {
             Who::Anyone => f.write_str("anyone")?,

@@ -69,7 +69,7 @@ impl Names {
 }
 
 impl fmt::Display for Names {
-    /// As they are told to whoever has the certificate.
+    /// As they are shown to the owner of the certificate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN_MAX: usize = 4;
         for (n, name) in self.iter().take(SHOWN_MAX).enumerate() {

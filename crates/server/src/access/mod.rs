@@ -115,7 +115,7 @@ impl Access {
         self.0.generation.load(Ordering::Acquire)
     }
 
-    /// Whoever names this token.
+    /// The caller that shows this token.
     pub(crate) fn caller(&self, token: &[u8]) -> Caller {
         let hash = TokenHash::of(token);
         match self.0.table.load().by_token.find(&hash) {
@@ -127,7 +127,7 @@ impl Access {
         }
     }
 
-    /// Whoever has a certificate with these names, and shows no token.
+    /// The caller that has a certificate with these names and shows no token.
     pub(crate) fn caller_named(&self, names: &Names) -> Caller {
         let table = self.0.table.load();
         match names.iter().find_map(|name| table.by_certificate.get_key_value(name)) {
@@ -140,10 +140,10 @@ impl Access {
         }
     }
 
-    /// Whoever sends these headers, and has a certificate with these names.
+    /// The caller that sends these headers and has a certificate with these names.
     pub(crate) fn caller_of(&self, headers: &HeaderMap, names: &Names) -> Caller {
         let Some(value) = headers.get(AUTHORIZATION) else {
-            // A browser shows its certificate whoever wrote the page that asks.
+            // A browser shows its certificate for the requests of any page.
             return if names.is_empty() || !is_of_another_site(headers) {
                 self.caller_named(names)
             } else {

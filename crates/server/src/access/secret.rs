@@ -49,7 +49,7 @@ impl TokenHash {
         Ok(Self::of(token.as_bytes()))
     }
 
-    /// A part that finds it in a table. Whoever tries tokens cannot steer it.
+    /// A part that finds it in a table. An attacker who tries tokens cannot steer it.
     fn head(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_ne_bytes([a, b, c, d, e, f, g, h])
@@ -112,7 +112,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text, for whoever it is meant for.
+    /// The text itself, for the one place that needs it.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! A token: who somebody is, and what he may do.
+//! A token: which caller shows it, and what that caller may do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

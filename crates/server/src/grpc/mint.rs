@@ -32,7 +32,7 @@ impl Mint {
         Self { service }
     }
 
-    /// The service, for whoever calls.
+    /// The service, acting for the caller.
     fn asked<T>(&self, request: &Request<T>) -> Service {
         of_caller(&self.service, request)
     }

@@ -180,7 +180,7 @@ impl Door {
     }
 }
 
-/// The service, for whoever calls.
+/// The service, acting for the caller.
 fn of_caller<T>(service: &Service, request: &tonic::Request<T>) -> Service {
     match request.extensions().get::<Caller>() {
         Some(caller) => service.asked_by(caller.clone()),

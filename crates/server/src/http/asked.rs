@@ -16,7 +16,7 @@ pub(super) trait Shared: Send + Sync + 'static {
     fn service(&self) -> &Service;
 }
 
-/// The same, with the service for whoever asks.
+/// The same, with the service acting for the caller.
 #[derive(Debug)]
 pub(super) struct Asked<D> {
     pub(super) service: Service,

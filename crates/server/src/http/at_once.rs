@@ -32,7 +32,7 @@ impl Memory {
     pub(super) fn answer<B>(&mut self, service: &Service, request: &Request<B>) -> Option<AtOnce> {
         let uri = request.uri();
         let name = uri.path().strip_prefix(PATH)?;
-        // A wish, somebody who must be asked who he is, a line in the log, a repeated request.
+        // An `Accept`, a token to check, an access log, an `Idempotency-Key`.
         if request.method() != Method::GET
             || uri.query().is_some()
             || service.access().is_some()

@@ -7,7 +7,7 @@ use axum::response::Response;
 use crate::peers::{PASSED_ON, Peers};
 use crate::service::Error;
 
-/// The answer of whoever answers for the key, if the refusal names somebody who speaks HTTP and the
+/// The answer of the server that owns the key, if the refusal names one that speaks HTTP and the
 /// request was not passed on before; else the refusal.
 pub(super) async fn or_refuse(
     peers: &Peers,

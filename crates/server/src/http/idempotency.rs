@@ -41,13 +41,13 @@ pub(super) struct Answers {
 /// A request that may be repeated.
 #[derive(Debug)]
 pub(super) struct Repeatable<'a> {
-    /// Whoever asks.
+    /// The caller.
     pub(super) service: &'a Service,
-    /// What he must be allowed to do.
+    /// The right that the request takes.
     pub(super) right: Right,
     /// With this source.
     pub(super) source: &'a str,
-    /// What he sent.
+    /// What was sent.
     pub(super) headers: &'a HeaderMap,
 }
 

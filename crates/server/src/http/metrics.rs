@@ -8,7 +8,7 @@ use super::answer::Refusal;
 use super::asked::Asked;
 use crate::meter::CONTENT_TYPE as PROMETHEUS;
 
-/// Everything that is counted, for whoever may see it.
+/// Everything that is counted, for callers that may see it.
 #[utoipa::path(
     get,
     path = "/metrics",

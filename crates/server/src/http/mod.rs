@@ -218,7 +218,7 @@ impl Pages {
     }
 }
 
-/// Whether more is asked for than to look: also by a `GET` of IDs, which are gone then, whoever sees them.
+/// Whether more is asked for than to look: also by a `GET` of IDs, which are spent whoever sees them.
 fn changes(request: &Request<Incoming>) -> bool {
     match *request.method() {
         Method::HEAD => false,

@@ -39,7 +39,7 @@ const NO_SCOPES: [&str; 0] = [];
         (name = "sources", description = "What callers mint from"),
         (name = "layouts", description = "How the bits of an ID are divided"),
         (name = "workers", description = "Who may mint"),
-        (name = "health", description = "For whoever watches the server"),
+        (name = "health", description = "For monitoring"),
     ),
 )]
 struct About;

@@ -18,7 +18,7 @@ pub(super) struct Forecasts {
 }
 
 impl Forecasts {
-    /// What is known now. Whoever finds it old asks the store, and waits for its answer so long at most.
+    /// What is known now. A caller that finds it old asks the store, and waits at most this long.
     pub(super) async fn now(
         &self,
         node: &Node,

@@ -1,6 +1,6 @@
 //! What the server counts, and how Prometheus is shown it, with what the node counts.
 //!
-//! Whoever answers adds to plain atomics, once for all that was asked together. Nothing is looked up by a
+//! Answers add to plain atomics, once for all requests that came together. Nothing is looked up by a
 //! label on that way; everything is put together when somebody asks for the page.
 
 mod families;

@@ -64,7 +64,7 @@ impl Replies {
     pub(super) async fn close(mut self) {
         if let Stream::Tls(stream) = &mut self.stream {
             self.ticket.allow_ms(self.write_max_ms);
-            // Whoever has gone already need not be told.
+            // A client that has gone already need not be told.
             let _ = stream.shutdown().await;
         }
     }

@@ -17,19 +17,19 @@ use crate::service::{AtHand, Cause, Error, Service, shown};
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) door: Arc<Door>,
-    /// The service, for whoever is at the other end.
+    /// The service, acting for the client.
     pub(super) service: Service,
-    /// Whether he has still to say who he is.
+    /// Whether the client has still to authenticate.
     pub(super) is_nobody: bool,
     /// Whether each ID is counted against a rate.
     is_limited: bool,
     /// Of the tokens that this was decided by.
     generation: u64,
-    /// What his certificate calls him.
+    /// The names in the client's certificate.
     names: Names,
     pub(super) ticket: Arc<Ticket>,
     pub(super) protocol: Protocol,
-    /// Which error the command was answered by, for who asks afterwards.
+    /// The error that the last command was answered with, for the access log.
     pub(super) refusal: Mutex<Option<Code>>,
     /// The source asked last: most clients ask one again and again.
     source: Option<AtHand>,
@@ -58,7 +58,7 @@ impl Session {
         session
     }
 
-    /// Somebody who has not said who he is: whoever his certificate says.
+    /// The client before `AUTH`: the caller that its certificate names, if any.
     fn nobody(&self) -> Caller {
         let service = &self.door.service;
         let caller = match service.access() {
@@ -68,7 +68,7 @@ impl Session {
         caller.at(self.ticket.entry().peer)
     }
 
-    /// This caller is at the other end from now on. What he has at hand he has to ask for anew.
+    /// The client is this caller from now on. The source at hand has to be looked up again, by its rights.
     pub(super) fn is_now(&mut self, caller: Caller) {
         self.source = None;
         self.is_nobody = !caller.is_known();
@@ -76,13 +76,13 @@ impl Session {
         self.service = self.door.service.asked_by(caller);
     }
 
-    /// Looks whether tokens have changed, since which he may be nobody any more, or may do less.
+    /// Follows a change of tokens: the client may have lost its token, or some of its rights.
     pub(super) fn follow(&mut self) {
         let Some(generation) = self.service.access().map(Access::generation) else { return };
         if generation != self.generation {
-            // Before it is decided by them: what changes meanwhile is followed with the next read.
+            // Noted before it is decided: a change meanwhile is followed at the next read.
             self.generation = generation;
-            // What his certificate stands for may be another token now, or one at last.
+            // The certificate may stand for another token now, or for one at last.
             let now = self.service.caller();
             let caller = if now.has_shown() { now.clone() } else { self.nobody() };
             self.is_now(caller);
@@ -124,7 +124,7 @@ impl Session {
         }
     }
 
-    /// Takes one ID of the source at hand from the caller's rate, if he has one. So requests that come
+    /// Takes one ID of the source at hand from the caller's rate, if there is one. So requests that come
     /// together are answered together, and each is counted.
     #[inline]
     pub(super) fn spend(&self) -> Result<(), Error> {

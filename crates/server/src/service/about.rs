@@ -6,7 +6,7 @@ use snowmint_wire::http::{ServerBody, StoreBody};
 use super::{Error, Service};
 
 impl Service {
-    /// What this server is, and what it knows of the caller's token. The store is not asked: whoever looks
+    /// What this server is, and what it knows of the caller's token. The store is not asked: a caller that looks
     /// now and then keeps nobody busy.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Who asks, and whether he may. Each use case begins by one of these questions.
+//! Who asks, and with which rights. Each use case begins with one of these questions.
 
 use axum::http::HeaderMap;
 
@@ -14,8 +14,8 @@ impl Service {
         Self { caller, ..self.clone() }
     }
 
-    /// The same service, for whoever wrote the server's own configuration: he may everything, also where
-    /// tokens are asked for, and the audit trail names him so.
+    /// The same service, acting for the server's own configuration, which may do everything, also where
+    /// tokens are required. The audit trail names it so.
     #[must_use]
     pub fn for_configuration(&self) -> Self {
         self.asked_by(Caller::configuration())
@@ -26,7 +26,7 @@ impl Service {
         self.access.as_ref()
     }
 
-    /// Whoever sends these headers from there.
+    /// The same service, acting for the sender of these headers from this address.
     pub(crate) fn caller_of(&self, headers: &HeaderMap, from: &Peer) -> Caller {
         let caller = match &self.access {
             Some(access) => access.caller_of(headers, &from.names),
@@ -54,7 +54,7 @@ impl Service {
         self.spend(right, source, 1).await
     }
 
-    /// Lets a caller in who wants `count` of a source at once. What he may not have is not taken from his rate.
+    /// Admits a caller that wants `count` of a source at once. A refusal takes nothing from its rate.
     ///
     /// # Errors
     /// As [`Service::admit`]; `TooMany` beyond the limit.
@@ -108,7 +108,7 @@ impl Service {
         Ok(count)
     }
 
-    /// The most of a source that one request may ask for: as many as there can be, for whoever has the admin right over it.
+    /// The most of a source that one request may ask for: any number, with the admin right over it.
     pub(crate) fn most(&self, source: &str, limit: Limit) -> u64 {
         if self.caller.may_beyond_limits(source) {
             limit.widest()

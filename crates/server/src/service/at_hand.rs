@@ -51,7 +51,7 @@ impl Drop for AtHand {
 }
 
 impl Service {
-    /// This source, to be kept by whoever asks here.
+    /// This source, to be kept by the connection that asked for it.
     pub(crate) fn keep(&self, name: &str, source: Source) -> AtHand {
         let (name, tally, protocol) = (name.to_owned(), self.tally(name), self.protocol);
         AtHand { name, source, tally, protocol, uncounted: 0 }

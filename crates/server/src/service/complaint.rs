@@ -72,7 +72,7 @@ impl Complaints {
     /// How often the code was not said, if it is said now.
     fn due(&self, code: Code, now_ms: u64) -> Option<u64> {
         let said = self.0.get(code as usize)?;
-        // Relaxed: whoever wins the exchange says it, and nothing else is ordered by it.
+        // Relaxed: the thread that wins the exchange logs, and nothing else is ordered by it.
         let again_at_ms = said.again_at_ms.load(Ordering::Relaxed);
         let next_ms = now_ms.saturating_add(EVERY_MS);
         let exchange = |next_ms| {

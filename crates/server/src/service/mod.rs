@@ -64,7 +64,7 @@ pub struct Service {
     caller: Caller,
 }
 
-/// What a [`Service`] is whoever asks.
+/// The part of a [`Service`] that does not depend on the caller.
 #[derive(Debug)]
 pub struct Shared {
     node: Node,
@@ -162,7 +162,7 @@ impl Service {
         self.opened(name).await
     }
 
-    /// A source by name, whoever asks.
+    /// A source by name, for any caller.
     async fn opened(&self, name: &str) -> Result<Source, Error> {
         Ok(self.tallied(name).await?.0)
     }

@@ -21,7 +21,7 @@ impl Service {
         Ok(())
     }
 
-    /// Tells the others, in the background. Whoever cannot be told looks by itself before long.
+    /// Tells the others, in the background. A server that cannot be told looks by itself before long.
     pub(super) fn tell_others(&self) {
         let service = self.clone();
         tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Sources of global order: whoever does not mint himself asks the one who does, in the batches of
+//! Sources of global order: a server that does not mint asks the one that does, in the batches of
 //! [`relay::Relay`].
 
 use snowmint_coord::relay::{self, Asks};
@@ -107,7 +107,7 @@ impl Relay {
 
 impl Asking {
     fn within_ms(&self) -> u64 {
-        // Whoever is asked may wait for as long as we may; the rest is for the way there and back.
+        // The server that is asked may wait as long as we may; the rest is for the way there and back.
         self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2)
     }
 

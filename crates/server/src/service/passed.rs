@@ -40,7 +40,7 @@ struct Numbers {
 }
 
 impl Service {
-    /// As [`Service::mint_anywhere`], and numbers of a key from whoever answers for it.
+    /// As [`Service::mint_anywhere`], and numbers of a key from the server that owns it.
     ///
     /// # Errors
     /// As [`Service::mint_anywhere`].
@@ -63,7 +63,7 @@ impl Service {
         Ok(Minted { values: Values::Numbers(ids), hold })
     }
 
-    /// As [`Service::counted`], and from whoever answers for the key.
+    /// As [`Service::counted`], and from the server that owns the key.
     ///
     /// # Errors
     /// As [`Service::counted`].
@@ -79,7 +79,7 @@ impl Service {
         bound.map_err(|failure| failure.after(&refusal, &other))
     }
 
-    /// Whom a refusal names, if he speaks HTTP.
+    /// The server that a refusal names, if it speaks HTTP.
     fn elsewhere<'a>(&'a self, refusal: &'a Error) -> Option<Other<'a>> {
         let address = refusal.elsewhere()?.reach.http.as_deref()?;
         Some(Other { peers: self.peers(), address, within_ms: self.relay.within_ms() })

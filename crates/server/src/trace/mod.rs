@@ -1,5 +1,5 @@
 //! Traces: a span for each request, below that of the caller who sent one along, and for each call of the
-//! store. Who collects them, and how many, is said by whoever starts the server.
+//! store. Where they go, and how many, is up to the program that starts the server.
 
 mod store;
 

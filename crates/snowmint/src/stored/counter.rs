@@ -12,7 +12,7 @@ use crate::Result;
 /// time. In a library that is the first that asks for one of its section's keys, until it closes; another
 /// process is refused with [`ErrorKind::Elsewhere`](crate::ErrorKind::Elsewhere). Processes that should
 /// share keys ask servers (`snowmint serve`): opened as `snowmint://HOST:PORT,HOST:PORT`, each number is
-/// asked of them, whoever answers for the key.
+/// asked of them, whichever server owns the key.
 #[derive(Clone, Debug)]
 pub struct Counter {
     source: Source,

@@ -1,7 +1,7 @@
 //! What other systems keep: read for a move to Snowmint, whose numbers must lie above all of theirs.
 //!
 //! A table says how far numbers have been handed out to servers and clients, never which were used: so
-//! everything up to there is theirs. Whoever still draws while this reads goes on from there: stop all
+//! everything up to there is theirs. A server that still draws while this reads goes on from there: stop all
 //! that draw first, or cut them over.
 
 mod cosid_redis;

@@ -1,7 +1,7 @@
 //! Counters that applications keep in Redis by `INCR`.
 //!
 //! A counter moves by one script, which reads it and leaves a text in its place that says where it was,
-//! and that `INCR` refuses: whoever still counts there gets an error instead of a number that is ours.
+//! and that `INCR` refuses: an application that still counts there gets an error instead of a number that is ours.
 //! The text stays, without an expiry, so what a command that was cut off has moved can be read again.
 
 use redis::{Script, Value, cmd, from_redis_value};

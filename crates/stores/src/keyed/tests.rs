@@ -277,7 +277,7 @@ async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
     assert!(met >= 4, "a take reads more than {met} times");
 }
 
-/// A number that somebody claims meanwhile is not kept away from him, who mints with it already.
+/// A number that a member claims meanwhile is not kept away from it: it mints with it already.
 #[tokio::test]
 async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
     let pool = || Pool { name: "workers".into(), slots: 4, group: 1, reuse: Reuse::Recycle };

@@ -10,7 +10,7 @@ use snowmint_coord::ErrorKind;
 
 use crate::verbs::Access;
 
-/// What whoever opened the store knows of the server's replicas.
+/// What the URL says of the server's replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failover {
     /// A promoted one may lack what was acknowledged.

@@ -260,7 +260,7 @@ pub(crate) trait Verb: Sync {
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer>;
 }
 
-/// A store that a back end keeps.
+/// A store: the verbs over a back end, and what this handle remembers of it.
 #[derive(Debug)]
 pub(crate) struct Kept<B> {
     backend: B,

@@ -24,7 +24,7 @@ pub struct ServerBody {
     pub store: StoreBody,
     /// Whether it asks for tokens.
     pub asks_for_tokens: bool,
-    /// The token of whoever asks; absent for those who need none.
+    /// The caller's token; absent if none is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenBody>,
 }

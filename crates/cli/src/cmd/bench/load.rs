@@ -163,7 +163,7 @@ pub(super) async fn run(
         look();
         tokio::select! {
             () = BootTimer.sleep_ms(LOOK_MS) => {}
-            // Whoever has seen enough gets the report of what was seen.
+            // An interrupted run still reports what was seen.
             Ok(()) = tokio::signal::ctrl_c() => shared.end(),
         }
     }
@@ -216,7 +216,7 @@ fn one_thread(
     if lines.is_err() || runtime.is_err() {
         shared.stop();
     }
-    // Whoever fails must not leave the others waiting.
+    // A thread that fails must not leave the others waiting.
     begin.wait();
     let (runtime, lines) = (runtime?, lines?);
     let before = Got::by_this_thread();

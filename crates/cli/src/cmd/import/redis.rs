@@ -77,7 +77,7 @@ enum Action {
     Refuse { reason: String },
 }
 
-/// Whoever holds the counters.
+/// Where the counters go.
 enum Target {
     Server(Client),
     Own(Box<(Node, Source)>),
@@ -260,7 +260,7 @@ impl Redis {
             Action::Finish { value } => raise(value),
             Action::Raise { above, .. } => raise(above),
             Action::Move { value } => {
-                // Whoever cannot do this must not take the counter away there.
+                // If this is not possible, the counter must not be taken away there.
                 raise(value)?;
                 match runtime.block_on(counters.take_away(&item.name))? {
                     CounterAt::Moved(value) => raise(value),

@@ -241,7 +241,7 @@ impl Neighbour {
         if let Some(node) = self.known()? {
             return Ok(node);
         }
-        // Whoever has waited for the one before him need not find out the same again.
+        // A caller that waited for the one before it need not find out the same again.
         if let Some((failed_at, error)) = self.state().failed.clone()
             && failed_at >= asked_at
         {

@@ -1,4 +1,4 @@
-//! The end of a node: what was held goes back, and whoever asked is told.
+//! The end of a node: what was held goes back, and waiting callers are told.
 
 use std::sync::{Arc, PoisonError};
 
@@ -24,7 +24,7 @@ impl Driver {
         first: oneshot::Sender<Result<()>>,
         outcome: &Result<()>,
     ) {
-        // Whoever asked may have stopped waiting.
+        // The caller may have stopped waiting.
         let _ = first.send(outcome.clone());
         self.commands.close();
         while let Some(command) = self.commands.recv().await {
@@ -59,7 +59,7 @@ impl Driver {
             Readiness { ready: false, reasons, without_store_until: None };
         self.core.end_sources();
         let mut releases = self.shut_all(&why);
-        // Their marks stay where they are: whoever has them next goes on above.
+        // Their marks stay where they are: the next holder goes on above.
         self.close_sections();
         self.core.end_fetching();
         let member = self.end_tasks().await;

@@ -60,7 +60,7 @@ impl Strays {
         self.next = Some(Next { at, every_ms });
     }
 
-    /// Whoever begins anew as another member holds nothing.
+    /// A node that begins anew as another member holds nothing.
     pub(super) const fn forget(&mut self) {
         self.next = None;
     }

@@ -54,7 +54,7 @@ async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
     assert_eq!(refused.kind().code(), "pool_full");
     assert!(refused.to_string().contains("accept-lead"), "{refused}");
 
-    // Who was refused asks again within five seconds, whoever asks him.
+    // A node that was refused asks again within five seconds, however many requests come.
     store.accept_lead(Mark::new(ahead.get() - 1)).await.unwrap();
     world.pass(5_000).await;
     assert!(node.source("orders").await.is_err(), "not as far as the marks lie");

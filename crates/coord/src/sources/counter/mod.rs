@@ -1,5 +1,5 @@
-//! Counters: for each key, numbers that are greater than every number that anybody was answered before
-//! he asked (`WeChat`'s seqsvr).
+//! Counters: for each key, numbers that are greater than every number that was answered before the
+//! request came (`WeChat`'s seqsvr).
 //!
 //! Keys belong to sections, and a section to one process at a time ([`ordered`](crate::ordered)). A
 //! section has one mark for all its keys, so the store is written once in many numbers, whatever the

@@ -75,7 +75,7 @@ impl CounterSource {
     /// As for one key: takes, and only then looks whether the lease still lasts.
     fn take_together(&self, asked: &mut [Asked<'_>], numbers: &mut [u64]) {
         let lease = self.sections().lease();
-        // Whoever locks several parts locks them in this order, so that nobody waits in a circle.
+        // Several parts are locked in this order everywhere, so that no two threads wait for each other.
         asked.sort_by_key(|asked| asked.spot.shard);
         let mut taken: [Option<Taken>; TOGETHER] = [const { None }; TOGETHER];
         self.take_sorted(asked, &mut taken);

@@ -38,7 +38,7 @@ pub(crate) struct SegmentSource {
     name: String,
     around: Arc<Surroundings>,
     cursor: SegmentCursor,
-    /// How numbers become IDs. Whoever follows another stripe gets another one of these.
+    /// How numbers become IDs. Another stripe gets another one of these.
     stripe: Stripe,
     /// Whether the definition allows minting.
     enabled: AtomicBool,

@@ -29,8 +29,8 @@ pub(super) struct Pace {
 impl Pace {
     /// Takes in that `taken` numbers have been taken by now. `dry`: somebody wants more than there are.
     ///
-    /// Who waits looks again and again: time from a look of his to the next one says nothing of how many
-    /// are wanted, only that they were not to be had. Where nobody looked for long, nobody waited.
+    /// A waiting caller looks again and again: the time between two of its looks says nothing of how many
+    /// are wanted, only that there were none. Where nobody looked for long, nobody waited.
     pub(super) fn look(&mut self, taken: u64, at: ElapsedMillis, dry: bool) {
         let was_dry = std::mem::replace(&mut self.dry, dry);
         let Some((before, looked_at)) = self.looked else {

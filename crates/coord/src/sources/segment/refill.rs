@@ -290,7 +290,7 @@ impl SegmentSource {
     }
 
     async fn reserve_within(&self, length: u64, within: Option<Bounds>) -> Result<Segment> {
-        // The version first: whoever reserves by it ends where it says, or a newer one.
+        // The version first: a reserve by it ends where it says, or where a newer one does.
         let definition_version = self.definition_version();
         let below_end = self.below_end(within);
         let reserve =

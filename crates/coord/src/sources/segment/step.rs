@@ -32,7 +32,7 @@ impl Tally {
         let may_be_lost = u128::from(self.fetched) * percent;
         let would_be_lost = (u128::from(self.lost) + u128::from(self.left)) * 100;
         let room = may_be_lost.saturating_sub(would_be_lost).checked_div(used_percent);
-        // Whoever may lose all has no bound.
+        // A budget of everything is no bound.
         room.map_or(u64::MAX, |room| u64::try_from(room).unwrap_or(u64::MAX))
     }
 }

@@ -22,7 +22,7 @@ use asked::Refused;
 pub(crate) use share::Share;
 pub use share::ShareStats;
 
-/// How long whoever waits for numbers waits before he looks at all stores again.
+/// How long a caller that waits for numbers waits before it looks at all stores again.
 const LOOK_AGAIN_MS: u64 = 5;
 
 /// The source: all its stores.

@@ -36,7 +36,7 @@ pub(super) fn defining(service: &Service, new: Option<&NewDefinition>) -> Allowe
     service.may_define(new.map_or("", |new| &new.name))
 }
 
-/// Worker numbers are for any member, numbers that are lent for whoever may lend in their space, as at the doors that
+/// Worker numbers are for any member, lent numbers for clients that may lend in their space, as at the doors that
 /// do. Sections are taken, not claimed, and by servers.
 pub(super) fn claiming(service: &Service, asked: &ClaimRequest) -> Allowed {
     let pool = asked.pool.as_ref().map_or("", |pool| &pool.name);
@@ -71,7 +71,7 @@ fn holding(service: &Service, pool: &str, member: Option<&str>) -> Allowed {
     if let Some(space) = space_of(pool) {
         return service.may_reserve(space);
     }
-    // Whoever operates the store may do more than that.
+    // An operator of the store may do more than that.
     if member.is_some() || service.may_operate().is_ok() {
         return Ok(());
     }

@@ -71,7 +71,7 @@ impl Relay {
         Ok(Self { store, service, door, plans: Arc::default() })
     }
 
-    /// What is asked, by somebody who knows whom he asks, and who may; and of which store.
+    /// A request whose wire form and rights were checked, and the store that it is for.
     async fn asked<T>(
         &self,
         request: Request<T>,
@@ -81,7 +81,7 @@ impl Relay {
         Ok((at.store, message))
     }
 
-    /// The same, and the service for whoever asks.
+    /// The same, and the service acting for the caller.
     async fn asked_by<T>(
         &self,
         request: Request<T>,
@@ -280,7 +280,7 @@ impl store_server::Store for Relay {
                 Err(NotTaken::Unknown(error)) => return told(Err(error), write::segment),
             };
         }
-        // A segment says where it ends: whoever gets fewer than he asked for asks again.
+        // A segment says where it ends: a client that gets fewer than it asked for asks again.
         reserve.length = service.spend_beside(&reserve.source, reserve.length).await?;
         told(at.store.reserve(&reserve).await, write::segment)
     }

@@ -1,5 +1,5 @@
 //! How far a program may move the mark of a source: as far as its definition has programs move it. A mark never goes
-//! back, so whoever could say any length, or any bounds, could end a source for everybody.
+//! back, so a client that could choose any length or bounds could end a source for everybody.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +30,7 @@ pub(super) enum NotTaken {
 }
 
 impl Plans {
-    /// Holds what somebody asks for to what the source's definition allows him.
+    /// Limits a request to what the source's definition allows.
     pub(super) async fn hold(
         &self,
         at: &At,
@@ -52,7 +52,7 @@ impl Plans {
         Ok(reserve)
     }
 
-    /// What the source is by the version that the caller works by; else by the newest, by which the store refuses him.
+    /// What the source is by the version that the caller works by; else by the newest, which makes the store refuse it.
     async fn of(&self, at: &At, reserve: &Reserve) -> Result<Plan, NotTaken> {
         let key = (at.beside.clone(), reserve.source.clone());
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -165,12 +165,12 @@ impl Asked<Tinyid> {
         Ok(Wanted { service, params, source })
     }
 
-    /// Whoever shows this token; none when that is the one who sent the request.
+    /// The caller that this token names; none when that is the sender of the request anyway.
     fn caller(&self, biz_type: &str, token: &str) -> Result<Option<Caller>, Error> {
         let access = self.service.access();
         if self.rights.is_empty() {
             let caller = self.service.caller();
-            // A token in its header counts first, his certificate last.
+            // A token in the header counts first, the certificate last.
             let has_shown = caller.has_shown() && caller.is_known();
             let shown = access.filter(|_| !has_shown && !token.is_empty());
             return Ok(shown.map(|access| access.caller(token.as_bytes())));

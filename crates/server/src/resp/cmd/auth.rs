@@ -43,7 +43,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     Flow::Next
 }
 
-/// Whoever shows this token under this name.
+/// The caller that shows this token under this name.
 pub(super) fn identify(
     session: &Session,
     name: Option<&[u8]>,

@@ -92,7 +92,7 @@ impl View {
             }
         }
         if !nodes.values().any(|node| node.is_own) {
-            // Nobody was told where we are: whoever asks knows.
+            // No address was announced: the client knows the one that it used.
             let member = shares.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
             let own = Node {
                 id: id(member),

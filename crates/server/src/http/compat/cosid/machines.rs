@@ -25,7 +25,7 @@ pub(super) fn methods() -> MethodRouter<std::sync::Arc<CosId>> {
     post(distribute).patch(guard).delete(revert)
 }
 
-/// Who asks, and whether the number is to be his for ever.
+/// The instance that asks, and whether it keeps the number for ever.
 #[derive(Debug)]
 struct Instance {
     borrower: Borrower,
@@ -53,7 +53,7 @@ async fn guard(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer
     instance.kept(&cosid, keep_ms).await
 }
 
-/// A stable instance keeps its number, as there; whoever says that it is not stable gives it back for it.
+/// A stable instance keeps its number, as with CosId; a request that says it is not stable gives it back.
 async fn revert(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer {
     let instance = Instance::of(&cosid, namespace, request).await?;
     if instance.stable {
@@ -81,7 +81,7 @@ impl Instance {
         Ok(Self { borrower: Borrower { space, label }, stable, params })
     }
 
-    /// For how long the number is his after he was last heard of.
+    /// For how long an instance keeps its number after it was last heard of.
     fn keep_ms(&self) -> Result<u64, Error> {
         let keep_ms = duration_ms("safeGuardDuration", self.params.need("safeGuardDuration")?)?;
         Ok(if self.stable { KEEP_MS_MAX } else { keep_ms })
