@@ -42,7 +42,7 @@ fn about(error: &TlsError) -> &'static str {
         }
         TlsError::InvalidCertificate(_) => "its certificate cannot be used: have another one made",
         TlsError::InvalidMessage(_) => {
-            "nobody speaks TLS there: name a server without it by snowmint://, http://, grpc:// or redis://"
+            "nobody speaks TLS there: a server without it is named by the scheme without its last s, as snowmint://"
         }
         TlsError::AlertReceived(
             Alert::CertificateRequired
