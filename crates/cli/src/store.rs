@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_client::{Parts, RemoteStore};
-use snowmint_coord::beside::{Place, Places};
+use snowmint_coord::beside::{StorePlace, StorePlaces};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, LateStore, Opening, Store};
@@ -78,7 +78,7 @@ impl fmt::Debug for Beside {
 }
 
 #[async_trait]
-impl Place for Beside {
+impl StorePlace for Beside {
     async fn open(&self) -> snowmint_coord::Result<Arc<dyn Store>> {
         snowmint_stores::open_with(&self.url, &self.namespace, self.settings).await
     }
@@ -102,8 +102,8 @@ impl Beside {
     }
 
     /// The stores of `[stores]`.
-    pub(crate) fn all(config: &Config) -> Outcome<Places> {
-        let mut places = Places::new();
+    pub(crate) fn all(config: &Config) -> Outcome<StorePlaces> {
+        let mut places = StorePlaces::new();
         for (name, place) in &config.stores {
             let refused = |why: String| Failure::usage(format!("stores.{name}: {why}"));
             check_name("store", name).map_err(|kind| refused(kind.to_string()))?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_client::RemoteStore;
-use snowmint_coord::beside::{Place, Places};
+use snowmint_coord::beside::{StorePlace, StorePlaces};
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{
     Avoid, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec,
@@ -35,10 +35,10 @@ struct Now {
 
 impl Now {
     async fn start(store: &MemoryStore, http: TcpListener) -> Self {
-        Self::start_beside(store, http, Places::new()).await
+        Self::start_beside(store, http, StorePlaces::new()).await
     }
 
-    async fn start_beside(store: &MemoryStore, http: TcpListener, beside: Places) -> Self {
+    async fn start_beside(store: &MemoryStore, http: TcpListener, beside: StorePlaces) -> Self {
         let address = format!("http={}", http.local_addr().unwrap());
         let settings = NodeSettings { builtin: true, address, beside, ..NodeSettings::default() };
         let own = Arc::new(store.handle("all").unwrap());
@@ -63,7 +63,7 @@ impl Now {
 struct At(MemoryStore);
 
 #[async_trait]
-impl Place for At {
+impl StorePlace for At {
     async fn open(&self) -> snowmint_coord::Result<Arc<dyn Store>> {
         Ok(Arc::new(self.0.handle("all")?))
     }
@@ -168,7 +168,7 @@ async fn what_another_version_does_not_know_is_said() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_server_leads_to_no_store_beside_its_own() {
     let (own, beside) = (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
-    let at: Arc<dyn Place> = Arc::new(At(beside.handle("all").unwrap()));
+    let at: Arc<dyn StorePlace> = Arc::new(At(beside.handle("all").unwrap()));
     let now = Now::start_beside(&own, common::any().await, [("a".to_owned(), at)].into()).await;
     let older = Between::start(Form::Older, &now.address(), "127.0.0.1:0").await;
     let (old, this) = (older.address(), now.address());

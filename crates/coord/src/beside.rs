@@ -13,7 +13,7 @@ use crate::store::Store;
 /// Where a store is. It is opened when a source needs it, again and again until it answers: that it is
 /// away at the start is no reason not to start.
 #[async_trait]
-pub trait Place: fmt::Debug + Send + Sync {
+pub trait StorePlace: fmt::Debug + Send + Sync {
     /// Opens the store.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ pub trait Place: fmt::Debug + Send + Sync {
 }
 
 /// Where stores are, by the name that sources call them by.
-pub type Places = BTreeMap<String, Arc<dyn Place>>;
+pub type StorePlaces = BTreeMap<String, Arc<dyn StorePlace>>;
 
 /// The fewest stores, and the most, that hand out the numbers of one source.
 const STORES: RangeInclusive<usize> = 2..=64;

@@ -11,7 +11,7 @@ use snowmint_core::UnixMillis;
 use tokio::sync::OnceCell;
 
 use crate::avoid::Avoid;
-use crate::beside::Place;
+use crate::beside::StorePlace;
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::clock_witness::ClockWitness;
@@ -120,7 +120,7 @@ impl Store for LateStore {
         self.store.get().and_then(|store| store.owners())
     }
 
-    fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
+    fn beside(&self, name: &str) -> Option<Arc<dyn StorePlace>> {
         self.store.get().and_then(|store| store.beside(name))
     }
 

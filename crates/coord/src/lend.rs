@@ -48,9 +48,9 @@ pub struct Lent {
 
 /// What has become of a borrower's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum Loan {
     /// It is the borrower's, for another while.
-    Yes,
+    Held,
     /// It was the borrower's, who was silent for too long, and another has it now.
     Lost,
     /// Nothing is known to be the borrower's.

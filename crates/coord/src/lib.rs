@@ -55,7 +55,7 @@ pub use forecast::{Forecast, PoolUse, forecast};
 pub use home::Home;
 pub use late::{LateStore, Opening};
 pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, Term, Wish};
-pub use lend::{Borrower, Kept, Lent};
+pub use lend::{Borrower, Lent, Loan};
 pub use member::{Incarnation, Member, MemberInfo, Presence};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{AfterCrash, Listed, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo};

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use crate::avoid::Avoid;
-use crate::beside::Place;
+use crate::beside::StorePlace;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, check_name};
 use crate::clock_witness::ClockWitness;
@@ -125,7 +125,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Where a store beside this one is, whose name sources call it by, as far as this one leads there. As a
     /// rule it does not.
-    fn beside(&self, name: &str) -> Option<Arc<dyn Place>>;
+    fn beside(&self, name: &str) -> Option<Arc<dyn StorePlace>>;
 
     /// A clock to hold one's own against where the store has none. As a rule there is none.
     fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>>;
@@ -353,7 +353,7 @@ macro_rules! as_inner {
             self.$store.owners()
         }
 
-        fn beside(&self, name: &str) -> Option<std::sync::Arc<dyn $crate::beside::Place>> {
+        fn beside(&self, name: &str) -> Option<std::sync::Arc<dyn $crate::beside::StorePlace>> {
             self.$store.beside(name)
         }
 

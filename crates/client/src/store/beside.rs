@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::beside::Place;
+use snowmint_coord::beside::StorePlace;
 use snowmint_coord::{Result, Store};
 
 use super::{Parts, RemoteStore};
@@ -34,14 +34,14 @@ struct Beside {
 }
 
 #[async_trait]
-impl Place for Beside {
+impl StorePlace for Beside {
     async fn open(&self) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(RemoteStore::open_at(&self.way, &self.name).await?))
     }
 }
 
 impl RemoteStore {
-    pub(super) fn place_beside(&self, name: &str) -> Option<Arc<dyn Place>> {
+    pub(super) fn place_beside(&self, name: &str) -> Option<Arc<dyn StorePlace>> {
         let way = self.way.clone()?;
         Some(Arc::new(Beside { name: name.into(), way }))
     }

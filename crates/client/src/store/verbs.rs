@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::beside::Place;
+use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, ErrorKind,
@@ -51,7 +51,7 @@ impl Store for RemoteStore {
         Some(Arc::new(Asking::new(Arc::clone(&self.servers))))
     }
 
-    fn beside(&self, name: &str) -> Option<Arc<dyn Place>> {
+    fn beside(&self, name: &str) -> Option<Arc<dyn StorePlace>> {
         self.place_beside(name)
     }
 

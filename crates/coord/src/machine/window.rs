@@ -48,7 +48,7 @@ pub struct WindowMachine {
     /// Nothing was taken for so long that the journal's mark is left behind; true until it is on disk
     /// again.
     resting: bool,
-    asked: Option<Asked>,
+    asked: Option<PendingExtend>,
     retry_at: ElapsedMillis,
     failures: u32,
     /// Why the store did not extend it when it was last asked.
@@ -66,7 +66,7 @@ struct UseSeen {
 
 /// An extend whose outcome is not known yet.
 #[derive(Clone, Debug)]
-struct Asked {
+struct PendingExtend {
     extend: Extend,
     /// On its way; else it waits to be repeated, with the same request number.
     sent: bool,
@@ -211,7 +211,7 @@ impl WindowMachine {
             request: self.requests.next(chance),
             ahead_max_ms: Some(self.pace.ahead_max_ms),
         };
-        self.asked = Some(Asked { extend: extend.clone(), sent: true });
+        self.asked = Some(PendingExtend { extend: extend.clone(), sent: true });
         Some(extend)
     }
 
@@ -299,7 +299,7 @@ impl WindowMachine {
                     actions.push(WindowAction::Shut(error.clone()));
                 }
                 NotExtended::Unknown => {
-                    self.asked = Some(Asked { sent: false, ..asked });
+                    self.asked = Some(PendingExtend { sent: false, ..asked });
                     self.ask_later(now);
                 }
             },

@@ -24,7 +24,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use crate::avoid::Avoid;
-use crate::beside::Place;
+use crate::beside::StorePlace;
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{
     Catalog, Definition, NewDefinition, Restripe, SourceState, check_name, decide_alter,
@@ -227,7 +227,7 @@ impl Store for MemoryStore {
         None
     }
 
-    fn beside(&self, _: &str) -> Option<Arc<dyn Place>> {
+    fn beside(&self, _: &str) -> Option<Arc<dyn StorePlace>> {
         None
     }
 

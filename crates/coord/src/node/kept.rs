@@ -29,9 +29,9 @@ pub(super) fn kept(source: &SourceInner) -> Option<(String, KeptSource)> {
 
 /// The definitions of an earlier process, until the store was met.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<BTreeMap<String, KeptSource>>);
+pub(super) struct KeptSources(Mutex<BTreeMap<String, KeptSource>>);
 
-impl Kept {
+impl KeptSources {
     pub(super) fn new(sources: BTreeMap<String, KeptSource>) -> Self {
         Self(Mutex::new(sources))
     }

@@ -12,7 +12,7 @@ use super::{Core, Node};
 use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
-use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent, is_lent_in, lent_pool};
+use crate::lend::{Borrower, KEEP_MS_MAX, Lent, Loan, is_lent_in, lent_pool};
 use crate::member::Incarnation;
 use crate::ordered::LetGo;
 use crate::pool::Pool;
@@ -137,7 +137,7 @@ impl Node {
     ///
     /// # Errors
     /// As [`Node::lend`], but for `PoolFull`.
-    pub async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Kept> {
+    pub async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Loan> {
         let member = self.lender(borrower)?;
         let core = self.core();
         let now = core.around.checked_time().await?;
@@ -146,17 +146,17 @@ impl Node {
         if let Some(known) = core.lendings.moving(borrower, until)
             && core.prolong(borrower, known, now, until).await?
         {
-            return Ok(Kept::Yes);
+            return Ok(Loan::Held);
         }
         let _turn = core.turn().await?;
         for _ in 0..TRIES {
             let own = lent_to(borrower, &core.lent_in(&borrower.space, member, now).await?);
             if own.is_empty() {
                 core.lendings.forget(borrower);
-                return Ok(if had_one { Kept::Lost } else { Kept::Unknown });
+                return Ok(if had_one { Loan::Lost } else { Loan::Unknown });
             }
             if core.prolong(borrower, own, now, until).await? {
-                return Ok(Kept::Yes);
+                return Ok(Loan::Held);
             }
         }
         Err(overtaken("keep lent"))

@@ -34,7 +34,7 @@ use tokio::sync::{mpsc, oneshot};
 use beside::Beside;
 pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use driver::{Command, Driver};
-use kept::Kept;
+use kept::KeptSources;
 use lend::Lendings;
 pub use listed::{Listed, SourceInfo};
 use lookup::Lookup;
@@ -79,7 +79,7 @@ struct Core {
     lookup: Lookup,
     /// The stores beside the node's own.
     beside: Beside,
-    kept: Kept,
+    kept: KeptSources,
     lendings: Lendings,
     segments_seen: BTreeMap<String, Mark>,
     /// What an earlier process kept for us, of sources that were not opened yet.
@@ -164,7 +164,7 @@ impl Node {
             sources: Mutex::new(BTreeMap::new()),
             lookup: Lookup::default(),
             beside,
-            kept: Kept::new(keeper.kept_sources()),
+            kept: KeptSources::new(keeper.kept_sources()),
             lendings: Lendings::default(),
             segments_seen: keeper.segments_seen(),
             tails: Mutex::new(tails),

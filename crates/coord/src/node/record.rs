@@ -36,11 +36,11 @@ pub(super) struct JournalMark {
 /// The journal of a node, if it has one.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    kept: Option<Kept>,
+    kept: Option<OpenJournal>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct OpenJournal {
     /// None while a write is on its way.
     journal: Option<Journal>,
     record: Record,
@@ -124,7 +124,7 @@ impl Keeper {
             };
             return Err(Error::new("open journal", kind));
         }
-        let kept = Kept {
+        let kept = OpenJournal {
             journal: Some(journal),
             record,
             told: Waiters::default(),
@@ -147,7 +147,7 @@ impl Keeper {
     pub(super) fn witness(&self) -> Witness {
         match &self.kept {
             None => Witness { who: "this process".into(), ..Witness::default() },
-            Some(Kept { record, .. }) => Witness {
+            Some(OpenJournal { record, .. }) => Witness {
                 store: record.store.clone(),
                 writes: record.writes,
                 who: "the journal".into(),
@@ -312,8 +312,9 @@ impl Keeper {
 
     /// Whether a write is due, and none on its way.
     pub(super) fn is_due(&self, now: Now) -> bool {
-        let is_due =
-            |kept: &Kept| kept.wanted && kept.journal.is_some() && now.elapsed >= kept.retry_at;
+        let is_due = |kept: &OpenJournal| {
+            kept.wanted && kept.journal.is_some() && now.elapsed >= kept.retry_at
+        };
         self.kept.as_ref().is_some_and(is_due)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use snowmint_core::SystemClock;
 
-use crate::beside::Places;
+use crate::beside::StorePlaces;
 use crate::capability::ClockOf;
 use crate::clock_witness::ClockWitness;
 use crate::journal::{Disk, LocalDisk};
@@ -130,7 +130,7 @@ pub struct NodeSettings {
     /// What segment sources draw their numbers from while another system hands them out too; nothing.
     pub origins: Origins,
     /// Where the stores are that some sources have numbers from, beside the node's own; none.
-    pub beside: Places,
+    pub beside: StorePlaces,
     /// How long one call to the store may take. 5 s.
     pub store_call_ms: u64,
     /// How long opening a source waits for a worker number. 10 s.
@@ -161,7 +161,7 @@ impl Default for NodeSettings {
             clock_jump_max_ms: 600_000,
             clock_witness: None,
             origins: Origins::new(),
-            beside: Places::new(),
+            beside: StorePlaces::new(),
             store_call_ms: 5_000,
             open_wait_ms: 10_000,
             counter_bytes_max: 1 << 30,

@@ -1,6 +1,6 @@
 //! Numbers lent to processes that mint by themselves.
 
-use snowmint_coord::{Borrower, Kept, Lent};
+use snowmint_coord::{Borrower, Lent, Loan};
 
 use super::{Error, Service};
 use crate::access::Right;
@@ -27,7 +27,7 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::lend`].
-    pub(crate) async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Kept, Error> {
+    pub(crate) async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Loan, Error> {
         self.caller.may(Right::Reserve, &borrower.space)?;
         Ok(self.node.keep_lent(borrower, keep_ms).await?)
     }

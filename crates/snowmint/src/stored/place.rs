@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::beside::Place;
+use snowmint_coord::beside::StorePlace;
 use snowmint_coord::{LateStore, Opening, Store};
 
 use crate::Result;
@@ -57,7 +57,7 @@ impl fmt::Debug for Beside {
 }
 
 #[async_trait]
-impl Place for Beside {
+impl StorePlace for Beside {
     async fn open(&self) -> Result<Arc<dyn Store>> {
         open(&self.url, &self.namespace, self.shown.clone()).await
     }

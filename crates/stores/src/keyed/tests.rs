@@ -10,7 +10,7 @@ use snowmint_coord::{
 };
 
 use super::*;
-use crate::verbs::Kept;
+use crate::verbs::StoreOver;
 
 /// The time of everybody here.
 const NOW: UnixMillis = UnixMillis::new(1_000_000);
@@ -81,7 +81,7 @@ async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
     for (tries, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
         let keyed = Keyed::open(Contended::default(), true).await.unwrap();
         let keys = Arc::clone(&keyed.keys);
-        let store = Kept::new(keyed).trying(tries);
+        let store = StoreOver::new(keyed).trying(tries);
         let new = NewDefinition {
             name: "a".into(),
             spec: "{}".into(),
@@ -122,12 +122,12 @@ impl fmt::Debug for OneByOne {
 }
 
 impl OneByOne {
-    async fn open(&self) -> Kept<Keyed<Self>> {
-        Kept::new(Keyed::open(self.clone(), true).await.unwrap()).trying(5)
+    async fn open(&self) -> StoreOver<Keyed<Self>> {
+        StoreOver::new(Keyed::open(self.clone(), true).await.unwrap()).trying(5)
     }
 
     /// Another handle on the same server.
-    async fn another(&self) -> Kept<Keyed<Self>> {
+    async fn another(&self) -> StoreOver<Keyed<Self>> {
         Self { server: Arc::clone(&self.server), ..Self::default() }.open().await
     }
 
@@ -224,7 +224,7 @@ impl Keys for OneByOne {
     }
 }
 
-async fn join(store: &Kept<Keyed<OneByOne>>, number: u128) -> Incarnation {
+async fn join(store: &StoreOver<Keyed<OneByOne>>, number: u128) -> Incarnation {
     let incarnation = Incarnation::new(number);
     let (owner, host, address) = (String::new(), String::new(), String::new());
     let member = Member { incarnation, owner, host, process: 1, address };

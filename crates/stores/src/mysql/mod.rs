@@ -55,7 +55,7 @@ use crate::sql::own::Own;
 use crate::sql::parameters;
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Tx};
-use crate::verbs::{Access, Backend, Failure, Kept, Seen, emptied};
+use crate::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 use crate::{OPEN, Settings, label};
 use extend::Message;
 pub(crate) use failure::explain;
@@ -138,7 +138,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         .map_err(|failure| failure.said(OPEN, &label, |error| explain(OPEN, &label, error)))?;
     let own = own(&url, &label, message).map_err(|kind| Error::new(OPEN, kind))?;
     let namespace = namespace.into();
-    Ok(Arc::new(Kept::new(MySql { pool, own, namespace, label, failover, message })))
+    Ok(Arc::new(StoreOver::new(MySql { pool, own, namespace, label, failover, message })))
 }
 
 /// Connections to a database, which are made when they are needed.

@@ -57,7 +57,7 @@ use crate::sql::own::Own;
 use crate::sql::parameters;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
-use crate::verbs::{Access, Backend, Failure, Kept, Seen, emptied};
+use crate::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 use crate::{OPEN, Settings, label};
 pub(crate) use session::PostgresSession;
 
@@ -117,7 +117,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         mute: None,
     };
     match store.prepare(settings.make).await {
-        Ok(()) => Ok(Arc::new(Kept::new(store))),
+        Ok(()) => Ok(Arc::new(StoreOver::new(store))),
         Err(failure) => Err(failure.said(OPEN, &store.label, |error| store.explain(OPEN, error))),
     }
 }

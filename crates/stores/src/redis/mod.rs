@@ -51,7 +51,7 @@ use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result
 use snowmint_core::UnixMillis;
 
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
-use crate::verbs::{Failure, Kept};
+use crate::verbs::{Failure, StoreOver};
 use crate::{OPEN, Settings};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
@@ -98,7 +98,7 @@ impl std::fmt::Debug for Redis {
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let keys = connect(url, namespace).await?;
-    Ok(Arc::new(Kept::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+    Ok(Arc::new(StoreOver::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
 }
 
 async fn connect(url: &str, namespace: &str) -> Result<Redis> {

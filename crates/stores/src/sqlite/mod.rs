@@ -33,7 +33,7 @@ use std::sync::Arc;
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy, Result, Store};
 
 use crate::Settings;
-use crate::verbs::Kept;
+use crate::verbs::StoreOver;
 use file::File;
 
 /// What a SQLite file can do.
@@ -61,9 +61,9 @@ async fn open_with(
     namespace: &str,
     settings: Settings,
     pages_max: Option<u32>,
-) -> Result<Kept<File>> {
+) -> Result<StoreOver<File>> {
     crate::check_namespace(namespace)?;
-    Ok(Kept::new(File::open(path, namespace, settings.make, pages_max).await?))
+    Ok(StoreOver::new(File::open(path, namespace, settings.make, pages_max).await?))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl Drop for Folder {
     }
 }
 
-async fn opened(folder: &Folder) -> Kept<File> {
+async fn opened(folder: &Folder) -> StoreOver<File> {
     open_with(&folder.file(), "default", Settings::default(), None).await.unwrap()
 }
 
@@ -43,7 +43,7 @@ fn source(name: &str, spec: &str) -> NewDefinition {
     NewDefinition { name: name.into(), spec: spec.into(), identity: "{}".into(), enabled: None }
 }
 
-async fn reserve_ten(store: &Kept<File>, source: &Definition) -> Result<Segment> {
+async fn reserve_ten(store: &StoreOver<File>, source: &Definition) -> Result<Segment> {
     let definition_version = source.version;
     let reserve =
         Reserve { source: source.name.clone(), length: 10, definition_version, within: None };

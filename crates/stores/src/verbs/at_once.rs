@@ -7,7 +7,7 @@ use snowmint_coord::member::check_presence;
 use snowmint_coord::{Extend, Extended, Incarnation, Mark, Presence, Reserve, Result, Segment};
 use snowmint_core::UnixMillis;
 
-use super::{Answer, Backend, Kept};
+use super::{Answer, Backend, StoreOver};
 
 /// What a handle has seen of its store so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct Seen {
     pub(crate) catalog_version: u64,
 }
 
-impl<B: Backend> Kept<B> {
+impl<B: Backend> StoreOver<B> {
     /// Takes numbers in the back end's own step, if it has one that can.
     pub(super) async fn reserve_at_once(&self, reserve: &Reserve) -> Result<Option<Segment>> {
         let seen = self.writes_seen.load(Ordering::SeqCst);

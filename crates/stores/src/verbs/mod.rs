@@ -2,7 +2,7 @@
 //!
 //! A back end says how the rows of a namespace are read and written in one atomic step ([`Rows`]),
 //! and how such a step begins ([`Backend`]). What a verb reads, decides and writes is the same for
-//! all of them: [`Kept`] makes a [`Store`](snowmint_coord::Store) of any back end.
+//! all of them: [`StoreOver`] makes a [`Store`](snowmint_coord::Store) of any back end.
 
 mod at_once;
 mod avoid;
@@ -262,7 +262,7 @@ pub(crate) trait Verb: Sync {
 
 /// A store: the verbs over a back end, and what this handle remembers of it.
 #[derive(Debug)]
-pub(crate) struct Kept<B> {
+pub(crate) struct StoreOver<B> {
     backend: B,
     /// Which store this handle has seen; empty before the first step.
     id_seen: std::sync::Mutex<String>,
@@ -276,7 +276,7 @@ pub(crate) struct Kept<B> {
     tries: u32,
 }
 
-impl<B: Backend> Kept<B> {
+impl<B: Backend> StoreOver<B> {
     pub(crate) const fn new(backend: B) -> Self {
         Self {
             backend,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
-use snowmint_coord::beside::Place;
+use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::{Ground, check_group};
 use snowmint_coord::{
     Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Error,
@@ -20,7 +20,7 @@ use super::members::{Join, Leave, Members, Renew};
 use super::ordered::{LetsGo, Takes};
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
-use super::{Access, Backend, Kept, Rows, Step, Verb};
+use super::{Access, Backend, Rows, Step, StoreOver, Verb};
 
 struct Identity;
 
@@ -48,7 +48,7 @@ impl Verb for Now {
     }
 }
 
-impl<B: Backend> Kept<B> {
+impl<B: Backend> StoreOver<B> {
     async fn answer<V: Verb>(&self, verb: V) -> Result<V::Answer> {
         Ok(self.run(verb).await?.0)
     }
@@ -62,7 +62,7 @@ fn in_steps<B: Backend, T>(slots: &[T]) -> impl Iterator<Item = &[T]> {
 }
 
 #[async_trait]
-impl<B: Backend> Store for Kept<B> {
+impl<B: Backend> Store for StoreOver<B> {
     fn capabilities(&self) -> Capabilities {
         self.backend.capabilities()
     }
@@ -83,7 +83,7 @@ impl<B: Backend> Store for Kept<B> {
         None
     }
 
-    fn beside(&self, _: &str) -> Option<Arc<dyn Place>> {
+    fn beside(&self, _: &str) -> Option<Arc<dyn StorePlace>> {
         None
     }
 

@@ -48,7 +48,7 @@ use zookeeper_client::{
 
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
-use crate::verbs::{Failure, Kept};
+use crate::verbs::{Failure, StoreOver};
 use crate::{OPEN, Settings};
 use failure::explain;
 pub(crate) use link::{Link, within};
@@ -143,7 +143,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
             failure.said(OPEN, &keys.label, |error| explain(OPEN, &keys.label, error))
         })?;
     }
-    Ok(Arc::new(Kept::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+    Ok(Arc::new(StoreOver::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
 }
 
 type Answer<T> = Result<T, Failure<Error>>;

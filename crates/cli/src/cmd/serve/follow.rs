@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use snowmint_coord::Node;
-use snowmint_coord::beside::Place;
+use snowmint_coord::beside::StorePlace;
 use snowmint_server::Service;
 use tracing_subscriber::EnvFilter;
 
@@ -68,7 +68,7 @@ impl Follows for Stores {
         let added = new.stores.iter().filter(|(name, _)| !old.stores.contains_key(*name));
         for (name, place) in added {
             let refused = |why: String| Failure::usage(format!("stores.{name}: {why}"));
-            let place: Arc<dyn Place> = Arc::new(Beside::named(place, new).map_err(refused)?);
+            let place: Arc<dyn StorePlace> = Arc::new(Beside::named(place, new).map_err(refused)?);
             self.0.add_store(name, &place).map_err(|error| refused(error.to_string()))?;
         }
         Ok(())

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use snowmint_core::ElapsedMillis;
 
 use super::{Node, NodeSettings, Parts};
-use crate::beside::{Place, Places};
+use crate::beside::{StorePlace, StorePlaces};
 use crate::catalog::check_name;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sources::{Several, Surroundings};
@@ -39,7 +39,7 @@ pub(super) struct Beside {
 #[derive(Debug)]
 struct Neighbour {
     name: String,
-    place: Arc<dyn Place>,
+    place: Arc<dyn StorePlace>,
     namespace: String,
     settings: NodeSettings,
     parts: Parts,
@@ -62,7 +62,7 @@ impl Beside {
         let of_all = NodeSettings {
             builtin: false,
             origins: BTreeMap::new(),
-            beside: Places::new(),
+            beside: StorePlaces::new(),
             worker: None,
             address: String::new(),
             ..settings.clone()
@@ -84,7 +84,7 @@ impl Beside {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn neighbour_at(&self, name: &str, place: &Arc<dyn Place>) -> Arc<Neighbour> {
+    fn neighbour_at(&self, name: &str, place: &Arc<dyn StorePlace>) -> Arc<Neighbour> {
         let data_dir = self.settings.data_dir.as_ref().map(|dir| folder(dir, name));
         Arc::new(Neighbour {
             name: name.into(),
@@ -126,7 +126,7 @@ impl Beside {
     ///
     /// # Errors
     /// `Invalid` for a name that is none, `Conflict` for one that is known already.
-    fn add(&self, name: &str, place: &Arc<dyn Place>) -> Result<()> {
+    fn add(&self, name: &str, place: &Arc<dyn StorePlace>) -> Result<()> {
         check_name("store", name).map_err(|kind| Error::new("add store", kind))?;
         let added = self.neighbour_at(name, place);
         let mut all = self.all();
@@ -196,7 +196,7 @@ impl Node {
     ///
     /// # Errors
     /// `Invalid` for a name that is none; `Conflict` for one that is known already.
-    pub fn add_store(&self, name: &str, place: &Arc<dyn Place>) -> Result<()> {
+    pub fn add_store(&self, name: &str, place: &Arc<dyn StorePlace>) -> Result<()> {
         self.core().beside.add(name, place)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::lend::{Borrower, KEEP_MS_MAX, Kept, Lent};
+use crate::lend::{Borrower, KEEP_MS_MAX, Lent, Loan};
 use crate::memory::MemoryClock;
 use crate::ordered::LetGo;
 
@@ -36,7 +36,7 @@ async fn lend(node: &Node, label: &str, width: u32) -> Result<Lent> {
     node.lend(&called(label), width, KEEP_MS, MOST).await
 }
 
-async fn keep(node: &Node, label: &str) -> Kept {
+async fn keep(node: &Node, label: &str) -> Loan {
     node.keep_lent(&called(label), KEEP_MS).await.unwrap()
 }
 
@@ -63,7 +63,7 @@ async fn every_borrower_has_a_number_and_keeps_it() {
         world.pass(KEEP_MS / 2).await;
         for label in ["a", "b", "c", "d"] {
             let node = if round % 2 == 0 { &one } else { &two };
-            assert_eq!(keep(node, label).await, Kept::Yes);
+            assert_eq!(keep(node, label).await, Loan::Held);
         }
         assert!(lend(&one, "f", 2).await.is_err());
     }
@@ -78,18 +78,18 @@ async fn a_silent_borrower_loses_its_number_only_when_every_clock_has_passed_its
     assert_eq!(lend(&one, "b", 1).await.unwrap().number, 1);
     world.pass(KEPT_MS - 100).await;
     assert!(lend(&two, "c", 1).await.is_err());
-    assert_eq!(keep(&two, "b").await, Kept::Yes);
+    assert_eq!(keep(&two, "b").await, Loan::Held);
     world.pass(100).await;
     // Nobody has it yet: it is its own still.
-    assert_eq!(keep(&two, "a").await, Kept::Yes);
+    assert_eq!(keep(&two, "a").await, Loan::Held);
     world.pass(KEPT_MS).await;
     let lent = lend(&two, "c", 1).await.unwrap();
     assert_eq!(lent.number, 0);
     assert!(lent.after >= asked.saturating_add(KEPT_MS), "all that a minted lies before: {lent:?}");
-    assert_eq!(keep(&one, "a").await, Kept::Lost);
-    assert_eq!(keep(&one, "a").await, Kept::Unknown);
-    assert_eq!(keep(&two, "nobody").await, Kept::Unknown);
-    assert_eq!(keep(&one, "c").await, Kept::Yes);
+    assert_eq!(keep(&one, "a").await, Loan::Lost);
+    assert_eq!(keep(&one, "a").await, Loan::Unknown);
+    assert_eq!(keep(&two, "nobody").await, Loan::Unknown);
+    assert_eq!(keep(&one, "c").await, Loan::Held);
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_number_outlives_the_server_that_lent_it() {
     // Its presence has lapsed by then: what protects the borrower is the mark.
     for _ in 0..10 {
         world.pass(KEEP_MS).await;
-        assert_eq!(keep(&two, "a").await, Kept::Yes);
+        assert_eq!(keep(&two, "a").await, Loan::Held);
     }
     assert_eq!(lend(&two, "b", 1).await.unwrap().number, 1);
     assert!(lend(&two, "c", 1).await.is_err());
@@ -109,7 +109,7 @@ async fn a_number_outlives_the_server_that_lent_it() {
     two.close().await.unwrap();
     let three = joined(&world).await;
     assert!(lend(&three, "c", 1).await.is_err());
-    assert_eq!(keep(&three, "a").await, Kept::Yes);
+    assert_eq!(keep(&three, "a").await, Loan::Held);
 }
 
 #[tokio::test]
@@ -155,11 +155,11 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
     two.lend(&elsewhere, 10, KEEP_MS, 3).await.unwrap();
     assert_eq!(rows().await, 4);
     // Who has one keeps it, and is told the same.
-    assert_eq!((lend(&two, "b", 10).await.unwrap().number, keep(&one, "c").await), (1, Kept::Yes));
+    assert_eq!((lend(&two, "b", 10).await.unwrap().number, keep(&one, "c").await), (1, Loan::Held));
     // What is free again is lent again: the one that has been for longest.
     assert!(two.take_back(&called("c")).await.unwrap());
     world.pass(APART_MS).await;
-    assert_eq!((keep(&one, "a").await, keep(&one, "b").await), (Kept::Yes, Kept::Yes));
+    assert_eq!((keep(&one, "a").await, keep(&one, "b").await), (Loan::Held, Loan::Held));
     assert_eq!(lend(&one, "d", 10).await.unwrap().number, 2);
     assert_eq!(lend(&two, "e", 10).await.unwrap_err().kind().code(), "too_many");
     world.pass(2 * KEPT_MS).await;
@@ -195,7 +195,7 @@ async fn a_lead_that_an_operator_accepts_takes_nothing_from_borrowers() {
     let until = Mark::from(world.clock.unix_ms().saturating_add(KEEP_MS_MAX));
     world.store.accept_lead(until).await.unwrap();
     assert!(lend(&node, "c", 1).await.is_err());
-    assert_eq!((keep(&node, "a").await, keep(&node, "b").await), (Kept::Yes, Kept::Yes));
+    assert_eq!((keep(&node, "a").await, keep(&node, "b").await), (Loan::Held, Loan::Held));
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn whoever_has_a_wrong_clock_lends_keeps_and_takes_back_nothing() {
     world.clock.set(time.now().saturating_sub(3_600_000));
     refused("clock_behind").await;
     world.clock.set(time.now());
-    assert_eq!((keep(&node, "a").await, keep(&node, "b").await), (Kept::Yes, Kept::Yes));
+    assert_eq!((keep(&node, "a").await, keep(&node, "b").await), (Loan::Held, Loan::Held));
 }
 
 #[tokio::test]
@@ -266,7 +266,7 @@ async fn what_another_server_took_back_is_not_kept_from_memory() {
     assert!(two.take_back(&called("a")).await.unwrap());
     world.pass(APART_MS).await;
     assert_eq!(lend(&two, "c", 1).await.unwrap().number, 0);
-    assert_eq!(one.keep_lent(&called("a"), 1).await.unwrap(), Kept::Lost);
+    assert_eq!(one.keep_lent(&called("a"), 1).await.unwrap(), Loan::Lost);
 }
 
 /// Whether the store has let go of the number is not known then, so its term is not, either.
@@ -283,7 +283,7 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     let sent = world.handle().workers(START).await.unwrap().remove(0);
     for _ in 0..30 {
         world.pass(KEEP_MS / 2).await;
-        assert_eq!(keep(&node, "a").await, Kept::Yes);
+        assert_eq!(keep(&node, "a").await, Loan::Held);
     }
     // What was sent then comes now, and takes nothing away.
     let slots = vec![(sent.slot, sent.term)];
@@ -294,7 +294,7 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     let other = joined(&world).await;
     assert_eq!(lend(&other, "b", 1).await.unwrap().number, 1);
     assert!(lend(&other, "c", 1).await.is_err());
-    assert_eq!(keep(&node, "a").await, Kept::Yes);
+    assert_eq!(keep(&node, "a").await, Loan::Held);
 }
 
 /// Held by a server that lives, a number would not be free when its borrower has been silent for long enough.
@@ -338,7 +338,7 @@ async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
         let late = releases.lock().unwrap().pop().unwrap();
         let refused = world.handle().release(&late, world.clock.unix_ms()).await.unwrap_err();
         assert_eq!(refused.kind().code(), "mark_moved", "{refused}");
-        assert_eq!(other.keep_lent(&called("a"), keep_ms).await.unwrap(), Kept::Yes);
+        assert_eq!(other.keep_lent(&called("a"), keep_ms).await.unwrap(), Loan::Held);
     }
     // One that was kept meanwhile is looked at again, and taken back.
     assert!(node.take_back(&called("a")).await.unwrap());

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use snowmint_core::ManualClock;
 
 use super::*;
-use crate::beside::{Place, Places};
+use crate::beside::{StorePlace, StorePlaces};
 use crate::sources::Values;
 
 /// A store that is there, or away.
@@ -16,7 +16,7 @@ struct At {
 }
 
 #[async_trait]
-impl Place for At {
+impl StorePlace for At {
     async fn open(&self) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(self.store.handle("default")?))
     }
@@ -38,11 +38,11 @@ impl Several {
 
     fn settings(&self) -> NodeSettings {
         let at = |store: &MemoryStore| {
-            Arc::new(At { store: store.handle("default").unwrap() }) as Arc<dyn Place>
+            Arc::new(At { store: store.handle("default").unwrap() }) as Arc<dyn StorePlace>
         };
         let stores = [("a", &self.a), ("b", &self.b), ("c", &self.c)];
         let beside = stores.map(|(name, store)| (name.into(), at(store)));
-        let beside = Places::from(beside);
+        let beside = StorePlaces::from(beside);
         NodeSettings { beside, ..NodeSettings::default() }
     }
 
@@ -232,7 +232,7 @@ async fn a_store_leaves_only_where_its_numbers_are_given_to_nobody() {
 struct Silent;
 
 #[async_trait]
-impl Place for Silent {
+impl StorePlace for Silent {
     async fn open(&self) -> Result<Arc<dyn Store>> {
         std::future::pending().await
     }

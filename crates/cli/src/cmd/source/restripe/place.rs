@@ -1,7 +1,7 @@
 //! Who has a stripe: an installation that a server speaks for, or a store.
 
 use serde_json::{Map, Value, json};
-use snowmint_coord::beside::Place as _;
+use snowmint_coord::beside::StorePlace as _;
 use snowmint_coord::{ErrorKind, NewStripe, Node, NodeSettings, Parts, SourceInfo, SourceSpec};
 use snowmint_server::service::source_body;
 use snowmint_stores::shown;

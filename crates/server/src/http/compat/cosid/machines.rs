@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, post};
 use jiff::SignedDuration;
 use snowmint_coord::lend::KEEP_MS_MAX;
-use snowmint_coord::{Borrower, Kept, Lent};
+use snowmint_coord::{Borrower, Lent, Loan};
 use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::{COSID_LOST, COSID_NOT_FOUND, COSID_OVERFLOW, CosIdMachineBody};
@@ -89,12 +89,12 @@ impl Instance {
 
     async fn kept(&self, cosid: &Asked<CosId>, keep_ms: u64) -> Answer {
         match cosid.service.keep_lent(&self.borrower, keep_ms).await? {
-            Kept::Yes => Ok(StatusCode::OK.into_response()),
-            Kept::Lost => {
+            Loan::Held => Ok(StatusCode::OK.into_response()),
+            Loan::Lost => {
                 Err(self
                     .without(COSID_LOST, "was silent for too long, and has lost its machine ID"))
             }
-            Kept::Unknown => Err(self.without(COSID_NOT_FOUND, "has no machine ID")),
+            Loan::Unknown => Err(self.without(COSID_NOT_FOUND, "has no machine ID")),
         }
     }
 
