@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::{
     BootTimer, ClaimRequest, Extend, Mark, Member, MemoryStore, NewDefinition, Pool, Presence,
-    Reserve, Reuse, Store, Timer as _, Wish,
+    Reserve, Reuse, SlotInfo, Store, Timer as _, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::Handle;
@@ -229,16 +229,19 @@ fn what_the_store_recognises_is_asked_again_and_done_once() {
             mark_at_most: Mark::MAX,
             request: 77,
         };
-        // All answers are lost for a while, on every way.
-        let lost = async || {
+        // All answers are lost on every way, until the store has done what was asked.
+        let lost_until = async |is_done: fn(&[SlotInfo]) -> bool| {
             proxies.iter().for_each(|proxy| proxy.hold(Way::ToClient));
-            BootTimer.sleep_ms(1_000).await;
+            while !is_done(&store.workers(NOW).await.unwrap()) {
+                BootTimer.sleep_ms(10).await;
+            }
             proxies.iter().for_each(|proxy| {
                 proxy.cut();
                 proxy.heal();
             });
         };
-        let (leases, ()) = tokio::join!(remote.claim(&claim, NOW), lost());
+        let claimed = lost_until(|slots| !slots.is_empty());
+        let ((), leases) = tokio::join!(claimed, remote.claim(&claim, NOW));
         let lease = leases.unwrap().remove(0);
         assert_eq!(store.workers(NOW).await.unwrap().len(), 1, "claimed once");
         let item = Extend {
@@ -252,11 +255,13 @@ fn what_the_store_recognises_is_asked_again_and_done_once() {
             ahead_max_ms: None,
         };
         let items = [item.clone()];
-        let (moved, ()) = tokio::join!(remote.extend(&items, NOW), lost());
+        let extended = lost_until(|slots| slots[0].mark == Mark::new(50));
+        let ((), moved) = tokio::join!(extended, remote.extend(&items, NOW));
         assert_eq!(moved.unwrap().remove(0).unwrap().mark, Mark::new(50));
         // Without a number, nobody could tell.
         let items = [Extend { from: Mark::new(50), to: Mark::new(60), request: 0, ..item }];
-        let (unknown, ()) = tokio::join!(remote.extend(&items, NOW), lost());
+        let extended = lost_until(|slots| slots[0].mark == Mark::new(60));
+        let ((), unknown) = tokio::join!(extended, remote.extend(&items, NOW));
         assert_eq!(code(unknown), "unavailable");
         assert_eq!(store.workers(NOW).await.unwrap()[0].mark, Mark::new(60));
     });
