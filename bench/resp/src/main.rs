@@ -1,7 +1,7 @@
 //! IDs and counters over RESP, against redis-server: the same client (redis-benchmark), on the same machine, in
 //! turn, round after round; and beside the floor, a bare responder, for what the client leaves to any server.
 //!
-//! `cargo build --release --bin snowmint && cd bench && cargo run --release -p snowmint-bench-resp`;
+//! `cargo build --profile dist --bin snowmint && cd bench && cargo run --release -p snowmint-bench-resp`;
 //! `-- --test` runs everything once, small; `-- --snowmint PATH` takes another binary; `-- --apart` keeps those who
 //! ask off the servers' processors.
 

@@ -2,7 +2,7 @@
 //! that it stands on, in turn, round after round; and what its callers feel while its store stands still, or while
 //! servers are killed.
 //!
-//! `cargo build --release --bin snowmint && cd bench && cargo run --release -p snowmint-bench-serve`;
+//! `cargo build --profile dist --bin snowmint && cd bench && cargo run --release -p snowmint-bench-serve`;
 //! `-- --only NAME` (http, grpc, outstanding, frozen, idle, three) measures one thing, `-- --test` everything once,
 //! small; `-- --seconds 60` shortens what takes ten minutes; `-- --snowmint PATH` takes another binary. `wrk`
 //! loads HTTP: ci/setup installs it.

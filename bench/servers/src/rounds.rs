@@ -16,7 +16,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// As the command line says: `--test`, `--snowmint PATH` in the place of the release build, and `--apart`, by
+    /// As the command line says: `--test`, `--snowmint PATH` in place of the packaged binary, and `--apart`, by
     /// which servers are on one half of the processors and whoever asks on the other.
     pub fn of_arguments() -> Self {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,7 +27,7 @@ impl Plan {
             plan.threads = apart::part();
         }
         plan.test = plan.arguments.iter().any(|argument| argument == "--test");
-        plan.binary = plan.value("--snowmint").unwrap_or("../target/release/snowmint").to_owned();
+        plan.binary = plan.value("--snowmint").unwrap_or("../target/dist/snowmint").to_owned();
         plan
     }
 

@@ -11,6 +11,7 @@ mod id;
 mod input;
 mod node;
 mod ntp;
+mod origins;
 mod output;
 mod secret;
 mod security;

@@ -7,18 +7,17 @@ use std::sync::Arc;
 use snowmint_coord::error::chain;
 use snowmint_coord::sources::Keyrings;
 use snowmint_coord::{
-    BootTimer, Error, ErrorKind, Node, NodeSettings, Origins, Parts, SourceInfo, SourceSpec,
-    Timer as _,
+    BootTimer, Error, ErrorKind, Node, NodeSettings, Parts, SourceInfo, SourceSpec, Timer as _,
 };
 use snowmint_core::disguise::{Key, Keyring};
 use snowmint_server::Traces;
-use snowmint_stores::foreign::Shared;
 
 use crate::audit::Trail;
 use crate::clock;
 use crate::config::{Config, Defined};
 use crate::exit::{Failure, Outcome};
 use crate::ntp::Ntp;
+use crate::origins;
 use crate::secret;
 use crate::store;
 
@@ -204,7 +203,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
     let mut settings = NodeSettings {
         builtin: config.sources.builtin,
         keyrings: keyrings(&config.disguise.keys)?,
-        origins: origins(&config.origins)?,
+        origins: origins::all(&config.origins)?,
         beside: store::Beside::all(config)?,
         data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
         presence_ttl_ms: config.counters.lease.ms(),
@@ -229,26 +228,6 @@ pub(crate) fn make_dir(dir: &Path) -> Outcome {
             dir.display()
         ))
     })
-}
-
-/// The tables of `[origins]`.
-pub(crate) fn origins(named: &BTreeMap<String, String>) -> Outcome<Origins> {
-    let mut origins = Origins::new();
-    for (name, place) in named {
-        origins.insert(name.clone(), Arc::new(table(name, place)?) as _);
-    }
-    Ok(origins)
-}
-
-/// The table of another system that is called so, at this `SYSTEM+URL` or at the one that is kept there.
-pub(crate) fn table(name: &str, place: &str) -> Outcome<Shared> {
-    // What it says may show a password.
-    let refused = |why: String| Failure::usage(format!("origins.{name}: {why}"));
-    let text = match place.split_once(':') {
-        Some(("file" | "env", _)) => secret::at(place).map_err(refused)?,
-        _ => place.to_owned(),
-    };
-    Shared::named(text.trim()).map_err(|error| refused(error.kind().to_string()))
 }
 
 /// The keys of `[disguise.keys]`, read from where they are.

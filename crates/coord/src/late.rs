@@ -2,11 +2,10 @@
 //! opened again until it is.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use snowmint_core::UnixMillis;
 use tokio::sync::OnceCell;
 
@@ -30,7 +29,7 @@ use crate::timer::{BootTimer, Timer as _};
 const OPEN_MS_MAX: u64 = 5_000;
 
 /// A store that is being opened.
-pub type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Store>>> + Send>>;
+pub type Opening = BoxFuture<'static, Result<Arc<dyn Store>>>;
 
 /// A store that is opened when it can be. Until then every verb tries, and answers why it could not.
 pub struct LateStore {

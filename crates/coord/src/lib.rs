@@ -52,6 +52,9 @@ pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 pub use clock_witness::ClockWitness;
 pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry};
 pub use forecast::{Forecast, PoolUse, forecast};
+/// A future behind a pointer. An `async fn` is compiled anew in each crate that awaits it; what is long and
+/// awaited once, such as opening a store, is compiled once, behind this.
+pub use futures_util::future::BoxFuture;
 pub use home::Home;
 pub use late::{LateStore, Opening};
 pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, Term, Wish};

@@ -22,7 +22,7 @@ use crate::trace::Traces;
 use crate::{grpc, http, resp};
 
 /// What a server is made of. Either listener may be left out.
-pub struct Parts<S> {
+pub struct Parts {
     /// Who mints.
     pub node: Node,
     /// The store that is offered, over gRPC, to programs that mint beside themselves: the node's own, as a
@@ -40,11 +40,9 @@ pub struct Parts<S> {
     pub tls: Option<Tls>,
     /// Where spans of requests go; none: there are none.
     pub traces: Option<Traces>,
-    /// The server stops when this is done.
-    pub shutdown: S,
 }
 
-impl<S> fmt::Debug for Parts<S> {
+impl fmt::Debug for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parts").field("http", &self.http).field("resp", &self.resp).finish()
     }
@@ -67,11 +65,8 @@ pub struct Handle {
 ///
 /// # Errors
 /// When a listener has no local address, which the system decides, or a setting is not possible.
-pub fn start<S>(settings: Settings, parts: Parts<S>) -> io::Result<Handle>
-where
-    S: Future<Output = ()> + Send + 'static,
-{
-    let Parts { node, offered, timer, http, resp, access, tls, traces, shutdown } = parts;
+pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
+    let Parts { node, offered, timer, http, resp, access, tls, traces } = parts;
     let address =
         |listener: &Option<TcpListener>| listener.as_ref().map(TcpListener::local_addr).transpose();
     let (http_address, resp_address) = (address(&http)?, address(&resp)?);
@@ -107,13 +102,8 @@ where
         listeners.spawn(resp::serve(listener, door, settings.resp, surroundings));
     }
     let mut stopped_by_handle = surroundings.closing;
-    let stop = closing.clone();
     let task = tokio::spawn(async move {
-        tokio::select! {
-            () = shutdown => {}
-            () = stopping(&mut stopped_by_handle) => {}
-        }
-        stop.send_replace(true);
+        stopping(&mut stopped_by_handle).await;
         while listeners.join_next().await.is_some() {}
     });
     Ok(Handle { http: http_address, resp: resp_address, closing, service, task })
@@ -143,8 +133,7 @@ impl Handle {
         self.closing.send_replace(true);
     }
 
-    /// Waits until the server has stopped: after [`Handle::stop`] or the shutdown given at the
-    /// start, and at most the limit for a stop after that.
+    /// Waits until the server has stopped, after [`Handle::stop`]: for as long as the limit for a stop, at most.
     pub async fn stopped(mut self) {
         if let Err(error) = (&mut self.task).await {
             tracing::error!(%error, "the server ended in a fault");

@@ -28,7 +28,7 @@
 use std::sync::Arc;
 
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::{Error, ErrorKind, MemoryStore, Result, Store};
+use snowmint_coord::{BoxFuture, Error, ErrorKind, MemoryStore, Result, Store};
 
 use product::Product;
 pub use product::{is_url, schemes};
@@ -80,8 +80,8 @@ impl Default for Settings {
 ///
 /// # Errors
 /// As [`open_with`].
-pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
-    open_with(url, namespace, Settings::default()).await
+pub fn open<'a>(url: &'a str, namespace: &'a str) -> BoxFuture<'a, Result<Arc<dyn Store>>> {
+    open_with(url, namespace, Settings::default())
 }
 
 /// Opens the store at `url` for one namespace, and makes it if there is none yet.
@@ -93,41 +93,47 @@ pub async fn open(url: &str, namespace: &str) -> Result<Arc<dyn Store>> {
 /// `Invalid` for a bad URL, an unknown scheme (the message lists the known) or a bad namespace;
 /// `Unsupported` when the store is not built in; `NotFound` when it is not made yet and must not be;
 /// what the store says when it cannot be opened.
-pub async fn open_with(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    let (_, rest) = url.split_once(':').unwrap_or((url, ""));
-    match Product::of(url) {
-        Some(Product::Sqlite) => open_sqlite(rest, namespace, settings).await,
-        #[cfg(feature = "postgres")]
-        Some(Product::Postgres) => postgres::open(url, namespace, settings).await,
-        #[cfg(feature = "mysql")]
-        Some(Product::MySql) => mysql::open(url, namespace, settings).await,
-        #[cfg(feature = "redis")]
-        Some(Product::Redis) => redis::open(url, namespace, settings).await,
-        #[cfg(feature = "etcd")]
-        Some(Product::Etcd) => etcd::open(url, namespace, settings).await,
-        #[cfg(feature = "zookeeper")]
-        Some(Product::ZooKeeper) => zookeeper::open(url, namespace, settings).await,
-        Some(Product::Memory) if rest.is_empty() => {
-            check_namespace(namespace)?;
-            Ok(Arc::new(MemoryStore::new(namespace)?))
+pub fn open_with<'a>(
+    url: &'a str,
+    namespace: &'a str,
+    settings: Settings,
+) -> BoxFuture<'a, Result<Arc<dyn Store>>> {
+    Box::pin(async move {
+        let (_, rest) = url.split_once(':').unwrap_or((url, ""));
+        match Product::of(url) {
+            Some(Product::Sqlite) => open_sqlite(rest, namespace, settings).await,
+            #[cfg(feature = "postgres")]
+            Some(Product::Postgres) => postgres::open(url, namespace, settings).await,
+            #[cfg(feature = "mysql")]
+            Some(Product::MySql) => mysql::open(url, namespace, settings).await,
+            #[cfg(feature = "redis")]
+            Some(Product::Redis) => redis::open(url, namespace, settings).await,
+            #[cfg(feature = "etcd")]
+            Some(Product::Etcd) => etcd::open(url, namespace, settings).await,
+            #[cfg(feature = "zookeeper")]
+            Some(Product::ZooKeeper) => zookeeper::open(url, namespace, settings).await,
+            Some(Product::Memory) if rest.is_empty() => {
+                check_namespace(namespace)?;
+                Ok(Arc::new(MemoryStore::new(namespace)?) as _)
+            }
+            Some(Product::Memory) => Err(Error::invalid(
+                OPEN,
+                format!(
+                    "the store in memory has no name or path: memory: is its URL, not {:?}",
+                    shown(url)
+                ),
+            )),
+            #[cfg(not(all(
+                feature = "postgres",
+                feature = "mysql",
+                feature = "redis",
+                feature = "etcd",
+                feature = "zookeeper"
+            )))]
+            Some(product) => Err(not_built_in(product)),
+            None => Err(Error::invalid(OPEN, unknown_scheme(url))),
         }
-        Some(Product::Memory) => Err(Error::invalid(
-            OPEN,
-            format!(
-                "the store in memory has no name or path: memory: is its URL, not {:?}",
-                shown(url)
-            ),
-        )),
-        #[cfg(not(all(
-            feature = "postgres",
-            feature = "mysql",
-            feature = "redis",
-            feature = "etcd",
-            feature = "zookeeper"
-        )))]
-        Some(product) => Err(not_built_in(product)),
-        None => Err(Error::invalid(OPEN, unknown_scheme(url))),
-    }
+    })
 }
 
 const OPEN: &str = "open store";

@@ -7,6 +7,7 @@ mod decode;
 mod doctor;
 mod encode;
 mod health;
+#[cfg(feature = "import")]
 mod import;
 mod layout;
 mod man;
@@ -48,6 +49,7 @@ enum Command {
     Source(Box<source::Source>),
     Worker(worker::Worker),
     Token(token::Token),
+    #[cfg(feature = "import")]
     Import(Box<import::Import>),
     Config(config::Config),
     Bench(Box<bench::Bench>),
@@ -69,6 +71,7 @@ impl Snowmint {
             Command::Source(command) => command.run(),
             Command::Worker(command) => command.run(),
             Command::Token(command) => command.run(),
+            #[cfg(feature = "import")]
             Command::Import(command) => command.run(),
             Command::Config(command) => command.run(),
             Command::Bench(command) => command.run(),

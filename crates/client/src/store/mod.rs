@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{
-    BootTimer, Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Timer,
+    BootTimer, BoxFuture, Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Timer,
 };
 
 use crate::credentials::Credentials;
@@ -72,24 +72,30 @@ impl RemoteStore {
     /// `Invalid` for a bad URL or namespace; `Conflict` when the servers serve another namespace; `OtherStore`
     /// when two of those that answer within [`Settings::connect_ms`] have different stores;
     /// `Unavailable` when none of them answers in time, or none that is trusted; what a server's store says.
-    pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Self> {
-        Self::open_with(url, namespace, settings, Parts::default()).await
+    pub fn open<'a>(
+        url: &'a str,
+        namespace: &'a str,
+        settings: Settings,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Self::open_with(url, namespace, settings, Parts::default())
     }
 
     /// The same, with parts of one's own.
     ///
     /// # Errors
     /// As [`RemoteStore::open`].
-    pub async fn open_with(
-        url: &str,
-        namespace: &str,
+    pub fn open_with<'a>(
+        url: &'a str,
+        namespace: &'a str,
         settings: Settings,
         parts: Parts,
-    ) -> Result<Self> {
-        check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
-        let way = Way { url: url.into(), namespace: namespace.into(), settings, parts };
-        let own = Self::open_at(&way, "").await?;
-        Ok(Self { way: Some(way), ..own })
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(async move {
+            check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+            let way = Way { url: url.into(), namespace: namespace.into(), settings, parts };
+            let own = Self::open_at(&way, "").await?;
+            Ok(Self { way: Some(way), ..own })
+        })
     }
 
     /// The servers' own store, or the one of this name beside it.

@@ -49,7 +49,6 @@ pub(crate) fn serve_for(
         access,
         tls: None,
         traces: None,
-        shutdown: std::future::pending(),
     };
     snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()
 }

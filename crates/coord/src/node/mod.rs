@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::BoxFuture;
 use snowmint_core::{Clock, UnixMillis};
 use tokio::sync::{mpsc, oneshot};
 
@@ -123,68 +124,75 @@ impl Node {
     /// [`ErrorKind::Locked`], [`ErrorKind::JournalRefused`] and others for the data directory;
     /// [`ErrorKind::StoreWentBack`] and [`ErrorKind::OtherStore`] for a store that is not the one
     /// that the journal knows; [`ErrorKind::Unsupported`] outside a runtime.
-    pub async fn open(store: Arc<dyn Store>, settings: NodeSettings, parts: Parts) -> Result<Self> {
-        let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
-            let what = "a node needs a Tokio runtime to run on".into();
-            Error::new("open node", ErrorKind::Unsupported { what }).with_source(error)
-        })?;
-        let beside = Beside::new(&store, &settings, &parts);
-        let Parts { timer, clock, observer, disk } = parts;
-        let mut keeper = match settings.data_dir.clone() {
-            None => Keeper::none(),
-            Some(path) => {
-                let (on, namespace) = (Arc::clone(&disk), store.namespace().to_owned());
-                let keeps = settings.start_without_store;
-                let open = move || Keeper::open(on.lock(&path)?, &on.machine(), &namespace, keeps);
-                disk::on(&*disk, "open journal", open).await??
+    pub fn open(
+        store: Arc<dyn Store>,
+        settings: NodeSettings,
+        parts: Parts,
+    ) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
+                let what = "a node needs a Tokio runtime to run on".into();
+                Error::new("open node", ErrorKind::Unsupported { what }).with_source(error)
+            })?;
+            let beside = Beside::new(&store, &settings, &parts);
+            let Parts { timer, clock, observer, disk } = parts;
+            let mut keeper = match settings.data_dir.clone() {
+                None => Keeper::none(),
+                Some(path) => {
+                    let (on, namespace) = (Arc::clone(&disk), store.namespace().to_owned());
+                    let keeps = settings.start_without_store;
+                    let open =
+                        move || Keeper::open(on.lock(&path)?, &on.machine(), &namespace, keeps);
+                    disk::on(&*disk, "open journal", open).await??
+                }
+            };
+            let call_ms = settings.store_call_ms;
+            let around = Surroundings::new(
+                store,
+                timer,
+                clock,
+                observer,
+                runtime.clone(),
+                call_ms,
+                keeper.is_kept(),
+            )?;
+            let around = around.drawing_from(settings.origins.clone());
+            let around = around.within_skew(settings.clock_skew_max_ms);
+            let around = around.within_jumps(settings.clock_jump_max_ms);
+            let around = Arc::new(around.counting_in(settings.counter_bytes_max));
+            let known = keeper.segments_seen().into_keys().collect();
+            around.reports.begin(known, keeper.segments_bytes_max());
+            let witness = keeper.witness();
+            let met = entry::refuse_other_store(&around, &witness).await?;
+            let tails = keeper.take_tails(&*disk, met).await?;
+            let core = Arc::new(Core {
+                around,
+                settings,
+                sources: Mutex::new(BTreeMap::new()),
+                lookup: Lookup::default(),
+                beside,
+                kept: KeptSources::new(keeper.kept_sources()),
+                lendings: Lendings::default(),
+                segments_seen: keeper.segments_seen(),
+                tails: Mutex::new(tails),
+                readiness: Mutex::new(Readiness {
+                    ready: false,
+                    reasons: vec!["the store is not joined yet".into()],
+                    without_store_until: None,
+                }),
+                member: Mutex::new(None),
+            });
+            let (commands, received) = mpsc::channel(64);
+            let seed = random::number()?;
+            let driver = Driver::new(Arc::clone(&core), received, keeper, disk, witness, seed);
+            runtime.spawn(driver.run());
+            let node = Self { alive: Arc::new(Alive { core, commands }) };
+            // The servers that answer for a store's sources define the built-in ones, as they are configured.
+            if node.core().settings.builtin && node.store().owners().is_none() {
+                node.define_builtin().await?;
             }
-        };
-        let call_ms = settings.store_call_ms;
-        let around = Surroundings::new(
-            store,
-            timer,
-            clock,
-            observer,
-            runtime.clone(),
-            call_ms,
-            keeper.is_kept(),
-        )?;
-        let around = around.drawing_from(settings.origins.clone());
-        let around = around.within_skew(settings.clock_skew_max_ms);
-        let around = around.within_jumps(settings.clock_jump_max_ms);
-        let around = Arc::new(around.counting_in(settings.counter_bytes_max));
-        let known = keeper.segments_seen().into_keys().collect();
-        around.reports.begin(known, keeper.segments_bytes_max());
-        let witness = keeper.witness();
-        let met = entry::refuse_other_store(&around, &witness).await?;
-        let tails = keeper.take_tails(&*disk, met).await?;
-        let core = Arc::new(Core {
-            around,
-            settings,
-            sources: Mutex::new(BTreeMap::new()),
-            lookup: Lookup::default(),
-            beside,
-            kept: KeptSources::new(keeper.kept_sources()),
-            lendings: Lendings::default(),
-            segments_seen: keeper.segments_seen(),
-            tails: Mutex::new(tails),
-            readiness: Mutex::new(Readiness {
-                ready: false,
-                reasons: vec!["the store is not joined yet".into()],
-                without_store_until: None,
-            }),
-            member: Mutex::new(None),
-        });
-        let (commands, received) = mpsc::channel(64);
-        let seed = random::number()?;
-        let driver = Driver::new(Arc::clone(&core), received, keeper, disk, witness, seed);
-        runtime.spawn(driver.run());
-        let node = Self { alive: Arc::new(Alive { core, commands }) };
-        // The servers that answer for a store's sources define the built-in ones, as they are configured.
-        if node.core().settings.builtin && node.store().owners().is_none() {
-            node.define_builtin().await?;
-        }
-        Ok(node)
+            Ok(node)
+        })
     }
 
     fn core(&self) -> &Arc<Core> {

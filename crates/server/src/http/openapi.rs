@@ -16,8 +16,8 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use utoipa_swagger_ui::Config;
 
+#[cfg(feature = "swagger-ui")]
 use super::answer::no_such_path;
 use super::{Door, admin, counters, health, ids, metrics};
 
@@ -103,9 +103,19 @@ fn complete(mut about: OpenApi) -> OpenApi {
     about
 }
 
+/// Says why there is no page.
+#[cfg(not(feature = "swagger-ui"))]
+async fn file(_: &str) -> Response {
+    let why =
+        "this server was built without feature `swagger-ui`; /openapi.json describes every call";
+    let error = crate::service::Error::new(snowmint_wire::error::Code::NotFound, why);
+    super::answer::Refusal(error).into_response()
+}
+
 /// A file of the page, as it lies in this program: the longest is neither copied nor compressed for each who asks.
+#[cfg(feature = "swagger-ui")]
 async fn file(name: &str) -> Response {
-    let config: Arc<Config<'static>> = Arc::new(Config::from("../openapi.json"));
+    let config = Arc::new(utoipa_swagger_ui::Config::from("../openapi.json"));
     let found = utoipa_swagger_ui::serve(name, config).ok().flatten();
     let Some(file) = found else {
         let uri = format!("/docs/{name}").parse().unwrap_or_default();

@@ -56,7 +56,6 @@ pub(crate) async fn server_behind(
         access,
         tls,
         traces: None,
-        shutdown: std::future::pending(),
     };
     let handle = start(settings, parts).unwrap();
     Server { http: handle.http().unwrap(), resp: handle.resp().unwrap(), handle }

@@ -10,7 +10,7 @@ mod texts;
 use std::sync::Arc;
 
 use snowmint_coord::spec::Kind;
-use snowmint_coord::{Node, Readiness, Source, SourceSpec};
+use snowmint_coord::{BoxFuture, Node, Readiness, Source, SourceSpec};
 
 pub use counter::Counter;
 pub use options::Options;
@@ -36,8 +36,8 @@ pub const STORE_WAIT_MS: u64 = 5_000;
 ///
 /// # Errors
 /// `Invalid` for a URL that names no store; what the store says when it cannot be opened.
-pub async fn open(url: &str) -> Result<Mint> {
-    Options::new().open(url).await
+pub fn open(url: &str) -> BoxFuture<'_, Result<Mint>> {
+    Options::new().open(url)
 }
 
 /// An open store: this process's membership in one namespace. Clones share it.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use snowmint_coord::{Node, NodeSettings, Parts};
+use snowmint_coord::{BoxFuture, Node, NodeSettings, Parts};
 use snowmint_core::{Observer, Pause};
 
 use super::{Mint, STORE_WAIT_MS, Shared, place};
@@ -131,28 +131,31 @@ impl Options {
     ///
     /// # Errors
     /// As [`open`](crate::open); `Locked` and `JournalRefused` for the data directory.
-    pub async fn open(self, url: &str) -> Result<Mint> {
-        let keeps = self.settings.start_without_store && self.settings.data_dir.is_some();
-        let store = if keeps {
-            place::open_now_or_later(url, &self.namespace, self.shown.clone()).await?
-        } else {
-            place::open(url, &self.namespace, self.shown.clone()).await?
-        };
-        let clock = Arc::new(HandleClock::new(self.clock, self.given_clock)?);
-        let name = self.namespace;
-        let parts = Parts {
-            clock: Arc::clone(&clock) as _,
-            observer: Arc::new(Tell { name: name.clone(), observer: self.observer }),
-            ..Parts::system()
-        };
-        let mut settings = self.settings;
-        for (store, url) in self.beside {
-            let place = place::Beside { url, namespace: name.clone(), shown: self.shown.clone() };
-            settings.beside.insert(store, Arc::new(place));
-        }
-        let node = Node::open(store, settings, parts).await?;
-        let shared = Shared { clock, wait_max_ms: self.wait_max_ms, keep: None };
-        Ok(Mint::new(node, shared))
+    pub fn open(self, url: &str) -> BoxFuture<'_, Result<Mint>> {
+        Box::pin(async move {
+            let keeps = self.settings.start_without_store && self.settings.data_dir.is_some();
+            let store = if keeps {
+                place::open_now_or_later(url, &self.namespace, self.shown.clone()).await?
+            } else {
+                place::open(url, &self.namespace, self.shown.clone()).await?
+            };
+            let clock = Arc::new(HandleClock::new(self.clock, self.given_clock)?);
+            let name = self.namespace;
+            let parts = Parts {
+                clock: Arc::clone(&clock) as _,
+                observer: Arc::new(Tell { name: name.clone(), observer: self.observer }),
+                ..Parts::system()
+            };
+            let mut settings = self.settings;
+            for (store, url) in self.beside {
+                let place =
+                    place::Beside { url, namespace: name.clone(), shown: self.shown.clone() };
+                settings.beside.insert(store, Arc::new(place));
+            }
+            let node = Node::open(store, settings, parts).await?;
+            let shared = Shared { clock, wait_max_ms: self.wait_max_ms, keep: None };
+            Ok(Mint::new(node, shared))
+        })
     }
 
     /// Opens the store at `url`, for a program without a runtime: a thread of the handle's own does

@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 use snowmint_coord::segment::Within;
-use snowmint_coord::{Error, ErrorKind, Origin, Result};
+use snowmint_coord::{BoxFuture, Error, ErrorKind, Origin, Result};
 
 use super::Peer;
 use super::numbers::{END, HIGHEST_MAX, RENAMED, Shape, Standing};
@@ -76,19 +76,21 @@ impl Shared {
     ///
     /// # Errors
     /// `NotFound` without such a row; `Invalid` for one that makes no sense; what the database says.
-    pub async fn freeze(&self, key: &str) -> Result<Frozen<'_>> {
-        let shape = self.peer.shape();
-        let mut step = self.tables.begin(Access::Write).await?;
-        let highest = match row(&mut step, shape, key).await? {
-            Standing::At(numbers) => Some(numbers.highest),
-            Standing::Senseless(why) => return Err(senseless(key, &why)),
-            Standing::Moved => None,
-        };
-        Ok(Frozen { step, shape, key: key.to_owned(), highest })
+    pub fn freeze<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Frozen<'a>>> {
+        Box::pin(async move {
+            let shape = self.peer.shape();
+            let mut step = self.tables.begin(Access::Write).await?;
+            let highest = match row(&mut step, shape, key).await? {
+                Standing::At(numbers) => Some(numbers.highest),
+                Standing::Senseless(why) => return Err(senseless(key, &why)),
+                Standing::Moved => None,
+            };
+            Ok(Frozen { step, shape, key: key.to_owned(), highest })
+        })
     }
 }
 
-impl Frozen<'_> {
+impl<'t> Frozen<'t> {
     /// No number above was ever handed out there; none when the key was cut over before.
     #[must_use]
     pub const fn highest(&self) -> Option<u64> {
@@ -99,19 +101,21 @@ impl Frozen<'_> {
     ///
     /// # Errors
     /// What the database says. Whether it was done is then not known: freeze it again.
-    pub async fn end(mut self) -> Result<()> {
-        if self.highest.is_none() {
-            return self.step.roll_back().await;
-        }
-        let Shape { table, key, mark, ends_by_name, .. } = self.shape;
-        let (column, value) = if *ends_by_name {
-            (key, Value::text(format!("{RENAMED}{}", self.key)))
-        } else {
-            (mark, Value::Integer(END))
-        };
-        let statement = format!("UPDATE {table} SET {column} = ? WHERE {key} = ?");
-        self.step.change(statement, vec![value, Value::text(self.key)]).await?;
-        self.step.commit().await
+    pub fn end(mut self) -> BoxFuture<'t, Result<()>> {
+        Box::pin(async move {
+            if self.highest.is_none() {
+                return self.step.roll_back().await;
+            }
+            let Shape { table, key, mark, ends_by_name, .. } = self.shape;
+            let (column, value) = if *ends_by_name {
+                (key, Value::text(format!("{RENAMED}{}", self.key)))
+            } else {
+                (mark, Value::Integer(END))
+            };
+            let statement = format!("UPDATE {table} SET {column} = ? WHERE {key} = ?");
+            self.step.change(statement, vec![value, Value::text(self.key)]).await?;
+            self.step.commit().await
+        })
     }
 }
 

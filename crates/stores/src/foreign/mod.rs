@@ -13,7 +13,7 @@ mod tokens;
 mod tree;
 mod workers;
 
-use snowmint_coord::{Error, Result};
+use snowmint_coord::{BoxFuture, Error, Result};
 
 use crate::product::Product;
 use crate::verbs::Access;
@@ -124,67 +124,75 @@ impl Foreign {
     ///
     /// # Errors
     /// What the database says.
-    pub async fn cautions(&self) -> Result<Vec<String>> {
-        let Place::Tables(tables) = &self.place else { return Ok(Vec::new()) };
-        let caution = || {
-            format!(
-                "{} takes no writes: if it is a replica, it may lag behind its primary, whose newest \
-                 numbers it does not know. Name the primary",
-                tables.label
-            )
-        };
-        Ok(tables.is_read_only().await?.then(caution).into_iter().collect())
+    pub fn cautions(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        Box::pin(async move {
+            let Place::Tables(tables) = &self.place else { return Ok(Vec::new()) };
+            let caution = || {
+                format!(
+                    "{} takes no writes: if it is a replica, it may lag behind its primary, whose newest \
+                     numbers it does not know. Name the primary",
+                    tables.label
+                )
+            };
+            Ok(tables.is_read_only().await?.then(caution).into_iter().collect())
+        })
     }
 
     /// The worker numbers that a system gave out, and to whom.
     ///
     /// # Errors
     /// `NotFound` without its table; what the database says.
-    pub async fn workers(&self, crew: Crew) -> Result<Vec<Worker>> {
-        match &self.place {
-            Place::Tables(tables) => {
-                let mut step = tables.begin(Access::Read).await?;
-                let workers = crew.read(&mut step).await?;
-                step.roll_back().await?;
-                Ok(workers)
+    pub fn workers(&self, crew: Crew) -> BoxFuture<'_, Result<Vec<Worker>>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Tables(tables) => {
+                    let mut step = tables.begin(Access::Read).await?;
+                    let workers = crew.read(&mut step).await?;
+                    step.roll_back().await?;
+                    Ok(workers)
+                }
+                Place::Redis(url) if crew == Crew::Cosid => {
+                    cosid_redis::workers(&Counters::open(url).await?).await
+                }
+                Place::Redis(_) => Err(self.has_no_tables()),
             }
-            Place::Redis(url) if crew == Crew::Cosid => {
-                cosid_redis::workers(&Counters::open(url).await?).await
-            }
-            Place::Redis(_) => Err(self.has_no_tables()),
-        }
+        })
     }
 
     /// The tokens of Tinyid's clients.
     ///
     /// # Errors
     /// `NotFound` without its table; what the database says.
-    pub async fn tokens(&self) -> Result<Vec<Grant>> {
-        let Place::Tables(tables) = &self.place else { return Err(self.has_no_tables()) };
-        let mut step = tables.begin(Access::Read).await?;
-        let tokens = tokens::read(&mut step).await?;
-        step.roll_back().await?;
-        Ok(tokens)
+    pub fn tokens(&self) -> BoxFuture<'_, Result<Vec<Grant>>> {
+        Box::pin(async move {
+            let Place::Tables(tables) = &self.place else { return Err(self.has_no_tables()) };
+            let mut step = tables.begin(Access::Read).await?;
+            let tokens = tokens::read(&mut step).await?;
+            step.roll_back().await?;
+            Ok(tokens)
+        })
     }
 
     /// All keys of a system, by name, and how far each has come.
     ///
     /// # Errors
     /// `NotFound` without its table; what the database says.
-    pub async fn sequences(&self, peer: Peer) -> Result<Vec<Sequence>> {
-        match &self.place {
-            Place::Tables(tables) => {
-                let shape = peer.shape();
-                let mut step = tables.begin(Access::Read).await?;
-                let rows = step.select(shape.table, &shape.columns(), None).await?;
-                step.roll_back().await?;
-                Ok(rows.into_iter().map(|row| shape.read(row)).collect())
+    pub fn sequences(&self, peer: Peer) -> BoxFuture<'_, Result<Vec<Sequence>>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Tables(tables) => {
+                    let shape = peer.shape();
+                    let mut step = tables.begin(Access::Read).await?;
+                    let rows = step.select(shape.table, &shape.columns(), None).await?;
+                    step.roll_back().await?;
+                    Ok(rows.into_iter().map(|row| shape.read(row)).collect())
+                }
+                Place::Redis(url) if peer == Peer::Cosid => {
+                    cosid_redis::sequences(&Counters::open(url).await?).await
+                }
+                Place::Redis(_) => Err(self.has_no_tables()),
             }
-            Place::Redis(url) if peer == Peer::Cosid => {
-                cosid_redis::sequences(&Counters::open(url).await?).await
-            }
-            Place::Redis(_) => Err(self.has_no_tables()),
-        }
+        })
     }
 
     fn has_no_tables(&self) -> Error {

@@ -5,7 +5,7 @@
 //! The text stays, without an expiry, so what a command that was cut off has moved can be read again.
 
 use redis::{Script, Value, cmd, from_redis_value};
-use snowmint_coord::{Error, ErrorKind, Result};
+use snowmint_coord::{BoxFuture, Error, ErrorKind, Result};
 
 use super::numbers::HIGHEST_MAX;
 use crate::product::Product;
@@ -60,20 +60,22 @@ impl Counters {
     ///
     /// # Errors
     /// `Invalid` for any other URL; `Unavailable`.
-    pub async fn open(url: &str) -> Result<Self> {
-        let label = crate::label("Redis", url);
-        if Product::of(url) != Some(Product::Redis) {
-            let what = format!(
-                "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE, or some of a cluster's \
-                 by redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT"
-            );
-            return Err(Error::invalid(OP, what));
-        }
-        let address = Address::read(url, &label).map_err(|kind| Error::new(OP, kind))?;
-        let explained = |error| explain(OP, &label, error);
-        let mut link = Link::open(address.clone()).await.map_err(explained)?;
-        let servers = link.each(&address).await.map_err(explained)?;
-        Ok(Self { link, servers, label })
+    pub fn open(url: &str) -> BoxFuture<'_, Result<Self>> {
+        Box::pin(async move {
+            let label = crate::label("Redis", url);
+            if Product::of(url) != Some(Product::Redis) {
+                let what = format!(
+                    "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE, or some of a cluster's \
+                     by redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT"
+                );
+                return Err(Error::invalid(OP, what));
+            }
+            let address = Address::read(url, &label).map_err(|kind| Error::new(OP, kind))?;
+            let explained = |error| explain(OP, &label, error);
+            let mut link = Link::open(address.clone()).await.map_err(explained)?;
+            let servers = link.each(&address).await.map_err(explained)?;
+            Ok(Self { link, servers, label })
+        })
     }
 
     /// The keys that match a pattern, in order. Of a cluster whose slots move meanwhile, some may be
@@ -81,44 +83,50 @@ impl Counters {
     ///
     /// # Errors
     /// What the server says.
-    pub async fn keys(&self, pattern: &str) -> Result<Vec<Vec<u8>>> {
-        let mut found = std::collections::BTreeSet::new();
-        for server in &self.servers {
-            let mut cursor = 0_u64;
-            loop {
-                let mut scan = cmd("SCAN");
-                scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
-                let page = scan.query_async::<(u64, Vec<Vec<u8>>)>(&mut server.clone()).await;
-                let (next, keys) = page.map_err(|error| self.explain(error))?;
-                found.extend(keys);
-                if next == 0 {
-                    break;
+    pub fn keys<'a>(&'a self, pattern: &'a str) -> BoxFuture<'a, Result<Vec<Vec<u8>>>> {
+        Box::pin(async move {
+            let mut found = std::collections::BTreeSet::new();
+            for server in &self.servers {
+                let mut cursor = 0_u64;
+                loop {
+                    let mut scan = cmd("SCAN");
+                    scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
+                    let page = scan.query_async::<(u64, Vec<Vec<u8>>)>(&mut server.clone()).await;
+                    let (next, keys) = page.map_err(|error| self.explain(error))?;
+                    found.extend(keys);
+                    if next == 0 {
+                        break;
+                    }
+                    cursor = next;
                 }
-                cursor = next;
             }
-        }
-        Ok(found.into_iter().collect())
+            Ok(found.into_iter().collect())
+        })
     }
 
     /// Where a counter stands.
     ///
     /// # Errors
     /// What the server says.
-    pub async fn look(&self, key: &[u8]) -> Result<CounterAt> {
-        let got = cmd("GET").arg(key).query_async(&mut self.link.clone()).await;
-        self.read(got)
+    pub fn look<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<CounterAt>> {
+        Box::pin(async move {
+            let got = cmd("GET").arg(key).query_async(&mut self.link.clone()).await;
+            self.read(got)
+        })
     }
 
     /// Moves a counter, if it counts, and says where it stands then.
     ///
     /// # Errors
     /// What the server says. Whether it was moved is not known when the answer was lost: look again.
-    pub async fn take_away(&self, key: &[u8]) -> Result<CounterAt> {
-        let script = Script::new(MOVE);
-        let mut call = script.key(key);
-        call.arg(MOVED).arg(HIGHEST_MAX);
-        let moved = call.invoke_async(&mut self.link.clone()).await;
-        self.read(moved)
+    pub fn take_away<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<CounterAt>> {
+        Box::pin(async move {
+            let script = Script::new(MOVE);
+            let mut call = script.key(key);
+            call.arg(MOVED).arg(HIGHEST_MAX);
+            let moved = call.invoke_async(&mut self.link.clone()).await;
+            self.read(moved)
+        })
     }
 
     fn read(&self, answer: redis::RedisResult<Value>) -> Result<CounterAt> {

@@ -6,7 +6,7 @@
 //! | article 002 | `servers/IP:PORT_7` | the digits at the end |
 //! | article 002 | `instances/7` | the name, while the process is there |
 
-use snowmint_coord::{Error, ErrorKind, Result};
+use snowmint_coord::{BoxFuture, Error, ErrorKind, Result};
 use zookeeper_client::{Client, Error as ZooError};
 
 use super::workers::{Worker, deleted};
@@ -24,25 +24,30 @@ const LEAF_NUMBERS: u64 = 1 << 10;
 ///
 /// # Errors
 /// `Invalid` for a wrong URL; `NotFound` when there is no such tree; `Unavailable`.
-pub async fn tree_workers(url: &str) -> Result<Vec<Worker>> {
-    let label = crate::label("ZooKeeper", url);
-    if !url.starts_with("zookeeper://") {
-        return Err(Error::invalid(OP, format!("{label}: this tree lies in ZooKeeper: {FORM}")));
-    }
-    let place = Place::parse(url, PORT, &label, FORM).map_err(|kind| Error::new(OP, kind))?;
-    let path = if place.path.is_empty() { USUAL } else { &place.path };
-    let link = Link::new(&place);
-    let found = read(&link, path).await;
-    link.close().await;
-    found.map_err(|error| {
-        let what = match error {
-            ZooError::NoNode => ErrorKind::NotFound { what: format!("{path} in {label}") },
-            ZooError::NoAuth | ZooError::AuthFailed => {
-                ErrorKind::Invalid { what: format!("{label} does not let this user read {path}") }
-            }
-            _ => ErrorKind::Unavailable { what: label },
-        };
-        Error::new(OP, what).with_source(error)
+pub fn tree_workers(url: &str) -> BoxFuture<'_, Result<Vec<Worker>>> {
+    Box::pin(async move {
+        let label = crate::label("ZooKeeper", url);
+        if !url.starts_with("zookeeper://") {
+            return Err(Error::invalid(
+                OP,
+                format!("{label}: this tree lies in ZooKeeper: {FORM}"),
+            ));
+        }
+        let place = Place::parse(url, PORT, &label, FORM).map_err(|kind| Error::new(OP, kind))?;
+        let path = if place.path.is_empty() { USUAL } else { &place.path };
+        let link = Link::new(&place);
+        let found = read(&link, path).await;
+        link.close().await;
+        found.map_err(|error| {
+            let what = match error {
+                ZooError::NoNode => ErrorKind::NotFound { what: format!("{path} in {label}") },
+                ZooError::NoAuth | ZooError::AuthFailed => ErrorKind::Invalid {
+                    what: format!("{label} does not let this user read {path}"),
+                },
+                _ => ErrorKind::Unavailable { what: label },
+            };
+            Error::new(OP, what).with_source(error)
+        })
     })
 }
 

@@ -9,7 +9,7 @@ use super::Common;
 use super::plan::{Action, Item};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
-use crate::node;
+use crate::origins;
 
 /// The tables that are drawn from or cut over, by the names under which sources draw from them.
 #[derive(Debug, Default)]
@@ -86,5 +86,5 @@ fn table(name: &str, source: &str, config: &Config) -> Outcome<Shared> {
              one of the servers (--config), which names it under [origins]"
         )));
     };
-    node::table(name, place)
+    origins::table(name, place)
 }

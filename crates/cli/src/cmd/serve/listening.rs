@@ -1,12 +1,14 @@
 //! Where a server listens, and where others reach it.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IsTerminal as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use snowmint_server::Reach;
+use snowmint_server::{Handle, Reach};
 use tokio::net::TcpListener;
 
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
+use crate::output::Output;
 use crate::security::check_public;
 
 /// Where other servers, and clients that they send here, reach this one.
@@ -36,4 +38,63 @@ pub(super) async fn listen(config: &Config, address: &str, key: &str) -> Outcome
     let addresses: Vec<_> = tokio::net::lookup_host(address).await.map_err(failed)?.collect();
     check_public(config, key, &addresses)?;
     TcpListener::bind(addresses.as_slice()).await.map_err(failed)
+}
+
+/// Prints where the server listens; to a person also where the console is. A closed standard output is fine.
+pub(super) fn announce(handle: &Handle, scheme: &str) -> Outcome {
+    let mut out = Output::new();
+    let is_person = io::stdout().is_terminal();
+    let text = announcement(handle.http(), handle.resp(), is_person.then_some(scheme));
+    match out.line(&text).and_then(|()| out.flush()) {
+        Err(Failure::ClosedPipe) => Ok(()),
+        printed => printed,
+    }
+}
+
+/// The first line is for programs; with a scheme, a second one is the console's address.
+fn announcement(
+    http: Option<SocketAddr>,
+    resp: Option<SocketAddr>,
+    scheme: Option<&str>,
+) -> String {
+    let shown = |address: Option<SocketAddr>| {
+        address.map_or_else(|| "-".to_owned(), |address| address.to_string())
+    };
+    let mut text = format!("listening http={} resp={}", shown(http), shown(resp));
+    if let (Some(mut address), Some(scheme)) = (http, scheme) {
+        // A browser reaches a server that listens on all addresses by this machine's own.
+        match address.ip() {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED) => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        text.push_str(&format!("\nconsole {scheme}://{address}/"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_sees_the_console() {
+        let at = |text: &str| Some(text.parse().unwrap());
+        let (http, resp) = (at("127.0.0.1:7700"), at("127.0.0.1:7701"));
+        let line = "listening http=127.0.0.1:7700 resp=127.0.0.1:7701";
+        assert_eq!(announcement(http, resp, None), line);
+        let both = format!("{line}\nconsole http://127.0.0.1:7700/");
+        assert_eq!(announcement(http, resp, Some("http")), both);
+        for (listens, console) in [
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "[::1]:80"),
+            ("[fd00::7]:80", "[fd00::7]:80"),
+        ] {
+            let text = announcement(at(listens), None, Some("https"));
+            assert_eq!(
+                text,
+                format!("listening http={listens} resp=-\nconsole https://{console}/")
+            );
+        }
+    }
 }

@@ -22,7 +22,7 @@ use tracing_subscriber::EnvFilter;
 
 use self::checks::{checked, filter};
 use self::follow::{LogFilter, Requests, SetFilter, Sources, Stores};
-use self::listening::{listen, reach};
+use self::listening::{announce, listen, reach};
 use self::opening::{open_sources, open_the_rest, tell_forecasts};
 use self::reload::{Follows, Read, Reload};
 use self::signals::{Signals, hangups};
@@ -31,6 +31,7 @@ use crate::config::{Again, Chosen, Config, Given, Number, Then, WorkerSection};
 use crate::descriptors;
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
+use crate::origins;
 use crate::output::Output;
 use crate::security::{Security, check_public_texts};
 use crate::store;
@@ -41,7 +42,7 @@ use crate::traces::Exporting;
 /// With nothing given: the store is a file in ./snowmint-data, HTTP is on 127.0.0.1:7700, RESP on
 /// 127.0.0.1:7701, and the sources default (snowflake), numbers (segment) and counters (counter) are ready to
 /// use. The first
-/// line on standard output is `listening http=ADDRESS resp=ADDRESS`.
+/// line on standard output is `listening http=ADDRESS resp=ADDRESS`; a terminal also gets the console's address.
 ///
 /// SIGTERM or SIGINT stops it: requests in progress are finished and worker numbers given back. A
 /// second signal does not wait for requests. SIGHUP reads the configuration anew: log, limits and sources
@@ -102,7 +103,7 @@ impl Serve {
             ));
         }
         let filter = checked(config)?;
-        store::runtime()?.block_on(async { node::origins(&config.origins).map(drop) })?;
+        store::runtime()?.block_on(async { origins::all(&config.origins).map(drop) })?;
         if self.check {
             Security::load(config)?;
             check_public_texts(config)?;
@@ -262,11 +263,11 @@ async fn serve_on(
         access: security.access(),
         tls: security.tls(),
         traces,
-        shutdown: std::future::pending(),
     };
+    let scheme = if parts.tls.is_some() { "https" } else { "http" };
     let handle = snowmint_server::start(settings, parts)
         .map_err(|error| Failure::unavailable(format!("the server cannot start: {error}")))?;
-    say_where(&handle)?;
+    announce(&handle, scheme)?;
     let supervisor = Supervisor::default();
     let attending = tokio::spawn({
         let (node, supervisor) = (node.clone(), supervisor.clone());
@@ -323,18 +324,5 @@ async fn run(
             _ = reload.run() => supervisor.reloaded(),
             () = signals.next() => return,
         }
-    }
-}
-
-/// The first line on standard output. Nobody has to read it.
-fn say_where(handle: &Handle) -> Outcome {
-    let mut out = Output::new();
-    let shown = |address: Option<std::net::SocketAddr>| {
-        address.map_or_else(|| "-".to_owned(), |address| address.to_string())
-    };
-    let line = format!("listening http={} resp={}", shown(handle.http()), shown(handle.resp()));
-    match out.line(&line).and_then(|()| out.flush()) {
-        Err(Failure::ClosedPipe) => Ok(()),
-        said => said,
     }
 }

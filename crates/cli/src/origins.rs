@@ -1,0 +1,46 @@
+//! The tables of other systems that sources allocate from: `[origins]`.
+
+use std::collections::BTreeMap;
+#[cfg(feature = "import")]
+use std::sync::Arc;
+
+use snowmint_coord::Origins;
+#[cfg(feature = "import")]
+use snowmint_stores::foreign::Shared;
+
+use crate::exit::{Failure, Outcome};
+#[cfg(feature = "import")]
+use crate::secret;
+
+/// The tables of `[origins]`.
+#[cfg(feature = "import")]
+pub(crate) fn all(named: &BTreeMap<String, String>) -> Outcome<Origins> {
+    let mut origins = Origins::new();
+    for (name, place) in named {
+        origins.insert(name.clone(), Arc::new(table(name, place)?) as _);
+    }
+    Ok(origins)
+}
+
+/// A program that reads no other system rejects a configuration that names one.
+#[cfg(not(feature = "import"))]
+pub(crate) fn all(named: &BTreeMap<String, String>) -> Outcome<Origins> {
+    match named.keys().next() {
+        None => Ok(Origins::new()),
+        Some(name) => Err(Failure::usage(format!(
+            "origins.{name}: this program was built without feature `import`"
+        ))),
+    }
+}
+
+/// The table of another system that is called so, at this `SYSTEM+URL` or at the one that is kept there.
+#[cfg(feature = "import")]
+pub(crate) fn table(name: &str, place: &str) -> Outcome<Shared> {
+    // What it says may show a password.
+    let refused = |why: String| Failure::usage(format!("origins.{name}: {why}"));
+    let text = match place.split_once(':') {
+        Some(("file" | "env", _)) => secret::at(place).map_err(refused)?,
+        _ => place.to_owned(),
+    };
+    Shared::named(text.trim()).map_err(|error| refused(error.kind().to_string()))
+}
