@@ -1,4 +1,5 @@
 //! The `snowmint` command: one file a command, and this one, which only chooses among them.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod audit;
 mod client;

@@ -17,6 +17,7 @@
 //! What it does not do: it keeps nothing on disk, and no connection is made in the background.
 //!
 //! [`Store`]: snowmint_coord::Store
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod approach;
 mod budget;
@@ -46,3 +47,8 @@ pub const SCHEME_TLS: &str = "snowmints";
 pub fn is_url(url: &str) -> bool {
     matches!(url.split(':').next(), Some(SCHEME | SCHEME_TLS))
 }
+
+/// The examples of the README, which are tested as those of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

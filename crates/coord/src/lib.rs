@@ -12,6 +12,7 @@
 //! depend on them.
 //!
 //! What it does not do: it names no database ([`MemoryStore`] is the reference) and no protocol.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod avoid;
 pub mod beside;
@@ -77,3 +78,8 @@ pub use stats::{NodeStats, StepCount, StoreCalls, Times, TimesSeen};
 pub use store::{FastForward, Store, StoreIdentity};
 pub use ticks::Ticks;
 pub use timer::{BootTimer, ManualTimer, Timer};
+
+/// The examples of the README, which are tested as those of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -14,6 +14,7 @@
 //!
 //! `no_std`, no dependencies, no `unsafe`, no allocation. The feature `std` (on by default) adds the
 //! system clock, its refresher thread and blocking waits.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![warn(
     clippy::std_instead_of_core,
@@ -46,3 +47,8 @@ pub use generator::{
 };
 pub use layout::{Layout, LayoutError, OutOfRange, Parts};
 pub use time::{ElapsedMillis, Tick, UnixMillis, Window};
+
+/// The examples of the README, which are tested as those of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -9,6 +9,7 @@
 //!
 //! What it does not do: it knows no store and no configuration file. [`start`] takes listeners and a
 //! node that is already open, and closes neither the node nor the process.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod accept;
 mod access;
@@ -38,3 +39,8 @@ pub use reach::Reach;
 pub use service::{Error, Service};
 pub use tls::{Pems, Tls, certificate_names};
 pub use trace::Traces;
+
+/// The examples of the README, which are tested as those of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

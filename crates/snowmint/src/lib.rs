@@ -81,6 +81,7 @@
 //! | [`Snowflake::lane`] | one thread's own blocks, for the hottest loops |
 //!
 //! Every error is an [`Error`]: what happened, whether a retry helps, and when.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod blocking;
 mod builder;
@@ -109,3 +110,8 @@ pub use snowmint_coord::{
 };
 pub use snowmint_core as core;
 pub use snowmint_core::{Layout, Settings};
+
+/// The examples of the README, which are tested as those of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

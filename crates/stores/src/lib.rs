@@ -13,6 +13,7 @@
 //! | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX` | `etcd` | an etcd cluster from version 3.4 |
 //! | `zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH` | `zookeeper` | a ZooKeeper ensemble from version 3.6 |
 //! | `memory:` | always | for tests, and for IDs that need not outlive the process |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(all(
         feature = "sqlite",
@@ -286,3 +287,8 @@ mod tests {
         assert_eq!(one.namespace(), "default");
     }
 }
+
+/// The examples of the README, which are tested as those of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -209,6 +209,33 @@ fn every_crate_takes_the_lints_of_the_workspace() {
 }
 
 #[test]
+fn published_package_describes_itself() {
+    for krate in crates() {
+        let manifest = manifest(&krate);
+        let package = manifest["package"].as_table().unwrap();
+        if package.get("publish").and_then(toml::Value::as_bool) == Some(false) {
+            continue;
+        }
+        let len = |key: &str| package[key].as_array().unwrap().len();
+        assert!(package["description"].as_str().unwrap().ends_with('.'), "{krate}");
+        assert!((1..=5).contains(&len("keywords")), "{krate}");
+        assert!((1..=5).contains(&len("categories")), "{krate}");
+        assert_eq!(package["readme"].as_str(), Some("README.md"), "{krate}");
+        assert_eq!(package["include"]["workspace"].as_bool(), Some(true), "{krate}");
+        assert_eq!(package["metadata"]["docs"]["rs"]["all-features"].as_bool(), Some(true));
+        let folder = root().join("crates").join(&krate);
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let own = fs::read(folder.join(licence)).unwrap();
+            assert_eq!(own, fs::read(root().join(licence)).unwrap(), "{krate}/{licence}");
+        }
+        let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+        assert!(readme.contains("https://github.com/snowmint/snowmint"), "{krate}");
+        // Files of the repository are not there where a registry shows the text.
+        assert!(!readme.contains("](../") && !readme.contains("](docs/"), "{krate}");
+    }
+}
+
+#[test]
 fn files_are_short_and_finished() {
     // Spelled apart, so that this file does not find itself.
     let unfinished = [

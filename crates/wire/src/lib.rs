@@ -7,6 +7,7 @@
 //!
 //! What it does not do: no sockets, no clocks, no decisions. `snowmint-server` answers; this crate
 //! only knows how answers look.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod error;
 #[cfg(feature = "grpc")]
@@ -14,3 +15,8 @@ pub mod grpc;
 pub mod http;
 mod lines;
 pub mod resp;
+
+/// The examples of the README, which are tested as those of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -94,11 +94,12 @@ impl<C: Clock> CachedClock<C> {
     /// not park, or the user sees that it is parked and wakes it.
     #[cfg(feature = "std")]
     fn wake_refresher(&self) {
-        if self.idle.0.parked.load(Ordering::SeqCst)
-            && self.idle.0.parked.swap(false, Ordering::SeqCst)
-            && let Ok(refresher) = self.idle.0.refresher.lock()
-            && let Some(thread) = refresher.as_ref()
-        {
+        let parked = &self.idle.0.parked;
+        if !(parked.load(Ordering::SeqCst) && parked.swap(false, Ordering::SeqCst)) {
+            return;
+        }
+        let Ok(refresher) = self.idle.0.refresher.lock() else { return };
+        if let Some(thread) = refresher.as_ref() {
             thread.unpark();
         }
     }

@@ -50,9 +50,7 @@ where
     /// [`Refusal`]; [`Refusal::NoClockValue`] when the clock lies behind the last IDs of all values.
     #[inline]
     pub fn try_mint(&self) -> Result<u64, Refusal> {
-        if let Some(generator) = self.serving_generator()
-            && let Some(id) = generator.try_open()
-        {
+        if let Some(id) = self.serving_generator().and_then(Generator::try_open) {
             return Ok(id);
         }
         self.serve(|generator, reading| {

@@ -158,9 +158,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     /// [`Short`], which says how many IDs were written and why there are no more.
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
         let mut made = 0;
-        while let Some(rest) = out.get_mut(made..)
-            && !rest.is_empty()
-        {
+        while let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) {
             let block = self.take_block(rest.len()).map_err(|why| Short { made, why })?;
             // At most the length that was asked for.
             let count = usize::try_from(block.count).unwrap_or(rest.len());

@@ -76,9 +76,8 @@ impl<C: Pause, O: Observer> Generator<C, O> {
     /// [`Short`], which says how many IDs were written and why there are no more.
     pub fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
         let mut made = 0;
-        while let Some(rest) = out.get_mut(made..)
-            && let Err(short) = self.try_fill(rest)
-        {
+        while let Some(rest) = out.get_mut(made..) {
+            let Err(short) = self.try_fill(rest) else { break };
             made = made.saturating_add(short.made);
             wait_out(&mut self.patience(), self.clock(), short.why)
                 .map_err(|why| Short { made, why })?;

@@ -1,6 +1,6 @@
-//! The console: the page at `/`, and what it loads. The files of `console/` as they are: nothing is built, and nothing
-//! comes from elsewhere. They hold no secret, so they are for everybody; what the page shows it asks for as
-//! any other client does.
+//! The console: the page at `/`, and what it loads. The server serves the files of the folder `console/` of this package
+//! as they are: nothing is built, and nothing comes from elsewhere. They hold no secret, so everyone may read them; the page
+//! calls the server as any other client does.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ macro_rules! files {
         &[$(File {
             name: $name,
             content_type: $content_type,
-            bytes: include_bytes!(concat!("../../../../../console/", $name)),
+            bytes: include_bytes!(concat!("../../../console/", $name)),
         },)*]
     };
 }

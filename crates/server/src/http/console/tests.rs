@@ -7,7 +7,7 @@ use super::super::openapi::described;
 use super::*;
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("console")
 }
 
 fn text(file: &File) -> &'static str {
