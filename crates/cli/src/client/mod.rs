@@ -384,7 +384,8 @@ mod tests {
         }
     }
 
-    const WELL: &str = "HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n{\"ids\":[\"7\"]}";
+    const WELL: &str =
+        "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"ids\":[\"7\"]}";
 
     /// A server that does this with each connection, one after the other, and then closes it.
     fn serving(serve: impl Fn(&mut TcpStream) + Send + 'static) -> String {
@@ -430,7 +431,7 @@ mod tests {
         let address = serving(move |stream| {
             for _ in 0..3 {
                 read_request(stream);
-                stream.write_all(WELL.as_bytes()).unwrap();
+                stream.write_all(WELL.replace("close", "keep-alive").as_bytes()).unwrap();
             }
             stream.shutdown(Shutdown::Both).unwrap();
             tell.send(()).unwrap();
