@@ -1,9 +1,16 @@
 //! What helps when a connection fails: as a rule a scheme, a port or a file is wrong, which what the libraries say does
 //! not tell.
 
-/// What to do about what was said of a connection with the server at `base`, if that is known.
-pub(super) fn of_connection(base: &str, said: &str) -> Option<&'static str> {
+use std::error::Error;
+use std::io;
+use std::iter::successors;
+
+use snowmint_coord::error::chain;
+
+/// What to do about the cause of a missing answer of the server at `base`, if that is known.
+pub(super) fn of_connection(base: &str, cause: &(dyn Error + 'static)) -> Option<&'static str> {
     let is_secure = base.starts_with("https:");
+    let said = chain(cause).to_string();
     let says = |part: &str| said.contains(part);
     if says("UnknownIssuer") || says("CaUsedAsEndEntity") {
         return Some(
@@ -16,27 +23,35 @@ pub(super) fn of_connection(base: &str, said: &str) -> Option<&'static str> {
             "it asks for a certificate of this client: name the file with it and its key in SNOWMINT_CERT_FILE",
         );
     }
+    // hyper promises no texts.
+    let http = cause.downcast_ref::<hyper::Error>();
+    let is_closed = http.is_some_and(hyper::Error::is_incomplete_message);
     match is_secure {
         // In TLS 1.3 it goes away after the client took all for well, and what it said may be lost.
-        true if ["Broken pipe", "reset by peer", "disconnected"].iter().any(|part| says(part)) => {
-            Some(
-                "if it asks for a certificate of this client, name the file with it and its key in \
-                 SNOWMINT_CERT_FILE",
-            )
-        }
+        true if is_closed || successors(Some(cause), |&cause| cause.source()).any(is_lost) => Some(
+            "if it asks for a certificate of this client, name the file with it and its key in \
+             SNOWMINT_CERT_FILE",
+        ),
         true if says("InvalidContentType") => {
             Some("nobody speaks TLS there: write http://, if this is the port of HTTP")
         }
-        false if says("http parse fail") => Some(
+        false if http.is_some_and(hyper::Error::is_parse) => Some(
             "nobody speaks plain HTTP there: write https:// if it speaks TLS; RESP has a port of its own, which \
              is not this command's",
         ),
         // A server that dies does the same.
-        false if says("disconnected") => {
+        false if is_closed => {
             Some("if it runs, this is the port of RESP or of another service: take that of HTTP")
         }
         _ => None,
     }
+}
+
+/// Whether the server closed the socket.
+fn is_lost(cause: &(dyn Error + 'static)) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    let kind = cause.downcast_ref().map(io::Error::kind);
+    matches!(kind, Some(BrokenPipe | ConnectionReset | UnexpectedEof))
 }
 
 /// What to do about a refusal of a stranger.

@@ -1,48 +1,62 @@
 //! Talking to a running server, over the HTTP interface that everybody else uses too.
 
 mod certificates;
+mod connection;
 mod hints;
 
+use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use hyper::http::uri::Authority;
+use hyper::{Method, Request, Response, Uri};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snowmint_client::Credentials;
+use snowmint_coord::error::chain;
+use snowmint_coord::{BootTimer, Timer as _};
 use snowmint_wire::error::Code;
-use snowmint_wire::http::ErrorBody;
-use ureq::Agent;
-use ureq::http::{HeaderValue, Method, Request};
+use snowmint_wire::http::{ErrorBody, JSON};
+use tokio::runtime::Runtime;
+use tokio::sync::Mutex;
+use tokio_rustls::TlsConnector;
 
-pub(crate) use self::certificates::rustls_config;
+pub(crate) use self::certificates::{rustls_config, server_name};
+use self::connection::{Connection, NoAnswer};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::store;
 
 /// Where `serve` listens when nothing is given.
 pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";
 
-/// How long to wait for a server to take the connection.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long to wait for an answer.
-const ANSWER_MAX: Duration = Duration::from_secs(60);
+const ANSWER_MS_MAX: u64 = 60_000;
 /// How long to wait for an answer where another server may be asked the same instead.
-const ELSEWHERE_AFTER: Duration = Duration::from_secs(5);
+const ELSEWHERE_AFTER_MS: u64 = 5_000;
 /// The longest answer that is read: 100,000 IDs of 48 characters take 5 MB.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// One server or several with the same content, of which the first that can answers.
 pub(crate) struct Client {
-    agent: Agent,
-    bases: Vec<String>,
+    /// Runs while a call does. Calls come from outside of every runtime, in which they would panic.
+    runtime: Runtime,
+    servers: Vec<Authority>,
+    tls: Option<TlsConnector>,
     /// The server that answered last is asked first.
     first: AtomicUsize,
+    /// The connection that brought the last answer, and the index of its server.
+    kept: Mutex<Option<(usize, Connection)>>,
     /// What shows who we are.
     bearer: Option<HeaderValue>,
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("bases", &self.bases).finish_non_exhaustive()
+        f.debug_struct("Client").field("servers", &self.servers).finish_non_exhaustive()
     }
 }
 
@@ -87,32 +101,32 @@ impl Client {
         if hosts.contains('@') {
             return Err(refused("it names a user or a token, which belongs into SNOWMINT_TOKEN"));
         }
-        let mut bases = Vec::new();
+        let mut servers = Vec::new();
         for host in hosts.trim_end_matches('/').split(',') {
-            let base = format!("{scheme}://{host}");
-            let uri: ureq::http::Uri =
-                base.parse().map_err(|_| refused("this is no server's address"))?;
-            let odd_port =
-                uri.port().is_none() && uri.authority().map(|a| a.as_str()) != uri.host();
-            let no_host = uri.host().is_none_or(str::is_empty);
-            if no_host || odd_port || uri.path() != "/" || uri.query().is_some() {
-                return Err(refused("this is no server's address"));
-            }
-            bases.push(base);
+            let uri: Uri = format!("{scheme}://{host}")
+                .parse()
+                .map_err(|_| refused("this is no server's address"))?;
+            let server = uri.authority().filter(|server| {
+                let odd_port = server.port().is_none() && server.as_str() != server.host();
+                !server.host().is_empty() && !odd_port && uri.path() == "/" && uri.query().is_none()
+            });
+            servers.push(server.ok_or_else(|| refused("this is no server's address"))?.clone());
         }
         let credentials = Credentials::from_env().map_err(Failure::usage)?;
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            // Proxies are for the world outside; servers are named by their own addresses.
-            .proxy(None)
-            .tls_config(certificates::of(&credentials, scheme == "https")?)
-            .timeout_connect(Some(CONNECT_MAX))
-            .timeout_global(Some(ANSWER_MAX))
-            .user_agent(concat!("snowmint/", env!("CARGO_PKG_VERSION")))
-            .build();
-        let (agent, bearer) = (config.into(), bearer(&credentials)?);
-        Ok(Self { agent, bases, first: AtomicUsize::new(0), bearer })
+        let tls = (scheme == "https").then(|| rustls_config(&credentials)).transpose()?;
+        Ok(Self {
+            runtime: store::runtime()?,
+            servers,
+            tls: tls.map(|config| Arc::new(config).into()),
+            first: AtomicUsize::new(0),
+            kept: Mutex::new(None),
+            bearer: bearer(&credentials)?,
+        })
+    }
+
+    /// What the server is called in messages.
+    fn base(&self, server: &Authority) -> String {
+        format!("{}://{server}", if self.tls.is_some() { "https" } else { "http" })
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
@@ -150,18 +164,18 @@ impl Client {
         body: Option<&impl Serialize>,
     ) -> Result<T, CallError> {
         let body = match body.map(serde_json::to_vec).transpose() {
-            Ok(body) => body.unwrap_or_default(),
+            Ok(body) => Bytes::from(body.unwrap_or_default()),
             Err(error) => return Err(failed(format!("internal error: {error}"))),
         };
         let (mut reasons, mut passing) = (Vec::new(), None);
         let twice = may_be_done_twice(method, path);
         let first = self.first.load(Ordering::Relaxed);
-        let mut left = self.bases.len();
-        for (index, base) in self.bases.iter().enumerate().cycle().skip(first).take(left) {
+        let mut left = self.servers.len();
+        for (index, server) in self.servers.iter().enumerate().cycle().skip(first).take(left) {
             left -= 1;
             // A server that is frozen still takes connections, and may for long.
-            let within = if twice && left > 0 { ELSEWHERE_AFTER } else { ANSWER_MAX };
-            match self.call_one((base, within), method, path, &body) {
+            let ms = if twice && left > 0 { ELSEWHERE_AFTER_MS } else { ANSWER_MS_MAX };
+            match self.call_one((index, server, ms), method, path, &body) {
                 Err(CallError::NotReached(reason)) => reasons.push(reason),
                 // It has died since, or cannot now: another may.
                 Err(CallError::Failed(failure @ Failure::Said { exit: Exit::Unavailable, .. })) => {
@@ -181,55 +195,82 @@ impl Client {
 
     fn call_one<T: DeserializeOwned>(
         &self,
-        (base, within): (&str, Duration),
+        (index, server, ms): (usize, &Authority, u64),
         method: &Method,
         path: &str,
-        body: &[u8],
+        body: &Bytes,
     ) -> Result<T, CallError> {
         let request = Request::builder()
             .method(method)
-            .uri(format!("{base}{path}"))
-            .header("accept", "application/json")
-            .header("content-type", "application/json");
+            .uri(path)
+            .header(HOST, server.as_str())
+            .header(USER_AGENT, concat!("snowmint/", env!("CARGO_PKG_VERSION")))
+            .header(ACCEPT, JSON)
+            .header(CONTENT_TYPE, JSON);
         let request = match &self.bearer {
-            Some(bearer) => request.header("authorization", bearer),
+            Some(bearer) => request.header(AUTHORIZATION, bearer),
             None => request,
         };
         let request = request
-            .body(body)
+            .body(Full::new(body.clone()))
             .map_err(|error| failed(format!("no request can be made of {path}: {error}")))?;
-        let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
-        let mut response = self.agent.run(request).map_err(|error| {
-            let mut reason = format!("no answer from {base}: {error}");
-            if let Some(hint) = hints::of_connection(base, &reason) {
-                reason = format!("{reason}; {hint}");
-            }
-            match error {
-                ureq::Error::HostNotFound
-                | ureq::Error::ConnectionFailed
-                | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-                    CallError::NotReached(reason)
+        let base = self.base(server);
+        let answer = self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                answer = self.answer((index, server), request) => answer,
+                () = BootTimer.sleep_ms(ms) => {
+                    Err(NoAnswer::Failed(format!("nothing within {ms} ms").into()))
                 }
-                ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
-                    CallError::NotReached(reason)
-                }
-                _ => failed(reason),
             }
-        })?;
-        let status = response.status().as_u16();
-        let bytes = response
-            .body_mut()
-            .with_config()
-            .limit(ANSWER_BYTES_MAX)
-            .read_to_vec()
-            .map_err(|error| failed(format!("the answer from {base} broke off: {error}")))?;
+        });
+        let (status, bytes) = answer.map_err(|why| unanswered(&base, why))?;
         // Readiness says no by its status, in the form in which it says yes.
         if status == 200 || status == 201 || (status == 503 && path == "/readyz") {
             return serde_json::from_slice(&bytes).map_err(|error| {
                 failed(format!("{base} answers {path} in a form not known here: {error}"))
             });
         }
-        Err(refusal(base, path, status, &bytes, self.bearer.is_some()))
+        Err(refusal(&base, path, status, &bytes, self.bearer.is_some()))
+    }
+
+    /// Sends a request, reads the answer to its end, and keeps the connection.
+    async fn answer(
+        &self,
+        (index, server): (usize, &Authority),
+        request: Request<Full<Bytes>>,
+    ) -> Result<(u16, Bytes), NoAnswer> {
+        let (connection, response) = self.sent((index, server), request).await?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
+        let bytes = body.await.map_err(NoAnswer::BrokenOff)?.to_bytes();
+        *self.kept.lock().await = Some((index, connection));
+        Ok((status, bytes))
+    }
+
+    /// Sends a request: on the connection that is kept, if it leads to that server and is open.
+    async fn sent(
+        &self,
+        (index, server): (usize, &Authority),
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<(Connection, Response<Incoming>), NoAnswer> {
+        let kept = self.kept.lock().await.take();
+        if let Some((_, mut connection)) = kept.filter(|(of, _)| *of == index) {
+            // The runtime stood still since the last call. It learns here that the server has closed the connection.
+            tokio::task::yield_now().await;
+            match connection.try_send_request(request).await {
+                Ok(response) => return Ok((connection, response)),
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(NoAnswer::Failed(error.into_error().into())),
+                },
+            }
+        }
+        let mut connection = connection::open(server, self.tls.as_ref()).await?;
+        match connection.send_request(request).await {
+            Ok(response) => Ok((connection, response)),
+            Err(error) => Err(NoAnswer::Failed(error.into())),
+        }
     }
 }
 
@@ -272,6 +313,22 @@ fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -
     })
 }
 
+/// Says why the server at `base` did not answer, and what to do.
+fn unanswered(base: &str, why: NoAnswer) -> CallError {
+    let reason = |cause: &(dyn Error + 'static)| {
+        let hint = hints::of_connection(base, cause);
+        let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+        format!("no answer from {base}: {}{hint}", chain(cause))
+    };
+    match why {
+        NoAnswer::NotReached(cause) => CallError::NotReached(reason(&*cause)),
+        NoAnswer::Failed(cause) => failed(reason(&*cause)),
+        NoAnswer::BrokenOff(cause) => {
+            failed(format!("the answer from {base} broke off: {}", chain(&*cause)))
+        }
+    }
+}
+
 fn failed(message: String) -> CallError {
     CallError::Failed(Failure::unavailable(message))
 }
@@ -295,9 +352,10 @@ pub(crate) fn segment(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
-    use std::net::TcpListener;
+    use std::net::{Shutdown, TcpListener, TcpStream};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     use super::*;
 
@@ -311,7 +369,9 @@ mod tests {
             ("https://a:1", &["https://a:1"]),
             ("snowmints://a:1,b:2", &["https://a:1", "https://b:2"]),
         ] {
-            assert_eq!(Client::new(url).unwrap().bases, bases, "{url}");
+            let client = Client::new(url).unwrap();
+            let named: Vec<_> = client.servers.iter().map(|server| client.base(server)).collect();
+            assert_eq!(named, bases, "{url}");
         }
         for url in
             ["", "http://", "ftp://a:1", "https://", "a:1/path", "a b", "a:1,,b:2", "sqlite:x"]
@@ -324,38 +384,133 @@ mod tests {
         }
     }
 
+    const WELL: &str =
+        "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"ids\":[\"7\"]}";
+
+    /// A server that does this with each connection, one after the other, and then closes it.
+    fn serving(serve: impl Fn(&mut TcpStream) + Send + 'static) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            listener.incoming().for_each(|stream| serve(&mut stream.unwrap()))
+        });
+        address
+    }
+
+    /// Reads to the end of the body, which is an empty text.
+    fn read_request(stream: &mut TcpStream) {
+        let (mut byte, mut read) = ([0], Vec::new());
+        while !read.ends_with(b"\"\"") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+            read.extend(byte);
+        }
+    }
+
     /// A server that answers every request so, or closes its connection when it was read; and how many it had.
     fn server(answer: &'static str) -> (String, Arc<AtomicUsize>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, asked) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
+        let asked = Arc::<AtomicUsize>::default();
         let counted = Arc::clone(&asked);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let mut byte = [0];
-                let mut read = Vec::new();
-                // To the end of the body, which is an empty text.
-                while !read.ends_with(b"\"\"") && stream.read(&mut byte).is_ok_and(|read| read > 0)
-                {
-                    read.extend(byte);
-                }
-                counted.fetch_add(1, Ordering::SeqCst);
-                let _ = stream.write_all(answer.as_bytes());
-            }
+        let address = serving(move |stream| {
+            read_request(stream);
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = stream.write_all(answer.as_bytes());
         });
-        (address.to_string(), asked)
+        (address, asked)
+    }
+
+    fn mint(client: &Client) -> Result<serde_json::Value, CallError> {
+        client.post("/v1/ids/orders", &"")
+    }
+
+    fn mint_at(url: &str) -> Result<serde_json::Value, CallError> {
+        mint(&Client::new(url).unwrap())
+    }
+
+    #[test]
+    fn client_keeps_a_connection_until_the_server_closes_it() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let address = serving(move |stream| {
+            for _ in 0..3 {
+                read_request(stream);
+                stream.write_all(WELL.replace("close", "keep-alive").as_bytes()).unwrap();
+            }
+            stream.shutdown(Shutdown::Both).unwrap();
+            tell.send(()).unwrap();
+        });
+        let client = Client::new(&address).unwrap();
+        for _ in 0..20 {
+            assert!((0..3).all(|_| mint(&client).is_ok()));
+            told.recv().unwrap();
+        }
+    }
+
+    #[test]
+    fn client_tells_a_missing_server_from_a_lost_answer() {
+        let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
+        // No resolver is asked for a label of 64 letters.
+        let unknown = format!("{}:1", "x".repeat(64));
+        let silent_tls = format!("https://{}", frozen.local_addr().unwrap());
+        for url in [refusing, unknown, silent_tls] {
+            assert!(matches!(mint_at(&url), Err(CallError::NotReached(_))), "{url}");
+        }
+
+        let closed = serving(read_request);
+        // What was not read makes it a reset.
+        let reset = serving(|stream| drop(stream.read(&mut [0; 16])));
+        let cut = serving(|stream| {
+            read_request(stream);
+            let _ = stream.write_all(WELL.trim_end_matches('}').as_bytes());
+        });
+        let endless = serving(|stream| {
+            read_request(stream);
+            let length = ANSWER_BYTES_MAX + 1;
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+            let _ = stream.write_all(&[head.into_bytes(), vec![b' '; length]].concat());
+        });
+        for (url, part) in [
+            (closed, "no answer from"),
+            (reset, "no answer from"),
+            (cut, "broke off"),
+            (endless, "limit exceeded"),
+        ] {
+            let Err(CallError::Failed(Failure::Said { message, .. })) = mint_at(&url) else {
+                panic!("{url}: {part}")
+            };
+            assert!(message.contains(part) && message.contains(&url), "{part}: {message}");
+        }
+    }
+
+    #[test]
+    fn client_names_the_scheme_that_the_server_speaks() {
+        for (scheme, answer, part) in [
+            ("https", "HTTP/1.1 400 Bad Request\r\n\r\n", "write http://"),
+            ("https", "", "SNOWMINT_CERT_FILE"),
+            // An alert of TLS.
+            ("http", "\x15\x03\x03\0\x02\x02\x32", "write https://"),
+            ("http", "-ERR unknown command\r\n", "RESP has a port of its own"),
+            ("http", "", "this is the port of RESP"),
+        ] {
+            let address = serving(|stream| {
+                let _ = stream.read(&mut [0; 16 * 1024]);
+                let _ = stream.write_all(answer.as_bytes());
+            });
+            let Err(CallError::Failed(Failure::Said { message, .. })) =
+                mint_at(&format!("{scheme}://{address}"))
+            else {
+                panic!("{part}")
+            };
+            assert!(message.contains(part), "{part}: {message}");
+        }
     }
 
     #[test]
     fn the_next_server_is_asked_where_one_dies_or_cannot_and_twice_is_as_once() {
         let stops = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 73\r\nconnection: close\r\n\r\n\
                      {\"error\":{\"code\":\"closed\",\"message\":\"it stops\",\"retry_after_ms\":null}}   ";
-        let well =
-            "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"ids\":[\"7\"]}";
         for ill in ["", stops] {
-            let ((one, one_asked), (two, two_asked)) = (server(ill), server(well));
+            let ((one, one_asked), (two, two_asked)) = (server(ill), server(WELL));
             let client = || Client::new(&format!("snowmint://{one},{two}")).unwrap();
-            let minted = client().post::<serde_json::Value>("/v1/ids/orders", &"");
+            let minted = mint(&client());
             assert!(minted.is_ok_and(|body| body["ids"][0] == "7"), "{ill}");
             // What may have been done is not done again.
             let defined = client().post::<serde_json::Value>("/v1/sources", &"");
@@ -369,17 +524,18 @@ mod tests {
     #[test]
     fn a_server_that_says_nothing_is_waited_for_once_and_not_for_long() {
         let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
-        let well =
-            "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"ids\":[\"7\"]}";
-        let (two, asked) = server(well);
+        let (two, asked) = server(WELL);
         let url = format!("snowmint://{},{two}", frozen.local_addr().unwrap());
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let client = Client::new(&url).unwrap();
-            let mint = |_| client.post::<serde_json::Value>("/v1/ids/orders", &"").is_ok();
-            tell.send((0..20).all(mint)).unwrap();
+            tell.send((0..20).all(|_| mint(&client).is_ok())).unwrap();
         });
-        assert_eq!(told.recv_timeout(5 * ELSEWHERE_AFTER), Ok(true), "{asked:?} were answered");
+        assert_eq!(
+            told.recv_timeout(Duration::from_millis(5 * ELSEWHERE_AFTER_MS)),
+            Ok(true),
+            "{asked:?} were answered"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where spans go.
 
+use hyper::Uri;
 use serde::{Deserialize, Serialize};
-use ureq::http::Uri;
 
 use crate::exit::{Failure, Outcome};
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::http;
+
 /// How long a client waits for an answer. Shorter than some pauses: then it goes and asks anew.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
@@ -90,7 +92,7 @@ fn in_order(numbers: &[u64]) -> Answer {
 
 /// Asks by HTTP. Its connections are kept.
 #[derive(Debug)]
-pub(crate) struct Http(ureq::Agent);
+pub(crate) struct Http(http::Http);
 
 impl Http {
     pub(crate) fn new() -> Self {
@@ -99,20 +101,18 @@ impl Http {
 
     /// One that waits for so long.
     pub(crate) fn within(patience: Duration) -> Self {
-        let config = ureq::Agent::config_builder().timeout_global(Some(patience));
-        Self(config.http_status_as_error(false).build().into())
+        Self(http::Http::within(patience))
     }
 
     /// An answer, if there is one, with the status of HTTP.
     pub(crate) fn get(&self, url: &str) -> Option<(u16, Value)> {
-        let mut answer = self.0.get(url).call().ok()?;
-        let status = answer.status().as_u16();
-        Some((status, answer.body_mut().read_json().ok()?))
+        let (status, text) = self.0.get(url)?;
+        Some((status, serde_json::from_str(&text).ok()?))
     }
 
     /// A page of text.
     pub(crate) fn page(&self, url: &str) -> Option<String> {
-        self.0.get(url).call().ok()?.body_mut().read_to_string().ok()
+        self.0.get(url).map(|(_, text)| text)
     }
 
     /// Numbers that must rise.

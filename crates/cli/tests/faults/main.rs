@@ -16,6 +16,8 @@ mod clients;
 mod cluster;
 mod ground;
 mod holder;
+#[path = "../common/http.rs"]
+mod http;
 #[path = "../end_to_end/server.rs"]
 #[allow(dead_code, reason = "another test uses the rest")]
 mod server;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::{Ran, json, run};
+use crate::http::Http;
 use crate::server::{Server, serve};
 
 /// No request waits longer while a store is away, however busy the machine is. What it takes on an idle
@@ -97,12 +98,13 @@ impl Drawing {
 fn draw(http: &str, count: usize, stop: &Arc<AtomicBool>) -> JoinHandle<(Vec<String>, Duration)> {
     let (url, stop) = (format!("http://{http}/v1/ids/orders?count={count}"), Arc::clone(stop));
     std::thread::spawn(move || {
-        let agent = ureq::agent();
+        let client = Http::within(LONG);
         let (mut drawn, mut slowest) = (Vec::new(), Duration::ZERO);
         while !stop.load(Ordering::SeqCst) {
             let begun = Instant::now();
-            let body = agent.get(&url).call().unwrap().body_mut().read_to_string().unwrap();
+            let (status, body) = client.get(&url).unwrap();
             slowest = slowest.max(begun.elapsed());
+            assert_eq!(status, 200, "{body}");
             let ids = json(&body)["ids"].as_array().unwrap().clone();
             assert_eq!(ids.len(), count);
             drawn.extend(ids.iter().map(|id| id.as_str().unwrap().to_owned()));
@@ -148,7 +150,9 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 pub(crate) fn page(server: &Server, path: &str) -> String {
     let url = format!("http://{}{path}", server.http);
-    ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap()
+    let (status, text) = Http::within(LONG).get(&url).unwrap();
+    assert_eq!(status, 200, "{text}");
+    text
 }
 
 pub(crate) fn pass(ms: u64) {

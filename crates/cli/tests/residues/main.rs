@@ -7,6 +7,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod ground;
+#[path = "../common/http.rs"]
+mod http;
 mod minted;
 mod numbers;
 mod serials;

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hyper::header::HeaderValue;
 use rustls::pki_types::ServerName;
 use snowmint_client::Credentials;
 use tokio_rustls::TlsConnector;
-use ureq::http::HeaderValue;
 
 use super::target::Target;
-use crate::client::{bearer, rustls_config};
+use crate::client::{bearer, rustls_config, server_name};
 use crate::exit::{Failure, Outcome};
 
 /// A server, by the environment's token and certificates.
@@ -30,9 +30,7 @@ impl Server {
         let tls = target.tls.then(|| {
             let config = rustls_config(&credentials)?;
             let host = target.address.rsplit_once(':').map_or("", |(host, _)| host);
-            // A certificate names an address without the brackets that a URL needs.
-            let host = host.trim_matches(['[', ']']).to_owned();
-            let name = ServerName::try_from(host).map_err(|error| {
+            let name = server_name(host).map_err(|error| {
                 Failure::usage(format!("{target}: no certificate is for such a name: {error}"))
             })?;
             Ok::<_, Failure>((TlsConnector::from(Arc::new(config)), name))

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ureq::http::Uri;
+use hyper::Uri;
 
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

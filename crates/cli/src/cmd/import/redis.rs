@@ -79,7 +79,7 @@ enum Action {
 
 /// Where the counters go.
 enum Target {
-    Server(Client),
+    Server(Box<Client>),
     Own(Box<(Node, Source)>),
 }
 
@@ -236,7 +236,7 @@ impl Redis {
 
     fn target(&self, runtime: &Runtime) -> Outcome<Target> {
         if let Some(url) = &self.server {
-            return Ok(Target::Server(Client::new(url)?));
+            return Ok(Target::Server(Box::new(Client::new(url)?)));
         }
         let config = self.common.chosen.load(Vec::new())?;
         runtime.block_on(async {

@@ -16,7 +16,7 @@ use crate::store::{self, Beside};
 
 /// How a place is asked.
 pub(super) enum Place {
-    Server(Client),
+    Server(Box<Client>),
     Store(Box<OpenStore>),
 }
 
@@ -42,7 +42,7 @@ impl Place {
         let beside = match config.stores.get(text) {
             Some(place) => Beside::named(place, config),
             None if snowmint_stores::is_url(text) => Beside::at(text, config),
-            None => return Client::new(text).map(Self::Server),
+            None => return Ok(Self::Server(Box::new(Client::new(text)?))),
         };
         let beside =
             beside.map_err(|why| Failure::usage(format!("store {}: {why}", shown(text))))?;
