@@ -71,7 +71,7 @@ impl StorePlace for At {
 
 async fn remote(addresses: &[&str]) -> Arc<RemoteStore> {
     let url = format!("snowmint://{}", addresses.join(","));
-    Arc::new(RemoteStore::open(&url, "all", SETTINGS).await.unwrap())
+    Arc::new(common::open(&url, SETTINGS).await.unwrap())
 }
 
 /// A program that mints through servers, and what it has seen.
@@ -291,7 +291,7 @@ async fn another_server_counts_when_one_is_cut_off_from_its_store() {
         let program = Program::open(&[&cut_off.address(), &now.address()]).await;
         let counters = program.node.source("counters").await.unwrap();
         for _ in 0..3 {
-            let (first, end) = counters.count(b"alice", 2, 3_000).await.unwrap();
+            let (first, end) = counters.count(b"alice", 2, WITHIN_MS).await.unwrap();
             assert!(last == 0 || first == last + 1, "{first} after {last}: counted once");
             last = end;
         }

@@ -277,23 +277,32 @@ fn damage_to_any_byte_is_refused_or_harmless() {
     let whole = std::fs::read(&file).unwrap();
     // Each byte that says something, and some of the room between.
     let is_used = |index: &usize| index % 4096 < 128 || index.is_multiple_of(61);
+    // One of two copies is whole, and says what was minted.
+    let is_behind = |what: &str| {
+        let why = open().unwrap_err();
+        assert_eq!(why.kind().code(), "clock_behind", "{what}: {why} although {minted} was minted");
+    };
+    is_behind("undamaged");
     for index in (0..whole.len()).filter(is_used) {
         for flip in [0x01, 0xff] {
             let mut damaged = whole.clone();
             damaged[index] ^= flip;
             std::fs::write(&file, &damaged).unwrap();
-            if let Ok(ids) = open() {
-                let id = ids.try_mint();
-                assert!(id.is_err(), "byte {index}: {id:?} although {minted} was minted");
-            }
+            is_behind(&format!("byte {index}"));
         }
     }
+    // Cut within the first copy, there is none; cut behind it, there is one.
+    let mut first_behind = None;
     for length in (0..whole.len()).filter(is_used) {
         std::fs::write(&file, &whole[..length]).unwrap();
-        if let Ok(ids) = open() {
-            assert!(ids.try_mint().is_err(), "cut at {length}");
+        let why = open().unwrap_err();
+        if why.kind().code() == "clock_behind" {
+            first_behind.get_or_insert(length);
         }
+        let wanted = if first_behind.is_some() { "clock_behind" } else { "journal_refused" };
+        assert_eq!(why.kind().code(), wanted, "cut at {length}: {why}");
     }
+    assert!((64..128).contains(&first_behind.unwrap()), "{first_behind:?}");
     // Both copies damaged: refused, with the way out; and the way out works.
     let mut damaged = whole.clone();
     damaged[9] ^= 1;

@@ -13,8 +13,9 @@ const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
 /// What belongs into `generated/`: names and contents.
 fn made() -> BTreeMap<String, Vec<u8>> {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("grpc");
-    let _ = fs::remove_dir_all(&scratch);
+    // Not that of another run.
+    let scratch = format!("grpc-{}", std::process::id());
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(scratch);
     fs::create_dir_all(&scratch).unwrap();
     let mut compiler = protox::Compiler::new([home.join("proto")]).unwrap();
     compiler.include_imports(true);
@@ -33,6 +34,7 @@ fn made() -> BTreeMap<String, Vec<u8>> {
         .map(|entry| entry.unwrap())
         .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
         .collect();
+    fs::remove_dir_all(&scratch).unwrap();
     made.insert("snowmint.bin".into(), described);
     made
 }

@@ -2,9 +2,12 @@
 #![allow(dead_code, reason = "each test uses its own share")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use snowmint_client::Settings;
-use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings, Parts, Store};
+use snowmint_client::{Parts as Shown, RemoteStore, Settings};
+use snowmint_coord::{
+    BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Parts, Store, Timer,
+};
 use snowmint_server::{Access, Handle};
 use tokio::net::TcpListener;
 
@@ -16,6 +19,37 @@ pub(crate) const SETTINGS: Settings = Settings {
     retries_at_once: 100,
     retries_per_second: 100,
 };
+
+/// How much time passes at most between two looks at it.
+const LOOK_MS: u64 = 20;
+
+/// The time that a call's limits go by: it passes while this process runs, so that a machine that stands still takes
+/// nothing of it.
+pub(crate) fn timer() -> Arc<dyn Timer> {
+    let timer = ManualTimer::new(0);
+    let passing = timer.clone();
+    tokio::spawn(async move {
+        let mut looked = BootTimer.elapsed();
+        loop {
+            BootTimer.sleep_ms(1).await;
+            let now = BootTimer.elapsed();
+            passing.advance_ms(now.since(looked).min(LOOK_MS));
+            looked = now;
+        }
+    });
+    Arc::new(timer)
+}
+
+/// The store of the servers of this URL, by that time.
+pub(crate) async fn open(url: &str, settings: Settings) -> snowmint_coord::Result<RemoteStore> {
+    let shown = Shown { timer: timer(), ..Shown::default() };
+    RemoteStore::open_with(url, "all", settings, shown).await
+}
+
+/// What must happen soon: longer than anything takes, even on a busy machine.
+pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), what).await.expect("it happens before long")
+}
 
 /// A node that minds a namespace which no test looks at.
 pub(crate) async fn idle_node() -> Node {

@@ -61,7 +61,8 @@ pub(crate) async fn remote_with(
     let addresses: Vec<_> =
         servers.iter().map(|server| server.http().unwrap().to_string()).collect();
     let url = format!("snowmint://{}", addresses.join(","));
-    let shown = Shown { credentials: Credentials::new().token(token), ..Shown::default() };
+    let credentials = Credentials::new().token(token);
+    let shown = Shown { credentials, timer: common::timer() };
     Arc::new(RemoteStore::open_with(&url, "all", settings, shown).await.unwrap())
 }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use snowmint_client::{Credentials, Parts as Shown, RemoteStore, Settings};
+use snowmint_client::Settings;
 use snowmint_coord::{
     BootTimer, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Reserve, Retry, Store,
     Timer as _,
 };
 
-use crate::common::SETTINGS;
+use crate::common::{SETTINGS, soon};
 use crate::{BILLS, ORDERS, define, remote, remote_with, serve};
 
 #[tokio::test]
@@ -21,10 +21,7 @@ async fn what_a_program_reserves_is_counted_against_its_rate() {
     let within = None;
     let wanted =
         |length| Reserve { source: "bills".into(), length, definition_version: version, within };
-    let settings = Settings { call_ms: 1_000, ..SETTINGS };
-    let url = format!("snowmint://{}", server.http().unwrap());
-    let shown = Shown { credentials: Credentials::new().token(BILLS), ..Shown::default() };
-    let bills = RemoteStore::open_with(&url, "all", settings, shown).await.unwrap();
+    let bills = remote(BILLS, &[&server]).await;
     let first = bills.reserve(&wanted(90)).await.unwrap();
     assert_eq!(first.last - first.first, 89);
     let refused = bills.reserve(&wanted(90)).await.unwrap_err();
@@ -42,7 +39,8 @@ async fn what_a_program_reserves_is_counted_against_its_rate() {
 /// repeats are used up for it.
 #[tokio::test]
 async fn a_program_over_its_rate_asks_again_when_it_may() {
-    let within_ms = 10_000;
+    // Who waits for the end of a call is not seen again in this test's time.
+    let within_ms = 1_200_000;
     let none_left = Settings { retries_at_once: 0, call_ms: within_ms, ..SETTINGS };
     for (rate, comes) in [("2/s burst=1 *", true), ("1/h *", false)] {
         let store = MemoryStore::new("all").unwrap();
@@ -62,11 +60,9 @@ async fn a_program_over_its_rate_asks_again_when_it_may() {
         count().await.unwrap();
         reserve().await.unwrap();
         for by_the_store in [false, true] {
-            let begun = BootTimer.elapsed();
-            let next = if by_the_store { reserve().await } else { count().await };
+            let next = async { if by_the_store { reserve().await } else { count().await } };
+            let next = soon(next).await;
             assert_eq!(next.is_ok(), comes, "{rate}: {next:?}");
-            let took_ms = BootTimer.elapsed().since(begun);
-            assert!(took_ms < within_ms / 2, "{rate}: {took_ms} ms");
             if let Err(error) = next {
                 assert!(matches!(error.retry(), Retry::AfterMs(1_800_000..)), "{error:?}");
             }
@@ -104,11 +100,11 @@ async fn a_program_within_its_rate_gets_what_it_asks_for_whatever_is_fetched_at_
         let bills = program.source("bills").await.unwrap();
         // At this pace, ten seconds take 1,000 and more.
         for _ in 0..100 {
-            bills.mint(5, None, 10_000).await.unwrap();
+            bills.mint(5, None, 60_000).await.unwrap();
             BootTimer.sleep_ms(40).await;
         }
         // Fewer in a row are no row.
-        let refused = bills.row(3_000, 10_000).await.unwrap_err();
+        let refused = bills.row(3_000, 60_000).await.unwrap_err();
         assert_eq!(refused.kind().code(), "too_many", "{refused}");
         assert!(refused.to_string().contains("200"), "{refused}");
         program.close().await.unwrap();

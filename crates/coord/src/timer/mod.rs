@@ -157,14 +157,25 @@ mod tests {
     #[tokio::test]
     async fn microseconds_pass_in_steps_none_of_which_is_too_long() {
         for us in [0_u64, 1, 300, 1_000, 2_999, 3_000, 7_500] {
-            let begun_us = BootTimer.elapsed_us();
-            let mut steps = 0;
-            while let left_us @ 1.. = us.saturating_sub(BootTimer.elapsed_us() - begun_us) {
-                BootTimer.sleep_us(left_us).await;
-                steps += 1;
+            // A busy machine wakes nobody in time, and naps are shared with others: but not always.
+            let mut tries = 0;
+            loop {
+                let begun_us = BootTimer.elapsed_us();
+                let passed_us = || BootTimer.elapsed_us() - begun_us;
+                let mut steps = 0;
+                while let left_us @ 1.. = us.saturating_sub(passed_us()) {
+                    BootTimer.sleep_us(left_us).await;
+                    steps += 1;
+                }
+                let late_us = passed_us() - us;
+                // A sleep, two naps of a millisecond and one of what is left, or fewer. A runtime's own timer would be
+                // later than that.
+                if steps <= 4 && late_us < 500 {
+                    break;
+                }
+                tries += 1;
+                assert!(tries < 2_000, "{us} us took {steps} steps and {late_us} us more");
             }
-            // A sleep, two naps of a millisecond and one of what is left, or fewer.
-            assert!(steps <= 8, "{us} us took {steps} steps");
         }
     }
 

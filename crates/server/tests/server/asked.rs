@@ -2,9 +2,8 @@
 
 use snowmint_coord::{Decoded, SourceSpec};
 use snowmint_core::Layout;
-use snowmint_server::Settings;
 
-use super::common::{node, request, server_of};
+use super::common::{node, request, server_of, settings};
 use super::grpc::mint;
 
 #[tokio::test]
@@ -16,7 +15,7 @@ async fn what_is_asked_of_the_store_each_time_is_served_like_any_other() {
     let by_store = spec(r#"{"layout":"redis","mint":"store","worker":5,"text":"base62"}"#);
     node.define("orders", &by_store).await.unwrap();
     let orders = node.source("orders").await.unwrap();
-    let server = server_of(node, Settings::default()).await;
+    let server = server_of(node, settings()).await;
 
     let mut resp = server.resp().await;
     for (args, reply) in [

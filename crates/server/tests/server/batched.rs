@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rcgen::{CertificateParams, KeyPair};
-use snowmint_server::{Pems, Secret, Settings, Tls};
+use snowmint_server::{Pems, Secret, Tls};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, ReadBuf,
 };
@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::common::{Server, node, server_behind, soon};
+use super::common::{Server, node, server_behind, settings, soon, timer};
 
 /// What begins a record: its kind, two bytes of a version, two of its length.
 const HEAD_BYTES: usize = 5;
@@ -96,7 +96,7 @@ async fn encrypted() -> (Server, TlsConnector) {
         peers_ca: None,
     };
     let tls = Tls::new(&pems).unwrap();
-    let server = server_behind(Some(tls), node().await, Settings::default(), None).await;
+    let server = server_behind(Some(tls), node().await, settings(), (None, timer())).await;
     let mut roots = RootCertStore::empty();
     roots.add(certificate.der().clone()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

@@ -4,18 +4,30 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings};
+use snowmint_coord::spec::Span;
+use snowmint_coord::{BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Timer as _};
 use snowmint_server::{Access, Handle, Parts, Settings, Tls, start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Time passes in steps that are shorter than any limit of a test.
+const STEP_MS: u64 = 50;
 
+/// A server whose limits go by a timer that only the test moves: a machine that stands still closes no connection.
 pub(crate) struct Server {
     pub(crate) handle: Handle,
     pub(crate) http: SocketAddr,
     pub(crate) resp: SocketAddr,
+    pub(crate) timer: ManualTimer,
+}
+
+/// The defaults, but for the one limit that goes by the node's time, which no test moves.
+pub(crate) fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.limits.wait_max = Span::from_ms(60_000);
+    settings
 }
 
 pub(crate) async fn server() -> Server {
@@ -23,19 +35,23 @@ pub(crate) async fn server() -> Server {
 }
 
 pub(crate) async fn server_with(change: impl FnOnce(&mut Settings)) -> Server {
-    let mut settings = Settings::default();
+    let mut settings = settings();
     change(&mut settings);
     server_of(node().await, settings).await
 }
 
 /// A server over this node.
 pub(crate) async fn server_of(node: Node, settings: Settings) -> Server {
-    server_for(node, settings, None).await
+    server_for(node, settings, (None, timer())).await
 }
 
-/// The same, for those who may.
-pub(crate) async fn server_for(node: Node, settings: Settings, access: Option<Access>) -> Server {
-    server_behind(None, node, settings, access).await
+/// The same, for those who may, at their rates by this timer.
+pub(crate) async fn server_for(
+    node: Node,
+    settings: Settings,
+    (access, timer): (Option<Access>, ManualTimer),
+) -> Server {
+    server_behind(None, node, settings, (access, timer)).await
 }
 
 /// The same, whose connections are encrypted, if with anything.
@@ -43,14 +59,14 @@ pub(crate) async fn server_behind(
     tls: Option<Tls>,
     node: Node,
     settings: Settings,
-    access: Option<Access>,
+    (access, timer): (Option<Access>, ManualTimer),
 ) -> Server {
     let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let resp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let parts = Parts {
         offered: Some(Arc::clone(node.store())),
         node,
-        timer: Arc::new(BootTimer),
+        timer: Arc::new(timer.clone()),
         http: Some(http),
         resp: Some(resp),
         access,
@@ -58,7 +74,12 @@ pub(crate) async fn server_behind(
         traces: None,
     };
     let handle = start(settings, parts).unwrap();
-    Server { http: handle.http().unwrap(), resp: handle.resp().unwrap(), handle }
+    Server { http: handle.http().unwrap(), resp: handle.resp().unwrap(), handle, timer }
+}
+
+/// Elapsed time that stands still.
+pub(crate) fn timer() -> ManualTimer {
+    ManualTimer::new(1_000)
 }
 
 /// A node on a store of its own in memory.
@@ -75,6 +96,28 @@ pub(crate) async fn node_on(store: MemoryStore) -> Node {
 /// What must happen soon.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("it happens within the test's patience")
+}
+
+/// What must happen when time passes by this timer, and nothing else does.
+pub(crate) async fn in_time<T>(timer: &ManualTimer, what: impl Future<Output = T>) -> T {
+    let mut what = std::pin::pin!(what);
+    let passing = async {
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut what => return done,
+                () = step(timer) => {}
+            }
+        }
+    };
+    soon(passing).await
+}
+
+/// A little time passes, and all who waited for it run.
+pub(crate) async fn step(timer: &ManualTimer) {
+    BootTimer.sleep_ms(1).await;
+    timer.advance_ms(STEP_MS);
+    tokio::task::yield_now().await;
 }
 
 /// A connection that speaks bytes.
@@ -210,11 +253,4 @@ impl Server {
     pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
         self.send("POST", path, "", body).await
     }
-}
-
-/// How much memory this process has in use, in KiB.
-pub(crate) fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -3,7 +3,7 @@
 
 use snowmint_server::Settings;
 
-use crate::common::{node, server_of, server_with};
+use crate::common::{node, server_of, server_with, settings};
 
 fn all_open(settings: &mut Settings) {
     settings.compat.leaf.enabled = true;
@@ -14,7 +14,7 @@ fn all_open(settings: &mut Settings) {
 #[tokio::test]
 async fn each_door_says_in_its_own_way_that_there_are_no_ids() {
     let node = node().await;
-    let mut settings = Settings::default();
+    let mut settings = settings();
     all_open(&mut settings);
     let server = server_of(node.clone(), settings).await;
     assert_eq!(server.get("/api/segment/get/numbers").await.status, 200);

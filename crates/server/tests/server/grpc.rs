@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use prost::Message as _;
-use snowmint_coord::Incarnation;
-use snowmint_server::Settings;
+use snowmint_coord::{Incarnation, Timer as _};
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::decode_request::{By, Id};
 use snowmint_wire::grpc::mint_client::MintClient;
@@ -30,7 +29,7 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_types::StatusExt as _;
 
-use super::common::{Server, node, server, server_of, server_with, soon};
+use super::common::{Server, in_time, node, server, server_of, server_with, settings, soon};
 
 impl Server {
     /// A connection of its own, with a small window: what is not read is not sent.
@@ -138,7 +137,7 @@ async fn a_refusal_has_the_code_of_the_table_and_says_why() {
 #[tokio::test]
 async fn where_a_retry_helps_the_status_says_when() {
     let node = node().await;
-    let server = server_of(node.clone(), Settings::default()).await;
+    let server = server_of(node.clone(), settings()).await;
     let mut client = server.grpc().await;
     node.close().await.unwrap();
     let status = client.mint(wish("default", None)).await.unwrap_err();
@@ -313,7 +312,7 @@ async fn messages_of_the_store_are_bounded() {
 #[tokio::test]
 async fn health_follows_readiness() {
     let node = node().await;
-    let server = server_of(node.clone(), Settings::default()).await;
+    let server = server_of(node.clone(), settings()).await;
     let mut health = HealthClient::new(server.channel().await);
     let asked = |service: &str| HealthCheckRequest { service: service.into() };
     let mut watch = health.watch(asked(SERVICE)).await.unwrap().into_inner();
@@ -327,7 +326,9 @@ async fn health_follows_readiness() {
     let store = health.check(asked("snowmint.store.v1.Store")).await.unwrap().into_inner();
     assert_eq!(store.status(), ServingStatus::Serving, "it is offered, whoever mints");
     assert_eq!(health.check(asked("nobody")).await.unwrap_err().code(), Code::NotFound);
-    let mut next = async || soon(watch.message()).await.unwrap().map(|told| told.status());
+    let timer = server.timer.clone();
+    let mut next =
+        async || in_time(&timer, watch.message()).await.unwrap().map(|told| told.status());
     while next().await.expect("it goes on") != ServingStatus::Serving {}
     let told = soon(unknown.message()).await.unwrap().unwrap();
     assert_eq!(told.status(), ServingStatus::ServiceUnknown);
@@ -346,13 +347,16 @@ async fn health_follows_readiness() {
 /// Those who watch are told again, so that their connection does not count as one that rests.
 #[tokio::test]
 async fn a_watched_connection_stays() {
-    let short = snowmint_coord::spec::Span::from_ms(900);
+    let short = snowmint_coord::spec::Span::from_ms(9_000);
     let server = server_with(|settings| settings.http.idle_max = short).await;
     let mut health = HealthClient::new(server.channel().await);
+    let begun = server.timer.elapsed();
     let mut watch = health.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
     for _ in 0..8 {
-        assert!(soon(watch.message()).await.unwrap().is_some());
+        assert!(in_time(&server.timer, watch.message()).await.unwrap().is_some());
     }
+    // As long as that, three messages each.
+    assert!(server.timer.elapsed().since(begun) > 2 * short.ms());
 }
 
 #[tokio::test]
@@ -395,6 +399,6 @@ async fn reflection_tells_the_whole_interface_and_ends_with_the_server() {
     server.handle.stop();
     let end = next().await.unwrap_err();
     assert_eq!((end.code(), reason(&end)), (Code::Unavailable, Told::Closed));
-    soon(server.handle.stopped()).await;
+    in_time(&server.timer, server.handle.stopped()).await;
     drop(sender);
 }

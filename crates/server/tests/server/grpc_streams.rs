@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use snowmint_coord::Timer as _;
 use snowmint_coord::spec::Span;
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::MintStreamResponse;
@@ -10,7 +11,8 @@ use tonic::codec::Streaming;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use super::common::{resident_kib, server, server_with, soon};
+use super::alone::{alone, peak_kib};
+use super::common::{in_time, server, server_with, soon, step};
 use super::grpc::{many, mint, reason};
 
 /// More than fits into all buffers between a server and a client together.
@@ -96,32 +98,34 @@ async fn many_streams_at_once_share_nothing() {
 
 /// A hundred million IDs are asked for, one message is read, and then none: what is not read is not
 /// minted, memory stays flat, and others are served on the same connection and on others.
-#[tokio::test]
-async fn a_slow_reader_costs_nobody_anything() {
-    let server = server().await;
-    let mut client = server.grpc().await;
-    mint(&mut client, "default", 100_000).await;
-    let before_kib = resident_kib();
-    let mut slow = Vec::new();
-    for _ in 0..20 {
-        let mut messages = stream(&mut client, "numbers", 100_000_000).await;
-        assert_eq!(soon(messages.message()).await.unwrap().unwrap().ids.len(), 1_000);
-        slow.push(messages);
-    }
-    let mut other = server.grpc().await;
-    let minted = settled(&mut other).await;
-    assert!(minted < 20 * BUFFERED, "{minted} minted for those who do not read");
-    let grown_kib = resident_kib().saturating_sub(before_kib);
-    assert!(grown_kib < 32 * 1024, "{grown_kib} KiB more");
-    // Somebody who reads gets all of his.
-    let (ids, end) = rest(stream(&mut other, "default", 200_000).await).await;
-    assert!(end.is_ok() && ids.len() == 200_000, "{end:?}");
-    // The slow ones go on where they were when they read again.
-    for messages in &mut slow {
-        for _ in 0..100 {
+#[test]
+fn a_slow_reader_costs_nobody_anything() {
+    alone(a_slow_reader_costs_nobody_anything, async {
+        let server = server().await;
+        let mut client = server.grpc().await;
+        mint(&mut client, "default", 100_000).await;
+        let before_kib = peak_kib();
+        let mut slow = Vec::new();
+        for _ in 0..20 {
+            let mut messages = stream(&mut client, "numbers", 100_000_000).await;
             assert_eq!(soon(messages.message()).await.unwrap().unwrap().ids.len(), 1_000);
+            slow.push(messages);
         }
-    }
+        let mut other = server.grpc().await;
+        let minted = settled(&mut other).await;
+        assert!(minted < 20 * BUFFERED, "{minted} minted for those who do not read");
+        let grown_kib = peak_kib() - before_kib;
+        assert!(grown_kib < 32 * 1024, "{grown_kib} KiB more");
+        // Somebody who reads gets all of his.
+        let (ids, end) = rest(stream(&mut other, "default", 200_000).await).await;
+        assert!(end.is_ok() && ids.len() == 200_000, "{end:?}");
+        // The slow ones go on where they were when they read again.
+        for messages in &mut slow {
+            for _ in 0..100 {
+                assert_eq!(soon(messages.message()).await.unwrap().unwrap().ids.len(), 1_000);
+            }
+        }
+    });
 }
 
 #[tokio::test]
@@ -177,7 +181,10 @@ async fn a_stop_waits_for_a_slow_reader_as_long_as_it_may() {
     assert!(soon(messages.message()).await.unwrap().is_some());
     settled(&mut server.grpc().await).await;
     server.handle.stop();
-    soon(server.handle.stopped()).await;
+    let begun = server.timer.elapsed();
+    in_time(&server.timer, server.handle.stopped()).await;
+    let waited_ms = server.timer.elapsed().since(begun);
+    assert!((300..9_000).contains(&waited_ms), "{waited_ms} ms");
     let (_, end) = rest(messages).await;
     assert!(end.is_err());
 }
@@ -188,8 +195,8 @@ async fn a_stream_that_is_not_read_is_cut_off() {
     let server = server_with(|settings| settings.http.idle_max = Span::from_ms(300)).await;
     let mut messages = stream(&mut server.grpc().await, "numbers", 100_000_000).await;
     assert!(soon(messages.message()).await.unwrap().is_some());
-    for _ in 0..100 {
-        pause().await;
+    for _ in 0..20 {
+        step(&server.timer).await;
     }
     let (_, end) = rest(messages).await;
     assert!(end.is_err());

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use snowmint_coord::{MemoryStore, Node, NodeSettings};
-use snowmint_server::Settings;
 
-use super::common::{node_on, server, server_of, soon};
+use super::common::{node_on, server, server_of, settings, soon};
 
 #[tokio::test]
 async fn ids_as_json_and_as_text() {
@@ -163,6 +162,7 @@ async fn layouts_and_ids_are_told_apart() {
 async fn health_says_what_it_knows() {
     let server = server().await;
     assert_eq!(server.get("/livez").await.status, 200);
+    soon(async { while server.get("/readyz").await.status != 200 {} }).await;
     let ready = server.get("/readyz").await;
     assert_eq!((ready.status, &ready.json()["ready"]), (200, &true.into()));
     assert_eq!(server.get("/v1/workers").await.status, 200);
@@ -171,11 +171,11 @@ async fn health_says_what_it_knows() {
 #[tokio::test]
 async fn a_server_says_what_it_is() {
     let store = MemoryStore::new("test").unwrap();
-    let settings =
+    let named =
         NodeSettings { owner: "ids-7".into(), host: "a-host".into(), ..NodeSettings::default() };
     let parts = snowmint_coord::Parts::system();
-    let node = Node::open(Arc::new(store), settings, parts).await.unwrap();
-    let server = server_of(node.clone(), Settings::default()).await;
+    let node = Node::open(Arc::new(store), named, parts).await.unwrap();
+    let server = server_of(node.clone(), settings()).await;
     soon(async {
         while node.incarnation().is_none() {
             tokio::task::yield_now().await;
@@ -200,7 +200,7 @@ async fn a_server_marks_its_own_worker_numbers() {
     let mut servers = Vec::new();
     for _ in 0..3 {
         let node = node_on(store.handle("test").unwrap()).await;
-        let server = server_of(node.clone(), Settings::default()).await;
+        let server = server_of(node.clone(), settings()).await;
         server.get("/v1/ids/default").await.ids();
         servers.push((server, node));
     }
@@ -278,8 +278,14 @@ async fn a_source_from_its_definition_to_its_end() {
     }
     assert_eq!(if_version("null").await.status, 200);
     assert_eq!(if_version("\"a\"").await.status, 400);
-    let identity = server.send("PATCH", "/v1/sources/orders", "", "{\"kind\":\"ulid\"}").await;
-    assert!(matches!(identity.status, 400 | 409), "{identity:?}");
+    // What is left of the old kind does not go with the new one, which it cannot have without, either.
+    let without = r#"{"kind":"ulid","step":null,"text":null,"offset":null,"increment":null}"#;
+    for (change, refused) in
+        [("{\"kind\":\"ulid\"}", (400, "bad_request")), (without, (409, "conflict"))]
+    {
+        let kind = server.send("PATCH", "/v1/sources/orders", "", change).await;
+        assert_eq!((kind.status, kind.code().as_str()), refused, "{kind:?}");
+    }
 
     // Taken away, as a merge patch has it, it is what it is where nobody says it.
     let enabled = server.send("PATCH", "/v1/sources/orders", "", "{\"enabled\":null}").await;

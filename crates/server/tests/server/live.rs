@@ -2,7 +2,7 @@
 
 use snowmint_server::Limits;
 
-use super::common::{server, soon};
+use super::common::{server, settings, soon};
 
 #[tokio::test]
 async fn limits_hold_from_the_moment_that_they_are_set() {
@@ -12,19 +12,20 @@ async fn limits_hold_from_the_moment_that_they_are_set() {
         soon(server.get(&path)).await.status
     };
     let service = server.handle.service();
+    let limits = settings().limits;
     assert_eq!(ids(3_000).await, 200);
-    service.set_limits(Limits { batch_max: 2_999, ..Limits::default() });
+    service.set_limits(Limits { batch_max: 2_999, ..limits.clone() });
     assert_eq!(ids(3_000).await, 413);
     assert_eq!(ids(2_999).await, 200);
     // How many may be unsent is a stock, which is made smaller and larger again.
     for (unsent_max, status) in [(2_000, 503), (3_000, 200), (1, 503), (1, 503), (4_000_000, 200)] {
-        service.set_limits(Limits { unsent_max, ..Limits::default() });
+        service.set_limits(Limits { unsent_max, ..limits.clone() });
         assert_eq!(ids(3_000).await, status, "{unsent_max}");
         assert_eq!(service.limits().unsent_max, unsent_max);
     }
     assert_eq!(ids(100_000).await, 200);
     // What is above the limit stays refused to whoever may all else: nothing lowers a bound again.
-    service.set_limits(Limits { bound_max: 1_000, ..Limits::default() });
+    service.set_limits(Limits { bound_max: 1_000, ..limits.clone() });
     for (bound, status) in [(1_001, 400), (1_000, 200)] {
         let body = format!("{{\"bound\":\"{bound}\"}}");
         let answer = soon(server.send("PUT", "/v1/counters/counters/k", "", &body)).await;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod access;
+mod alone;
 mod asked;
 mod batched;
 mod common;

@@ -2,7 +2,8 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::common::{Client, resident_kib, server, soon};
+use super::alone::{alone, peak_kib};
+use super::common::{Client, server, soon};
 
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) const HEADERS: u8 = 1;
@@ -32,38 +33,40 @@ pub(crate) fn get(path: &str) -> Vec<u8> {
 }
 
 /// CVE-2023-44487: the server hangs up on whoever does it, and has lost nothing.
-#[tokio::test]
-async fn rapid_resets_end_the_connection_and_cost_nobody_else_anything() {
-    let server = server().await;
-    let numbers = server.get("/v1/ids/numbers").await.ids();
-    let before_kib = resident_kib();
-    let ask = get("/v1/ids/numbers?count=1000");
-    let mut ended = 0;
-    for _ in 0..20 {
-        let mut client = Client::to(server.http).await;
-        client.send(PREFACE).await;
-        client.send(frame(SETTINGS, 0, 0, &[])).await;
-        let asking = async {
-            for batch in 0..500_u32 {
-                let mut bytes = Vec::new();
-                for index in 0..100 {
-                    let stream = 2 * (100 * batch + index) + 1;
-                    bytes.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask));
-                    bytes.extend(frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
+#[test]
+fn rapid_resets_end_the_connection_and_cost_nobody_else_anything() {
+    alone(rapid_resets_end_the_connection_and_cost_nobody_else_anything, async {
+        let server = server().await;
+        let numbers = server.get("/v1/ids/numbers").await.ids();
+        let before_kib = peak_kib();
+        let ask = get("/v1/ids/numbers?count=1000");
+        let mut ended = 0;
+        for _ in 0..20 {
+            let mut client = Client::to(server.http).await;
+            client.send(PREFACE).await;
+            client.send(frame(SETTINGS, 0, 0, &[])).await;
+            let asking = async {
+                for batch in 0..500_u32 {
+                    let mut bytes = Vec::new();
+                    for index in 0..100 {
+                        let stream = 2 * (100 * batch + index) + 1;
+                        bytes.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask));
+                        bytes.extend(frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
+                    }
+                    if client.0.write_all(&bytes).await.is_err() {
+                        return true;
+                    }
                 }
-                if client.0.write_all(&bytes).await.is_err() {
-                    return true;
-                }
-            }
-            false
-        };
-        ended += u32::from(soon(asking).await);
-    }
-    assert_eq!(ended, 20, "50,000 resets on one connection were borne");
-    let grown_kib = resident_kib().saturating_sub(before_kib);
-    assert!(grown_kib < 64 * 1024, "{grown_kib} KiB more");
-    let next = server.get("/v1/ids/numbers?count=10").await.ids();
-    assert!(next.is_sorted_by(|one, next| one < next) && next[0] > numbers[0], "{next:?}");
+                false
+            };
+            ended += u32::from(soon(asking).await);
+        }
+        assert_eq!(ended, 20, "50,000 resets on one connection were borne");
+        let grown_kib = peak_kib() - before_kib;
+        assert!(grown_kib < 64 * 1024, "{grown_kib} KiB more");
+        let next = server.get("/v1/ids/numbers?count=10").await.ids();
+        assert!(next.is_sorted_by(|one, next| one < next) && next[0] > numbers[0], "{next:?}");
+    });
 }
 
 /// Whoever has as many calls as he may and gives them all up at once, as at a deadline that they have in

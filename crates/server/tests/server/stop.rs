@@ -1,6 +1,7 @@
 //! Stopping: nothing new, what was begun is finished, and nothing stays behind.
 
-use super::common::{Client, server, server_with, soon};
+use super::common::{Client, in_time, server, server_with, soon};
+use snowmint_coord::Timer as _;
 use snowmint_coord::spec::Span;
 
 #[tokio::test]
@@ -28,8 +29,11 @@ async fn a_stop_is_bounded() {
     // Its head has been read when the server has answered another one on a later connection.
     assert_eq!(server.get("/livez").await.status, 200);
     server.handle.stop();
-    soon(server.handle.stopped()).await;
-    http.rest().await;
+    let begun = server.timer.elapsed();
+    in_time(&server.timer, server.handle.stopped()).await;
+    let waited_ms = server.timer.elapsed().since(begun);
+    assert!((200..9_000).contains(&waited_ms), "{waited_ms} ms");
+    assert_eq!(http.rest().await, b"");
 }
 
 #[tokio::test]

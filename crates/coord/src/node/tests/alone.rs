@@ -8,7 +8,6 @@ use super::*;
 use crate::error::ErrorKind;
 use crate::late::LateStore;
 use crate::sources::Source;
-use crate::timer::BootTimer;
 
 /// A world whose store can be away when a process starts.
 struct Away {
@@ -37,23 +36,16 @@ impl Away {
 
     /// The next process on the same directory.
     async fn start(&self, up: bool) -> Node {
+        // The last process is on its way out.
+        settle().await;
         self.up.store(up, Ordering::SeqCst);
-        for _ in 0..2_000 {
-            let settings = NodeSettings {
-                owner: "shop-1".into(),
-                data_dir: Some(self.dir.0.clone()),
-                start_without_store: true,
-                ..NodeSettings::default()
-            };
-            match Node::open(self.store(), settings, self.world.parts()).await {
-                // The last process is still on its way out.
-                Err(error) if matches!(error.kind(), ErrorKind::Locked { .. }) => {
-                    BootTimer.sleep_ms(5).await;
-                }
-                opened => return opened.unwrap(),
-            }
-        }
-        panic!("the data directory stays locked")
+        let settings = NodeSettings {
+            owner: "shop-1".into(),
+            data_dir: Some(self.dir.0.clone()),
+            start_without_store: true,
+            ..NodeSettings::default()
+        };
+        Node::open(self.store(), settings, self.world.parts()).await.unwrap()
     }
 
     /// One that defines the source, and is killed after it has minted.
@@ -68,14 +60,14 @@ impl Away {
     async fn mint(&mut self, source: &Source) -> u64 {
         let made = mint_some(&self.world, source, &mut self.seen, "orders").await;
         assert!(made >= 200, "only {made} IDs");
-        loop {
+        for _ in 0..20_000 {
             if let Ok(id) = source.try_mint() {
                 assert!(self.seen.insert(id));
                 return (id >> 12) & 0x3ff;
             }
-            in_time(&self.world, settle()).await;
             self.world.pass(1).await;
         }
+        panic!("no ID any more")
     }
 
     /// Lets time pass until this is so.
@@ -87,7 +79,6 @@ impl Away {
             self.world.clock.advance_ms(10);
             self.world.timer.advance_ms(10);
             settle().await;
-            BootTimer.sleep_ms(1).await;
         }
         panic!("it never comes");
     }
@@ -173,7 +164,6 @@ async fn a_store_that_went_back_meanwhile_ends_it() {
     assert!(!node.readiness().ready);
     // And the journal says that it is over.
     drop((node, source));
-    BootTimer.sleep_ms(50).await;
     let node = away.start(false).await;
     in_time(&away.world, node.source("orders")).await.unwrap_err();
 }

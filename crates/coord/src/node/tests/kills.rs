@@ -13,7 +13,6 @@ use crate::node::entry::Witness;
 use crate::pool::Reuse;
 use crate::random;
 use crate::sources::Source;
-use crate::timer::{BootTimer, Timer};
 
 const YEAR_MS: u64 = 31_556_952_000;
 
@@ -41,37 +40,27 @@ fn settings(dir: Option<&Scratch>) -> NodeSettings {
     }
 }
 
-/// Opens a node whose journal writes real files while time stands still: waits for them in real time.
 async fn open(world: &World, dir: Option<&Scratch>, source: &str) -> Result<(Node, Source)> {
-    for _ in 0..200 {
-        match Node::open(world.handle(), settings(dir), world.parts()).await {
-            // The last process is still on its way out.
-            Err(error) if matches!(error.kind(), ErrorKind::Locked { .. }) => {
-                BootTimer.sleep_ms(5).await;
-            }
-            Err(error) => return Err(error),
-            Ok(node) => {
-                node.define("orders", &SourceSpec::from_json(source).unwrap()).await?;
-                let source = in_time(world, node.source("orders")).await?;
-                return Ok((node, source));
-            }
-        }
-    }
-    panic!("the data directory stays locked")
+    let node = Node::open(world.handle(), settings(dir), world.parts()).await?;
+    node.define("orders", &SourceSpec::from_json(source).unwrap()).await?;
+    let source = in_time(world, node.source("orders")).await?;
+    Ok((node, source))
 }
 
-/// Waits for something that needs time to pass. A journal's disk works in real time besides.
+/// Waits for something that needs time to pass.
 pub(super) async fn in_time<T>(world: &World, what: impl Future<Output = T>) -> T {
     tokio::pin!(what);
-    loop {
+    for _ in 0..200_000 {
         tokio::select! {
+            biased;
             done = &mut what => return done,
-            () = BootTimer.sleep_ms(1) => {
+            () = settle() => {
                 world.clock.advance_ms(5);
                 world.timer.advance_ms(5);
             }
         }
     }
+    panic!("it never comes")
 }
 
 /// Mints what it can within a bound, letting time pass.
@@ -98,8 +87,6 @@ pub(super) async fn mint_some(
         world.clock.advance_ms(7);
         world.timer.advance_ms(7);
         settle().await;
-        // A journal's disk works in real time.
-        BootTimer.sleep_ms(1).await;
     }
     made
 }
@@ -293,19 +280,9 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
     source.try_mint().unwrap();
     node.close().await.unwrap();
     drop((node, source));
+    settle().await;
     let other = World::new();
-    let mut refused = Ok(());
-    for _ in 0..200 {
-        match Node::open(other.handle(), settings(Some(&dir)), other.parts()).await {
-            Err(error) if matches!(error.kind(), ErrorKind::Locked { .. }) => {
-                BootTimer.sleep_ms(5).await;
-            }
-            opened => {
-                refused = opened.map(drop);
-                break;
-            }
-        }
-    }
+    let refused = Node::open(other.handle(), settings(Some(&dir)), other.parts()).await;
     let error = refused.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::OtherStore { .. }), "{error}");
     assert!(error.to_string().contains("but the journal belongs to"), "{error}");
@@ -372,14 +349,8 @@ async fn numbers_that_nobody_has_again_are_not_remembered() {
             in_time(&world, node.close()).await.unwrap();
         }
         drop((node, source));
-        // The process is on its way out.
-        let lock = loop {
-            match DataDir::lock(&dir.0) {
-                Ok(lock) => break lock,
-                Err(_) => BootTimer.sleep_ms(5).await,
-            }
-        };
-        let leases = inspect(&lock).unwrap().leases;
+        settle().await;
+        let leases = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().leases;
         assert!(leases.len() <= 1, "life {life}: {leases:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! Sources of a node: how they are defined, altered and minted from.
 
+use super::kills::Scratch;
 use super::*;
 use crate::stats::TimesSeen;
 
@@ -25,12 +26,14 @@ async fn a_node_that_is_closed_while_it_joins_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn every_kind_of_source_mints_in_real_time() {
+async fn every_kind_of_source_mints_in_real_time_on_a_real_disk() {
     let store = Arc::new(MemoryStore::new("default").unwrap());
-    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let dir = Scratch::new();
+    let data_dir = Some(dir.0.clone());
+    let settings = NodeSettings { builtin: true, data_dir, ..NodeSettings::default() };
     let node = Node::open(store, settings, Parts::system()).await.unwrap();
     let orders = node.source(BUILTIN_DEFAULT).await.unwrap();
-    let ids = numbers(orders.mint(20_000, None, 5_000).await.unwrap());
+    let ids = numbers(orders.mint(20_000, None, 60_000).await.unwrap());
     assert!(ids.is_sorted_by(|one, next| one < next));
     let Decoded::Snowflake { id, time, .. } = orders.decode(&ids[0].to_string(), None).unwrap()
     else {
@@ -40,15 +43,15 @@ async fn every_kind_of_source_mints_in_real_time() {
     let now = Parts::system().clock.unix_ms();
     assert!(now.since(time) < 60_000 && time.since(now) < 1_000, "{time} at {now}");
     let sequence = node.source(BUILTIN_NUMBERS).await.unwrap();
-    let first = numbers(sequence.mint(1_000, None, 5_000).await.unwrap());
+    let first = numbers(sequence.mint(1_000, None, 60_000).await.unwrap());
     assert_eq!(first, (1..=1_000).collect::<Vec<_>>());
     let counters = node.source(BUILTIN_COUNTERS).await.unwrap();
-    assert_eq!(numbers(counters.mint(3, Some("alice"), 5_000).await.unwrap()), [1, 2, 3]);
+    assert_eq!(numbers(counters.mint(3, Some("alice"), 60_000).await.unwrap()), [1, 2, 3]);
     node.define("events", &spec(r#"{"kind":"uuid"}"#)).await.unwrap();
     node.define("logs", &spec(r#"{"kind":"ulid"}"#)).await.unwrap();
     for name in ["events", "logs"] {
         let source = node.source(name).await.unwrap();
-        let Values::Texts(texts) = source.mint(100, None, 0).await.unwrap() else { panic!() };
+        let Values::Texts(texts) = source.mint(100, None, 60_000).await.unwrap() else { panic!() };
         assert!(texts.is_sorted_by(|one, next| one < next), "{name}");
         assert!(source.try_mint().is_err(), "{name} has no numbers");
         source.decode(&texts[0], None).unwrap();

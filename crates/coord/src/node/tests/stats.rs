@@ -7,7 +7,6 @@ use super::clocks::TimeServer;
 use super::disk::Failing;
 use super::*;
 use crate::stats::NodeStats;
-use crate::timer::BootTimer;
 
 fn calls(stats: &NodeStats, verb: &str) -> (u64, u64) {
     let of_verb = stats.store_calls.iter().find(|calls| calls.verb == verb);
@@ -110,7 +109,6 @@ async fn a_journal_that_cannot_be_written_is_counted() {
     disk.writes_left.store(0, Ordering::SeqCst);
     for _ in 0..100 {
         world.pass(100).await;
-        BootTimer.sleep_ms(1).await;
         if node.stats().journal_errors > 1 {
             break;
         }

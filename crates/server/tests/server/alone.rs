@@ -1,0 +1,40 @@
+//! Tests that look at what all tests of a process share: its memory, its log, its limits.
+
+use std::any::type_name;
+use std::process::Command;
+
+/// Names the test that a process was started for.
+const ALONE: &str = "SNOWMINT_TEST_ALONE";
+
+/// Runs a test, which hands itself over, in a process of its own: this binary, started again for it. Whatever else
+/// runs the tests, no other is there.
+pub(crate) fn alone<T>(_: T, test: impl Future<Output = ()>) {
+    let name = type_name::<T>().split_once("::").unwrap().1;
+    if std::env::var(ALONE).is_ok_and(|wanted| wanted == name) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        return runtime.block_on(test);
+    }
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE, name);
+    let output = again.output().unwrap();
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "{}{}", said[0], said[1]);
+    assert!(said[0].contains("1 passed"), "{name} is no test: {}", said[0]);
+}
+
+/// How much memory this process has in use, in KiB.
+pub(crate) fn resident_kib() -> u64 {
+    status("VmRSS:")
+}
+
+/// How much it had in use at most.
+pub(crate) fn peak_kib() -> u64 {
+    status("VmHWM:")
+}
+
+fn status(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
