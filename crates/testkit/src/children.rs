@@ -11,7 +11,11 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-type Order = (Command, Sender<io::Result<Child>>);
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::programs;
+
+type Order = (Command, Sender<(io::Result<Child>, Command)>);
 
 /// A command that ends with this process, if [`spawn`] starts it.
 #[must_use]
@@ -21,7 +25,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 
 /// The same, as another user of this machine.
 pub(crate) fn command_as(user: Option<&str>, program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new("setpriv");
+    let mut command = Command::new(programs::installed("setpriv"));
     if let Some(user) = user {
         command.args(["--reuid", user, "--regid", user, "--init-groups"]);
     }
@@ -34,14 +38,23 @@ pub(crate) fn command_as(user: Option<&str>, program: impl AsRef<OsStr>) -> Comm
 ///
 /// # Errors
 /// The system's, for instance because there is no `setpriv`.
-#[allow(clippy::missing_panics_doc, reason = "the thread lasts as long as the process")]
 pub fn spawn(command: Command) -> io::Result<Child> {
+    spawn_and_keep(command).0
+}
+
+/// The same, with the command, which can be started again.
+///
+/// # Errors
+/// As [`spawn`].
+#[allow(clippy::missing_panics_doc, reason = "the thread lasts as long as the process")]
+pub fn spawn_and_keep(command: Command) -> (io::Result<Child>, Command) {
     static STARTS: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let starts = STARTS.get_or_init(|| {
         let (orders, ordered) = channel::<Order>();
         std::thread::spawn(move || {
             for (mut command, started) in ordered {
-                let _ = started.send(command.spawn());
+                let child = command.spawn();
+                let _ = started.send((child, command));
             }
         });
         Mutex::new(orders)
@@ -49,6 +62,31 @@ pub fn spawn(command: Command) -> io::Result<Child> {
     let (started, child) = channel();
     starts.lock().unwrap_or_else(PoisonError::into_inner).send((command, started)).unwrap();
     child.recv().unwrap()
+}
+
+/// Sends a signal, named as `kill` names it: `-TERM`. A process that has ended, and was not asked how, takes it too.
+///
+/// # Panics
+/// When there is no such signal or process.
+pub fn signal(process: u32, name: &str) {
+    if let Err(error) = try_signal(process, name) {
+        panic!("{name} to process {process}: {error}");
+    }
+}
+
+/// The same; an error when the process is gone.
+pub(crate) fn try_signal(process: u32, name: &str) -> io::Result<()> {
+    let signal = match name {
+        "-CONT" => Signal::CONT,
+        "-HUP" => Signal::HUP,
+        "-INT" => Signal::INT,
+        "-KILL" => Signal::KILL,
+        "-STOP" => Signal::STOP,
+        "-TERM" => Signal::TERM,
+        _ => panic!("no signal {name}"),
+    };
+    let id = i32::try_from(process).ok().and_then(Pid::from_raw).expect("a process has a number");
+    Ok(kill_process(id, signal)?)
 }
 
 #[cfg(test)]
@@ -74,7 +112,9 @@ mod tests {
         let status = format!("/proc/{}/stat", line.trim());
         // It may not have come to ask for the signal yet.
         let sleeps = || std::fs::read_to_string(&status).is_ok_and(|stat| stat.contains("(sleep)"));
+        let begun = BootTimer.elapsed();
         while !sleeps() {
+            assert!(BootTimer.elapsed().since(begun) < 60_000, "it never sleeps");
             std::thread::yield_now();
         }
         shell.kill().unwrap();

@@ -5,6 +5,7 @@
 pub mod children;
 pub mod contract;
 pub mod history;
+pub mod programs;
 pub mod proxy;
 pub mod servers;
 pub mod sim;

@@ -30,6 +30,8 @@ struct Weather {
     refuses: bool,
     /// How often all connections have been cut.
     cuts: u64,
+    /// How many pieces of answers were lost with their connection.
+    answers_lost: u64,
 }
 
 impl Weather {
@@ -135,8 +137,15 @@ impl Proxy {
     /// Nothing is wrong any more; what was held is delivered.
     pub fn heal(&self) {
         self.weather.send_modify(|weather| {
-            *weather = Weather { cuts: weather.cuts, ..Weather::default() };
+            let Weather { cuts, answers_lost, .. } = *weather;
+            *weather = Weather { cuts, answers_lost, ..Weather::default() };
         });
+    }
+
+    /// How many pieces of answers were on their way when their connection was cut, since the start.
+    #[must_use]
+    pub fn answers_lost(&self) -> u64 {
+        self.weather.borrow().answers_lost
     }
 }
 
@@ -155,11 +164,26 @@ async fn connection(client: TcpStream, server_port: u16, sets: Arc<watch::Sender
     let (from_server, to_server) = server.into_split();
     let requests = pump(from_client, to_server, Way::ToServer, &sets);
     let answers = pump(from_server, to_client, Way::ToClient, &sets);
+    // What it answers is a lock on the weather, which what is lost changes.
+    let cut = async { drop(weather.wait_for(|now| now.cuts != begun.cuts).await) };
     tokio::select! {
         biased;
         // First: what was held when it was cut is lost, also where it is healed in the same moment.
-        _ = weather.wait_for(|now| now.cuts != begun.cuts) => {}
+        () = cut => {}
         _ = async { tokio::join!(requests, answers) } => {}
+    }
+}
+
+/// A piece of an answer: lost, unless it is forgotten when it has arrived.
+struct OnItsWay<'a>(&'a watch::Sender<Weather>);
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        self.0.send_if_modified(|weather| {
+            weather.answers_lost += 1;
+            // Nobody waits for this.
+            false
+        });
     }
 }
 
@@ -180,12 +204,15 @@ async fn pump(
         if way == Way::ToClient {
             sets.send_if_modified(Weather::count_answer);
         }
+        let on_its_way = (way == Way::ToClient).then(|| OnItsWay(sets));
         if weather.wait_for(|now| !now.held(way)).await.is_err() {
             return;
         }
         if to.write_all(&buffer[..count]).await.is_err() {
             return;
         }
+        // It has arrived.
+        std::mem::forget(on_its_way);
     }
     // That nothing more comes is held too.
     if weather.wait_for(|now| !now.held(way)).await.is_ok() {
@@ -291,6 +318,27 @@ mod tests {
         let mut client = Client::new(&proxy);
         client.send(7);
         assert_eq!(client.receive(PATIENCE), Some(8));
+    }
+
+    #[test]
+    fn lost_answers_are_counted() {
+        let proxy = Proxy::start(server());
+        let begun = BootTimer.elapsed();
+        while proxy.answers_lost() == 0 {
+            assert!(BootTimer.elapsed().since(begun) < 60_000, "none is counted");
+            let mut client = Client::new(&proxy);
+            client.send(1);
+            assert_eq!(client.receive(PATIENCE), Some(2));
+            assert_eq!(proxy.answers_lost(), 0, "it arrived");
+            proxy.hold(Way::ToClient);
+            client.send(1);
+            // The server may not have answered yet, on a busy machine: then once more.
+            assert_eq!(client.receive(SOON), None);
+            proxy.cut();
+            assert!(client.is_closed());
+            proxy.heal();
+        }
+        assert_eq!(proxy.answers_lost(), 1);
     }
 
     #[test]

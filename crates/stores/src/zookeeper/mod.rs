@@ -407,6 +407,7 @@ mod tests {
     /// A node that was written as often as it may be goes on under a version from the start, and whoever read
     /// it before is told that others were faster.
     #[tokio::test]
+    #[cfg_attr(not(feature = "real-servers"), ignore = "needs ZooKeeper: --features real-servers")]
     async fn versions_do_not_run_out() {
         let server = snowmint_testkit::servers::Zookeeper::start();
         let place = Place::parse(&server.url(), PORT, "it", FORM).unwrap();

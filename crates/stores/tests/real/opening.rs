@@ -111,17 +111,41 @@ pub(crate) async fn ends_minting_when_emptied(url: &str, empty: impl AsyncFnOnce
     let source = node.source("orders").await.unwrap();
     source.mint(1, None, 30_000).await.unwrap();
     empty().await;
-    for _ in 0..600 {
-        if source.try_mint().is_err() {
-            break;
-        }
-        BootTimer.sleep_ms(100).await;
-    }
-    assert!(!node.readiness().ready, "{:?}", node.readiness());
+    until("it is not ready", || !node.readiness().ready && source.try_mint().is_err()).await;
     // Whoever joins anew finds the same: nothing is minted until an operator was there.
-    BootTimer.sleep_ms(500).await;
-    let refused = source.try_mint().unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+    let mut refused = source.try_mint().unwrap_err();
+    until("it knows why", || {
+        refused = source.try_mint().unwrap_err();
+        refused.kind().code() == "other_store"
+    })
+    .await;
+    for _ in 0..5 {
+        BootTimer.sleep_ms(100).await;
+        assert_eq!(source.try_mint().unwrap_err().kind().code(), "other_store");
+    }
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = BootTimer.elapsed();
+    while !is_so() {
+        assert!(BootTimer.elapsed().since(begun) < 60_000, "never: {what}");
+        BootTimer.sleep_ms(50).await;
+    }
+}
+
+/// Does something again until it succeeds, for a minute.
+pub(crate) async fn at_last<T, E: std::fmt::Debug>(attempt: impl AsyncFn() -> Result<T, E>) -> T {
+    let begun = BootTimer.elapsed();
+    loop {
+        match attempt().await {
+            Ok(done) => return done,
+            Err(error) => {
+                assert!(BootTimer.elapsed().since(begun) < 60_000, "{error:?}");
+                BootTimer.sleep_ms(100).await;
+            }
+        }
+    }
 }
 
 async fn looking_finds_nothing(url: &str) {

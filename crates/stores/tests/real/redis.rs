@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use snowmint_coord::{BootTimer, FastForward, NewDefinition, Store, Timer};
+use snowmint_coord::{FastForward, NewDefinition, Store};
 use snowmint_testkit::contract;
 use snowmint_testkit::servers::{Redis, RedisCluster, Stranger};
 
@@ -202,15 +202,7 @@ async fn a_restart_of_a_server_that_keeps_everything_is_not_noticed() {
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let before = store.identity().await.unwrap();
     server.restart();
-    let mut after = store.identity().await;
-    for _ in 0..50 {
-        if after.is_ok() {
-            break;
-        }
-        BootTimer.sleep_ms(200).await;
-        after = store.identity().await;
-    }
-    assert_eq!(after.unwrap(), before);
+    assert_eq!(opening::at_last(|| store.identity()).await, before);
 }
 
 /// What the program does that uses this library: the driver takes the cryptography of the whole process.

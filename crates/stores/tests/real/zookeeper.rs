@@ -103,15 +103,7 @@ async fn a_member_is_live_no_longer_than_its_session() {
     one.close().await.unwrap();
     drop(one);
 
-    let mut claimed = claim(&other, &second).await;
-    for _ in 0..100 {
-        if claimed.is_ok() {
-            break;
-        }
-        BootTimer.sleep_ms(200).await;
-        claimed = claim(&other, &second).await;
-    }
-    let lease = claimed.unwrap().remove(0);
+    let lease = opening::at_last(|| claim(&other, &second)).await.remove(0);
     assert_eq!((lease.slot, lease.term.get()), (0, 2));
 }
 
@@ -124,15 +116,7 @@ async fn a_session_that_ended_is_made_anew() {
     // Longer than the session: the client itself takes it for ended.
     BootTimer.sleep_ms(15_000).await;
     server.freeze(false);
-    let mut renewed = store.renew(member.incarnation, presence(1), NOW).await;
-    for _ in 0..100 {
-        if renewed.is_ok() {
-            break;
-        }
-        BootTimer.sleep_ms(200).await;
-        renewed = store.renew(member.incarnation, presence(1), NOW).await;
-    }
-    renewed.unwrap();
+    opening::at_last(|| store.renew(member.incarnation, presence(1), NOW)).await;
     // The server ends the old session, and with it the old node, at about this time.
     for _ in 0..20 {
         store.renew(member.incarnation, presence(2), NOW).await.unwrap();

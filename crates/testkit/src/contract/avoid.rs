@@ -1,6 +1,6 @@
 //! Slots that nobody shall have.
 
-use super::case::{Case, TTL_SHORT_MS, code, later, pool};
+use super::case::{Case, code, later, pool};
 use super::cases;
 use snowmint_coord::{Avoid, Mark, Pool, Result, Reuse, SlotInfo, Wish};
 
@@ -73,9 +73,9 @@ async fn a_slot_that_a_live_member_holds_is_not_avoided(case: Case) {
 }
 
 async fn a_lapsed_holder_of_an_avoided_slot_is_refused(case: Case) {
-    let (pool, member) = (pool(4), case.member_for("orders", TTL_SHORT_MS).await);
+    let (pool, member) = (pool(4), case.member("orders").await);
     let lease = case.claim(&member, &pool).await;
-    case.pass_ms(TTL_SHORT_MS).await;
+    case.lapse(&member).await;
     send(&case, &avoid(&pool, &[lease.slot], Mark::MAX)).await.unwrap();
     let late = case.extend(&lease, lease.mark, later(Mark::from(case.now().await), 50)).await;
     assert_eq!(code(late), "fenced");

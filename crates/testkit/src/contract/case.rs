@@ -13,8 +13,8 @@ use super::Factory;
 
 /// Far longer than any case takes.
 pub(super) const TTL_LONG_MS: u64 = 600_000;
-/// For cases that let it lapse.
-pub(super) const TTL_SHORT_MS: u64 = 2000;
+/// So brief that it may have lapsed before anybody looks: for cases that let it.
+const TTL_BRIEF_MS: u64 = 100;
 /// A moment after which nothing in a case depends on the clock at hand.
 const START_MS: u64 = 1_800_000_000_000;
 /// How many tasks contend in the cases on atomicity.
@@ -89,10 +89,6 @@ impl Case {
 
     /// A new member that has joined.
     pub(super) async fn member(&self, owner: &str) -> Member {
-        self.member_for(owner, TTL_LONG_MS).await
-    }
-
-    pub(super) async fn member_for(&self, owner: &str, ttl_ms: u64) -> Member {
         let member = Member {
             incarnation: random::incarnation().unwrap(),
             owner: owner.into(),
@@ -100,9 +96,22 @@ impl Case {
             process: 4711,
             address: "here:7701".into(),
         };
-        let presence = self.presence(0, ttl_ms).await;
+        let presence = self.presence(0, TTL_LONG_MS).await;
         self.store.join(&member, presence, self.now().await).await.unwrap();
         member
+    }
+
+    /// The presence of a member lapses: it is renewed once more, and not after that. What needs it live comes
+    /// before.
+    pub(super) async fn lapse(&self, member: &Member) {
+        self.renew(member, TTL_BRIEF_MS).await;
+        self.pass_ms(TTL_BRIEF_MS).await;
+    }
+
+    /// Renews a member's presence, for so long.
+    pub(super) async fn renew(&self, member: &Member, ttl_ms: u64) {
+        let presence = self.presence(1, ttl_ms).await;
+        self.store.renew(member.incarnation, presence, self.now().await).await.unwrap();
     }
 
     /// A request for one slot of `pool`, with a request number of its own.

@@ -1,4 +1,4 @@
-use super::case::{Case, TTL_LONG_MS, TTL_SHORT_MS, code, pool};
+use super::case::{Case, TTL_LONG_MS, code, pool};
 use super::cases;
 use snowmint_coord::{Incarnation, Mark, Member, Presence, random};
 
@@ -45,7 +45,7 @@ async fn a_renewal_is_seen_by_others(case: Case) {
     let member = case.member("orders").await;
     let other = case.another().await;
     for renewals in 1..4 {
-        let presence = case.presence(renewals, TTL_SHORT_MS).await;
+        let presence = case.presence(renewals, TTL_LONG_MS + renewals).await;
         case.store.renew(member.incarnation, presence, case.now().await).await.unwrap();
         let seen = other.store.members(other.now().await).await.unwrap();
         assert_eq!(seen[0].presence, presence);
@@ -53,12 +53,11 @@ async fn a_renewal_is_seen_by_others(case: Case) {
 }
 
 async fn a_presence_lapses_and_comes_back(case: Case) {
-    let member = case.member_for("orders", TTL_SHORT_MS).await;
+    let member = case.member("orders").await;
     assert!(case.store.members(case.now().await).await.unwrap()[0].live);
-    case.pass_ms(TTL_SHORT_MS).await;
+    case.lapse(&member).await;
     assert!(!case.store.members(case.now().await).await.unwrap()[0].live);
-    let presence = case.presence(1, TTL_SHORT_MS).await;
-    case.store.renew(member.incarnation, presence, case.now().await).await.unwrap();
+    case.renew(&member, TTL_LONG_MS).await;
     assert!(case.store.members(case.now().await).await.unwrap()[0].live);
 }
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::case::{Case, TASKS, TTL_LONG_MS, TTL_SHORT_MS, code, extend, later, pool};
+use super::case::{Case, TASKS, TTL_LONG_MS, code, extend, later, pool};
 use super::cases;
 use snowmint_coord::{
     BootTimer, FastForward, LetGo, Mark, Member, Pool, Result, Reuse, Silent, Take, Taken, Term,
@@ -85,10 +85,10 @@ async fn an_ordered_slot_has_one_holder_until_it_lets_go(case: Case) {
 }
 
 async fn a_lapsed_presence_passes_no_ordered_slot_on(case: Case) {
-    let a = case.member_for("a", TTL_SHORT_MS).await;
+    let a = case.member("a").await;
     let b = case.another().await.member("b").await;
     take(&case, &wanting(&a, [0])).await.unwrap();
-    case.pass_ms(2 * TTL_SHORT_MS).await;
+    case.lapse(&a).await;
     let refused = take(&case, &wanting(&b, [0])).await.unwrap();
     assert_eq!(refused.held, [(0, a.incarnation)], "the store's clock has no say");
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::{Folder, done};
+use crate::programs;
 
 /// The authority's certificate.
 pub(super) const AUTHORITY: &str = "ca.pem";
@@ -30,15 +31,15 @@ impl Certificate {
         let (authority, authority_key) = (file(AUTHORITY), file("ca.key"));
         let (made, request) = (Self::of(file), file("request"));
         let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-        let mut founded = Command::new("openssl");
+        let mut founded = openssl();
         founded.args(["req", "-x509", "-days", "2", "-subj", "/CN=a throwaway authority"]);
         founded.args(curve).arg("-keyout").arg(&authority_key).arg("-out").arg(&authority);
         done(&mut founded);
-        let mut asked = Command::new("openssl");
+        let mut asked = openssl();
         asked.args(["req", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]);
         asked.args(curve).arg("-keyout").arg(&made.key).arg("-out").arg(&request);
         done(&mut asked);
-        let mut signed = Command::new("openssl");
+        let mut signed = openssl();
         signed.args(["x509", "-req", "-days", "2", "-copy_extensions", "copy", "-CAcreateserial"]);
         signed.arg("-in").arg(&request).arg("-CA").arg(&authority);
         signed.arg("-CAkey").arg(&authority_key).arg("-out").arg(&made.certificate);
@@ -49,6 +50,10 @@ impl Certificate {
         done(Command::new("chmod").arg("600").arg(&made.key));
         made
     }
+}
+
+fn openssl() -> Command {
+    Command::new(programs::installed("openssl"))
 }
 
 /// An authority that has signed nobody's certificate; gone when dropped.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::children;
+use crate::{children, programs};
 
 /// A clock that is off by what a file says.
 #[derive(Clone, Debug)]
@@ -65,5 +65,5 @@ fn library() -> PathBuf {
         let library = entry.ok()?.path().join("faketime/libfaketimeMT.so.1");
         library.exists().then_some(library)
     });
-    found.into_iter().next().expect("libfaketime is missing; ci/setup installs it (faketime)")
+    found.into_iter().next().unwrap_or_else(|| programs::missing("libfaketimeMT.so.1"))
 }

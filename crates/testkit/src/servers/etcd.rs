@@ -6,7 +6,7 @@ use std::process::Command;
 use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
 use super::{Folder, free_port, succeeds};
-use crate::children;
+use crate::{children, programs};
 
 /// An etcd of one server; gone when dropped.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Etcd {
         let peers = format!("http://127.0.0.1:{}", free_port());
         let command = move |folder: &Folder, port| {
             let clients = format!("{scheme}://127.0.0.1:{port}");
-            let mut command = children::command("etcd");
+            let mut command = children::command(programs::installed("etcd"));
             command.args(&settings);
             command.args(["--name", "one", "--data-dir"]).arg(folder.join("data"));
             command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
@@ -72,7 +72,7 @@ impl Etcd {
         let recipe = Recipe {
             name: "etcd",
             url: (url, ""),
-            ends_with: "TERM",
+            ends_with: "-TERM",
             command: Box::new(command),
             answers,
         };
@@ -103,7 +103,7 @@ fn client(port: u16) -> Command {
 }
 
 fn client_of(scheme: &str, port: u16) -> Command {
-    let mut client = Command::new("etcdctl");
+    let mut client = Command::new(programs::installed("etcdctl"));
     client.env("ETCDCTL_API", "3").arg(format!("--endpoints={scheme}://127.0.0.1:{port}"));
     client.arg("--dial-timeout=1s");
     client

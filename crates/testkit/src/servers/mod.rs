@@ -1,7 +1,7 @@
 //! Throwaway servers: real databases from the system's packages, on free loopback ports, with a
 //! folder of their own that goes with them.
 //!
-//! A server that is missing fails whoever asks for it. `ci/setup` installs them.
+//! A server that is missing fails the test that asks for it, with the name of its package ([`programs`](crate::programs)).
 
 mod certificate;
 mod clock;
@@ -13,9 +13,12 @@ mod redis_clock;
 mod server;
 mod zookeeper;
 
+use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use snowmint_coord::random;
@@ -30,6 +33,11 @@ pub use redis_clock::RedisClock;
 pub use server::Server;
 pub use zookeeper::Zookeeper;
 
+/// Below it lie the ports of well-known services.
+const PORT_MIN: u16 = 10_000;
+/// Where the ports begin that Linux gives to connections, unless it is told otherwise.
+const PORTS_GIVEN: u16 = 32_768;
+
 /// A folder that is removed with its contents.
 #[derive(Debug)]
 struct Folder(PathBuf);
@@ -39,7 +47,7 @@ impl Folder {
     fn new(user: Option<&str>) -> Self {
         let name = format!("snowmint-{}", random::incarnation().unwrap());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).unwrap();
+        fs::create_dir(&path).unwrap();
         if let Some(user) = user {
             done(Command::new("chown").arg(user).arg(&path));
         }
@@ -53,7 +61,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -62,9 +70,22 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(50));
 }
 
-/// A port that was free a moment ago.
+/// A port that nobody listens on, and that no other server of this process was given. It lies below those that the
+/// system gives to connections and to whoever binds port 0, so it stays free until its server has started.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: OnceLock<AtomicU64> = OnceLock::new();
+    let next = NEXT.get_or_init(|| AtomicU64::new(random::number().unwrap() >> 1));
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let lowest_given = range.split_whitespace().next().and_then(|text| text.parse().ok());
+    let ports = PORT_MIN..lowest_given.unwrap_or(PORTS_GIVEN).max(PORT_MIN + 1);
+    for _ in ports.clone() {
+        let number = next.fetch_add(1, Ordering::Relaxed) % u64::from(ports.end - ports.start);
+        let port = ports.start + u16::try_from(number).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port from {} to {} is free", ports.start, ports.end - 1)
 }
 
 /// Runs a command that must succeed.
@@ -92,6 +113,21 @@ fn succeeds(command: &mut Command) -> bool {
 
 /// Whether this process is the system's administrator, as whom databases refuse to run.
 fn is_root() -> bool {
-    let output = Command::new("id").arg("-u").output().unwrap();
-    output.stdout.trim_ascii() == b"0"
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Nor does the system give them to connections meanwhile.
+    #[test]
+    fn no_port_is_given_twice() {
+        let ports: BTreeSet<u16> = (0..200).map(|_| free_port()).collect();
+        assert_eq!(ports.len(), 200);
+        let given = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        assert!(ports.last().is_some_and(|highest| *highest < given), "{ports:?} and {given}");
+    }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
 use super::{FakeClock, Folder, done, done_with, is_root, succeeds};
-use crate::children;
+use crate::{children, programs};
 
 /// Names the folder of a MySQL, whose programs lie in its `bin`, as `ci/mysql` makes it. All tests run on it then,
 /// instead of the system's MariaDB.
@@ -98,7 +98,7 @@ impl Mysql {
         let recipe = Recipe {
             name: if self::folder().is_some() { "MySQL" } else { "MariaDB" },
             url: ("mysql://root@127.0.0.1:", "/ids"),
-            ends_with: "TERM",
+            ends_with: "-TERM",
             command: Box::new(command),
             answers: |port| succeeds(client(port).args(["-e", "SELECT 1"])),
         };
@@ -155,7 +155,7 @@ fn install(folder: &Folder) {
         install.args(["--no-defaults", "--initialize-insecure"]);
         install
     } else {
-        let mut install = Command::new("mariadb-install-db");
+        let mut install = Command::new(programs::installed("mariadb-install-db"));
         install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
         install.arg("--skip-test-db").args(user.map(|user| format!("--user={user}")));
         install
@@ -176,7 +176,8 @@ fn folder() -> Option<PathBuf> {
 
 /// A program, by its names in MySQL and in MariaDB.
 fn program(in_mysql: &str, in_mariadb: &str) -> PathBuf {
-    folder().map_or_else(|| in_mariadb.into(), |folder| folder.join("bin").join(in_mysql))
+    let in_folder = |folder: PathBuf| folder.join("bin").join(in_mysql);
+    folder().map_or_else(|| programs::installed(in_mariadb), in_folder)
 }
 
 /// What only MySQL is told.

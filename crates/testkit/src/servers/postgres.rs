@@ -6,7 +6,7 @@ use std::process::Command;
 use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
 use super::{FakeClock, Folder, done, is_root, succeeds};
-use crate::children;
+use crate::{children, programs};
 
 /// A PostgreSQL server; gone when dropped.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Postgres {
         let recipe = Recipe {
             name: "PostgreSQL",
             url: ("postgres://postgres@127.0.0.1:", "/postgres"),
-            ends_with: "INT",
+            ends_with: "-INT",
             command: Box::new(command),
             answers,
         };
@@ -158,12 +158,12 @@ impl From<Postgres> for Server {
 fn program(name: &str) -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions.map(|entry| entry.path().join("bin").join(name)).max();
-    newest.filter(|path| path.exists()).unwrap_or_else(|| name.into())
+    newest.filter(|path| path.exists()).unwrap_or_else(|| programs::installed(name))
 }
 
 fn as_user(user: Option<&str>, name: &str) -> Command {
     let Some(user) = user else { return Command::new(program(name)) };
-    let mut command = Command::new("setpriv");
+    let mut command = Command::new(programs::installed("setpriv"));
     command.args(["--reuid", user, "--regid", user, "--init-groups"]).arg(program(name));
     command
 }

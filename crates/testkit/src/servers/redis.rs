@@ -6,7 +6,7 @@ use std::process::Command;
 use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server, Start};
 use super::{Folder, RedisClock, done, free_port, pause, succeeds};
-use crate::children;
+use crate::{children, programs};
 
 /// A Redis server that keeps what it acknowledges, unless told otherwise; gone when dropped.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Redis {
         answers: fn(u16) -> bool,
     ) -> Self {
         std::fs::create_dir(folder.join("data")).unwrap();
-        let recipe = Recipe { name: "Redis", url, ends_with: "TERM", command, answers };
+        let recipe = Recipe { name: "Redis", url, ends_with: "-TERM", command, answers };
         Self(Server::new(recipe, folder))
     }
 
@@ -213,14 +213,14 @@ fn owned(settings: &[&str]) -> Vec<String> {
 
 /// One that keeps what it acknowledges.
 fn durable(folder: &Folder) -> Command {
-    let mut command = children::command("redis-server");
+    let mut command = children::command(programs::installed("redis-server"));
     command.args(["--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder.join("data"));
     command.args(["--appendonly", "yes", "--appendfsync", "always"]);
     command
 }
 
 fn client(port: u16) -> Command {
-    let mut client = Command::new("redis-cli");
+    let mut client = Command::new(programs::installed("redis-cli"));
     client.args(["-e", "-h", "127.0.0.1", "-p", &port.to_string()]);
     client
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use super::{Folder, done};
+use crate::programs;
 
 /// A clock that is off by what a file says. Clones are the same.
 #[derive(Clone, Debug)]
@@ -27,7 +28,8 @@ impl RedisClock {
         let source = folder.join("clock.c");
         fs::write(&source, include_str!("redis_clock.c")).unwrap();
         let library = folder.join("clock.so");
-        done(Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(library).arg(source));
+        let mut compiler = Command::new(programs::installed("cc"));
+        done(compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(library).arg(source));
         let clock = Self(Arc::new(folder));
         clock.set(0);
         clock

@@ -56,7 +56,8 @@ impl Server {
     /// Starts one on a folder that is ready for it.
     pub(super) fn new(recipe: Recipe, folder: Folder) -> Self {
         let mut server = Self { child: None, folder, port: free_port(), recipe };
-        server.start();
+        // Nobody knows the port yet: if another process has taken it, another will do.
+        server.start_with(|port| *port = free_port());
         server
     }
 
@@ -95,6 +96,11 @@ impl Server {
     /// # Panics
     /// When it does not answer, or runs already.
     pub fn start(&mut self) {
+        self.start_with(|_| {});
+    }
+
+    /// The same; what ends by itself is started again, at the port that this leaves.
+    fn start_with(&mut self, after_an_end: impl Fn(&mut u16)) {
         assert!(self.child.is_none(), "{} runs already", self.recipe.name);
         let begun = BootTimer.elapsed();
         let log = self.folder.join("log");
@@ -102,12 +108,16 @@ impl Server {
             let child = self
                 .child
                 .get_or_insert_with(|| spawn((self.recipe.command)(&self.folder, self.port), &log));
-            if (self.recipe.answers)(self.port) {
+            let answers = (self.recipe.answers)(self.port);
+            // Its port may have served somebody's connection for a moment while it was away: what answers there then
+            // is another.
+            let has_ended = child.try_wait().unwrap().is_some();
+            if answers && !has_ended {
                 return;
             }
-            // Its port may have served somebody's connection for a moment while it was away.
-            if child.try_wait().unwrap().is_some() {
+            if has_ended {
                 self.child = None;
+                after_an_end(&mut self.port);
             }
             if BootTimer.elapsed().since(begun) > READY_WITHIN_MS {
                 let name = self.recipe.name;
@@ -121,7 +131,7 @@ impl Server {
     /// Ends it in peace, if it runs.
     pub fn stop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
-        signal(self.recipe.ends_with, &[child.id()]);
+        children::signal(child.id(), self.recipe.ends_with);
         let _ = child.wait();
     }
 
@@ -135,7 +145,7 @@ impl Server {
         let children = descendants(child.id());
         child.kill().unwrap();
         child.wait().unwrap();
-        signal("KILL", &children);
+        signal("-KILL", &children);
         // Some hold files or memory that its successor needs.
         let begun = BootTimer.elapsed();
         while children.iter().any(|pid| parent_of_running(*pid).is_some()) {
@@ -151,8 +161,8 @@ impl Server {
     /// When it does not run.
     pub fn freeze(&self, frozen: bool) {
         let first = self.child.as_ref().expect("it runs").id();
-        let name = if frozen { "STOP" } else { "CONT" };
-        signal(name, &[first]);
+        let name = if frozen { "-STOP" } else { "-CONT" };
+        children::signal(first, name);
         signal(name, &descendants(first));
     }
 
@@ -212,9 +222,8 @@ fn spawn(mut command: Command, log: &Path) -> Child {
 
 /// Sends a signal. Processes that are gone are left out.
 fn signal(name: &str, pids: &[u32]) {
-    if !pids.is_empty() {
-        let pids = pids.iter().map(u32::to_string);
-        let _ = Command::new("kill").args(["-s", name]).args(pids).stderr(Stdio::null()).status();
+    for pid in pids {
+        let _ = children::try_signal(*pid, name);
     }
 }
 

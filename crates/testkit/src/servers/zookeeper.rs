@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Folder;
 use super::server::{Recipe, Server};
-use crate::children;
+use crate::{children, programs};
 
 /// A ZooKeeper of one server; gone when dropped.
 #[derive(Debug)]
@@ -28,16 +28,17 @@ impl Zookeeper {
                 folder.join("data").display()
             );
             std::fs::write(&settings, text).unwrap();
-            let mut command = children::command("java");
+            let mut command = children::command(programs::installed("java"));
             command.args(["-Xmx192m", "-XX:+UseSerialGC", "-cp"]);
-            command.arg("/etc/zookeeper/conf:/usr/share/java/zookeeper.jar");
+            let jar = programs::installed_at("/usr/share/java/zookeeper.jar");
+            command.arg(format!("/etc/zookeeper/conf:{}", jar.display()));
             command.arg("org.apache.zookeeper.server.ZooKeeperServerMain").arg(&settings);
             command
         };
         let recipe = Recipe {
             name: "ZooKeeper",
             url: ("zookeeper://127.0.0.1:", ""),
-            ends_with: "TERM",
+            ends_with: "-TERM",
             command: Box::new(command),
             answers: is_well,
         };
