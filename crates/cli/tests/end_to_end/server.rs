@@ -84,7 +84,7 @@ impl Server {
     pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut server = None;
         until("it listens", || {
-            server = Self::try_start(arguments, environment).map_or_else(not_yet, Some);
+            server = Self::try_start(arguments, environment).map_or_else(|output| not_yet(&output), Some);
             server.is_some()
         });
         server.unwrap()
@@ -275,7 +275,7 @@ impl Drop for Server {
 
 /// Why a server that has ended may be started once more: the machine stood still while the store was asked, or the
 /// port that it is told to listen on was somebody's connection for a moment. Everything else fails.
-fn not_yet(output: Output) -> Option<Server> {
+fn not_yet(output: &Output) -> Option<Server> {
     let said = String::from_utf8_lossy(&output.stderr);
     let late = "an answer of the store within 5000 ms is not available";
     let may_pass = said.contains(late) || said.contains("end the program that has this port");

@@ -104,7 +104,9 @@ impl Slow {
     /// with a hint, then it goes on.
     fn outage(&self, seconds: u64) {
         self.goes_on();
-        self.drawn.iter().for_each(|(_, drawn)| drop(self.rests(drawn)));
+        for (_, drawn) in &self.drawn {
+            self.rests(drawn);
+        }
         self.proxy.refuse();
         let begun = Instant::now();
         // Nothing comes any more that was on its way still.

@@ -26,7 +26,6 @@ cases![
     a_pool_without_reuse_ends,
     a_pool_keeps_its_shape,
     bad_claims_are_refused,
-    listings_show_who_holds_what,
     requests_that_come_after_their_sender_has_gone_change_nothing,
     sixteen_claimers_get_sixteen_numbers,
     a_thousand_claims_at_once_get_a_thousand_numbers,
@@ -321,25 +320,6 @@ async fn bad_claims_are_refused(case: Case) {
         assert_eq!(code(case.send(&bad).await), refusal);
     }
     assert_eq!(case.store.workers(case.now().await).await.unwrap(), []);
-}
-
-async fn listings_show_who_holds_what(case: Case) {
-    let one = case.member("orders").await;
-    let two = case.member("bills").await;
-    let lease = case.claim(&one, &pool(4)).await;
-    case.extend(&lease, lease.mark, Mark::new(12)).await.unwrap();
-    let given = case.claim(&two, &pool(4)).await;
-    case.release(&given, given.mark).await.unwrap();
-    let seen = case.another().await.store.workers(case.now().await).await.unwrap();
-    assert_eq!(seen.len(), 2);
-    assert_eq!((seen[0].pool.as_str(), seen[0].slot, seen[0].mark), ("workers", 0, Mark::new(12)));
-    assert_eq!((seen[0].owner.as_str(), seen[0].holder), ("orders", Some(one.incarnation)));
-    assert_eq!((seen[0].host.as_deref(), seen[0].process), (Some("host-1"), Some(4711)));
-    assert!(seen[0].live && seen[0].renewed_at.is_some());
-    assert_eq!((seen[1].holder, seen[1].live, seen[1].host.as_ref()), (None, false, None));
-    case.lapse(&one).await;
-    let lapsed = case.store.workers(case.now().await).await.unwrap();
-    assert!(!lapsed[0].live && lapsed[0].holder.is_some());
 }
 
 async fn requests_that_come_after_their_sender_has_gone_change_nothing(case: Case) {

@@ -13,6 +13,7 @@ cases![
     a_presence_without_life_is_refused,
     over_long_labels_are_refused,
     many_members_renew_at_once,
+    listings_show_who_holds_what,
 ];
 
 async fn a_member_is_known_once_it_joined(case: Case) {
@@ -134,4 +135,23 @@ async fn many_members_renew_at_once(case: Case) {
     assert_eq!(known.len(), members.len());
     assert!(known.iter().all(|info| info.live && info.presence.renewals == 5));
     assert!(known.is_sorted_by_key(|info| info.member.incarnation));
+}
+
+async fn listings_show_who_holds_what(case: Case) {
+    let one = case.member("orders").await;
+    let two = case.member("bills").await;
+    let lease = case.claim(&one, &pool(4)).await;
+    case.extend(&lease, lease.mark, Mark::new(12)).await.unwrap();
+    let given = case.claim(&two, &pool(4)).await;
+    case.release(&given, given.mark).await.unwrap();
+    let seen = case.another().await.store.workers(case.now().await).await.unwrap();
+    assert_eq!(seen.len(), 2);
+    assert_eq!((seen[0].pool.as_str(), seen[0].slot, seen[0].mark), ("workers", 0, Mark::new(12)));
+    assert_eq!((seen[0].owner.as_str(), seen[0].holder), ("orders", Some(one.incarnation)));
+    assert_eq!((seen[0].host.as_deref(), seen[0].process), (Some("host-1"), Some(4711)));
+    assert!(seen[0].live && seen[0].renewed_at.is_some());
+    assert_eq!((seen[1].holder, seen[1].live, seen[1].host.as_ref()), (None, false, None));
+    case.lapse(&one).await;
+    let lapsed = case.store.workers(case.now().await).await.unwrap();
+    assert!(!lapsed[0].live && lapsed[0].holder.is_some());
 }
