@@ -1,17 +1,28 @@
 //! Moves from other systems, from their own tables on real servers.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
+#![cfg_attr(not(feature = "real-servers"), allow(dead_code, reason = "other tests use the rest"))]
 
 #[path = "../common/mod.rs"]
 mod common;
+#[cfg(feature = "real-servers")]
 mod redis;
+#[cfg(feature = "real-servers")]
 mod segments;
+#[cfg(feature = "real-servers")]
 #[path = "../common/server.rs"]
 mod server;
+#[cfg(feature = "real-servers")]
 mod workers;
 
 use std::path::PathBuf;
 
 use common::{Ran, run};
+
+#[cfg(not(feature = "real-servers"))]
+#[test]
+#[ignore = "moves from MariaDB, PostgreSQL, Redis and ZooKeeper: --features real-servers"]
+fn moves_from_real_servers_are_left_out() {}
 
 /// A directory with a store to move to.
 struct Place(tempfile::TempDir);
@@ -47,4 +58,22 @@ impl Place {
         let minted = run(&["mint", source, "-n", &count, "--data-dir", self.dir()]).ok();
         minted.lines().map(|id| id.parse().unwrap()).collect()
     }
+}
+
+/// As in `--store`: others can read it for as long as the command runs.
+#[test]
+fn a_password_on_the_command_line_is_told() {
+    let place = Place::new();
+    let told = "can read the password in --from";
+    // No table lies there, which is known without asking.
+    let url = "etcd://me:secret@127.0.0.1:1/leaf";
+    let shown = place.import("leaf", url, &[]);
+    assert!(shown.code == 2 && shown.err.contains(told), "{shown:?}");
+    assert!(!shown.err.contains("secret"), "{shown:?}");
+    let file = place.0.path().join("url");
+    std::fs::write(&file, url).unwrap();
+    let kept = place.import("leaf", &format!("file:{}", file.display()), &[]);
+    assert!(kept.code == 2 && !kept.err.contains(told), "{kept:?}");
+    let none = place.import("leaf", "etcd://me@127.0.0.1:1/leaf", &[]);
+    assert!(!none.err.contains(told), "{none:?}");
 }

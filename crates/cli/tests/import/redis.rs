@@ -1,13 +1,16 @@
 //! Counters of Redis go on above every number that they came to, and are refused there.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use snowmint_testkit::servers;
+use snowmint_testkit::{programs, servers};
 
 use crate::Place;
-use crate::common::{Ran, json, run, snowmint};
+use crate::common::{Ran, json, run, snowmint, until};
 use crate::server::{Server, serve};
 
 struct Redis {
@@ -29,7 +32,11 @@ impl Redis {
 }
 
 fn ask(port: &str, words: &[&str]) -> String {
-    let output = Command::new("redis-cli").args(["-p", port]).args(words).output().unwrap();
+    let output = Command::new(programs::installed("redis-cli"))
+        .args(["-p", port])
+        .args(words)
+        .output()
+        .unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
@@ -81,16 +88,23 @@ fn keys_that_come_while_others_move_are_told_and_move_the_next_time() {
     }
     let server = Server::start(serve(place.0.path(), &[]));
     let stop = Arc::new(AtomicBool::new(false));
+    let counted = Arc::<AtomicU64>::default();
     let counting = {
-        let (port, stop) = (redis.port.clone(), Arc::clone(&stop));
+        let (port, stop, counted) = (redis.port.clone(), Arc::clone(&stop), Arc::clone(&counted));
         std::thread::spawn(move || {
-            let mut number = 0;
+            // A new key again and again, from before the plan until after the move.
+            let mut redis = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+            let mut answer = [0; 4];
             while !stop.load(Ordering::SeqCst) {
-                number += 1;
-                ask(&port, &["INCR", &format!("seq:new{number}")]);
+                let number = counted.fetch_add(1, Ordering::SeqCst);
+                redis.write_all(format!("INCR seq:new{number}\r\n").as_bytes()).unwrap();
+                redis.read_exact(&mut answer).unwrap();
+                assert_eq!(&answer, b":1\r\n");
+                std::thread::sleep(Duration::from_millis(20));
             }
         })
     };
+    until("new keys are counted", || counted.load(Ordering::SeqCst) > 2);
     let with = ["--match", "seq:*", "--server", &server.http];
     let import = || place.import("redis", &redis.server.url(), &with);
     let first = import();
@@ -272,7 +286,7 @@ fn counters_move_under_load_into_a_running_server_and_no_number_comes_twice() {
             })
         })
         .collect();
-    while redis.ask(&["GET", "seq:a"]).parse::<u64>().unwrap_or(0) < 50 {}
+    until("it is counted", || redis.ask(&["GET", "seq:a"]).parse::<u64>().unwrap_or(0) >= 50);
     let server_of = server.http.clone();
     let with = ["--match", "seq:*", "--server", &server_of];
     let done = place.import("redis", &redis.server.url(), &with);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use snowmint_testkit::programs;
 use snowmint_testkit::servers::{Mysql, Zookeeper};
 use zookeeper_client::{Acls, Client, CreateMode};
 
@@ -30,7 +31,9 @@ fn machine(server: &Server, namespace: &str, instance: &str) -> Result<u64, Stri
          &safeGuardDuration=PT5M",
         server.http
     );
-    let asked = Command::new("curl").args(["-sS", "--max-time", "60", "-X", "POST", &url]).output();
+    let asked = Command::new(programs::installed("curl"))
+        .args(["-sS", "--max-time", "60", "-X", "POST", &url])
+        .output();
     let answer = json(std::str::from_utf8(&asked.unwrap().stdout).unwrap());
     answer["machineId"].as_u64().ok_or_else(|| answer["code"].as_str().unwrap().to_owned())
 }
