@@ -5,7 +5,7 @@ mod common;
 #[path = "common/server.rs"]
 mod server;
 
-use common::{Ran, json, run, snowmint};
+use common::{Ran, json, run, snowmint, until};
 use server::{Server, serve};
 
 #[test]
@@ -141,14 +141,18 @@ fn a_clock_that_is_off_is_told_by_the_time_server() {
     let ntp = time_server_ahead();
     let said = format!("from that of the NTP server {ntp}");
     for (limit, code) in [("10s", 1), ("2h", 0)] {
-        let ran: Ran = snowmint(&["doctor", "--data-dir", directory.path().to_str().unwrap()])
-            .env("SNOWMINT_CLOCK__NTP", &ntp)
-            .env("SNOWMINT_CLOCK__SKEW_MAX", limit)
-            .output()
-            .unwrap()
-            .into();
-        assert_eq!(ran.code, code, "{}", ran.out);
-        assert!(ran.out.contains(&said), "{}", ran.out);
+        // A busy machine may answer later than a doctor waits.
+        until("the doctor hears the time server", || {
+            let ran: Ran = snowmint(&["doctor", "--data-dir", directory.path().to_str().unwrap()])
+                .env("SNOWMINT_CLOCK__NTP", &ntp)
+                .env("SNOWMINT_CLOCK__SKEW_MAX", limit)
+                .output()
+                .unwrap()
+                .into();
+            let heard = ran.out.contains(&said);
+            assert!(!heard || ran.code == code, "{}", ran.out);
+            heard
+        });
     }
 
     let mut wrong = serve(directory.path(), &[]);

@@ -8,7 +8,7 @@ mod server;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use common::{Ran, json, run};
+use common::{Ran, json, run, until};
 use server::{Server, serve};
 
 const DAY_MS: u64 = 86_400_000;
@@ -95,14 +95,13 @@ fn worker_list_says_who_holds_what_since_when() {
     assert_eq!(one.mint(&[]).code, 0);
     let list =
         |more: &[&str]| run(&[&["worker", "list", "--server", &one.http], more].concat()).ok();
-    let workers: Vec<_> = loop {
-        let workers: Vec<_> = list(&["--json"]).lines().map(json).collect();
+    let mut workers: Vec<serde_json::Value> = Vec::new();
+    until("both have a window", || {
+        workers = list(&["--json"]).lines().map(json).collect();
         // A number that was claimed just now has no window yet.
         let is_open = |worker: &serde_json::Value| worker["mark"] != "1970-01-01T00:00:00.000Z";
-        if workers.len() == 2 && workers.iter().all(is_open) {
-            break workers;
-        }
-    };
+        workers.len() == 2 && workers.iter().all(is_open)
+    });
     let owners: HashSet<_> =
         workers.iter().map(|worker| worker["owner"].as_str().unwrap()).collect();
     assert_eq!(owners, HashSet::from(["shop-0", "shop-1"]));

@@ -1,5 +1,4 @@
 //! Installations that share nothing but a scheme: each has a stripe of the numbers.
-#![allow(clippy::disallowed_methods, reason = "it waits in real time for real servers")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 mod common;
@@ -8,10 +7,10 @@ mod server;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use common::{Ran, json, run};
+use common::{Ran, json, run, until};
 use server::{Server, serve};
 
 /// An installation: a store and a server of its own, with a source that has this stripe.
@@ -24,17 +23,37 @@ fn installation(place: &tempfile::TempDir, number: usize, keys: &str) -> Server 
     server
 }
 
-/// Draws so many at a time until it is told to stop: all that was drawn, in order.
-fn drawing(server: &Server, at_once: &'static str, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<u64>> {
-    let (http, stop) = (server.http.clone(), Arc::clone(stop));
-    std::thread::spawn(move || {
-        let mut drawn = Vec::new();
-        while !stop.load(Ordering::SeqCst) {
-            let ids = run(&["mint", "orders", "-n", at_once, "--server", &http]).ok();
-            drawn.extend(ids.lines().map(|id| id.parse::<u64>().unwrap()));
-        }
-        drawn
-    })
+/// Draws again and again until it is told to stop.
+struct Drawing {
+    times: Arc<AtomicUsize>,
+    drawn: JoinHandle<Vec<u64>>,
+}
+
+impl Drawing {
+    /// So many at a time.
+    fn from(server: &Server, at_once: &'static str, stop: &Arc<AtomicBool>) -> Self {
+        let (http, stop) = (server.http.clone(), Arc::clone(stop));
+        let times = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&times);
+        let drawn = std::thread::spawn(move || {
+            let mut drawn = Vec::new();
+            while !stop.load(Ordering::SeqCst) {
+                let ids = run(&["mint", "orders", "-n", at_once, "--server", &http]).ok();
+                drawn.extend(ids.lines().map(|id| id.parse::<u64>().unwrap()));
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+            drawn
+        });
+        Self { times, drawn }
+    }
+
+    /// Waits until it has drawn once more, from the beginning.
+    #[track_caller]
+    fn goes_on(&self) {
+        // One may be on its way now.
+        let enough = self.times.load(Ordering::SeqCst) + 2;
+        until("it draws on", || self.times.load(Ordering::SeqCst) >= enough);
+    }
 }
 
 fn restripe(increment: &str, stripes: &[(u64, &str)]) -> Ran {
@@ -61,8 +80,8 @@ fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
     let three = installation(&place, 3, "--step.rule fixed --step.size 5");
     let stop = Arc::new(AtomicBool::new(false));
     let mut drawing_all: Vec<_> =
-        [&one, &one, &two, &two].iter().map(|server| drawing(server, "700", &stop)).collect();
-    std::thread::sleep(std::time::Duration::from_millis(500));
+        [&one, &one, &two, &two].map(|server| Drawing::from(server, "700", &stop)).into();
+    drawing_all.iter().for_each(Drawing::goes_on);
     let changed = restripe("3", &[(3, &one.http), (1, &two.http), (2, &three.http)]).ok();
     let firsts: Vec<_> = changed
         .lines()
@@ -76,16 +95,18 @@ fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
         .collect();
     assert_eq!(firsts.len(), 3);
     // Each five of them are a write to the disk, and a request waits for all of its own.
-    drawing_all.push(drawing(&three, "20", &stop));
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    drawing_all.push(Drawing::from(&three, "20", &stop));
+    drawing_all.iter().for_each(Drawing::goes_on);
     stop.store(true, Ordering::SeqCst);
-    let drawn: Vec<_> = drawing_all.into_iter().map(|drawing| drawing.join().unwrap()).collect();
+    let drawn: Vec<_> =
+        drawing_all.into_iter().map(|drawing| drawing.drawn.join().unwrap()).collect();
     for (drawn, (first, residue)) in
         drawn.iter().zip([(firsts[0], 0), (firsts[0], 0), (firsts[1], 1), (firsts[1], 1)])
     {
         assert!(drawn.iter().any(|id| *id < first) && drawn.iter().any(|id| *id >= first));
         assert!(drawn.iter().filter(|id| **id >= first).all(|id| id % 3 == residue));
     }
+    assert!(!drawn[4].is_empty());
     assert!(drawn[4].iter().all(|id| *id >= firsts[2] && id % 3 == 2));
     assert_unique(drawn);
     // Again is no error, and changes nothing.

@@ -1,28 +1,32 @@
 //! Two versions on one store, under load, forward and back. There is one version so far: what the newer one
 //! writes is written by hand.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-#![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
 
 mod common;
 #[path = "common/server.rs"]
 mod server;
 
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
-use common::{Ran, json, run, until};
+use common::{Ran, ended, json, run, snowmint, until};
 use server::{Server, serve};
 use snowmint_testkit::servers::Redis;
+use snowmint_testkit::{children, programs};
 
 /// Where a namespace of a Redis store says what it is.
 const KEY: &str = "snowmint:{default}";
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_when_it_has_gone() {
     let redis = Redis::start(&[]);
     let url = redis.url();
     let cli = |words: &[&str]| {
-        let output = Command::new("redis-cli").args(["-u", &url]).args(words).output().unwrap();
+        let output = Command::new(programs::installed("redis-cli"))
+            .args(["-u", &url])
+            .args(words)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     };
@@ -35,11 +39,13 @@ fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_whe
     let server = Server::start(server_at("older"));
     let health = || run(&["health", "--server", &server.http]);
     until("it is ready", || health().code == 0);
-    let load = std::thread::spawn({
-        let http = server.http.clone();
-        move || run(&["bench", &http, "--rate", "200", "-d", "15s", "-c", "2", "--json"])
-    });
-    std::thread::sleep(Duration::from_secs(2));
+    let load = ["bench", &server.http, "--rate", "200", "-d", "10m", "-c", "2", "--json"];
+    let mut load = snowmint(&load).stdout(Stdio::piped()).spawn().unwrap();
+    let mints_on = || {
+        let before = server.issued();
+        until("it mints on", || server.issued() > before + 200.0);
+    };
+    mints_on();
 
     let record = cli(&["HGET", KEY, "store"]);
     assert!(record.contains("\"form\":1"), "{record}");
@@ -61,12 +67,13 @@ fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_whe
     until("it is ready by itself", || health().code == 0);
     let another = Server::start(server_at("another"));
     another.mint(&["-n", "10"]).ok();
-    let ran = load.join().unwrap();
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    let report = json(&ran.out);
+    mints_on();
+    children::signal(load.id(), "-INT");
+    assert_eq!(ended(&mut load).code(), Some(0));
+    let report = json(&String::from_utf8(load.wait_with_output().unwrap().stdout).unwrap());
     assert_eq!(report["unique"]["repeated"], 0, "{report}");
     assert_eq!(report["unique"]["compared"], report["ids"], "{report}");
-    assert!(report["ids"].as_u64().unwrap() > 200, "{report}");
+    assert!(report["ids"].as_u64().unwrap() > 400, "{report}");
     for server in [server, another] {
         server.signal("-TERM");
         let (code, log) = server.wait();

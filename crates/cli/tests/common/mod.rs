@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test uses its own share")]
 
 use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use snowmint_testkit::children;
@@ -27,6 +27,17 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Waits for the end of a process.
+#[track_caller]
+pub(crate) fn ended(child: &mut Child) -> ExitStatus {
+    let mut status = None;
+    until("the process ends", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    status.unwrap()
 }
 
 /// What it printed, and its exit code.

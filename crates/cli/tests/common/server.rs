@@ -1,19 +1,29 @@
 //! A real server in a directory of its own.
+#![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
 #![allow(dead_code, reason = "each test uses its own share")]
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
 
 use snowmint_testkit::children;
 
-use super::common::{Ran, snowmint};
+use super::common::{PATIENCE, Ran, ended, snowmint, until};
+
+/// How a server ends at its start when the store answers too late.
+const STORE_IS_LATE: &str = "an answer of the store within 5000 ms is not available";
 
 /// A running `snowmint serve`; killed when dropped.
 pub(crate) struct Server {
     child: Child,
     /// Kept open: a server whose standard output is closed would be another test.
     _stdout: BufReader<ChildStdout>,
+    log: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
     pub(crate) http: String,
     pub(crate) resp: String,
 }
@@ -27,22 +37,51 @@ pub(crate) fn serve(data_dir: &Path, more: &[&str]) -> Command {
 
 impl Server {
     #[track_caller]
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
+        let (mut command, begun) = (command, Instant::now());
+        loop {
+            let (started, again) = Self::try_start(command);
+            match started {
+                Ok(server) => return server,
+                // A machine that stood still for so long.
+                Err(said) if said.contains(STORE_IS_LATE) && begun.elapsed() < PATIENCE => {}
+                Err(said) => panic!("{said}"),
+            }
+            command = again;
+        }
+    }
+
+    /// The same; what the process said, when it does not listen. With the command.
+    pub(crate) fn try_start(mut command: Command) -> (Result<Self, String>, Command) {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = children::spawn(command).unwrap();
+        let (child, command) = children::spawn_and_keep(command);
+        (Self::listening(child.unwrap()), command)
+    }
+
+    fn listening(mut child: Child) -> Result<Self, String> {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let addresses =
             line.strip_prefix("listening http=").and_then(|rest| rest.trim().split_once(" resp="));
         let Some((http, resp)) = addresses else {
-            let mut err = String::new();
             let _ = child.kill();
-            child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-            panic!("first line {line:?}; standard error:\n{err}");
+            let err = child.wait_with_output().unwrap().stderr;
+            let err = String::from_utf8_lossy(&err);
+            return Err(format!("first line {line:?}; standard error:\n{err}"));
         };
         let (http, resp) = (http.to_owned(), resp.to_owned());
-        Self { child, _stdout: stdout, http, resp }
+        let log = Arc::<Mutex<String>>::default();
+        let (stderr, writes) = (child.stderr.take().unwrap(), Arc::clone(&log));
+        // The log must not fill the pipe.
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let mut log = writes.lock().unwrap();
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
+        Ok(Self { child, _stdout: stdout, log, reader: Some(reader), http, resp })
     }
 
     /// As `kill -9` does.
@@ -52,20 +91,49 @@ impl Server {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+        children::signal(self.child.id(), name);
+    }
+
+    /// Waits until the log has a line with all these parts.
+    #[track_caller]
+    pub(crate) fn says(&self, parts: &[&str]) {
+        until(&format!("{parts:?} in the log"), || {
+            let log = self.log.lock().unwrap();
+            log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
+        });
     }
 
     /// Waits for the end; what it said on standard error, and its exit code.
+    #[track_caller]
     pub(crate) fn wait(mut self) -> (i32, String) {
-        let mut err = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        (self.child.wait().unwrap().code().expect("ended by a signal"), err)
+        let status = ended(&mut self.child);
+        self.reader.take().unwrap().join().unwrap();
+        let log = self.log.lock().unwrap().clone();
+        (status.code().expect("ended by a signal"), log)
     }
 
     /// Mints through the command line.
     pub(crate) fn mint(&self, args: &[&str]) -> Ran {
         snowmint(&[&["mint", "--server", &self.http], args].concat()).output().unwrap().into()
+    }
+
+    /// The status and the body of a page.
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.http).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    /// How many IDs it has issued so far, of all sources and over all protocols.
+    pub(crate) fn issued(&self) -> f64 {
+        let (_, page) = self.get("/metrics");
+        let samples = page.lines().filter(|line| line.starts_with("snowmint_ids_total{"));
+        samples.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
     }
 }
 
