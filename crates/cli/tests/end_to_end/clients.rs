@@ -71,6 +71,7 @@ fn curl_is_told_what_is_wrong() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn redis_cli_and_redis_benchmark_work_unchanged() {
     let folder = Folder::new("redis");
     let server = server(&folder);
@@ -96,6 +97,7 @@ fn redis_cli_and_redis_benchmark_work_unchanged() {
 
 /// What both know is answered in the same bytes, whatever a client makes of `MULTI`.
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn transactions_are_answered_as_redis_answers_them() {
     let folder = Folder::new("transactions");
     let server = server(&folder);

@@ -1,14 +1,14 @@
 //! Counters: one server, several on one store, and servers that die.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
-use super::server::{Folder, Server, client, curl};
+use super::server::{Folder, Server, client, curl, until};
 
-/// How long a server answers for its keys after the store has heard of it last.
-const LEASE_MS: u64 = 2_000;
-/// Generous: these machines are noisy.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a server answers for its keys after the store has heard of it last: short where servers take over from
+/// others; long where a machine that stands still for some seconds must take no keys from anybody; and for ever.
+const SHORT: &str = "2s";
+const LONG: &str = "15s";
+const ENDLESS: &str = "300s";
 
 fn redis(server: &Server, arguments: &[&str]) -> String {
     client("redis-cli", &[&["-p", server.resp_port()], arguments].concat()).trim().to_owned()
@@ -38,16 +38,36 @@ impl History {
     }
 }
 
-fn start(folder: &Folder, number: usize) -> Server {
-    let text =
-        format!("[sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"{LEASE_MS}ms\"\n");
+fn start(folder: &Folder, number: usize, lease: &str) -> Server {
+    let text = format!("[sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"{lease}\"\n");
     Server::sharing(folder, number, &text)
 }
 
+/// Waits until each of them has keys of its own, which it takes when it is asked for some.
+#[track_caller]
+fn all_have_keys(servers: &[Server], mut ask: impl FnMut()) {
+    until("each has keys of its own", || {
+        ask();
+        servers.iter().all(|server| server.sample("snowmint_counter_sections") > 0.0)
+    });
+}
+
+/// The first answer that there is.
+#[track_caller]
+fn at_last<T>(key: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let mut answer = None;
+    until(&format!("somebody answers for {key}"), || {
+        answer = ask();
+        answer.is_some()
+    });
+    answer.unwrap()
+}
+
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn a_key_is_counted_by_redis_cli_and_curl_alike() {
     let folder = Folder::new("counted");
-    let server = start(&folder, 0);
+    let server = start(&folder, 0, ENDLESS);
     let mut history = History::default();
     for _ in 0..3 {
         history.rises("alice", redis(&server, &["INCR", "messages:alice"]).parse().unwrap());
@@ -67,17 +87,20 @@ fn a_key_is_counted_by_redis_cli_and_curl_alike() {
     history.rises("alice", before + 10);
     // After a crash it goes on above, at once: it is the same data directory.
     server.kill();
-    let server = start(&folder, 0);
+    let server = start(&folder, 0, ENDLESS);
     history.rises("alice", follow(&server, "alice").unwrap());
     assert_eq!(server.stop(), 0);
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn keys_stand_alone_where_that_is_configured() {
     let folder = Folder::new("alone");
     let config = folder.join("config.toml");
-    let text = "[sources.pages]\nkind = \"counter\"\ncounter = { keys = \"alone\" }\n\
-                [resp]\ndefault_counter_source = \"pages\"\n";
+    let text = format!(
+        "[sources.pages]\nkind = \"counter\"\ncounter = {{ keys = \"alone\" }}\n\
+         [resp]\ndefault_counter_source = \"pages\"\n[counters]\nlease = \"{ENDLESS}\"\n"
+    );
     std::fs::write(&config, text).unwrap();
     let data = folder.join("data");
     let arguments = ["--config", config.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
@@ -98,9 +121,10 @@ fn keys_stand_alone_where_that_is_configured() {
 
 /// Raised by whichever server is asked, and kept by the one that answers for the key.
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn a_bound_is_raised_by_every_server() {
     let folder = Folder::new("raised");
-    let servers: Vec<_> = (0..2).map(|number| start(&folder, number)).collect();
+    let servers: Vec<_> = (0..2).map(|number| start(&folder, number, LONG)).collect();
     let raise = |server: &Server, key: &str, bound: u64| {
         let (url, body) = (
             server.url(&format!("/v1/counters/messages/{key}")),
@@ -111,30 +135,20 @@ fn a_bound_is_raised_by_every_server() {
         (status == "200").then(|| serde_json::from_str::<serde_json::Value>(body).unwrap())
     };
     let keys: Vec<String> = (0..20).map(|number| format!("user-{number}")).collect();
-    // Each has sections of its own once both have been there for a while.
-    let patient = |key: &str, what: &dyn Fn() -> Option<u64>| {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(answer) = what() {
-                return answer;
-            }
-            assert!(Instant::now() < until, "{key}: nobody answers");
-            std::thread::sleep(Duration::from_millis(50));
+    all_have_keys(&servers, || {
+        for key in &keys {
+            at_last(key, || ask(&servers[0], key));
         }
-    };
-    for key in &keys {
-        patient(key, &|| ask(&servers[0], key));
-    }
-    std::thread::sleep(Duration::from_millis(LEASE_MS));
+    });
     for (number, key) in (1_u64..).zip(&keys) {
         for (turn, server) in (1_u64..).zip(&servers) {
             let bound = number * 1_000 + turn * 100;
             let told = |body: serde_json::Value| body["bound"].as_str().unwrap().parse().ok();
-            assert_eq!(patient(key, &|| raise(server, key, bound).and_then(told)), bound, "{key}");
+            assert_eq!(at_last(key, || raise(server, key, bound).and_then(told)), bound, "{key}");
             // Nothing is lowered, whoever is asked.
-            patient(key, &|| raise(server, key, 1).and_then(told));
+            at_last::<u64>(key, || raise(server, key, 1).and_then(told));
             for other in &servers {
-                assert!(patient(key, &|| ask(other, key)) > bound, "{key}");
+                assert!(at_last(key, || ask(other, key)) > bound, "{key}");
             }
         }
     }
@@ -150,40 +164,32 @@ fn a_bound_is_raised_by_every_server() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn three_servers_share_keys_and_take_over_from_the_dead() {
     let folder = Folder::new("shared");
-    let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number)).collect();
+    let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number, SHORT)).collect();
     let keys: Vec<String> = (0..60).map(|number| format!("user-{number}")).collect();
     let mut history = History::default();
     // Whichever is asked, by whatever door.
     let round = |servers: &[Server], history: &mut History| {
         for (index, key) in keys.iter().enumerate() {
-            let until = Instant::now() + PATIENCE;
-            loop {
-                let server = &servers[index % servers.len()];
-                let answer = if index % 2 == 0 { follow(server, key) } else { ask(server, key) };
-                match answer {
-                    Some(answer) => break history.rises(key, answer),
-                    None => assert!(Instant::now() < until, "{key}: nobody answers"),
-                }
-                std::thread::sleep(Duration::from_millis(50));
-            }
+            let server = &servers[index % servers.len()];
+            let by_redis = index % 2 == 0;
+            let ask = || if by_redis { follow(server, key) } else { ask(server, key) };
+            history.rises(key, at_last(key, ask));
         }
     };
     round(&servers, &mut history);
-    std::thread::sleep(Duration::from_millis(LEASE_MS));
+    let mut slots = String::new();
+    until("each of the three has sections", || {
+        slots = redis(&servers[0], &["CLUSTER", "NODES"]);
+        slots.lines().count() == 3 && slots.lines().all(|line| line.split(' ').count() > 8)
+    });
     round(&servers, &mut history);
-    let slots = redis(&servers[0], &["CLUSTER", "NODES"]);
-    assert_eq!(slots.lines().count(), 3, "{slots}");
-    assert!(slots.lines().all(|line| line.split(' ').count() > 8), "each has sections: {slots}");
     servers.remove(1).kill();
-    let began = Instant::now();
     round(&servers, &mut history);
-    // A lease, an eighth of it, a third until somebody looks; and the machine may be busy.
-    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
-    servers.push(start(&folder, 3));
-    std::thread::sleep(Duration::from_millis(LEASE_MS));
-    round(&servers, &mut history);
+    servers.push(start(&folder, 3, SHORT));
+    all_have_keys(&servers, || round(&servers, &mut history));
     assert_eq!(servers.remove(0).stop(), 0);
     round(&servers, &mut history);
 }

@@ -109,8 +109,8 @@ fn a_folder_that_cannot_be_is_a_clear_error() {
     let file = folder.join("file");
     fs::write(&file, "not a folder").unwrap();
     let output = refused(&file);
-    assert!(matches!(output.status.code(), Some(2..=4)), "{}", said(&output));
-    assert!(said(&output).contains("file"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(said(&output).contains(file.to_str().unwrap()), "{}", said(&output));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_corrupt_database_is_refused_and_left_as_it_is() {
     let garbage = "garbage ".repeat(2_000);
     fs::write(home.join("snowmint.db"), &garbage).unwrap();
     let output = refused(&home);
-    assert!(matches!(output.status.code(), Some(3 | 4)), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert!(said(&output).contains("snowmint.db"), "{}", said(&output));
     assert_eq!(fs::read_to_string(home.join("snowmint.db")).unwrap(), garbage);
 }

@@ -86,6 +86,7 @@ impl Seen {
 
 /// The default policy: no ID twice, and each greater than the one before, whatever the clock does.
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
 fn ids_increase_while_the_clock_steps() {
     let folder = Folder::new("faketime");
     let (data_dir, clock) = (folder.join("data"), FakeClock::new(folder.join("clock")));
@@ -136,6 +137,7 @@ fn ids_increase_while_the_clock_steps() {
 
 /// Nobody confirms SQLite's only server: `clock.jump_max` says how far its clock may jump ahead.
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
 fn a_jump_ahead_is_believed_as_far_as_configured() {
     let folder = Folder::new("faketime-jump");
     let (data_dir, clock) = (folder.join("data"), FakeClock::new(folder.join("clock")));
@@ -163,6 +165,7 @@ fn a_jump_ahead_is_believed_as_far_as_configured() {
 
 /// SQLite has no clock, and by a wrong one all others look gone: that they go on is seen by what they write.
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
 fn a_clock_that_most_members_contradict_is_refused_at_the_start_and_later() {
     let folder = Folder::new("faketime-members");
     let url = format!("sqlite:{}", folder.join("shared.db").display());

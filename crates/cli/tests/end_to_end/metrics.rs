@@ -66,7 +66,8 @@ fn until(server: &Server, what: &str, mut is_so: impl FnMut(&Page) -> bool) -> P
 }
 
 fn server(folder: &Folder) -> Server {
-    let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &[]);
+    let lease = [("SNOWMINT_COUNTERS__LEASE", "60s")];
+    let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &lease);
     server.ready();
     // All sources are open by then: what was not issued is counted as 0.
     until(&server, "the sources are open", |page| {
@@ -79,6 +80,7 @@ fn server(folder: &Folder) -> Server {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn metrics_follow_what_was_minted_and_refused() {
     let folder = Folder::new("metrics");
     let server = server(&folder);
@@ -153,6 +155,7 @@ fn metrics_follow_what_was_minted_and_refused() {
 #[test]
 fn metrics_say_how_the_server_stands() {
     let folder = Folder::new("metrics-standing");
+    let begun = jiff::Timestamp::now().as_second() as f64;
     let server = server(&folder);
     let head = curl(&["-i", &server.url("/metrics")]).to_lowercase();
     assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
@@ -160,9 +163,11 @@ fn metrics_say_how_the_server_stands() {
         page.find("snowmint_pool_workers_left{pool=\"workers-10\"}").is_some()
     });
     assert!(page.0.ends_with("# EOF\n"), "{}", page.0);
+    // What is so while the server is well, though a busy machine may renew and extend late.
     let within = |sample: &str, low: f64, high: f64| {
-        let value = page.value(sample);
-        assert!((low..=high).contains(&value), "{sample} {value}");
+        until(&server, &format!("{sample} from {low} to {high}"), |page| {
+            page.find(sample).is_some_and(|value| (low..=high).contains(&value))
+        });
     };
     let version = format!("snowmint_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
     for one in [version.as_str(), "snowmint_ready", "snowmint_member_joined"] {
@@ -171,7 +176,8 @@ fn metrics_say_how_the_server_stands() {
     for none in ["snowmint_rights_lost_total", "snowmint_journal_write_errors_total"] {
         within(none, 0.0, 0.0);
     }
-    within("snowmint_member_presence_seconds", 0.1, 10.0);
+    // counters.lease
+    within("snowmint_member_presence_seconds", 1.0, 60.0);
     // 30 s, extended at half.
     within("snowmint_window_runway_seconds{source=\"default\"}", 10.0, 30.0);
     within("snowmint_lead_seconds{source=\"default\"}", 0.0, 5.0);
@@ -187,12 +193,12 @@ fn metrics_say_how_the_server_stands() {
     within("process_resident_memory_bytes", kib * 512.0, kib * 2048.0);
     within("process_open_fds", 10.0, 1_000.0);
     within("process_cpu_seconds_total", 0.0, 60.0);
-    let now = jiff::Timestamp::now().as_second() as f64;
-    within("process_start_time_seconds", now - 120.0, now + 5.0);
+    within("process_start_time_seconds", begun - 1.0, begun + 60.0);
     assert_eq!(server.stop(), 0);
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
 fn a_clock_step_is_counted_by_what_was_done_about_it() {
     let folder = Folder::new("metrics-clock");
     let clock = FakeClock::new(folder.join("clock"));
@@ -220,6 +226,7 @@ fn a_clock_step_is_counted_by_what_was_done_about_it() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn a_store_that_is_away_is_seen_before_it_is_felt() {
     let folder = Folder::new("metrics-store");
     let mut store: StoreServer = Redis::start(&[]).into();
@@ -233,11 +240,10 @@ fn a_store_that_is_away_is_seen_before_it_is_felt() {
     let runway = "snowmint_window_runway_seconds{source=\"default\"}";
     let before =
         until(&server, "a window", |page| page.find(runway).is_some_and(|left| left > 2.0));
-    assert_eq!(away(&before), 0.0, "{}", before.0);
     // A store with a clock of its own: ours is held against it.
-    assert!(before.value("snowmint_clock_offset_seconds").abs() < 5.0);
+    assert!(before.value("snowmint_clock_offset_seconds").abs() < 10.0);
     store.kill();
-    let failing = until(&server, "calls fail", |page| away(page) > 0.0);
+    let failing = until(&server, "calls fail", |page| away(page) > away(&before));
     let at_first = failing.value(runway);
     let not_ready =
         until(&server, "the window is spent", |page| page.value("snowmint_ready") == 0.0);

@@ -149,6 +149,7 @@ fn the_window_is_as_long_as_configured() {
 
 /// PostgreSQL has a clock of its own, which every server's is held against.
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL: --features real-servers")]
 fn a_clock_that_disagrees_with_the_stores_is_refused_beyond_the_configured_limit() {
     let postgres = Postgres::start(&[]);
     let start = |name: &str, environment: &[(&str, &str)]| {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::thread;
 
-use super::super::server::{Folder, Resp, Server, curl};
+use super::super::server::{Folder, Resp, Server, curl, until};
 use super::serve;
 
 const FILE: &str = r#"
@@ -33,8 +33,18 @@ const ROUNDS: usize = 25;
 /// A client: what it asks for, and which numbers are its own then.
 type Client = fn(&Server, &str) -> Vec<u64>;
 
+/// Asks; what the server cannot answer for the moment, because the machine stood still, is asked for again.
+fn ask(arguments: &[&str]) -> String {
+    let mut answer = String::new();
+    until("it is answered", || {
+        answer = curl(&[&["--fail"], arguments].concat());
+        !answer.is_empty()
+    });
+    answer
+}
+
 fn get(server: &Server, path: &str) -> String {
-    curl(&["--fail", &server.url(path)])
+    ask(&[&server.url(path)])
 }
 
 fn numbers(text: &str) -> Vec<u64> {
@@ -69,7 +79,7 @@ fn tinyid_simple(server: &Server, source: &str) -> Vec<u64> {
 /// remainder, and on by delta as long as it is not above the highest.
 fn tinyid_client(server: &Server, source: &str) -> Vec<u64> {
     let url = server.url(&format!("/tinyid/id/nextSegmentIdSimple?token=t&bizType={source}"));
-    let segment = curl(&["--fail", "-X", "POST", "--data", "", &url]);
+    let segment = ask(&["-X", "POST", "--data", "", &url]);
     let [mut current, loading, max, delta, remainder] = numbers(&segment)[..] else {
         panic!("{segment}")
     };
@@ -94,7 +104,7 @@ fn tinyid_client(server: &Server, source: &str) -> Vec<u64> {
 fn cosid_client(server: &Server, _: &str) -> Vec<u64> {
     let step = 250;
     let url = server.url(&format!("/segments/demo/order?step={step}"));
-    let max: u64 = curl(&["--fail", "-X", "PATCH", &url]).parse().unwrap();
+    let max: u64 = ask(&["-X", "PATCH", &url]).parse().unwrap();
     (max - step + 1..=max).collect()
 }
 
@@ -108,7 +118,7 @@ fn own(server: &Server, source: &str) -> Vec<u64> {
 fn own_row(server: &Server, source: &str) -> Vec<u64> {
     let url = server.url(&format!("/v1/segments/{source}"));
     let row: serde_json::Value =
-        serde_json::from_str(&curl(&["--fail", "-d", r#"{"length":333}"#, &url])).unwrap();
+        serde_json::from_str(&ask(&["-d", r#"{"length":333}"#, &url])).unwrap();
     let number = |name: &str| numbers(&row[name].to_string())[0];
     let step = usize::try_from(number("increment")).unwrap();
     let ids: Vec<_> = (number("first")..=number("last")).step_by(step).collect();

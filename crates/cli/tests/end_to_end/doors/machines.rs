@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::server::{Folder, PATIENCE, Server, curl};
+use crate::server::{Folder, PATIENCE, Server, curl, until};
 
 const CONFIG: &str = "[compat.cosid]\nenabled = true\n[clock]\nskew_max = \"1s\"\n\
     [counters]\nlease = \"5s\"\n";
@@ -36,8 +36,14 @@ impl Client {
         (status.to_owned(), serde_json::from_str(body).unwrap_or_default())
     }
 
+    /// The number, or the code of the error. What a server cannot do for the moment, because the machine stood still, it
+    /// is asked for again.
     fn distribute(&self, server: &Server, bits: u32) -> Result<u64, String> {
-        let (status, body) = self.ask(server, "POST", &format!("&machineBit={bits}"));
+        let (mut status, mut body) = Default::default();
+        until("it can be done", || {
+            (status, body) = self.ask(server, "POST", &format!("&machineBit={bits}"));
+            status != "500"
+        });
         match status.as_str() {
             "200" => Ok(body["machineId"].as_u64().unwrap()),
             _ => Err(body["code"].as_str().unwrap_or_default().to_owned()),

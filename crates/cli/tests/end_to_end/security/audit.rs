@@ -1,7 +1,5 @@
 //! The audit trail.
 
-use std::process::Command;
-
 use super::{bearer, entry, path, put, status, token, until};
 use crate::server::{Folder, Server};
 
@@ -62,10 +60,7 @@ fn a_configuration_that_changes_is_followed_where_tokens_are_asked_for() {
     let server = start();
     server.ready();
     assert!(!server.said().contains("source orders"), "{}", server.said());
-    let hangup = || {
-        let pid = server.pid().to_string();
-        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
-    };
+    let hangup = || server.signal("-HUP");
     let minted = |source: &str| {
         status(&["-H", &bearer(&made.token), &server.url(&format!("/v1/ids/{source}"))])
     };

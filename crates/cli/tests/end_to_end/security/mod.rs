@@ -14,10 +14,11 @@ mod tokens;
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
-use super::server::{Folder, PATIENCE, client, snowmint};
+use snowmint_testkit::programs;
+
+use super::server::{Folder, client, snowmint, until};
 
 /// A token and its hash.
 struct Made {
@@ -47,16 +48,6 @@ fn entry(name: &str, hashes: &[&str], grants: &[&str]) -> String {
     format!("[{name}]\nhashes = {hashes:?}\ngrants = {grants:?}\n")
 }
 
-/// Waits until something is so.
-#[track_caller]
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !is() {
-        assert!(Instant::now() < until, "never: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 /// The status of an answer to curl with these arguments; `000` when there was none.
 fn status(arguments: &[&str]) -> String {
     let fixed = ["-sS", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}"];
@@ -76,13 +67,13 @@ fn with_token(arguments: &[&str], token: &str, more: &[(&str, &str)]) -> Output 
 
 /// redis-cli, with a user and a password that others cannot see.
 fn redis(port: &str, user: &str, token: &str, words: &[&str]) -> String {
-    let mut command = std::process::Command::new("redis-cli");
+    let mut command = Command::new(programs::installed("redis-cli"));
     command.args(["-h", "127.0.0.1", "-p", port, "--no-auth-warning"]);
     if !user.is_empty() {
         command.args(["--user", user]);
     }
-    let output = command.args(words).env("REDISCLI_AUTH", token).stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("redis-cli: {error}; ci/setup installs it"));
+    command.args(words).env("REDISCLI_AUTH", token).stdin(Stdio::null());
+    let output = command.output().unwrap();
     String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
 }
 

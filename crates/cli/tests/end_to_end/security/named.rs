@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use snowmint_testkit::programs;
 use snowmint_wire::grpc::MintRequest;
 use snowmint_wire::grpc::mint_client::MintClient;
 use tonic::Code;
@@ -234,7 +235,7 @@ struct Open {
 
 impl Open {
     fn new(named: &Named, cert: &str) -> Self {
-        let mut command = Command::new("redis-cli");
+        let mut command = Command::new(programs::installed("redis-cli"));
         command.args(named.redis(&["--cert", cert, "--key", cert]));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let told = BufReader::new(child.stdout.take().unwrap());
@@ -258,6 +259,7 @@ fn is_id(reply: &str) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn over_resp_a_certificate_stands_for_a_token_without_auth() {
     let shown = token();
     let minter = entry("minter", &[&shown.hash], &["mint default"]);

@@ -76,6 +76,7 @@ async fn programs_mint_through_servers_with_tls_and_tokens() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn commands_and_servers_beside_ask_with_tls_and_tokens() {
     let guarded = Guarded::new("remote-commands");
     let Guarded { folder, ca, token, .. } = &guarded;

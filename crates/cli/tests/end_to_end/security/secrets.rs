@@ -7,6 +7,7 @@ use super::{bearer, entry, path, put, redis, token, with_token};
 use crate::server::{Folder, Server, curl, snowmint};
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn no_secret_is_in_what_a_server_says() {
     let folder = Folder::new("secrets");
     let (ops, wrong, peer, tinyid) = (token(), token(), token(), token());

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
+use snowmint_testkit::programs;
 use snowmint_wire::grpc::MintRequest;
 use snowmint_wire::grpc::mint_client::MintClient;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
@@ -32,6 +33,7 @@ fn redis<'a>(server: &'a Server, ca: &'a str) -> [&'a str; 7] {
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 async fn both_ports_speak_tls() {
     let folder = Folder::new("tls");
     let authority = Authority::new();
@@ -92,6 +94,7 @@ async fn both_ports_speak_tls() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn a_certificate_is_replaced_while_the_server_serves() {
     let folder = Folder::new("renewed");
     let (before, after) = (Authority::new(), Authority::new());
@@ -102,7 +105,7 @@ fn a_certificate_is_replaced_while_the_server_serves() {
     assert_eq!((status_by(&old).as_str(), status_by(&new).as_str()), ("200", "000"));
 
     // A connection that is open goes on over the change.
-    let mut open = Command::new("redis-cli");
+    let mut open = Command::new(programs::installed("redis-cli"));
     open.args(redis(&server, &old)).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut open = open.spawn().unwrap();
     let (mut asks, mut told) =
@@ -133,6 +136,7 @@ fn a_certificate_is_replaced_while_the_server_serves() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn clients_may_have_to_have_certificates() {
     let folder = Folder::new("mutual");
     let (authority, clients, strangers) = (Authority::new(), Authority::new(), Authority::new());
