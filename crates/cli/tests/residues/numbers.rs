@@ -8,6 +8,14 @@ use crate::common::{Ran, json, run};
 use crate::ground::{Drawing, Place, Seen, page, pass, restripe, share, wait_until};
 use crate::server::{Server, serve};
 
+/// Waits until each of these stores serves.
+#[track_caller]
+pub(crate) fn all_serve(server: &Server, stores: &[&str]) {
+    for store in stores {
+        wait_until("it serves", || share(server, store)["serves"] == true);
+    }
+}
+
 fn drawn(server: &Server, count: u32) -> Vec<u64> {
     crate::ground::drawn(server, count).iter().map(|id| id.parse().unwrap()).collect()
 }
@@ -23,11 +31,13 @@ fn has(seen: &Seen, lowest: u64, residue: u64, of: u64) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
 fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     let place = Place::new();
     let a: StoreServer = Postgres::start(&[]).into();
     let mut b: StoreServer = Redis::start(&[]).into();
     let server = place.start(&[("a", &a.url()), ("b", &b.url())]);
+    all_serve(&server, &["a", "b"]);
     let mut seen = Seen::default();
     add(&mut seen, drawn(&server, 2_000));
     add(&mut seen, drawn(&server, 2_000));
@@ -142,6 +152,7 @@ fn stores_that_are_not_known_or_make_no_sense_are_refused_at_the_start() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn two_stores_become_three_and_two_again_while_all_draw() {
     let place = Place::new();
     let c: StoreServer = Redis::start(&[]).into();
@@ -176,7 +187,7 @@ fn two_stores_become_three_and_two_again_while_all_draw() {
     drop(server);
 
     let server = place.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
-    wait_until("the third serves", || share(&server, "c")["serves"] == true);
+    all_serve(&server, &["a", "b", "c"]);
     let lowest = *firsts.iter().min().unwrap();
     for _ in 0..6 {
         let ids = drawn(&server, 300);

@@ -4,6 +4,7 @@ use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
 
 use crate::common::{json, run};
 use crate::ground::{Drawing, Place, Seen, drawn, pass, restripe, share, wait_until};
+use crate::numbers::all_serve;
 
 const SERIALS: &str = "serial.prefix = \"INV-\"\nserial.date = \"yyyyMMdd\"\nserial.width = 7\n";
 
@@ -15,6 +16,7 @@ fn number(serial: &str) -> u64 {
 }
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
 fn serials_go_on_while_a_store_is_killed_and_while_two_become_three() {
     let place = Place::new();
     let a: StoreServer = Postgres::start(&[]).into();
@@ -22,6 +24,7 @@ fn serials_go_on_while_a_store_is_killed_and_while_two_become_three() {
     let (a_url, b_url, c) = (a.url(), b.url(), place.sqlite("c.db"));
     let two = [("a", a_url.as_str()), ("b", b_url.as_str())];
     let server = place.start_by(&place.config_with(&two, SERIALS));
+    all_serve(&server, &["a", "b"]);
     let mut seen = Seen::default();
     seen.add((0..4).flat_map(|_| drawn(&server, 300)));
     for residue in [0, 1] {
@@ -49,7 +52,7 @@ fn serials_go_on_while_a_store_is_killed_and_while_two_become_three() {
     drop(server);
 
     let server = place.start_by(&config);
-    wait_until("the third serves", || share(&server, "c")["serves"] == true);
+    all_serve(&server, &["a", "b", "c"]);
     let after: Vec<_> = (0..6).flat_map(|_| drawn(&server, 100)).collect();
     for residue in 0..3 {
         assert!(after.iter().any(|serial| number(serial) % 3 == residue), "all three serve");
@@ -108,6 +111,7 @@ fn numbers_of_several_stores_are_disguised_by_one_key() {
     let mut numbers = Seen::default();
     for _ in 0..2 {
         let server = place.start_by(&config);
+        all_serve(&server, &["a", "b"]);
         let ids: Vec<_> = (0..4).flat_map(|_| drawn(&server, 100)).collect();
         let read = ["decode", "--source", "orders", "--json", "--server", &server.http];
         let said = run(&[&read[..], &ids.iter().map(String::as_str).collect::<Vec<_>>()].concat());

@@ -4,9 +4,11 @@ use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
 
 use crate::common::run;
 use crate::ground::{Drawing, Place, Seen, drawn, pass, share, wait_until};
+use crate::numbers::all_serve;
 use crate::server::{Server, serve};
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
 fn whoever_mints_through_servers_has_all_stores_of_a_source() {
     let place = Place::new();
     let a: StoreServer = Postgres::start(&[]).into();
@@ -21,6 +23,7 @@ fn whoever_mints_through_servers_has_all_stores_of_a_source() {
     let beside = |name: &str| serve(&place.path(name), &["--store", &servers]);
     // It names no stores, and knows no URL but the servers'.
     let server = Server::start(beside("beside"));
+    all_serve(&server, &["a", "b"]);
     let mut seen = Seen::default();
     seen.add((0..4).flat_map(|_| drawn(&server, 500)));
     for residue in [0, 1] {
