@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -252,9 +252,7 @@ impl Holder {
 
     /// `SIGSTOP`, or `SIGCONT`.
     pub(crate) fn freeze(&self, frozen: bool) {
-        let name = if frozen { "-STOP" } else { "-CONT" };
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+        children::signal(self.child.id(), if frozen { "-STOP" } else { "-CONT" });
     }
 
     /// `kill -9`; everything that it had said is heard.

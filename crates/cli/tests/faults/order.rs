@@ -72,6 +72,12 @@ impl Run {
         self.order.lock().unwrap()
     }
 
+    /// Whether anything was tried.
+    fn has_enough(&self) -> bool {
+        let order = self.order();
+        order.answers() > 1_000 && order.overlapped() > 100
+    }
+
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
@@ -249,6 +255,9 @@ impl Follows {
     }
 }
 
+/// How many kinds of harm there are.
+const KINDS: u64 = 5;
+
 /// What is done to the servers and to their store's clock, and how often each was done.
 #[derive(Default)]
 struct Harm {
@@ -261,7 +270,7 @@ impl Harm {
         // Shorter than a lease, and longer.
         let ms = LEASE_MS / 4 + below(2 * LEASE_MS);
         // In turns, so that a short run has all of them.
-        let what = match turn % 5 {
+        let what = match turn % KINDS {
             0 => {
                 cluster.kill(number);
                 sleep_ms(ms / 2);
@@ -324,8 +333,10 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
         }
         let until = Instant::now() + Duration::from_secs(seconds);
         sleep_ms(LEASE_MS);
+        // Each kind once, at least, and until there is enough to judge by: a busy machine takes longer.
         for turn in 0.. {
-            if Instant::now() >= until || run.is_over() {
+            let enough = turn >= KINDS && (run.has_enough() || Instant::now() >= until + PATIENCE);
+            if (Instant::now() >= until && enough) || run.is_over() {
                 break;
             }
             harm.next(turn, &mut cluster, &clock);
@@ -363,11 +374,9 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
     );
     let refused = run.refused.load(Ordering::Relaxed);
     println!("{name}: {seconds} s, {overlapped} overlapped, {refused} refused, {:?}", harm.done);
-    assert!(
-        answers > 1_000 && overlapped > 100,
-        "{name}: {answers} answers, {overlapped} overlapped"
-    );
-    assert!(harm.done.len() == 5, "{name}: too short for all of it: {:?}", harm.done);
+    drop(order);
+    assert!(run.has_enough(), "{name}: {answers} answers, {overlapped} overlapped");
+    assert_eq!(harm.done.len() as u64, KINDS, "{name}: {:?}", harm.done);
 }
 
 #[test]

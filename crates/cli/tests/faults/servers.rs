@@ -3,8 +3,9 @@
 use super::ground::{Ground, Machine, On, below, on_each, rounds, sleep_ms};
 use super::holder::Holder;
 
-/// Windows of this length, which are extended when half of them is left.
-const LONG_WINDOW_MS: u64 = 6_000;
+/// Windows of this length, which are extended when half of them is left: a machine that stands still for some seconds
+/// spends none.
+const LONG_WINDOW_MS: u64 = 30_000;
 
 fn start(ground: &Ground, window_ms: u64) -> Vec<Holder> {
     let mut machines: Vec<Machine> = (0..3).map(|index| ground.machine(index)).collect();
@@ -25,7 +26,7 @@ fn held_still(ground: &mut Ground) -> u64 {
         holders.iter().for_each(Holder::mints);
         holders.iter().for_each(Holder::forgive);
         ground.server().freeze(true);
-        sleep_ms(LONG_WINDOW_MS / 3);
+        sleep_ms(LONG_WINDOW_MS / 6);
         for holder in &holders {
             // Snowflake IDs need nobody; numbers come from a stock that may run dry.
             let before = holder.seen(|seen| seen.orders);

@@ -88,13 +88,14 @@ impl Slow {
     /// What a source has in stock when nothing is on its way.
     fn rests(&self, drawn: &Drawn) -> u64 {
         let stock = || drawn.kept(&self.http, &self.server).stock;
-        let mut before = stock();
+        let (until, mut before) = (Instant::now() + PATIENCE, stock());
         loop {
             sleep_ms(300);
             let now = stock();
             if now == before && now > 0 {
                 return now;
             }
+            assert!(Instant::now() < until, "{}: {now} in stock after {before}", self.name);
             before = now;
         }
     }
@@ -103,9 +104,13 @@ impl Slow {
     /// with a hint, then it goes on.
     fn outage(&self, seconds: u64) {
         self.goes_on();
-        let stocks: Vec<_> = self.drawn.iter().map(|(_, drawn)| self.rests(drawn)).collect();
+        for (_, drawn) in &self.drawn {
+            self.rests(drawn);
+        }
         self.proxy.refuse();
         let begun = Instant::now();
+        // Nothing comes any more that was on its way still.
+        let stocks: Vec<_> = self.drawn.iter().map(|(_, drawn)| self.rests(drawn)).collect();
         for ((step, drawn), stock) in self.drawn.iter().zip(stocks) {
             let mut left = stock;
             while left > 0 {
@@ -137,8 +142,10 @@ impl Slow {
             let mark = drawn.mark();
             self.proxy.hold_answers_after(pieces);
             // Now it asks for more.
+            let until = Instant::now() + PATIENCE;
             while left > 0 {
                 left -= u64::from(self.draw(drawn, 1));
+                assert!(Instant::now() < until, "{}: {left} are in stock, and refused", self.name);
             }
             let heard = self.draw(drawn, 1);
             unheard += u64::from(!heard && drawn.mark() > mark);
