@@ -141,6 +141,7 @@ impl Client {
         self.call(&Method::POST, path, Some(body))
     }
 
+    #[cfg(feature = "import")]
     pub(crate) fn put<T: DeserializeOwned>(
         &self,
         path: &str,

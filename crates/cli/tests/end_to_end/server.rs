@@ -84,8 +84,8 @@ impl Server {
     pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut server = None;
         until("it listens", || {
-            server = Self::try_start(arguments, environment)
-                .map_or_else(|output| not_yet(&output), Some);
+            let started = Self::try_start(arguments, environment);
+            server = started.map_or_else(|output| not_yet(&output), Some);
             server.is_some()
         });
         server.unwrap()
