@@ -18,7 +18,7 @@ const WITHIN_MS: u64 = 60_000;
 async fn serve(store: &MemoryStore) -> (Handle, Node) {
     let http = common::any().await;
     let address = format!("http={}", http.local_addr().unwrap());
-    let settings = NodeSettings { builtin: true, address, ..NodeSettings::default() };
+    let settings = NodeSettings { builtin: true, address, ..common::node_settings() };
     let own = Arc::new(store.handle("all").unwrap());
     let node = Node::open(own, settings, Parts::system()).await.unwrap();
     (common::serve(node.clone(), Some(Arc::clone(node.store())), http), node)
@@ -44,7 +44,7 @@ async fn what_one_at_a_time_answers_is_asked_of_the_servers() {
     let (one, owner) = serve(&store).await;
     let (two, other) = serve(&store).await;
     let remote = remote(&[&one, &two]).await;
-    let node = Node::open(remote, NodeSettings::default(), Parts::system()).await.unwrap();
+    let node = Node::open(remote, common::node_settings(), Parts::system()).await.unwrap();
 
     let counters = node.source("counters").await.unwrap();
     assert!(counters.is_asked());
@@ -105,7 +105,7 @@ async fn only_servers_define_what_is_built_in() {
     let store = MemoryStore::new("all").unwrap();
     let (server, owner) = serve(&store).await;
     owner.delete("numbers").await.unwrap();
-    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let settings = NodeSettings { builtin: true, ..common::node_settings() };
     let node = Node::open(remote(&[&server]).await, settings, Parts::system()).await.unwrap();
     let refused = node.source("numbers").await.unwrap_err();
     assert_eq!(refused.kind().code(), "not_found");
@@ -121,7 +121,7 @@ async fn a_clock_that_is_wrong_is_held_against_the_servers() {
     let years_ms = 10 * 365 * 24 * 3_600_000;
     for wrong_ms in [years_ms, 3_600_000] {
         let clock = Arc::new(ManualClock::new(SystemClock.unix_ms().saturating_add(wrong_ms)));
-        let settings = NodeSettings { open_wait_ms: 60_000, ..NodeSettings::default() };
+        let settings = NodeSettings { open_wait_ms: 60_000, ..common::node_settings() };
         let parts = Parts { clock, ..Parts::system() };
         let node = Node::open(remote(&[&server]).await, settings, parts).await.unwrap();
         let refused = node.source("default").await.unwrap_err();
@@ -165,7 +165,7 @@ async fn after_its_end_a_node_asks_servers_for_nothing_and_leaves_them() {
     let url = format!("snowmint://{address}");
     let remote = common::open(&url, Settings::default()).await.unwrap();
     let remote: Arc<dyn Store> = Arc::new(remote);
-    let node = Node::open(remote, NodeSettings::default(), Parts::system()).await.unwrap();
+    let node = Node::open(remote, common::node_settings(), Parts::system()).await.unwrap();
     let mut spec = SourceSpec::of(Kind::Snowflake);
     spec.order = Some(snowmint_coord::spec::Order::Global);
     node.define("timeline", &spec).await.unwrap();

@@ -40,7 +40,7 @@ impl Now {
 
     async fn start_beside(store: &MemoryStore, http: TcpListener, beside: StorePlaces) -> Self {
         let address = format!("http={}", http.local_addr().unwrap());
-        let settings = NodeSettings { builtin: true, address, beside, ..NodeSettings::default() };
+        let settings = NodeSettings { builtin: true, address, beside, ..common::node_settings() };
         let own = Arc::new(store.handle("all").unwrap());
         let node = Node::open(own, settings, Parts::system()).await.unwrap();
         let handle = common::serve(node.clone(), Some(Arc::clone(node.store())), http);
@@ -84,7 +84,7 @@ struct Program {
 impl Program {
     async fn open(addresses: &[&str]) -> Self {
         let store = remote(addresses).await;
-        let node = Node::open(store, NodeSettings::default(), Parts::system()).await.unwrap();
+        let node = Node::open(store, common::node_settings(), Parts::system()).await.unwrap();
         Self { node, seen: HashSet::new(), counted: 0 }
     }
 

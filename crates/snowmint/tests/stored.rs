@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Seen, TempDir};
+use common::{Seen, TempDir, open_once_free};
 use snowmint::{AfterCrash, Mint, NodeSettings, Options, SourceSpec, open, open_blocking};
 use snowmint_coord::{BootTimer, Timer as _};
 
@@ -21,8 +21,17 @@ async fn within<T>(call: impl Future<Output = T>) -> T {
     tokio::time::timeout(BOUND, call).await.unwrap()
 }
 
+/// A busy machine takes its time for a call of the store.
+fn node_settings() -> NodeSettings {
+    NodeSettings { store_call_ms: 60_000, ..NodeSettings::default() }
+}
+
+fn options() -> Options {
+    Options::new().node_settings(node_settings())
+}
+
 async fn opened(dir: &TempDir) -> Mint {
-    within(open(&url(dir.path()))).await.unwrap()
+    within(options().open(&url(dir.path()))).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,9 +75,8 @@ async fn every_form_mints_and_asking_again_gives_the_same_generator() {
 #[tokio::test]
 async fn handles_of_one_store_have_workers_of_their_own_and_give_them_back() {
     let dir = TempDir::new();
-    let opened = async |owner: &str| {
-        within(Options::new().owner(owner).open(&url(dir.path()))).await.unwrap()
-    };
+    let opened =
+        async |owner: &str| within(options().owner(owner).open(&url(dir.path()))).await.unwrap();
     let mints = [opened("a").await, opened("b").await, opened("c").await];
     let mut seen = Seen::default();
     let mut workers = Vec::new();
@@ -205,7 +213,7 @@ fn a_journal_lets_the_same_worker_go_on_after_a_crash() {
             owner: "orders-1".into(),
             data_dir: Some(data.path().into()),
             after_crash: AfterCrash::AnotherSlot,
-            ..NodeSettings::default()
+            ..node_settings()
         };
         Options::new().node_settings(settings).open_blocking(&url(dir.path())).unwrap()
     };
@@ -233,9 +241,9 @@ async fn numbers_of_one_source_come_from_two_stores() {
     let spec = SourceSpec::from_json(r#"{"kind":"segment","stores":"a,b"}"#).unwrap();
     let mut seen = Seen::default();
     for _ in 0..2 {
-        let options = Options::new().beside("a", at("a")).beside("b", at("b"));
-        let options = options.data_dir(dir.path().join("data"));
-        let mint = within(options.open(&at("ids"))).await.unwrap();
+        let options = || options().beside("a", at("a")).beside("b", at("b"));
+        let options = || options().data_dir(dir.path().join("data"));
+        let mint = open_once_free(&at("ids"), options).await;
         mint.define("bills", &spec).await.unwrap();
         let bills = within(mint.segment("bills")).await.unwrap();
         // Until both stores have answered once, one serves alone.

@@ -51,6 +51,11 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), what).await.expect("it happens before long")
 }
 
+/// A node that waits for a call of the store for as long as a busy machine takes.
+pub(crate) fn node_settings() -> NodeSettings {
+    NodeSettings { store_call_ms: 60_000, ..NodeSettings::default() }
+}
+
 /// A node that minds a namespace which no test looks at.
 pub(crate) async fn idle_node() -> Node {
     let store = MemoryStore::new("nobody").unwrap();

@@ -42,7 +42,7 @@ pub(crate) fn access(rate: &str) -> Access {
 pub(crate) async fn serve(store: &MemoryStore, rate: &str) -> (Handle, Node) {
     let http = common::any().await;
     let address = format!("http={}", http.local_addr().unwrap());
-    let settings = NodeSettings { address, builtin: true, ..NodeSettings::default() };
+    let settings = NodeSettings { address, builtin: true, ..common::node_settings() };
     let own = Arc::new(store.handle("all").unwrap());
     let node = Node::open(own, settings, Parts::system()).await.unwrap();
     let offered = Some(Arc::clone(node.store()));

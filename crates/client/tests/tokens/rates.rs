@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use snowmint_client::Settings;
 use snowmint_coord::{
-    BootTimer, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Reserve, Retry, Store,
-    Timer as _,
+    BootTimer, Mark, MemoryStore, NewDefinition, Node, Parts, Reserve, Retry, Store, Timer as _,
 };
 
-use crate::common::{SETTINGS, soon};
+use crate::common::{SETTINGS, node_settings, soon};
 use crate::{BILLS, ORDERS, define, remote, remote_with, serve};
 
 #[tokio::test]
@@ -77,7 +76,7 @@ async fn numbers_that_were_refused_for_a_rate_are_not_lost() {
     let (server, node) = serve(&store, "1/h burst=10 *").await;
     define(&node, "bills", r#"{"kind":"segment","step":{"rule":"fixed","size":10}}"#).await;
     let own: Arc<dyn Store> = remote(BILLS, &[&server]).await;
-    let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
+    let node = Node::open(own, node_settings(), Parts::system()).await.unwrap();
     let source = node.source("bills").await.unwrap();
     source.mint(10, None, 60_000).await.unwrap();
     let refused = source.mint(1, None, 2_000).await.unwrap_err();
@@ -96,7 +95,7 @@ async fn a_program_within_its_rate_gets_what_it_asks_for_whatever_is_fetched_at_
         let (server, node) = serve(&store, "200/s *").await;
         define(&node, "bills", spec).await;
         let own: Arc<dyn Store> = remote(BILLS, &[&server]).await;
-        let program = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
+        let program = Node::open(own, node_settings(), Parts::system()).await.unwrap();
         let bills = program.source("bills").await.unwrap();
         // At this pace, ten seconds take 1,000 and more.
         for _ in 0..100 {

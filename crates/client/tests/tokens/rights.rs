@@ -202,7 +202,7 @@ async fn a_program_by_a_token_finds_itself_and_mints() {
     let store = MemoryStore::new("all").unwrap();
     let (one, _) = serve(&store, ENOUGH).await;
     let (two, _) = serve(&store, ENOUGH).await;
-    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let settings = NodeSettings { builtin: true, ..common::node_settings() };
     let remote = remote(ADMIN, &[&one, &two]).await;
     let node = Node::open(remote, settings, Parts::system()).await.unwrap();
     node.source("default").await.unwrap().mint(5, None, 60_000).await.unwrap();
@@ -344,7 +344,7 @@ fn now_until(lead: u64) -> Option<Bounds> {
 /// A program that means well gets IDs.
 async fn mints(store: &Arc<RemoteStore>, name: &str) {
     let own: Arc<dyn Store> = Arc::clone(store) as _;
-    let node = Node::open(own, NodeSettings::default(), Parts::system()).await.unwrap();
+    let node = Node::open(own, common::node_settings(), Parts::system()).await.unwrap();
     node.source(name).await.unwrap().mint(5, None, 60_000).await.unwrap();
     node.close().await.unwrap();
 }

@@ -6,6 +6,10 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use snowmint::{Mint, Options};
+use snowmint_coord::{BootTimer, Timer as _};
 
 /// A directory that goes with its handle.
 #[derive(Debug)]
@@ -57,4 +61,18 @@ impl Seen {
     pub fn len(&self) -> usize {
         self.0.len()
     }
+}
+
+/// Opens a store whose data directory the handle before, on its way out, may still hold.
+pub async fn open_once_free(url: &str, options: impl Fn() -> Options) -> Mint {
+    let opened = async {
+        loop {
+            match options().open(url).await {
+                Err(error) if error.kind().code() == "locked" => BootTimer.sleep_ms(1).await,
+                opened => return opened.unwrap(),
+            }
+        }
+    };
+    // Longer than anything takes, even on a busy machine.
+    tokio::time::timeout(Duration::from_secs(60), opened).await.unwrap()
 }
