@@ -134,16 +134,6 @@ fn in_order(name: &str, ask: Ask) {
             answers.iter().all(|answers| *answers >= ANSWERS_MIN)
         });
     };
-    // The one that mints for all of them goes.
-    let minting = || {
-        let mut found = None;
-        until("one of them mints", || {
-            let servers = servers.read().unwrap();
-            found = servers.iter().position(|one| one.sample("snowmint_counter_sections") > 0.0);
-            found.is_some()
-        });
-        servers.write().unwrap().remove(found.unwrap())
-    };
     std::thread::scope(|scope| {
         let _over = Over(&over);
         for client in 0..CLIENTS {
@@ -170,14 +160,16 @@ fn in_order(name: &str, ask: Ask) {
         }
         all_go_on("all servers answer");
         later(1);
-        minting().kill();
+        let dies = servers.write().unwrap().remove(0);
+        dies.kill();
         later(2);
         all_go_on("two answer for the one that died");
         let comes = start(&folder, 3);
         servers.write().unwrap().push(comes);
         later(1);
         all_go_on("one that has come answers too");
-        assert_eq!(minting().stop(), 0);
+        let leaves = servers.write().unwrap().remove(0);
+        assert_eq!(leaves.stop(), 0);
         all_go_on("they answer after one has left");
     });
     let history = history.into_inner().unwrap();
