@@ -132,6 +132,25 @@ pub(crate) fn drawn(server: &Server, count: u32) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
+/// Mints batches until each of so many stores has served, and returns all of them: the store that is faster may serve
+/// alone for a while. `number` reads the number of an ID.
+#[track_caller]
+pub(crate) fn drawn_from_all(
+    server: &Server,
+    count: u32,
+    stores: usize,
+    number: impl Fn(&str) -> u64,
+) -> Vec<String> {
+    let (mut ids, mut residues) = (Vec::new(), HashSet::new());
+    wait_until("every store serves", || {
+        let batch = drawn(server, count);
+        residues.extend(batch.iter().map(|id| number(id) % stores as u64));
+        ids.extend(batch);
+        residues.len() == stores
+    });
+    ids
+}
+
 /// What the server says of one store of the source.
 pub(crate) fn share(server: &Server, store: &str) -> Value {
     let source = json(&run(&["source", "show", "orders", "--json", "--server", &server.http]).ok());
