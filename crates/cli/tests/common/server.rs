@@ -32,7 +32,10 @@ pub(crate) struct Server {
 pub(crate) fn serve(data_dir: &Path, more: &[&str]) -> Command {
     let dir = data_dir.to_str().unwrap();
     let fixed = ["serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"];
-    snowmint(&[&fixed[..], more].concat())
+    let mut command = snowmint(&[&fixed[..], more].concat());
+    // The default of a second is too little for a disk and processors that others keep busy.
+    command.env("SNOWMINT_LIMITS__WAIT_MAX", "10s");
+    command
 }
 
 impl Server {
