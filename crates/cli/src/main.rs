@@ -1,32 +1,7 @@
-//! The `snowmint` command: one file a command, and this one, which only chooses among them.
-#![cfg_attr(docsrs, feature(doc_cfg))]
-
-mod audit;
-mod client;
-mod clock;
-mod cmd;
-mod config;
-mod descriptors;
-mod exit;
-mod id;
-mod input;
-mod node;
-mod ntp;
-mod origins;
-mod output;
-mod secret;
-mod security;
-mod store;
-mod traces;
-mod unique;
-mod when;
+//! The `snowmint` command.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    // Redis's driver takes it from here. All others are given theirs.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    exit::code(cmd::Snowmint::parse().run())
+    snowmint_cli::main()
 }

@@ -1,0 +1,35 @@
+//! The `snowmint` command: one file a command, and this one, which only chooses among them. A library for its binary
+//! alone: a library is compiled while the server's code is still generated, a binary after it.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod audit;
+mod client;
+mod clock;
+mod cmd;
+mod config;
+mod descriptors;
+mod exit;
+mod id;
+mod input;
+mod node;
+mod ntp;
+mod origins;
+mod output;
+mod secret;
+mod security;
+mod store;
+mod traces;
+mod unique;
+mod when;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Does what the command line says, and returns the exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    // Redis's driver takes it from here. All others are given theirs.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    exit::code(cmd::Snowmint::parse().run())
+}
