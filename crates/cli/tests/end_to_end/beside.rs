@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use snowmint::{Counter, Options, Segment, Snowflake};
 use snowmint_testkit::proxy::{Proxy, Way};
 use snowmint_testkit::servers::Redis;
 use tokio::runtime::Runtime;
 
-use super::server::{Folder, Server, client, curl, snowmint, until};
+use super::server::{Folder, PATIENCE, Server, client, curl, snowmint, until};
 
 /// How long a server has the right to answer for a key after the store has heard of it last.
 const CONFIG: &str = "[sources.orders]\n[sources.invoices]\nkind = \"segment\"\n\
@@ -63,17 +63,27 @@ struct Program {
 }
 
 impl Program {
+    /// Opens what it mints from. It has some seconds for that, which a busy machine may exceed: then once more.
     async fn open(servers: &[&str]) -> Self {
         let url = format!("snowmint://{}", servers.join(","));
-        let options = Options::new().owner("program").wait_max_ms(WITHIN_MS);
-        let mint = options.open(&url).await.unwrap();
-        Self {
-            orders: mint.snowflake("orders").await.unwrap(),
-            invoices: mint.segment("invoices").await.unwrap(),
-            messages: mint.counter("messages").await.unwrap(),
-            timeline: mint.snowflake("timeline").await.unwrap(),
-            mint,
+        let begun = Instant::now();
+        loop {
+            match Self::try_open(&url).await {
+                Ok(program) => return program,
+                Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            }
         }
+    }
+
+    async fn try_open(url: &str) -> Result<Self, snowmint::Error> {
+        let mint = Options::new().owner("program").wait_max_ms(WITHIN_MS).open(url).await?;
+        Ok(Self {
+            orders: mint.snowflake("orders").await?,
+            invoices: mint.segment("invoices").await?,
+            messages: mint.counter("messages").await?,
+            timeline: mint.snowflake("timeline").await?,
+            mint,
+        })
     }
 
     /// Some of everything.

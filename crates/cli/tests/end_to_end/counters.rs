@@ -6,7 +6,7 @@ use super::server::{Folder, Server, client, curl, until};
 
 /// How long a server answers for its keys after the store has heard of it last: short where servers take over from
 /// others; long where a machine that stands still for some seconds must take no keys from anybody; and for ever.
-const SHORT: &str = "2s";
+const SHORT: &str = "6s";
 const LONG: &str = "15s";
 const ENDLESS: &str = "300s";
 

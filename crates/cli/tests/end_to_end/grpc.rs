@@ -14,7 +14,7 @@ use tonic_health::pb::health_client::HealthClient;
 use super::server::{Folder, Server, client};
 
 /// How long a server answers for its keys after the store has heard of it last.
-const LEASE_MS: u64 = 2_000;
+const LEASE_MS: u64 = 4_000;
 /// Generous: these machines are noisy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -84,7 +84,9 @@ async fn grpc_is_spoken_on_the_port_of_http() {
     let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &[]);
     server.ready();
     assert_eq!(mint(&server, "numbers", None, 3).await.unwrap(), [1, 2, 3]);
-    assert_eq!(server.get("/v1/ids/numbers").1["ids"][0], "4");
+    let (_, next) = server.get("/v1/ids/numbers");
+    // A fetch that a busy machine took for failed leaves a gap.
+    assert!(next["ids"][0].as_str().unwrap().parse::<u64>().unwrap() > 3, "{next}");
     let mut health = HealthClient::new(channel(&server).await);
     let asked = HealthCheckRequest { service: SERVICE.into() };
     let status = health.check(asked).await.unwrap().into_inner().status();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::server::{Folder, Resp, Server, curl, until};
 
 /// How long a server has the right to answer after the store has heard of it last.
-const LEASE_MS: u64 = 2_000;
+const LEASE_MS: u64 = 3_000;
 const CLIENTS: usize = 6;
 /// So many answers each client has before anything more is done.
 const ANSWERS_MIN: usize = 10;

@@ -14,6 +14,10 @@ use snowmint_testkit::{children, programs};
 /// Generous: these machines are noisy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a request waits for what it needs. The default of a second is too little for a disk and processors that
+/// others keep busy; where a refusal is what is tried, it is said how long that takes.
+pub(crate) const WAIT_MAX: &str = "SNOWMINT_LIMITS__WAIT_MAX";
+
 /// The binary under test.
 pub(crate) const SNOWMINT: &str = env!("CARGO_BIN_EXE_snowmint");
 
@@ -136,6 +140,9 @@ impl Server {
             command.args([port, "127.0.0.1:0"]);
         }
         command.args(arguments);
+        if !command.get_envs().any(|(name, _)| name == WAIT_MAX) {
+            command.env(WAIT_MAX, "10s");
+        }
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = children::spawn(command).unwrap();

@@ -7,7 +7,7 @@ use std::time::Instant;
 use snowmint_testkit::proxy::{Proxy, Way};
 
 use super::ground::sleep_ms;
-use super::server::{Folder, PATIENCE, Server};
+use super::server::{Folder, PATIENCE, Server, WAIT_MAX};
 
 /// Where a server is reached.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl Cluster {
         for place in self.places.iter_mut().filter(|place| place.server.is_none()) {
             let (config, data) = (self.config.to_str().unwrap(), place.data.to_str().unwrap());
             let arguments = ["--config", config, "--store", &place.url, "--data-dir", data];
-            place.server = Server::try_start(&arguments, &[]).ok();
+            place.server = Server::try_start(&arguments, &[(WAIT_MAX, "1s")]).ok();
         }
         self.tell();
         self.places.iter().filter(|place| place.server.is_some()).count()

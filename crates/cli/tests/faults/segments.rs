@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::clients::{Answer, Http};
 use super::ground::{STORES, below, is_asked_for, is_long, rounds, sleep_ms};
-use super::server::{Folder, PATIENCE, Server};
+use super::server::{Folder, PATIENCE, Server, WAIT_MAX};
 use super::shared::Drawn;
 
 const SERVERS: usize = 20;
@@ -24,7 +24,7 @@ const REQUESTS_MIN: u64 = 40;
 fn config(folder: &Folder, store: &str, step: &str) -> String {
     let path = folder.join("config.toml");
     let text = format!(
-        "[store]\nurl = \"{store}\"\n[sources]\nbuiltin = false\n[limits]\nwait_max = \"30s\"\n\
+        "[store]\nurl = \"{store}\"\n[sources]\nbuiltin = false\n\
          [sources.numbers]\nkind = \"segment\"\nstep = {{ {step} }}\n"
     );
     std::fs::write(&path, text).unwrap();
@@ -33,7 +33,8 @@ fn config(folder: &Folder, store: &str, step: &str) -> String {
 
 fn start(folder: &Folder, config: &str, number: usize) -> Server {
     let data = folder.join(&format!("server-{number}"));
-    Server::start(&["--config", config, "--data-dir", data.to_str().unwrap()], &[])
+    let arguments = ["--config", config, "--data-dir", data.to_str().unwrap()];
+    Server::start(&arguments, &[(WAIT_MAX, "30s")])
 }
 
 /// One after the other: twenty processes on each.

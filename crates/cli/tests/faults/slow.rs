@@ -6,7 +6,7 @@ use snowmint_testkit::proxy::Proxy;
 
 use super::clients::{Answer, Http};
 use super::ground::{STORES, is_asked_for, is_long, sleep_ms};
-use super::server::{Folder, PATIENCE, Server};
+use super::server::{Folder, PATIENCE, Server, WAIT_MAX};
 use super::shared::Drawn;
 
 /// How many numbers each source takes from the store at once.
@@ -41,8 +41,9 @@ impl Slow {
         std::fs::write(&config, text).unwrap();
         let url = store.url_by(proxy.port());
         let arguments = ["--config", config.to_str().unwrap(), "--store", &url];
-        let server =
-            Server::start(&[&arguments[..], &["--data-dir", data.to_str().unwrap()]].concat(), &[]);
+        let arguments = [&arguments[..], &["--data-dir", data.to_str().unwrap()]].concat();
+        // As usual: a refusal is soon told.
+        let server = Server::start(&arguments, &[(WAIT_MAX, "1s")]);
         server.ready();
         let drawn = STEPS.map(|(source, step)| (step, Drawn::new(source, &store.url())));
         let http = Http::within(PATIENCE);

@@ -10,6 +10,7 @@ use std::thread;
 
 use hdrhistogram::Histogram;
 use snowmint_coord::{BootTimer, Source, Timer as _};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
 use super::alarm::Alarm;
@@ -138,6 +139,10 @@ pub(super) async fn run(
     keep: &SyncSender<Chunk>,
     mut look: impl FnMut(),
 ) -> Outcome<Sum> {
+    // Once: who listens anew in each turn misses a signal that comes between two.
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| {
+        Failure::unavailable(format!("signals cannot be listened for: {error}"))
+    })?;
     let begin = Arc::new(Barrier::new(work.threads));
     let threads: Vec<_> = (0..work.threads)
         .map(|number| {
@@ -164,7 +169,7 @@ pub(super) async fn run(
         tokio::select! {
             () = BootTimer.sleep_ms(LOOK_MS) => {}
             // An interrupted run still reports what was seen.
-            Ok(()) = tokio::signal::ctrl_c() => shared.end(),
+            _ = interrupts.recv() => shared.end(),
         }
     }
     let mut sum = Sum {
