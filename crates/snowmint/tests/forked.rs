@@ -1,6 +1,7 @@
 //! A process that forks: its child is refused by every handle that it has a copy of.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+#[path = "library/common/mod.rs"]
 mod common;
 
 use common::TempDir;

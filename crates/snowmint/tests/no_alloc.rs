@@ -1,6 +1,7 @@
 //! A handle allocates nothing per ID, and its size is known.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+#[path = "library/common/mod.rs"]
 mod common;
 
 use allocation_counter::measure;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ struct Folder(PathBuf);
 impl Folder {
     fn new() -> Self {
         let name = random::incarnation().unwrap().to_string();
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let path = std::env::temp_dir().join(format!("snowmint-{name}"));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }

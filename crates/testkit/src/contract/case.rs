@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use snowmint_coord::{
-    Bounds, ClaimRequest, ClockOf, Definition, Error, Extend, Extended, Lease, Mark, Member,
-    NewDefinition, Pool, Presence, Release, Reserve, Result, Reuse, Segment, Store, Wish, random,
+    Bounds, ClaimRequest, ClockOf, Definition, Error, ErrorKind, Extend, Extended, Lease, Mark,
+    Member, NewDefinition, Pool, Presence, Release, Reserve, Result, Reuse, Segment, Store, Wish,
+    random,
 };
 use snowmint_core::UnixMillis;
 
@@ -19,6 +20,8 @@ const TTL_BRIEF_MS: u64 = 100;
 const START_MS: u64 = 1_800_000_000_000;
 /// How many tasks contend in the cases on atomicity.
 pub(super) const TASKS: u64 = 16;
+/// How often a store that cannot be reached is asked.
+const TRIES: u32 = 20;
 
 /// One case's namespace and clock.
 #[derive(Clone)]
@@ -97,7 +100,8 @@ impl Case {
             address: "here:7701".into(),
         };
         let presence = self.presence(0, TTL_LONG_MS).await;
-        self.store.join(&member, presence, self.now().await).await.unwrap();
+        let now = self.now().await;
+        reached(|| self.store.join(&member, presence, now)).await.unwrap();
         member
     }
 
@@ -111,7 +115,8 @@ impl Case {
     /// Renews a member's presence, for so long.
     pub(super) async fn renew(&self, member: &Member, ttl_ms: u64) {
         let presence = self.presence(1, ttl_ms).await;
-        self.store.renew(member.incarnation, presence, self.now().await).await.unwrap();
+        let now = self.now().await;
+        reached(|| self.store.renew(member.incarnation, presence, now)).await.unwrap();
     }
 
     /// A request for one slot of `pool`, with a request number of its own.
@@ -129,7 +134,8 @@ impl Case {
     }
 
     pub(super) async fn send(&self, request: &ClaimRequest) -> Result<Vec<Lease>> {
-        self.store.claim(request, self.now().await).await
+        let now = self.now().await;
+        reached(|| self.store.claim(request, now)).await
     }
 
     pub(super) async fn try_claim(
@@ -149,7 +155,8 @@ impl Case {
 
     /// Sends one extend.
     pub(super) async fn extend_item(&self, item: Extend) -> Result<Extended> {
-        let mut answers = self.store.extend(&[item], self.now().await).await?;
+        let (items, now) = ([item], self.now().await);
+        let mut answers = reached(|| self.store.extend(&items, now)).await?;
         assert_eq!(answers.len(), 1);
         answers.remove(0)
     }
@@ -167,7 +174,8 @@ impl Case {
     }
 
     pub(super) async fn define(&self, name: &str) -> Definition {
-        self.store.define(&definition(name, "a")).await.unwrap()
+        let new = definition(name, "a");
+        reached(|| self.store.define(&new)).await.unwrap()
     }
 
     pub(super) async fn reserve(&self, source: &Definition, length: u64) -> Result<Segment> {
@@ -212,6 +220,18 @@ impl Case {
         }
         results
     }
+}
+
+/// Asks again while the store cannot be reached, as a node does: many wait for their turn, and a busy disk makes it
+/// long. The store must recognise what it has done already.
+async fn reached<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> F) -> Result<T> {
+    for _ in 1..TRIES {
+        match ask().await {
+            Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {}
+            answered => return answered,
+        }
+    }
+    ask().await
 }
 
 pub(super) fn extend(lease: &Lease, from: Mark, to: Mark) -> Extend {

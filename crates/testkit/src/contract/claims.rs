@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::case::{Case, TASKS, TTL_LONG_MS, code, later, pool};
 use super::cases;
 use snowmint_coord::pool::NEVER_ROWS_KEPT;
-use snowmint_coord::{ErrorKind, Mark, Member, Pool, Retry, Reuse, Term, Wish};
+use snowmint_coord::{ErrorKind, Mark, Pool, Retry, Reuse, Term, Wish};
 
 cases![
     the_first_claims_take_the_smallest_numbers,
@@ -353,9 +353,8 @@ async fn sixteen_claimers_get_sixteen_numbers(case: Case) {
     assert_eq!(code(case.try_claim(&late, &pool(TASKS), Wish::Any).await), "pool_full");
 }
 
-/// How many claims meet, and how often each is tried.
+/// How many claims meet.
 const CLAIMS: u64 = 1024;
-const CLAIM_TRIES: u32 = 20;
 
 async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {
     let mut members = Vec::new();
@@ -374,7 +373,9 @@ async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {
                     .step_by(usize::try_from(TASKS).unwrap())
                 {
                     let (case, member) = (case.clone(), member.clone());
-                    claims.push(tokio::spawn(async move { patient_claim(&case, &member).await }));
+                    claims.push(tokio::spawn(async move {
+                        case.claim(&member, &pool(CLAIMS)).await.slot
+                    }));
                 }
                 let mut slots = Vec::new();
                 for claim in claims {
@@ -387,18 +388,6 @@ async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {
     let mut slots: Vec<u64> = slots.into_iter().flatten().collect();
     slots.sort_unstable();
     assert_eq!(slots, (0..CLAIMS).collect::<Vec<_>>());
-}
-
-/// A claim that is repeated while others keep the store busy, as a node repeats it.
-async fn patient_claim(case: &Case, member: &Member) -> u64 {
-    let request = case.wanting(member, &pool(CLAIMS), Wish::Any).await;
-    for _ in 0..CLAIM_TRIES {
-        match case.send(&request).await {
-            Ok(leases) => return leases[0].slot,
-            Err(error) => assert_eq!(error.kind().code(), "unavailable", "{error:?}"),
-        }
-    }
-    panic!("{CLAIM_TRIES} claims found the store busy");
 }
 
 async fn sixteen_claimers_of_one_number_get_it_once(case: Case) {

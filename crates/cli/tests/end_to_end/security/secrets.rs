@@ -1,6 +1,9 @@
 //! Secrets show nowhere: whatever a server says in any way is searched for them.
 
 use std::fs;
+use std::process::Stdio;
+
+use snowmint_testkit::children;
 
 use super::certificates::Authority;
 use super::{bearer, entry, path, put, redis, token, with_token};
@@ -70,27 +73,35 @@ fn no_secret_is_in_what_a_server_says() {
 #[test]
 fn the_password_of_a_store_is_not_said() {
     let folder = Folder::new("store-password");
-    let data = path(&folder, "data");
     let password = "hunter2hunter2";
     let schemes = ["postgres", "mysql", "redis", "etcd", "zookeeper"];
     // Somebody who is not there, and URLs that are none.
     let ends = ["@127.0.0.1:1/x", "@127.0.0.1:notaport/x", "@/%zz?nothing=1"];
-    for scheme in schemes {
-        for end in ends {
+    let tries = schemes.iter().flat_map(|scheme| ends.map(|end| (scheme, end)));
+    let tries = tries.flat_map(|(scheme, end)| {
+        let serve = &["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"][..];
+        [serve, &["doctor"]].map(|command| (scheme, end, command))
+    });
+    // Each waits some seconds for somebody who is not there: all at once.
+    let running: Vec<_> = tries
+        .enumerate()
+        .map(|(number, (scheme, end, command))| {
             let url = format!("{scheme}://user:{password}{end}");
-            for command in
-                [&["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"][..], &["doctor"]]
-            {
-                let mut command_line = snowmint();
-                command_line.args(command).args(["--data-dir", &data]);
-                command_line.env("SNOWMINT_STORE__URL", &url).env("SNOWMINT_LOG__FILTER", "debug");
-                let output = command_line.output().unwrap();
-                assert!(!output.status.success(), "{scheme} {end}");
-                for said in [output.stdout, output.stderr] {
-                    let said = String::from_utf8_lossy(&said).into_owned();
-                    assert!(!said.contains(password), "{scheme} {end} {command:?}: {said}");
-                }
-            }
+            let mut command_line = snowmint();
+            command_line
+                .args(command)
+                .args(["--data-dir", &path(&folder, &format!("data-{number}"))]);
+            command_line.env("SNOWMINT_STORE__URL", &url).env("SNOWMINT_LOG__FILTER", "debug");
+            command_line.stdout(Stdio::piped()).stderr(Stdio::piped());
+            (url, command, children::spawn(command_line).unwrap())
+        })
+        .collect();
+    for (url, command, child) in running {
+        let output = child.wait_with_output().unwrap();
+        assert!(!output.status.success(), "{url} {command:?}");
+        for said in [output.stdout, output.stderr] {
+            let said = String::from_utf8_lossy(&said).into_owned();
+            assert!(!said.contains(password), "{url} {command:?}: {said}");
         }
     }
 }

@@ -1,0 +1,214 @@
+//! `config` and `doctor`, as people run them.
+
+use crate::common::{Ran, json, run, snowmint, until};
+use crate::server::{Server, serve};
+
+#[test]
+fn the_printed_file_is_a_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("snowmint.toml");
+    std::fs::write(&file, run(&["config"]).ok()).unwrap();
+    let ran = run(&["doctor", "--config", file.to_str().unwrap(), "--json"]);
+    // The default ports may be in use here; nothing may be wrong.
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+    assert!(ran.out.lines().map(json).any(|finding| finding["about"] == "layout"));
+}
+
+#[test]
+fn a_wrong_key_is_named_with_its_file_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("snowmint.toml");
+    std::fs::write(&file, "[server]\nhtpp = \"x\"\n").unwrap();
+    let ran = run(&["doctor", "--config", file.to_str().unwrap()]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    for part in ["snowmint.toml, line 2", "server.htpp", "server.http?"] {
+        assert!(ran.err.contains(part), "{}", ran.err);
+    }
+    assert_eq!(run(&["doctor", "--config", "/nonexistent.toml"]).code, 2);
+    let ran: Ran =
+        snowmint(&["doctor"]).env("SNOWMINT_SERVER__DATADIR", "x").output().unwrap().into();
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("SNOWMINT_SERVER__DATADIR"), "{}", ran.err);
+}
+
+#[test]
+fn a_number_below_zero_is_refused_by_the_key_that_it_is_for() {
+    let ran = run(&["source", "define", "invoices", "--kind", "segment", "--step.size", "-5"]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("step.size = \"-5\" is not possible"), "{}", ran.err);
+}
+
+#[test]
+fn what_is_wrong_ends_with_1() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let ran: Ran =
+        snowmint(&["doctor"]).env("SNOWMINT_SERVER__DATA_DIR", &file).output().unwrap().into();
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.out.contains("is not a directory"), "{}", ran.out);
+    let ran: Ran = snowmint(&["doctor"])
+        .env("SNOWMINT_SOURCES__OLD__LAYOUT", "baidu,epoch=2018-01-01T00:00:00Z")
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.out.contains("The layout of old"), "{}", ran.out);
+}
+
+/// The first start makes the data directory, and no other.
+#[test]
+fn a_doctor_sees_that_a_store_cannot_be_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let look = |url: &str| run(&["doctor", "--data-dir", data.to_str().unwrap(), "--store", url]);
+    let missing = directory.path().join("missing");
+    let ran = look(&format!("sqlite:{}/x.db", missing.display()));
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    let told = format!("the directory {} does not exist", missing.display());
+    assert!(ran.out.contains(&told), "{told} is not in {}", ran.out);
+    std::fs::write(&missing, "").unwrap();
+    let ran = look(&format!("sqlite:{}/x.db", missing.display()));
+    assert!(ran.code == 1 && ran.out.contains("is not a directory"), "{}", ran.out);
+    for good in [data.join("x.db"), directory.path().join("x.db")] {
+        let ran = look(&format!("sqlite:{}", good.display()));
+        assert_eq!(ran.code, 0, "{}", ran.out);
+        assert!(ran.out.contains("yet; the first start makes it"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn a_data_directory_without_a_name_is_refused() {
+    for command in ["doctor", "serve"] {
+        let ran = run(&[command, "--data-dir", ""]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+        assert!(ran.err.contains("--data-dir"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_doctor_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ids.db");
+    for is_there in [false, true] {
+        if is_there {
+            std::fs::write(&file, "").unwrap();
+        }
+        let ran: Ran = snowmint(&["doctor", "--data-dir", directory.path().to_str().unwrap()])
+            .env("SNOWMINT_STORE__URL", format!("sqlite:{}", file.display()))
+            .output()
+            .unwrap()
+            .into();
+        assert_eq!(ran.code, 0, "{}", ran.out);
+        assert!(ran.out.contains("yet; the first start makes it"), "{}", ran.out);
+        assert_eq!(std::fs::metadata(&file).map(|file| file.len()).ok(), is_there.then_some(0));
+    }
+}
+
+/// A time server on loopback that is an hour ahead; it answers until the test ends.
+fn time_server_ahead() -> String {
+    /// From 1900 to 1970, in seconds: RFC 5905.
+    const NTP_TO_UNIX_SECS: i64 = 2_208_988_800;
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut request = [0; 48];
+        while let Ok((_, from)) = socket.recv_from(&mut request) {
+            let secs = jiff::Timestamp::now().as_second() + NTP_TO_UNIX_SECS + 3600;
+            let secs = u32::try_from(secs).unwrap().to_be_bytes();
+            let mut answer = [0; 48];
+            // Version 4, a server; stratum 1.
+            answer[..2].copy_from_slice(&[0b0010_0100, 1]);
+            answer[12..16].copy_from_slice(b"LOCL");
+            answer[24..32].copy_from_slice(&request[40..48]);
+            for at in [16, 32, 40] {
+                answer[at..at + 4].copy_from_slice(&secs);
+            }
+            socket.send_to(&answer, from).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_clock_that_is_off_is_told_by_the_time_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let ntp = time_server_ahead();
+    let said = format!("from that of the NTP server {ntp}");
+    for (limit, code) in [("10s", 1), ("2h", 0)] {
+        // A busy machine may answer later than a doctor waits.
+        until("the doctor hears the time server", || {
+            let ran: Ran = snowmint(&["doctor", "--data-dir", directory.path().to_str().unwrap()])
+                .env("SNOWMINT_CLOCK__NTP", &ntp)
+                .env("SNOWMINT_CLOCK__SKEW_MAX", limit)
+                .output()
+                .unwrap()
+                .into();
+            let heard = ran.out.contains(&said);
+            assert!(!heard || ran.code == code, "{}", ran.out);
+            heard
+        });
+    }
+
+    let mut wrong = serve(directory.path(), &[]);
+    let server = Server::start({
+        wrong.env("SNOWMINT_CLOCK__NTP", &ntp);
+        wrong
+    });
+    let minted = server.mint(&[]);
+    assert_ne!(minted.code, 0);
+    assert!(minted.err.contains("NTP server"), "{}", minted.err);
+    drop(server);
+
+    // One that is silent holds nobody up.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut command = serve(directory.path(), &[]);
+    command.env("SNOWMINT_CLOCK__NTP", silent.local_addr().unwrap().to_string());
+    assert_eq!(Server::start(command).mint(&[]).code, 0);
+    let refused: Ran =
+        snowmint(&["doctor"]).env("SNOWMINT_CLOCK__NTP", "http://x").output().unwrap().into();
+    assert_eq!(refused.code, 2, "{}", refused.err);
+}
+
+/// The journal as `serve` would find it, and the store with it.
+#[test]
+fn a_journal_that_a_server_would_refuse_is_told_with_the_way_out() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, elsewhere) = (place.path().join("home"), place.path().join("elsewhere"));
+    let doctor = |dir: &std::path::Path| run(&["doctor", "--data-dir", dir.to_str().unwrap()]);
+    let said = |ran: &Ran| {
+        let line = ran.out.lines().find(|line| line.contains(" journal "));
+        line.unwrap_or_else(|| panic!("{}", ran.out)).to_owned()
+    };
+    let server = Server::start(serve(&home, &[]));
+    assert_eq!(server.mint(&[]).code, 0);
+    let in_use = doctor(&home);
+    assert!(said(&in_use).starts_with("good") && said(&in_use).contains("A running server"));
+    drop(server);
+    let left = doctor(&home);
+    assert_eq!(left.code, 0, "{}", left.out);
+    assert!(said(&left).contains("as it was left"), "{}", left.out);
+
+    let copied =
+        std::process::Command::new("cp").arg("-a").arg(&home).arg(&elsewhere).status().unwrap();
+    assert!(copied.success());
+    let copy = doctor(&elsewhere);
+    assert_eq!(copy.code, 1, "{}", copy.out);
+    for part in ["WRONG", "it was written in", "fast-forward"] {
+        assert!(said(&copy).contains(part), "{part}: {}", copy.out);
+    }
+
+    let store = |file: &str| home.join(file);
+    for file in ["snowmint.db", "snowmint.db-wal", "snowmint.db-shm"] {
+        let _ = std::fs::remove_file(store(file));
+    }
+    let gone = doctor(&home);
+    assert_eq!(gone.code, 1, "{}", gone.out);
+    assert!(said(&gone).contains("there is none"), "{}", gone.out);
+    // Somebody makes another in its place.
+    let other = format!("sqlite:{}", store("snowmint.db").display());
+    assert_eq!(run(&["mint", "numbers", "--store", &other]).code, 0);
+    let changed = doctor(&home);
+    assert_eq!(changed.code, 1, "{}", changed.out);
+    assert!(said(&changed).contains("belongs to"), "{}", changed.out);
+}

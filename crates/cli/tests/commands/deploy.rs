@@ -1,0 +1,312 @@
+//! What `deploy/` names is there: files, commands, flags, variables and paths.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{Ran, json, run, snowmint};
+use crate::server::{Server, serve};
+use snowmint_testkit::programs;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// Whether `serve` takes these arguments and variables.
+#[track_caller]
+fn check(args: &[&str], variables: &[(String, String)]) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = snowmint(&[args, &["--check"]].concat());
+    command.current_dir(folder.path()).envs(variables.iter().map(|(name, value)| (name, value)));
+    let ran: Ran = command.output().unwrap().into();
+    assert_eq!(ran.ok(), "the configuration is right\n", "{args:?} {variables:?}");
+}
+
+fn values_of<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix('='))
+}
+
+#[test]
+fn the_unit_of_systemd_is_right() {
+    let unit = read("deploy/systemd/snowmint.service");
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("snowmint.toml");
+    std::fs::write(&config, run(&["config"]).ok()).unwrap();
+    let here = unit
+        .replace("/usr/local/bin/snowmint", env!("CARGO_BIN_EXE_snowmint"))
+        .replace("/etc/snowmint/snowmint.toml", config.to_str().unwrap());
+    assert_ne!(here, unit);
+    // Its commands, as they stand.
+    let variables: Vec<(String, String)> = values_of(&here, "Environment")
+        .map(|pair| pair.split_once('=').unwrap())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    assert!(variables.iter().any(|(name, _)| name == "SNOWMINT_SERVER__DATA_DIR"));
+    let starts: Vec<&str> = values_of(&here, "ExecStart").collect();
+    let [start] = starts[..] else { panic!("{starts:?}") };
+    let args: Vec<&str> = start.split(' ').skip(1).collect();
+    check(&args, &variables);
+    // A file with a mistake fails a reload, and the process is not told of it.
+    let reloads: Vec<&str> = values_of(&here, "ExecReload").collect();
+    assert_eq!(reloads, [&format!("{start} --check"), "/bin/kill -HUP $MAINPID"]);
+    // What it says of exit codes is what they mean; that counts for the main process alone.
+    assert_eq!(values_of(&unit, "RestartPreventExitStatus").next(), Some("2 3"));
+    assert_eq!(values_of(&unit, "ExecStartPre").next(), None);
+    std::fs::write(&config, "[limits]\nbatch_mux = 1\n").unwrap();
+    assert_eq!(run(&args).code, 2);
+    assert_eq!(values_of(&unit, "Type").next(), Some("notify"));
+    // The state directory is the data directory.
+    let state = values_of(&unit, "StateDirectory").next().unwrap();
+    assert!(variables.iter().any(|(_, value)| *value == format!("/var/lib/{state}")));
+    let limit: u64 = values_of(&unit, "LimitNOFILE").next().unwrap().parse().unwrap();
+    assert!(limit >= 20_064, "{limit}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs systemd: --features real-servers")]
+fn systemd_finds_no_mistake_in_the_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let unit = read("deploy/systemd/snowmint.service")
+        .replace("/usr/local/bin/snowmint", env!("CARGO_BIN_EXE_snowmint"))
+        .replace("Documentation=man:snowmint-serve(1)\n", "");
+    let said = |unit: &str| {
+        let file = folder.path().join("snowmint.service");
+        std::fs::write(&file, unit).unwrap();
+        let mut verify = Command::new(programs::installed("systemd-analyze"));
+        let output = verify.args(["verify", "--man=no"]).arg(&file).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        // It reads all units of the machine, which are not ours.
+        said.lines().filter(|line| line.contains("snowmint")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&unit), Vec::<String>::new());
+    // It would say so.
+    assert_ne!(said(&unit.replace("Type=notify", "Type=notifies")), Vec::<String>::new());
+}
+
+#[test]
+fn the_image_names_what_there_is() {
+    let file = read("deploy/docker/Dockerfile");
+    let line = |start: &str| {
+        let mut lines = file.lines().filter_map(|line| line.strip_prefix(start));
+        lines.next().unwrap_or_else(|| panic!("no {start}")).trim()
+    };
+    let list = |text: &str| -> Vec<String> { serde_json::from_str(text).unwrap() };
+    // What is built is this package, in the toolchain that the workspace asks for.
+    assert!(line("RUN cargo build").contains("-p snowmint-cli"));
+    let workspace: toml::Table = read("Cargo.toml").parse().unwrap();
+    let rust = workspace["workspace"]["package"]["rust-version"].as_str().unwrap();
+    assert!(line("FROM rust:").starts_with(rust), "{rust}");
+    // What is run.
+    let variables: Vec<(String, String)> = line("ENV ")
+        .split(' ')
+        .map(|pair| pair.split_once('=').unwrap())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    assert_eq!(list(line("ENTRYPOINT ")), ["snowmint"]);
+    let command = list(line("CMD "));
+    check(&command.iter().map(String::as_str).collect::<Vec<_>>(), &variables);
+    let (_, health) = line("HEALTHCHECK ").split_once("CMD ").unwrap();
+    assert_eq!(list(health), ["snowmint", "health"]);
+    for (name, value) in &variables {
+        if let Some((_, port)) = value.rsplit_once(':') {
+            assert!(line("EXPOSE ").split(' ').any(|exposed| exposed == port), "{name}");
+        }
+    }
+    assert!(line("USER ").split(':').all(|id| id.parse::<u32>().unwrap() > 0));
+    let data = line("VOLUME ");
+    assert!(variables.contains(&("SNOWMINT_SERVER__DATA_DIR".into(), data.into())));
+}
+
+/// Gigabytes, and all that was ever committed, are sent to whoever builds otherwise.
+#[test]
+fn the_image_is_not_built_from_what_is_built_here() {
+    let ignored = read(".dockerignore");
+    for path in [".git", "**/target", "**/snowmint-data"] {
+        assert!(ignored.lines().any(|line| line == path), "{path}");
+    }
+    for line in read(".gitignore").lines().filter_map(|line| line.strip_suffix('/')) {
+        let line = line.trim_start_matches('/');
+        assert!(ignored.lines().any(|kept| kept.ends_with(line)), "{line}");
+    }
+}
+
+/// The variables of a manifest: those with a value, and those whose value comes from elsewhere.
+fn variables(manifest: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for line in manifest.lines() {
+        let Some((_, rest)) = line.split_once("name: SNOWMINT_") else { continue };
+        let (name, value) = match rest.split_once(", value: ") {
+            Some((name, value)) => (name, value.trim_end_matches(['}', ' ']).trim_matches('"')),
+            None if rest.starts_with("STORE__URL") => (rest, "sqlite:ids.db"),
+            None => (rest, "anything"),
+        };
+        found.push((format!("SNOWMINT_{name}"), value.to_owned()));
+    }
+    found
+}
+
+/// Where pods say that others find them.
+const ANNOUNCED: &str = "            - name: SNOWMINT_SERVER__ANNOUNCE
+              valueFrom:
+                fieldRef: { fieldPath: status.podIP }
+";
+
+/// What stands beside the servers is about their pods and their ports.
+#[test]
+fn the_policies_of_kubernetes_are_about_the_servers() {
+    let label = "matchLabels: { app.kubernetes.io/name: snowmint }";
+    for name in ["disruption.yaml", "networkpolicy.yaml", "service.yaml"] {
+        let policy = read(&format!("deploy/kubernetes/{name}"));
+        let label = if name == "service.yaml" { &label["matchLabels".len()..] } else { label };
+        assert!(policy.contains(label), "{name}");
+        let readme = read("deploy/kubernetes/README.md");
+        assert!(readme.contains(&format!("-f {name}")), "{name}");
+    }
+    let policy = read("deploy/kubernetes/networkpolicy.yaml");
+    // The servers ask each other, over HTTP and for Redis clients that they send on.
+    for port in ["7700", "7701"] {
+        assert!(policy.contains(&format!("{{ port: {port} }}")), "{port}");
+    }
+    assert_eq!(policy.matches(label).count(), 2);
+}
+
+#[test]
+fn the_manifests_of_kubernetes_agree_with_the_binary() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(serve(folder.path(), &[]));
+    for name in ["deployment.yaml", "statefulset.yaml"] {
+        let manifest = read(&format!("deploy/kubernetes/{name}"));
+        let args = manifest.lines().find_map(|line| line.trim().strip_prefix("args: ")).unwrap();
+        let args: Vec<String> = serde_json::from_str(args).unwrap();
+        let variables = variables(&manifest);
+        assert!(variables.len() >= 6, "{variables:?}");
+        check(&args.iter().map(String::as_str).collect::<Vec<_>>(), &variables);
+        // A pod that listens on every address would announce its name, which is in no DNS: the others could
+        // pass no counter on to it.
+        assert!(manifest.contains(ANNOUNCED), "{name}");
+        for path in manifest.lines().filter_map(|line| line.split_once("httpGet: { path: ")) {
+            let path = path.1.split_once(',').unwrap().0;
+            assert!(["/livez", "/readyz"].contains(&path), "{path}");
+        }
+        for (variable, port) in [("HTTP", "7700"), ("RESP", "7701")] {
+            let name = format!("SNOWMINT_SERVER__{variable}");
+            assert!(variables.contains(&(name, format!("0.0.0.0:{port}"))));
+            assert!(manifest.contains(&format!("containerPort: {port}")), "{port}");
+        }
+    }
+    server.kill();
+}
+
+/// Whether Prometheus' own tool takes this file, and what it says.
+fn promtool(how: &[&str], file: &Path) -> (bool, String) {
+    let mut promtool = Command::new(programs::installed("promtool"));
+    let ran = promtool.args(how).arg(file).output().unwrap();
+    (
+        ran.status.success(),
+        String::from_utf8(ran.stdout).unwrap() + &String::from_utf8_lossy(&ran.stderr),
+    )
+}
+
+/// Whoever sets the clock right has to know in which direction it is wrong.
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs promtool: --features real-servers")]
+fn an_alert_says_whether_a_clock_is_ahead_or_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let alert = |offset: &str, annotations: &[&str]| {
+        let description =
+            "Beyond clock.skew_max (10 s) the server is not ready. Look at both clocks.";
+        let alerts: Vec<_> = annotations
+            .iter()
+            .map(|summary| {
+                serde_json::json!({
+                    "exp_labels": { "severity": "warning", "instance": "a" },
+                    "exp_annotations": { "summary": summary, "description": description },
+                })
+            })
+            .collect();
+        serde_json::json!({
+            "interval": "1m",
+            "input_series": [{
+                "series": "snowmint_clock_offset_seconds{instance=\"a\"}",
+                "values": format!("{offset}x20"),
+            }],
+            "alert_rule_test": [{
+                "eval_time": "10m", "alertname": "SnowmintClockOff", "exp_alerts": alerts,
+            }],
+        })
+    };
+    let tests = [
+        alert("7+0", &["The clock of a is ahead of the one it is held against: 7 s"]),
+        alert("-7+0", &["The clock of a is behind the one it is held against: -7 s"]),
+        alert("1+0", &[]),
+        alert("-1+0", &[]),
+    ];
+    let rules = root().join("deploy/prometheus/alerts.yaml");
+    let file = folder.path().join("tests.yaml");
+    let text = serde_json::json!({ "rule_files": [rules], "tests": tests }).to_string();
+    std::fs::write(&file, text).unwrap();
+    let (right, said) = promtool(&["test", "rules"], &file);
+    assert!(right, "{said}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs promtool: --features real-servers")]
+fn prometheus_reads_the_alerts_and_the_dashboard() {
+    let check_rules = ["check", "rules"];
+    let (taken, said) = promtool(&check_rules, &root().join("deploy/prometheus/alerts.yaml"));
+    assert!(taken, "{said}");
+
+    let dashboard = json(&read("deploy/grafana/snowmint.json"));
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
+    // What Grafana puts in, before Prometheus sees it.
+    let filled = |expr: &str| expr.replace("$__rate_interval", "5m").replace("$instance", ".*");
+    let exprs: Vec<String> =
+        targets.map(|target| filled(target["expr"].as_str().unwrap())).collect();
+    assert!(exprs.len() > 30, "{exprs:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let check = |exprs: &[String]| {
+        let rule =
+            |(number, expr)| serde_json::json!({"record": format!("panel_{number}"), "expr": expr});
+        let rules: Vec<_> = exprs.iter().enumerate().map(rule).collect();
+        let file = folder.path().join("dashboard.yaml");
+        // JSON is YAML, too.
+        let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
+        std::fs::write(&file, groups.to_string()).unwrap();
+        promtool(&check_rules, &file)
+    };
+    let (taken, said) = check(&exprs);
+    assert!(taken, "{said}");
+    // It would say so.
+    assert!(!check(&["sum(rate(snowmint_ids_total[5m])".to_owned()]).0);
+}
+
+#[test]
+fn health_is_what_readiness_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(serve(folder.path(), &[]));
+    server.mint(&["-n", "1"]).ok();
+    assert_eq!(run(&["health", "--server", &server.http]).ok(), "ready\n");
+    let body = json(&run(&["health", "--server", &server.http, "--json"]).ok());
+    assert_eq!(body["ready"], true);
+    let address = server.http.clone();
+    server.kill();
+    assert_eq!(run(&["health", "--server", &address]).code, 4);
+
+    // Two servers, and one worker number.
+    let config = folder.path().join("snowmint.toml");
+    let one = "[sources]\nbuiltin = false\n[sources.one]\nlayout = \"time=62,worker=0,sequence=1,unit=1ms\"\n";
+    std::fs::write(&config, one).unwrap();
+    let store = format!("sqlite:{}", folder.path().join("ids.db").display());
+    let args = ["--config", config.to_str().unwrap(), "--store", &store];
+    let first = Server::start(serve(&folder.path().join("a"), &args));
+    first.mint(&["one"]).ok();
+    let second = Server::start(serve(&folder.path().join("b"), &args));
+    assert_eq!(second.mint(&["one"]).code, 4);
+    let ran = run(&["health", "--server", &second.http]);
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+    assert!(ran.out.starts_with("not ready: "), "{}", ran.out);
+}

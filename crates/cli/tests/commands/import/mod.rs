@@ -1,0 +1,72 @@
+//! Moves from other systems, from their own tables on real servers.
+#![cfg_attr(not(feature = "real-servers"), allow(dead_code, reason = "other tests use the rest"))]
+
+#[cfg(feature = "real-servers")]
+mod redis;
+#[cfg(feature = "real-servers")]
+mod segments;
+#[cfg(feature = "real-servers")]
+mod workers;
+
+use std::path::PathBuf;
+
+use crate::common::{Ran, run};
+
+#[cfg(not(feature = "real-servers"))]
+#[test]
+#[ignore = "moves from MariaDB, PostgreSQL, Redis and ZooKeeper: --features real-servers"]
+fn moves_from_real_servers_are_left_out() {}
+
+/// A directory with a store to move to.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn dir(&self) -> &str {
+        self.0.path().to_str().unwrap()
+    }
+
+    fn store(&self) -> PathBuf {
+        self.0.path().join("snowmint.db")
+    }
+
+    /// `snowmint import ORIGIN --from URL …`.
+    fn import(&self, origin: &str, from: &str, more: &[&str]) -> Ran {
+        let fixed = ["import", origin, "--data-dir", self.dir(), "--from", from];
+        run(&[&fixed[..], more].concat())
+    }
+
+    /// What was left of changes that no server made.
+    fn trail(&self) -> Vec<String> {
+        let lines = std::fs::read_to_string(self.0.path().join("audit.log")).unwrap_or_default();
+        lines.lines().map(str::to_owned).collect()
+    }
+
+    /// The IDs that a source mints next.
+    fn mint(&self, source: &str, count: usize) -> Vec<u64> {
+        let count = count.to_string();
+        let minted = run(&["mint", source, "-n", &count, "--data-dir", self.dir()]).ok();
+        minted.lines().map(|id| id.parse().unwrap()).collect()
+    }
+}
+
+/// As in `--store`: others can read it for as long as the command runs.
+#[test]
+fn a_password_on_the_command_line_is_told() {
+    let place = Place::new();
+    let told = "can read the password in --from";
+    // No table lies there, which is known without asking.
+    let url = "etcd://me:secret@127.0.0.1:1/leaf";
+    let shown = place.import("leaf", url, &[]);
+    assert!(shown.code == 2 && shown.err.contains(told), "{shown:?}");
+    assert!(!shown.err.contains("secret"), "{shown:?}");
+    let file = place.0.path().join("url");
+    std::fs::write(&file, url).unwrap();
+    let kept = place.import("leaf", &format!("file:{}", file.display()), &[]);
+    assert!(kept.code == 2 && !kept.err.contains(told), "{kept:?}");
+    let none = place.import("leaf", "etcd://me@127.0.0.1:1/leaf", &[]);
+    assert!(!none.err.contains(told), "{none:?}");
+}

@@ -1,0 +1,427 @@
+//! Leaf's, Tinyid's and CosId's tables become sources above everything that they handed out.
+
+use std::process::Command;
+
+use snowmint_testkit::programs;
+use snowmint_testkit::servers::{self, Mysql, Postgres};
+
+use crate::common::{Ran, json, run};
+use crate::import::Place;
+use crate::server::{Server, serve};
+
+/// As in Leaf's own schema.
+const LEAF: &str = "CREATE TABLE leaf_alloc (
+    biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1',
+    step int(11) NOT NULL, description varchar(256) DEFAULT NULL,
+    update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+    PRIMARY KEY (biz_tag)) ENGINE=InnoDB;";
+
+/// As in Tinyid's own schema.
+const TINYID: &str = "CREATE TABLE tiny_id_info (
+    id bigint(20) unsigned NOT NULL AUTO_INCREMENT, biz_type varchar(63) NOT NULL DEFAULT '',
+    begin_id bigint(20) NOT NULL DEFAULT '0', max_id bigint(20) NOT NULL DEFAULT '0',
+    step int(11) DEFAULT '0', delta int(11) NOT NULL DEFAULT '1',
+    remainder int(11) NOT NULL DEFAULT '0',
+    create_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
+    update_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
+    version bigint(20) NOT NULL DEFAULT '0',
+    PRIMARY KEY (id), UNIQUE KEY uniq_biz_type (biz_type)) ENGINE=InnoDB;";
+
+/// As in CosId's own schema.
+const COSID: &str = "CREATE TABLE cosid (
+    name varchar(100) NOT NULL PRIMARY KEY, last_max_id bigint NOT NULL DEFAULT 0,
+    last_fetch_time bigint NOT NULL);";
+
+fn plan(ran: &Ran) -> Vec<serde_json::Value> {
+    ran.out.lines().map(json).collect()
+}
+
+#[test]
+fn leafs_tags_become_sources_once_and_are_raised_never_lowered() {
+    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    leaf.run(LEAF);
+    leaf.run(
+        "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES
+         ('orders', 2001, 1000), ('leaf/test', 1, 10), ('big', 1 << 62, 5)",
+    );
+    let names = ["--name", "leaf/test=test"];
+    let dry = place.import("leaf", &leaf.url(), &[&names[..], &["--dry-run", "--json"]].concat());
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    assert!(dry.err.contains("nothing was changed"), "{}", dry.err);
+    assert!(!place.store().exists(), "a plan makes no store");
+    let items = plan(&dry);
+    let firsts: Vec<_> = items.iter().map(|item| item["first"].as_u64().unwrap()).collect();
+    assert_eq!(firsts, [1 << 62, 1, 2001]);
+    assert!(items.iter().all(|item| item["action"] == "define"), "{items:?}");
+
+    let done = place.import("leaf", &leaf.url(), &names).ok();
+    assert!(done.contains("define, from 2001 on"), "{done}");
+    let again = place.import("leaf", &leaf.url(), &[&names[..], &["--json"]].concat());
+    assert!(plan(&again).iter().all(|item| item["action"] == "keep"), "{}", again.out);
+    assert_eq!(again.ok().lines().count(), 3);
+    assert_eq!(place.mint("orders", 2), [2001, 2002]);
+    assert_eq!(place.mint("test", 1), [1]);
+    assert_eq!(place.mint("big", 1), [1 << 62]);
+    let again = place.import("leaf", &leaf.url(), &names);
+    assert_eq!(again.code, 0, "what was minted here lies above: {again:?}");
+
+    // Leaf went on, with what was minted here already: that is told, and the rest is above.
+    leaf.run("UPDATE leaf_alloc SET max_id = max_id + 7 * step WHERE biz_tag = 'orders'");
+    for _ in 0..2 {
+        let raised = place.import("leaf", &leaf.url(), &[&names[..], &["--json"]].concat());
+        assert_eq!(raised.code, 1, "{raised:?}");
+        assert!(raised.err.contains("2001 to "), "{}", raised.err);
+        assert_eq!(plan(&raised)[2]["first"], 9001);
+        let trail = place.trail();
+        let raised: Vec<_> = trail.iter().filter(|line| line.contains("raised")).collect();
+        assert!(raised.len() == 1 && raised[0].contains("\"first\":9001"), "{trail:?}");
+        if place.mint("orders", 1) == [9001] {
+            break;
+        }
+    }
+    leaf.run("UPDATE leaf_alloc SET max_id = 5 WHERE biz_tag = 'orders'");
+    assert_eq!(place.import("leaf", &leaf.url(), &names).code, 0);
+    assert!(place.mint("orders", 1)[0] > 9001);
+}
+
+#[test]
+fn outliers_are_refused_and_nothing_else_is_done() {
+    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    let none = place.import("leaf", &leaf.url(), &[]);
+    assert_eq!((none.code, none.out.as_str()), (1, ""), "{none:?}");
+    assert!(none.err.contains("leaf_alloc"), "{}", none.err);
+    leaf.run(LEAF);
+    leaf.run(
+        "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('good', 100, 10),
+         ('negative', -5, 10), ('still', 100, 0), ('far', 4611686018427387906, 10), ('a b', 1, 1)",
+    );
+    let refused = place.import("leaf", &leaf.url(), &[]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    for word in ["max_id = -5", "step is 0", "2^62", "--name a b=SOURCE", "define, from 100 on"] {
+        assert!(refused.out.contains(word), "{word}: {}", refused.out);
+    }
+    assert!(refused.err.contains("4 of 5 keys"), "{}", refused.err);
+    assert!(!place.store().exists());
+    let excepted: Vec<_> =
+        ["negative", "still", "far"].iter().flat_map(|key| ["--except", key]).collect();
+    let some = [&excepted[..], &["--name", "a b=good"]].concat();
+    let twice = place.import("leaf", &leaf.url(), &some);
+    assert!(twice.code == 3 && twice.out.contains("one key, one source"), "{twice:?}");
+    place.import("leaf", &leaf.url(), &[&excepted[..], &["--name", "a b=ab"]].concat()).ok();
+    let unknown = place.import("leaf", &leaf.url(), &["--only", "nothing"]);
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    let elsewhere = place.import("leaf", "redis://127.0.0.1:1", &[]);
+    assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
+}
+
+#[test]
+fn tinyids_databases_become_one_source_when_all_are_named() {
+    let (odd, even) = (Mysql::start(&[]), Mysql::start(&[]));
+    for (server, remainder, max) in [(&odd, 1, 500), (&even, 0, 900)] {
+        server.run(TINYID);
+        server.run(&format!(
+            "INSERT INTO tiny_id_info (biz_type, max_id, step, delta, remainder) VALUES
+             ('orders', {max}, 100, 2, {remainder})"
+        ));
+    }
+    let place = Place::new();
+    let both = ["--from", &even.url()];
+    let shown = place.import("tinyid", &odd.url(), &[&both[..], &["--dry-run"]].concat());
+    for part in ["up to 500, stripe 1 of 2", "up to 900, stripe 2 of 2", "define, from 901 on"] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    let json = place.import("tinyid", &odd.url(), &[&both[..], &["--dry-run", "--json"]].concat());
+    assert_eq!(plan(&json)[0]["parts"][1]["highest"], 900, "{json:?}");
+    place.import("tinyid", &odd.url(), &both).ok();
+    assert_eq!(place.mint("orders", 3), [901, 902, 903]);
+    let place = Place::new();
+    place.import("tinyid", &odd.url(), &[]).ok();
+    assert_eq!(place.mint("orders", 2), [501, 503]);
+    let mixed = place.import("tinyid", &even.url(), &[]);
+    assert!(mixed.code == 3 && mixed.out.contains("stripe 1 of 2"), "{mixed:?}");
+    odd.run("UPDATE tiny_id_info SET remainder = 5");
+    let wrong = place.import("tinyid", &odd.url(), &[]);
+    assert!(wrong.code == 3 && wrong.out.contains("remainder = 5"), "{wrong:?}");
+}
+
+/// What is printed is a configuration, by which its clients are let in with the tokens that they have.
+#[test]
+fn tinyids_tokens_become_a_table_of_hashes() {
+    let (tinyid, place) = (Mysql::start(&[]), Place::new());
+    let none = place.import("tinyid", &tinyid.url(), &["--tokens"]);
+    assert!(none.code == 1 && none.err.contains("tiny_id_token"), "{none:?}");
+    tinyid.run(
+        "CREATE TABLE tiny_id_token (
+            id int(11) unsigned NOT NULL AUTO_INCREMENT, token varchar(255) NOT NULL DEFAULT '',
+            biz_type varchar(63) NOT NULL DEFAULT '', remark varchar(255) NOT NULL DEFAULT '',
+            create_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
+            update_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00', PRIMARY KEY (id)) ENGINE=InnoDB;
+         INSERT INTO tiny_id_token (token, biz_type) VALUES
+         ('0f673adf80504e2eaa552f5d791b644c', 'numbers'), ('0f673adf80504e2eaa552f5d791b644c', 'test'),
+         ('short', 'test')",
+    );
+    let printed = place.import("tinyid", &tinyid.url(), &["--tokens"]);
+    assert!(printed.err.contains("1 of 2 tokens"), "{printed:?}");
+    let table = printed.out;
+    assert!(!table.contains("0f673adf") && !table.contains("short"), "{table}");
+    let lines = place.import("tinyid", &tinyid.url(), &["--tokens", "--json"]).out;
+    assert_eq!(lines.lines().filter(|line| json(line)["hash"].is_string()).count(), 2);
+
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[compat.tinyid]\nenabled = true\n{table}")).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    run(&[&["serve", "--check"][..], &with].concat()).ok();
+    let server = Server::start(serve(place.0.path(), &with));
+    let asked = |token: &str| {
+        let url = format!("http://{}/tinyid/id/nextId?bizType=numbers&token={token}", server.http);
+        let asked = Command::new(programs::installed("curl"))
+            .args(["-sS", "--max-time", "60", &url])
+            .output()
+            .unwrap();
+        json(std::str::from_utf8(&asked.stdout).unwrap())["code"].as_u64().unwrap()
+    };
+    assert_eq!((asked("0f673adf80504e2eaa552f5d791b644c"), asked("short")), (200, 5));
+    server.kill();
+}
+
+#[test]
+fn of_tinyids_databases_all_are_read_or_nothing_is_done() {
+    let (odd, even, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    odd.run(TINYID);
+    odd.run(
+        "INSERT INTO tiny_id_info (biz_type, max_id, step, delta, remainder) VALUES
+         ('orders', 500, 100, 2, 1)",
+    );
+    let with = |more: &str| place.import("tinyid", &odd.url(), &["--from", more]);
+    let away = with("mysql://root@127.0.0.1:1/tinyid");
+    assert_eq!((away.code, away.out.as_str()), (4, ""), "{away:?}");
+    for part in ["1 of 2 cannot be read", "127.0.0.1:1/tinyid"] {
+        assert!(away.err.contains(part), "{part}: {}", away.err);
+    }
+    let without = with(&even.url());
+    assert_eq!((without.code, without.out.as_str()), (1, ""), "{without:?}");
+    assert!(without.err.contains("1 of 2 cannot be read"), "{}", without.err);
+    even.run(TINYID);
+    let lacking = with(&even.url());
+    assert_eq!(lacking.code, 3, "{lacking:?}");
+    assert!(lacking.out.contains("there is none of it in MySQL at"), "{}", lacking.out);
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn cosids_names_and_machine_ids_are_read_from_redis_and_from_a_cluster() {
+    let (one, cluster) = (servers::Redis::start(&[]), servers::RedisCluster::start());
+    for (url, cluster_mode) in [(one.url(), false), (cluster.url(), true)] {
+        let place = Place::new();
+        let none = place.import("cosid", &url, &[]);
+        assert_eq!(none.code, 1, "{none:?}");
+        // As SpringRedisIdSegmentDistributor and its scripts for machine IDs leave them.
+        let port = url.split([',', '/']).find_map(|part| part.strip_prefix("127.0.0.1:")).unwrap();
+        let ask = |words: &[&str]| {
+            let fixed = ["-p", port];
+            let more = if cluster_mode { &["-c"][..] } else { &[][..] };
+            let output = Command::new(programs::installed("redis-cli"))
+                .args(fixed)
+                .args(more)
+                .args(words)
+                .output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{output:?}");
+        };
+        ask(&["SET", "cosid:{app.orders}.adder", "4100"]);
+        ask(&["INCRBY", "cosid:{app.orders}.adder", "100"]);
+        ask(&["SET", "cosid:{app.bills}.adder", "0"]);
+        ask(&["HSET", "cosid:{app}:itc_idx", "10.0.0.1:80|7", "3|1793000000000"]);
+        ask(&["HSET", "cosid:{app}:revert", "5", "1793000000000"]);
+        ask(&["SET", "cosid:{app}:adder", "5"]);
+        let plan = place.import("cosid", &url, &["--json", "--dry-run"]);
+        let lines: Vec<_> = plan.out.lines().map(json).collect();
+        let firsts: Vec<_> = lines.iter().filter_map(|line| line["first"].as_u64()).collect();
+        assert_eq!(firsts, [1, 4201], "{plan:?}");
+        let avoided: Vec<_> = lines.iter().filter_map(|line| line["worker"].as_u64()).collect();
+        assert_eq!(avoided, [3, 5, 3, 5], "for servers here, and for clients of theirs: {plan:?}");
+        place.import("cosid", &url, &[]).ok();
+        assert_eq!(place.mint("app.orders", 2), [4201, 4202], "{url}");
+        let cut = place.import("cosid", &url, &["--cut-over"]);
+        assert!(cut.code != 0, "{cut:?}");
+        let leaf = place.import("leaf", &url, &[]);
+        assert!(leaf.code == 2 && leaf.err.contains("MySQL or PostgreSQL"), "{leaf:?}");
+    }
+}
+
+#[test]
+fn cosids_names_are_read_from_mysql_and_postgresql() {
+    let (mysql, postgres) = (Mysql::start(&[]), Postgres::start(&[]));
+    let row = "INSERT INTO cosid VALUES ('app.orders', 4200, 0)";
+    mysql.run(COSID);
+    mysql.run(row);
+    postgres.run(COSID);
+    postgres.run(row);
+    for url in [mysql.url(), postgres.url()] {
+        let place = Place::new();
+        place.import("cosid", &url, &[]).ok();
+        assert_eq!(place.mint("app.orders", 2), [4201, 4202], "{url}");
+    }
+}
+
+#[test]
+fn a_replica_is_told_apart() {
+    let (server, place) = (Mysql::start(&["read-only=1"]), Place::new());
+    server.run(COSID);
+    server.run("INSERT INTO cosid VALUES ('orders', 1, 0)");
+    let told = place.import("cosid", &server.url(), &["--dry-run"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.err.contains("Name the primary"), "{}", told.err);
+}
+
+#[test]
+fn both_systems_serve_until_the_table_is_cut_over() {
+    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    leaf.run(LEAF);
+    leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    let import = |more: &[&str]| place.import("leaf", &leaf.url(), &[&with[..], more].concat());
+    let mint = || {
+        let args = ["mint", "orders", "-n", "2", "--data-dir", place.dir()];
+        run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
+    };
+    let unknown = place.import("leaf", &leaf.url(), &["--draw", "old"]);
+    assert!(unknown.code != 0 && unknown.err.contains("[origins]"), "{unknown:?}");
+    import(&["--draw", "old"]).ok();
+    assert!(import(&["--draw", "old"]).ok().contains("nothing to do"));
+    let ids: Vec<u64> = mint();
+    assert_eq!(ids, [2001, 2002]);
+    // What Leaf draws meanwhile is Leaf's.
+    leaf.run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'");
+    let still = import(&[]);
+    assert!(still.code == 3 && still.out.contains("--cut-over"), "{still:?}");
+    let plan = import(&["--cut-over", "--dry-run"]);
+    assert!(plan.code == 0 && plan.out.contains("cut over, above"), "{plan:?}");
+
+    import(&["--cut-over"]).ok();
+    let trail = place.trail();
+    let [defined, cut] = trail.as_slice() else { panic!("{trail:?}") };
+    for (line, what) in [(defined, "defined (import)"), (cut, "cut over (import)")] {
+        assert!(line.contains(&format!("audit: source orders {what} who=uid ")), "{line}");
+    }
+    assert!(defined.contains("before=none after=version"), "{defined}");
+    let (before, after) = cut.split_once(" after=").unwrap();
+    assert!(before.contains("old:orders") && !after.contains("old:orders"), "{cut}");
+    let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        leaf.run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'");
+    }));
+    assert!(taken.is_err(), "Leaf's servers fail from here on");
+    assert!(import(&["--cut-over"]).ok().contains("nothing to do"));
+    let after: Vec<u64> = mint();
+    assert!(after[0] > 3001, "{after:?}");
+    assert!(import(&[]).ok().contains("nothing to do"));
+}
+
+/// Whoever ends a copy of the table leaves Leaf and the source to hand out the same numbers.
+#[test]
+fn only_the_table_that_is_drawn_from_is_cut_over() {
+    let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    for server in [&leaf, &copy] {
+        server.run(LEAF);
+        server.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
+    }
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    let import = |from: &str, more: &[&str]| place.import("leaf", from, more);
+    import(&leaf.url(), &[&with[..], &["--draw", "old"]].concat()).ok();
+    let cut = [&with[..], &["--cut-over"]].concat();
+
+    let other = import(&copy.url(), &cut);
+    assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
+    assert!(other.err.contains("origins.old"), "{other:?}");
+    let unknown = import(&leaf.url(), &["--cut-over"]);
+    assert!(unknown.code == 2 && unknown.err.contains("[origins]"), "{unknown:?}");
+    let other_system = place.import("cosid", &leaf.url(), &cut);
+    assert_ne!(other_system.code, 0, "{other_system:?}");
+    // A table that has not come as far as the source: a copy under the name of the original.
+    let args = ["mint", "orders", "--data-dir", place.dir()];
+    run(&[&args[..], &with].concat()).ok();
+    leaf.run("UPDATE leaf_alloc SET max_id = 2001 WHERE biz_tag = 'orders'");
+    let back = import(&leaf.url(), &cut);
+    assert!(back.code == 3 && back.out.contains("it was put back, or is a copy"), "{back:?}");
+    for server in [&leaf, &copy] {
+        server.run("UPDATE leaf_alloc SET max_id = max_id + 9000 WHERE biz_tag = 'orders'");
+    }
+
+    // Who asks, and how the scheme is written, makes no other table of it.
+    let same = leaf.url().replacen("mysql://", "mariadb://", 1);
+    import(&same, &cut).ok();
+    assert!(import(&leaf.url(), &[]).ok().contains("nothing to do"));
+}
+
+/// A source that was planned from a copy would draw from the original, which hands out other numbers.
+#[test]
+fn only_the_table_that_is_named_is_drawn_from() {
+    let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    for (server, max) in [(&leaf, 100_001), (&copy, 5_001)] {
+        server.run(LEAF);
+        server.run(&format!(
+            "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', {max}, 1000)"
+        ));
+    }
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", copy.url())).unwrap();
+    let draw = ["--config", config.to_str().unwrap(), "--draw", "old"];
+    for more in [&draw[..], &[&draw[..], &["--dry-run"]].concat()] {
+        let other = place.import("leaf", &leaf.url(), more);
+        assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
+        assert!(other.err.contains("origins.old"), "{other:?}");
+    }
+    assert!(!place.store().exists(), "nothing is defined");
+    let both = place.import("leaf", &copy.url(), &[&draw[..], &["--from", &leaf.url()]].concat());
+    assert_ne!(both.code, 0, "{both:?}");
+    assert!(!place.store().exists(), "nothing is defined");
+
+    place.import("leaf", &copy.url(), &draw).ok();
+    // The second time nothing would be changed, and the plan would show another table.
+    let other = place.import("leaf", &leaf.url(), &draw);
+    assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
+    assert!(place.import("leaf", &copy.url(), &draw).ok().contains("nothing to do"));
+}
+
+/// The store is told first, then the row ends, and only then the source has numbers of its own.
+#[test]
+fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {
+    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    leaf.run(LEAF);
+    leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 10)");
+    let config = place.0.path().join("snowmint.toml");
+    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    let with = ["--config", config.to_str().unwrap()];
+    let import = |more: &[&str]| place.import("leaf", &leaf.url(), &[&with[..], more].concat());
+    let minted = || -> Vec<u64> {
+        let args = ["mint", "orders", "-n", "20", "--data-dir", place.dir()];
+        run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
+    };
+    import(&["--draw", "old"]).ok();
+    assert_eq!(minted()[0], 2001);
+
+    // The row cannot be ended: Leaf draws on, and so do we, above what Leaf drew.
+    leaf.run("ALTER TABLE leaf_alloc ADD CONSTRAINT stays CHECK (max_id < 9223372036854775807)");
+    let broken = import(&["--cut-over"]);
+    assert!(broken.code != 0 && broken.err.contains("give this command again"), "{broken:?}");
+    leaf.run("UPDATE leaf_alloc SET max_id = 90001 WHERE biz_tag = 'orders'");
+    let ours = minted();
+    assert!(ours.iter().all(|id| *id > 90_000), "{ours:?}");
+    let plan = import(&["--cut-over", "--dry-run"]);
+    assert!(plan.code == 0 && plan.out.contains("cut over, above 90"), "{plan:?}");
+
+    // As the command leaves it that is killed when the row has ended: nobody draws.
+    assert_ne!(import(&["--cut-over"]).code, 0);
+    leaf.run("ALTER TABLE leaf_alloc DROP CONSTRAINT stays");
+    leaf.run("UPDATE leaf_alloc SET max_id = 9223372036854775807 WHERE biz_tag = 'orders'");
+    let still = import(&[]);
+    assert!(still.code == 3 && still.out.contains("--cut-over again"), "{still:?}");
+    assert!(import(&["--cut-over"]).ok().contains("was ended there: go on from"));
+    let after = minted();
+    assert!(after[0] > *ours.last().unwrap(), "{after:?} after {ours:?}");
+    assert!(import(&["--cut-over"]).ok().contains("nothing to do"));
+}

@@ -1,0 +1,25 @@
+//! The commands of the real binary, one file a subject. One program, so that it is linked once.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
+
+mod bench;
+#[path = "../common/mod.rs"]
+mod common;
+mod config;
+mod deploy;
+#[path = "../common/http.rs"]
+mod http;
+mod import;
+mod mint;
+mod operations;
+mod operator;
+mod reading;
+mod residues;
+mod serve;
+#[path = "../common/server.rs"]
+mod server;
+mod several;
+mod shells;
+mod stripes;
+mod upgrade;
+mod verify;

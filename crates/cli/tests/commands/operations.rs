@@ -1,0 +1,315 @@
+//! A server among those who look after it: the service manager, signals, and a configuration that changes.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::common::{PATIENCE, ended, json, run, until};
+use crate::server::{Server, serve};
+use snowmint_testkit::children;
+
+/// The socket on which a service manager listens.
+struct Manager {
+    socket: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Manager {
+    fn new(folder: &Path) -> Self {
+        let path = folder.join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { socket, path }
+    }
+
+    /// The next message.
+    #[track_caller]
+    fn hear(&self) -> String {
+        let mut bytes = [0; 4096];
+        let length = self.socket.recv(&mut bytes).expect("a message");
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    }
+
+    /// The next message with this part; others before it are read over.
+    #[track_caller]
+    fn hear_of(&self, part: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let message = self.hear();
+            if message.contains(part) {
+                return message;
+            }
+            assert!(Instant::now() < until, "no {part}");
+        }
+    }
+}
+
+fn supervised(data_dir: &Path, manager: &Manager, more: &[&str]) -> std::process::Command {
+    let mut command = serve(data_dir, more);
+    command.env("NOTIFY_SOCKET", &manager.path);
+    command
+}
+
+#[test]
+fn a_service_manager_is_told_what_happens() {
+    /// Three times in each interval, and so at most this often.
+    const ALIVE_EVERY: Duration = Duration::from_millis(100);
+    let folder = tempfile::tempdir().unwrap();
+    let manager = Manager::new(folder.path());
+    let mut command = supervised(&folder.path().join("data"), &manager, &[]);
+    command.env("WATCHDOG_USEC", "300000");
+    let begun = Instant::now();
+    let server = Server::start(command);
+    let ready = manager.hear_of("READY=1");
+    assert!(ready.contains("STATUS=ready"), "{ready}");
+    // Ready means ready.
+    let (status, body) = server.get("/readyz");
+    assert_eq!(status, 200, "{body}");
+    // Alive, again and again. Messages may lie here until they are read, so their pace is that since the start.
+    let messages = 20;
+    for _ in 0..messages {
+        manager.hear_of("WATCHDOG=1");
+    }
+    assert!(begun.elapsed() >= ALIVE_EVERY * (messages - 1), "{:?}", begun.elapsed());
+    server.signal("-HUP");
+    let reloading = manager.hear_of("RELOADING=1");
+    let now: u64 = reloading
+        .lines()
+        .find_map(|line| line.strip_prefix("MONOTONIC_USEC="))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(now > 0, "{reloading}");
+    manager.hear_of("READY=1");
+    server.signal("-TERM");
+    manager.hear_of("STOPPING=1");
+    assert_eq!(server.wait().0, 0);
+}
+
+#[test]
+fn a_server_that_cannot_mint_is_not_ready_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let manager = Manager::new(folder.path());
+    let config = folder.path().join("snowmint.toml");
+    // A single worker number, which somebody else has.
+    let layout = "time=62,worker=0,sequence=1,unit=1ms";
+    std::fs::write(
+        &config,
+        format!("[sources]\nbuiltin = false\n[sources.one]\nlayout = \"{layout}\"\n"),
+    )
+    .unwrap();
+    let store = format!("sqlite:{}", folder.path().join("ids.db").display());
+    let args = ["--config", config.to_str().unwrap(), "--store", &store];
+    let first = Server::start(serve(&folder.path().join("a"), &args));
+    first.mint(&["one"]).ok();
+    let server = Server::start(supervised(&folder.path().join("b"), &manager, &args));
+    let status = manager.hear_of("STATUS=");
+    assert!(status.contains("not ready: ") && !status.contains("READY=1"), "{status}");
+    // SIGHUP is no reason to say that it were.
+    server.signal("-HUP");
+    first.signal("-TERM");
+    assert_eq!(first.wait().0, 0);
+    let next = loop {
+        let next = manager.hear();
+        if next != status {
+            break next;
+        }
+    };
+    assert!(!next.contains("RELOADING"), "{next}");
+    if !next.contains("READY=1") {
+        manager.hear_of("READY=1");
+    }
+    drop(server);
+}
+
+#[test]
+fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("snowmint.toml");
+    // In one step: half a file is another one.
+    let write = |text: &str| {
+        let new = folder.path().join("new.toml");
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(&new, &config).unwrap();
+    };
+    write(
+        "[log]\nfilter = \"error\"\n[sources.numbered]\nkind = \"segment\"\nstep.min = 10\n[sources.gone]\nkind = \"ulid\"\n\
+         [sources.fixed]\nlayout = \"twitter\"\n",
+    );
+    let server =
+        Server::start(serve(&folder.path().join("data"), &["--config", config.to_str().unwrap()]));
+    let source =
+        |name: &str| json(&run(&["source", "show", name, "--server", &server.http, "--json"]).ok());
+    server.mint(&["-n", "10"]).ok();
+    assert_eq!(source("numbered")["step"]["min"], 10);
+    write(
+        "[limits]\nbatch_max = 5\nunsent_max = 2000\n[log]\nfilter = \"debug\"\naccess = true\n[server]\nowner = \"other\"\n\
+         [sources.numbered]\nkind = \"segment\"\nstep.min = 20\nenabled = false\n\
+         [sources.fixed]\nlayout = \"discord\"\n[sources.added]\nkind = \"ulid\"\n",
+    );
+    server.signal("-HUP");
+    until("more than 5 are refused", || server.mint(&["-n", "6"]).code == 2);
+    server.mint(&["-n", "5"]).ok();
+    until("the new source is there", || server.mint(&["added"]).code == 0);
+    assert_eq!(server.mint(&["numbered"]).code, 1);
+    assert_eq!(source("numbered")["step"]["min"], 20);
+    assert!(source("fixed")["layout"].as_str().unwrap().contains("worker=10"));
+    assert_eq!(source("gone")["enabled"], true);
+    // A mistake changes nothing.
+    for (text, part) in [
+        ("[limits]\nbatch_max = \"many\"\n", "many"),
+        ("[limits]\nbatch_mox = 7\n", "batch_mox"),
+        // Nor does one that shows only when the value is used.
+        ("[limits]\nbatch_max = 7\n[log]\nfilter = \"=;=\"\n", "=;="),
+    ] {
+        write(text);
+        server.signal("-HUP");
+        server.says(&["ERROR", "all stays as it was", part]);
+        server.mint(&["-n", "5"]).ok();
+        assert_eq!(server.mint(&["-n", "6"]).code, 2);
+    }
+    // And back.
+    write("[sources.numbered]\nkind = \"segment\"\nstep.min = 10\nenabled = true\n");
+    server.signal("-HUP");
+    until("6 are had", || server.mint(&["-n", "6"]).code == 0);
+    until("it is enabled", || server.mint(&["numbered"]).code == 0);
+    server.signal("-TERM");
+    let (code, log) = server.wait();
+    assert_eq!(code, 0, "{log}");
+    let said =
+        |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    for parts in [
+        &["changed", "key=\"limits.batch_max\"", "old=\"100000\"", "new=\"5\""][..],
+        &["INFO", "changed", "key=\"log.filter\"", "error", "debug"],
+        &["changed", "key=\"sources.numbered.step.min\"", "old=\"10\"", "new=\"20\""],
+        &["WARN", "not changed: it takes a restart", "server.owner", "other"],
+        &["WARN", "not changed", "sources.fixed.layout", "twitter", "discord", "why="],
+        &["WARN", "not changed", "sources.gone", "stays as it is"],
+        &["ERROR", "all stays as it was", "log.filter", "=;="],
+    ] {
+        assert!(said(parts), "{parts:?}:\n{log}");
+    }
+    // Until the filter was another one, only errors were told, and the audit trail.
+    let quiet = |line: &&str| !line.contains("ERROR") && !line.contains(" audit: ");
+    let first = log.lines().find(quiet).unwrap();
+    assert!(first.contains("log.filter"), "{first}");
+}
+
+/// A request whose body does not come: in progress for as long as it may be. The server has read the head, and has
+/// said that it waits for the body.
+fn unfinished(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(&server.http).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = "POST /v1/ids/default HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\nexpect: 100-continue\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = [0; 21];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 100 Continue");
+    stream
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("snowmint.toml");
+    std::fs::write(&config, "[limits]\nstop_max = \"10m\"\n[http]\nrequest_time_max = \"10m\"\n")
+        .unwrap();
+    let start = || {
+        let data_dir = folder.path().join("data");
+        Server::start(serve(&data_dir, &["--config", config.to_str().unwrap()]))
+    };
+    for (first, second) in [("-TERM", "-TERM"), ("-INT", "-TERM"), ("-TERM", "-INT")] {
+        let server = start();
+        let request = unfinished(&server);
+        server.signal(first);
+        until("no new connection is taken", || TcpStream::connect(&server.http).is_err());
+        server.signal(second);
+        // Long before the ten minutes of one signal.
+        let (code, log) = server.wait();
+        assert_eq!(code, 0, "{log}");
+        assert!(log.contains("requests in progress are cut off"), "{log}");
+        drop(request);
+    }
+    // One signal waits, within the limit, which can be changed while it runs.
+    let server = start();
+    let request = unfinished(&server);
+    std::fs::write(&config, "[limits]\nstop_max = \"300ms\"\n").unwrap();
+    server.signal("-HUP");
+    server.says(&["changed", "limits.stop_max"]);
+    server.signal("-TERM");
+    let (code, log) = server.wait();
+    assert_eq!(code, 0, "{log}");
+    assert!(log.contains("closed with requests in progress"), "{log}");
+    drop(request);
+}
+
+#[test]
+fn each_request_has_a_line_in_the_log_when_that_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    for wanted in [true, false] {
+        let mut command = serve(&data_dir, &[]);
+        command.env("SNOWMINT_LOG__ACCESS", wanted.to_string());
+        let server = Server::start(command);
+        server.mint(&["-n", "3"]).ok();
+        assert_eq!(server.mint(&["nobody"]).code, 1);
+        assert_eq!(server.get("/v1/ids/counters?key=a-person").0, 200);
+        assert_eq!(server.get("/v1/counters/counters/a-person").0, 200);
+        assert_eq!(server.get("/nowhere").0, 404);
+        for url in [format!("redis://{}", server.resp), format!("grpc://{}", server.http)] {
+            run(&["bench", &url, "-n", "1", "-c", "1", "--source", "numbers"]).ok();
+        }
+        let mut resp = TcpStream::connect(&server.resp).unwrap();
+        resp.set_read_timeout(Some(PATIENCE)).unwrap();
+        resp.write_all(b"INCRBY numbers 7\r\nMINT numbers 0\r\nPI\x1bNG\r\nPING\r\n").unwrap();
+        let mut answers = String::new();
+        while !answers.contains("PONG") {
+            let mut bytes = [0; 512];
+            let length = resp.read(&mut bytes).unwrap();
+            answers.push_str(std::str::from_utf8(&bytes[..length]).unwrap());
+        }
+        server.signal("-TERM");
+        let (_, log) = server.wait();
+        let lines: Vec<&str> =
+            log.lines().filter(|line| line.contains("snowmint::access")).collect();
+        if !wanted {
+            assert_eq!(lines, Vec::<&str>::new());
+            continue;
+        }
+        for parts in [
+            &["http", "POST /v1/ids/default ", "source=\"default\"", "count=3", "outcome=\"ok\""][..],
+            &["http", "POST /v1/ids/nobody ", "outcome=\"unknown_source\""],
+            &["http", "GET /v1/ids/counters ", "source=\"counters\"", "count=1", "ok"],
+            &["http", "GET /nowhere", "outcome=\"not_found\""],
+            &["grpc", "/snowmint.v1.Mint/Mint", "source=\"numbers\"", "count=32", "ok"],
+            &["resp", "asked=INCR ", "source=\"numbers\"", "count=1 ", "ok"],
+            &["resp", "asked=MINT ", "source=\"numbers\"", "count=32", "ok"],
+            &["resp", "asked=INCRBY ", "count=7", "ok"],
+            &["resp", "asked=MINT ", "source=\"numbers\"", "outcome=\"bad_request\""],
+            &["resp", "asked=PING ", "outcome=\"ok\""],
+        ] {
+            let found = lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));
+            assert!(found, "{parts:?}:\n{log}");
+        }
+        assert!(lines.iter().all(|line| line.contains("micros=")), "{log}");
+        assert!(!log.contains("a-person") && !lines.concat().contains('\x1b'), "{log}");
+    }
+}
+
+/// Whoever starts a server and thinks better of it does not wait for the store.
+#[test]
+fn a_server_whose_store_does_not_answer_ends_when_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let store = format!("redis://{}/0", mute.local_addr().unwrap());
+    let command = serve(&folder.path().join("data"), &["--store", &store]);
+    let mut server = children::spawn(command).unwrap();
+    // It asks, and is not answered.
+    let asked = mute.accept().unwrap();
+    children::signal(server.id(), "-TERM");
+    // Had it waited until the store was given up, it would say that there is none: exit code 4.
+    assert_eq!(ended(&mut server).code(), Some(0));
+    drop(asked);
+}

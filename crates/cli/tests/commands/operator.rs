@@ -1,0 +1,263 @@
+//! The ways out, as an operator runs them.
+
+use crate::common::{Ran, json, run, snowmint, until};
+use crate::server::{Server, serve};
+
+#[test]
+fn fast_forward_moves_a_store_and_says_how_far() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let missing = run(&["worker", "fast-forward", "--data-dir", dir]);
+    assert_eq!((missing.code, missing.out.as_str()), (2, ""), "{}", missing.err);
+    assert!(!directory.path().join("snowmint.db").exists());
+
+    // An empty file is a store that nobody has used.
+    std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
+    let args = ["worker", "fast-forward", "--data-dir", dir, "--segment", "invoices=500"];
+    // What could not be done is not promised.
+    for more in [&[][..], &["--dry-run"]] {
+        let refused = run(&[&args[..], more].concat());
+        assert_eq!(refused.code, 1, "{more:?}: {}", refused.err);
+        assert!(refused.err.contains("there is no source \"invoices\""), "{}", refused.err);
+    }
+    let args = ["worker", "fast-forward", "--data-dir", dir, "--segment", "numbers=500"];
+    let dry = run(&[&args[..], &["--dry-run"]].concat());
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    assert!(dry.out.contains("next number of numbers: at least 500"), "{}", dry.out);
+    assert!(dry.out.contains("minting by worker numbers can begin at "), "{}", dry.out);
+    assert!(dry.err.contains("nothing was changed"), "{}", dry.err);
+    assert_eq!(std::fs::metadata(directory.path().join("snowmint.db")).unwrap().len(), 0);
+
+    let done =
+        run(&["worker", "fast-forward", "--data-dir", dir, "--mark", "2099-01-01T00:00:00Z"]).ok();
+    assert!(done.contains("worker marks: at least 2099-01-01T00:00:00.000Z"), "{done}");
+    assert!(done.contains("store: "), "{done}");
+    let dry = run(&[&args[..], &["--dry-run", "--json"]].concat());
+    let dry = json(dry.out.trim());
+    assert_eq!((&dry["done"], &dry["segments"]["numbers"]), (&false.into(), &500.into()), "{dry}");
+    // Who has changed what stays known; what was only looked at has changed nothing.
+    let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+    assert_eq!(trail.lines().count(), 1, "{trail}");
+    for part in [" audit: worker fast-forward who=uid ", "before=store ", "at least 2099-01-01"] {
+        assert!(trail.contains(part), "{part} is not in {trail}");
+    }
+    let again = json(run(&[&args[..4], &["--json"]].concat()).ok().trim());
+    assert!(again["done"] == true && again["store"]["writes"].is_u64(), "{again}");
+    assert!(again["marks_at_least"].is_string() && again["journal_set_aside"].is_null(), "{again}");
+    for wrong in [
+        &["--segment", "x"][..],
+        &["--segment", "a/b=5"],
+        &["--segment", "a=-5"],
+        &["--mark", "soon"],
+    ] {
+        assert_eq!(run(&[&args[..4], wrong].concat()).code, 2, "{wrong:?}");
+    }
+}
+
+/// As docs/operating.md says of a store that was lost altogether: nothing is there but the configuration.
+#[test]
+fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (file, data) = (path("snowmint.toml"), path("data"));
+    let text = "[sources.invoices]\nkind = \"segment\"\n[sources.by_store]\nmint = \"store\"\nworker = 7\n";
+    std::fs::write(&file, text).unwrap();
+    let args = ["worker", "fast-forward", "--config", &file, "--data-dir", &data];
+    let moving =
+        [&args[..], &["--segment", "invoices=500", "--mark", "2030-01-01T00:00:00Z"]].concat();
+    let dry = run(&[&moving[..], &["--dry-run"]].concat());
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    assert!(!directory.path().join("data").exists(), "a look makes nothing");
+    for more in [&["--dry-run"][..], &[]] {
+        let typo = run(&[&args[..], &["--segment", "invoice=500"], more].concat());
+        assert_eq!(typo.code, 1, "{}", typo.err);
+        assert!(typo.err.contains("there is no source \"invoice\""), "{}", typo.err);
+    }
+    let moved = run(&moving).ok();
+    assert!(moved.contains("next number of invoices: at least 500"), "{moved}");
+    // What the lost store may have minted ahead of its clock does not come again either.
+    assert!(moved.contains("next number of by_store: at least "), "{moved}");
+    let minted = run(&["mint", "invoices", "--config", &file, "--data-dir", &data]).ok();
+    assert!(minted.trim().parse::<u64>().unwrap() >= 500, "{minted}");
+    let trail = std::fs::read_to_string(directory.path().join("data/audit.log")).unwrap();
+    assert!(trail.contains("source invoices defined"), "{trail}");
+}
+
+/// The backup is older than the source, and the configuration does not name it.
+#[test]
+fn a_source_that_only_the_journal_knows_does_not_block_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, backup) = (directory.path().join("ids.db"), directory.path().join("backup.db"));
+    let data = directory.path().join("data");
+    let store = format!("sqlite:{}", database.display());
+    let start = || Server::start(serve(&data, &["--store", &store]));
+    let define = |server: &Server| {
+        run(&["source", "define", "orders", "--kind", "segment", "--server", &server.http]).ok();
+    };
+    let mint = |server: &Server| server.mint(&["orders"]);
+    let stop = |server: Server| {
+        server.signal("-TERM");
+        assert_eq!(server.wait().0, 0);
+    };
+
+    stop(start());
+    std::fs::copy(&database, &backup).unwrap();
+    let server = start();
+    define(&server);
+    let before: u64 = mint(&server).ok().trim().parse().unwrap();
+    stop(server);
+    std::fs::rename(&backup, &database).unwrap();
+    let refused: Ran = serve(&data, &["--store", &store]).output().unwrap().into();
+    assert_eq!(refused.code, 3, "{}", refused.err);
+
+    let data = data.to_str().unwrap();
+    let args = ["worker", "fast-forward", "--data-dir", data, "--store", &store];
+    for more in [&["--dry-run"][..], &[]] {
+        let moved = run(&[&args[..], more].concat());
+        assert_eq!(moved.code, 0, "{}", moved.err);
+        assert!(moved.err.contains("\"orders\", which neither the store nor"), "{}", moved.err);
+        assert!(moved.out.contains("next number of orders: at least "), "{}", moved.out);
+    }
+    let server = start();
+    assert_eq!(mint(&server).code, 1, "nobody has defined it");
+    define(&server);
+    let after: u64 = mint(&server).ok().trim().parse().unwrap();
+    assert!(after > before, "{after} after {before}");
+}
+
+/// Anybody can say any name.
+#[test]
+fn the_trail_tells_the_machines_name_of_who_was_there() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
+    let ran: Ran = snowmint(&["worker", "fast-forward", "--data-dir"])
+        .arg(directory.path())
+        .env("SUDO_USER", "mallory")
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+    let who = std::process::Command::new("id").arg("-un").output().unwrap();
+    let who = String::from_utf8(who.stdout).unwrap();
+    let told = format!(" ({:?}), who says to be \"mallory\" ", who.trim());
+    assert!(trail.contains(&told), "{told} is not in {trail}");
+}
+
+#[test]
+fn fast_forward_reads_what_serve_reads_and_goes_as_far_as_that_may_have_minted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("ids.db"), "").unwrap();
+    let file = path("snowmint.toml");
+    let text = format!(
+        "[server]\ndata_dir = {:?}\n[store]\nurl = \"sqlite:{}\"\n[worker]\nwindow = \"10m\"\n\
+         [clock]\nskew_max = \"1s\"\n[sources.slow]\nlead_max = \"20s\"\n",
+        path(""),
+        path("ids.db")
+    );
+    std::fs::write(&file, text).unwrap();
+    let ahead = |more: &[(&str, &str)], args: &[&str]| {
+        let now = jiff::Timestamp::now();
+        let mut command =
+            snowmint(&[&["worker", "fast-forward", "--config", &file][..], args].concat());
+        let ran: Ran = command.envs(more.iter().copied()).output().unwrap().into();
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let mark = ran.out.lines().find_map(|line| line.strip_prefix("worker marks: at least "));
+        mark.unwrap().parse::<jiff::Timestamp>().unwrap().duration_since(now).as_secs()
+    };
+    // Two windows, the lead, the clocks' distance on both sides, and the age of what they are
+    // compared with.
+    let usual = 1200 + 20 + 1 + 1 + 10;
+    let some_time = 30;
+    let close = |found: i64, expected: i64| (expected - 1..expected + some_time).contains(&found);
+    let found = ahead(&[], &["--dry-run"]);
+    assert!(close(found, usual), "{found}");
+    let found = ahead(&[("SNOWMINT_WORKER__WINDOW", "1s")], &["--dry-run"]);
+    assert!(close(found, usual - 1200 + 2), "{found}");
+    let lead = [("SNOWMINT_WORKER__AFTER_CRASH", "lead"), ("SNOWMINT_WORKER__LEAD_MAX", "5m")];
+    let found = ahead(&lead, &["--dry-run"]);
+    assert!(close(found, usual - 20 + 300), "{found}");
+
+    // What the store says of its sources counts, too.
+    let other = path("other.toml");
+    std::fs::write(&other, "[sources.slow]\nlead_max = \"20s\"\n").unwrap();
+    let url = format!("sqlite:{}", path("ids.db"));
+    run(&["mint", "slow", "--config", &other, "--store", &url, "--data-dir", &path("")]).ok();
+    std::fs::write(&other, "").unwrap();
+    let ran: Ran = snowmint(&["worker", "fast-forward", "--config", &other, "--dry-run"])
+        .env("SNOWMINT_STORE__URL", &url)
+        .env("SNOWMINT_SERVER__DATA_DIR", path(""))
+        .output()
+        .unwrap()
+        .into();
+    let mark = ran.out.lines().find_map(|line| line.strip_prefix("worker marks: at least "));
+    let mark = mark.unwrap_or_else(|| panic!("{}", ran.err)).parse::<jiff::Timestamp>().unwrap();
+    let found = mark.duration_since(jiff::Timestamp::now()).as_secs();
+    assert!(
+        (usual - 1200 + 60 + 18 - some_time..=usual - 1200 + 60 + 18).contains(&found),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
+    let _lock = snowmint_coord::journal::DataDir::lock(directory.path()).unwrap();
+    let ran = run(&["worker", "fast-forward", "--data-dir", directory.path().to_str().unwrap()]);
+    assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
+    assert!(ran.err.contains("locked"), "{}", ran.err);
+}
+
+#[test]
+fn an_accepted_lead_lets_a_full_pool_mint() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let missing = run(&["worker", "accept-lead", "--data-dir", dir]);
+    assert_eq!((missing.code, missing.out.as_str()), (2, ""), "{}", missing.err);
+    std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
+    run(&["worker", "fast-forward", "--data-dir", dir, "--mark", "2030-01-01T00:00:00Z"]).ok();
+
+    let server = Server::start(serve(directory.path(), &[]));
+    let full = server.mint(&["-n", "1"]);
+    assert_eq!(full.code, 4, "{}", full.err);
+    assert!(full.err.contains("accept-lead"), "{}", full.err);
+
+    let shown = run(&["worker", "accept-lead", "--data-dir", dir]);
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    assert!(shown.err.contains("nothing was changed"), "{}", shown.err);
+    // No number was ever taken, so none is listed: what holds for all of them is told.
+    let told = "all numbers that nobody has had yet, of each pool: mark 2030-01-01T00:00:00.000Z, ";
+    assert!(shown.out.contains(told), "{}", shown.out);
+    let shown = json(run(&["worker", "accept-lead", "--data-dir", dir, "--json"]).out.trim());
+    assert!(shown["until"].is_null() && shown["ahead"] == serde_json::json!([]), "{shown}");
+    let floor = &shown["never_used"];
+    assert_eq!(
+        (&floor["mark"], &floor["accepted"]),
+        (&"2030-01-01T00:00:00.000Z".into(), &false.into())
+    );
+    let accept = |until| run(&["worker", "accept-lead", "--data-dir", dir, "--until", until]);
+    assert_eq!(accept("soon").code, 2);
+    assert!(accept("2030-01-02T00:00:00Z").ok().contains("accepted: marks up to 2030-01-02"));
+    let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+    assert!(trail.contains("worker accept-lead who=uid "), "{trail}");
+    assert_eq!(trail.lines().count(), 2, "{trail}");
+    // A server asks again by itself, in some seconds.
+    let mut minted = server.mint(&["-n", "2"]);
+    until("the server takes what was accepted", || {
+        minted = server.mint(&["-n", "2"]);
+        minted.code == 0
+    });
+    let minted = minted.ok();
+    let decoded = run(&[
+        &["decode", "--json", "--layout", "time=41,worker=10,sequence=12"][..],
+        &minted.split_whitespace().collect::<Vec<_>>(),
+    ]
+    .concat())
+    .ok();
+    for line in decoded.lines() {
+        let time = json(line)["time"].as_str().unwrap().to_owned();
+        assert!(time.starts_with("2030-01-01T00:00:0"), "{time}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Snowflakes that several stores mint (article 003): each under a worker number of its own.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use snowmint_core::Layout;
+use snowmint_testkit::servers::{Redis, Server as StoreServer};
+
+use crate::common::{Ran, run};
+use crate::residues::ground::{Drawing, Place, Seen, drawn, page, pass, share, wait_until};
+use crate::residues::numbers::all_serve;
+use crate::server::{Server, serve};
+
+const MINTED: &str = "layout = \"redis\"\nmint = \"store\"\n";
+
+/// The worker numbers in IDs.
+fn workers<'a>(ids: impl IntoIterator<Item = &'a String>) -> HashSet<u64> {
+    let layout = Layout::REDIS;
+    ids.into_iter().map(|id| layout.unpack(id.parse().unwrap()).unwrap().worker).collect()
+}
+
+/// Who mints now, as six requests in a row show it: not all, where others draw meanwhile.
+fn drawn_by(server: &Server) -> HashSet<u64> {
+    workers(&(0..6).flat_map(|_| drawn(server, 50)).collect::<Vec<_>>())
+}
+
+/// All of these mint and nobody else does. Which of them answers is a matter of turns, and others draw too.
+#[track_caller]
+fn all_mint(server: &Server, all: &[u64]) {
+    let mut seen = HashSet::new();
+    wait_until("every store minted", || {
+        seen.extend(drawn_by(server));
+        all.iter().all(|worker| seen.contains(worker))
+    });
+    assert_eq!(seen, all.iter().copied().collect());
+}
+
+/// Waits until the server has seen that the store is not the one that it was, which it must not use.
+#[track_caller]
+fn is_another(server: &Server) {
+    let mut refused = Value::Null;
+    wait_until("it is told from another", || {
+        refused = share(server, "a");
+        assert_eq!(refused["serves"], false, "{refused}");
+        refused["trouble"].as_str().is_some_and(|why| why.contains("fast-forward"))
+    });
+}
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
+fn any_redis_mints_and_one_that_was_emptied_does_not_and_one_more_does() {
+    let place = Place::new();
+    let mut a: StoreServer = Redis::start(&[]).into();
+    let (b, c): (StoreServer, StoreServer) = (Redis::start(&[]).into(), Redis::start(&[]).into());
+    let (a_url, b_url, c_url) = (a.url(), b.url(), c.url());
+    let two = [("a", a_url.as_str()), ("b", b_url.as_str())];
+    let config = place.config_of(&two, &format!("{MINTED}stores = \"a=3,b=4\"\n"));
+    let server = place.start_by(&config);
+    let mut seen = Seen::default();
+    all_mint(&server, &[3, 4]);
+    assert_eq!(
+        (&share(&server, "b")["worker"], &share(&server, "b")["serves"]),
+        (&4.into(), &true.into())
+    );
+
+    let load = Drawing::from(&[&server], 3, 20);
+    pass(500);
+    a.kill();
+    wait_until("the store that is away is named", || share(&server, "a")["serves"] == false);
+    let line = "snowmint_source_store_serves{source=\"orders\",store=\"a\"} 0";
+    assert!(page(&server, "/metrics").lines().any(|said| said.starts_with(line)));
+    pass(300);
+    assert_eq!(drawn_by(&server), HashSet::from([4]));
+    // Its data are gone: nothing says any more how far it had come.
+    a.forget();
+    a.start();
+    is_another(&server);
+    assert_eq!(drawn_by(&server), HashSet::from([4]));
+
+    // One more, while it runs.
+    let three = [two[0], two[1], ("c", c_url.as_str())];
+    place.config_of(&three, &format!("{MINTED}stores = \"a=3,b=4,c=5\"\n"));
+    server.signal("-HUP");
+    wait_until("the third serves", || share(&server, "c")["serves"] == true);
+    assert_eq!(share(&server, "c")["worker"], 5);
+    all_mint(&server, &[4, 5]);
+    pass(300);
+    load.end(&mut seen);
+    assert_eq!(workers(&seen.0), HashSet::from([3, 4, 5]));
+    server.signal("-TERM");
+    server.wait();
+
+    // A start does not forget either. An operator moves it forward.
+    let server = place.start_by(&config);
+    all_serve(&server, &["b", "c"]);
+    is_another(&server);
+    server.signal("-TERM");
+    server.wait();
+    let journal = place.path("data/stores/a");
+    let forward =
+        ["worker", "fast-forward", "--store", &a_url, "--data-dir", journal.to_str().unwrap()];
+    let forwarded = run(&forward);
+    assert_eq!(forwarded.code, 0, "{forwarded:?}");
+    let server = place.start_by(&config);
+    all_serve(&server, &["a", "b", "c"]);
+    all_mint(&server, &[3, 4, 5]);
+}
+
+/// A store that takes connections and answers nothing costs a fraction of a second, once.
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
+fn a_redis_that_is_held_still_is_passed_over() {
+    let place = Place::new();
+    let (a, b): (StoreServer, StoreServer) = (Redis::start(&[]).into(), Redis::start(&[]).into());
+    let (a_url, b_url) = (a.url(), b.url());
+    let stores = [("a", a_url.as_str()), ("b", b_url.as_str())];
+    let server =
+        place.start_by(&place.config_of(&stores, &format!("{MINTED}stores = \"a=3,b=4\"\n")));
+    let mut seen = Seen::default();
+    all_mint(&server, &[3, 4]);
+    let load = Drawing::from(&[&server], 3, 20);
+    pass(300);
+    a.freeze(true);
+    pass(2_000);
+    a.freeze(false);
+    wait_until("it is found", || share(&server, "a")["serves"] == true);
+    all_mint(&server, &[3, 4]);
+    load.end(&mut seen);
+}
+
+#[test]
+fn two_stores_with_one_worker_number_are_refused_with_both_shown() {
+    let place = Place::new();
+    let (a, b) = (place.sqlite("a.db"), place.sqlite("b.db"));
+    let stores = [("a", a.as_str()), ("b", b.as_str())];
+    let config =
+        |numbers: &str| place.config_of(&stores, &format!("{MINTED}stores = \"{numbers}\"\n"));
+    for (numbers, said) in [
+        ("a=3,b=3", "a and b both have worker number 3"),
+        ("a,b", "write a=3,b=4"),
+        ("a=3,b=4096", "workers 0 to 4095"),
+        ("a=3,nobody=4", "is not named under [stores]"),
+    ] {
+        let config = config(numbers);
+        let refused: Ran =
+            serve(&place.path("data"), &["--config", &config]).output().unwrap().into();
+        assert_eq!(refused.code, 2, "{numbers}: {refused:?}");
+        assert!(refused.err.contains(said), "{numbers}: {}", refused.err);
+    }
+    // One that minted by itself before, under the number that another shall have.
+    let alone = Server::start(serve(&place.path("alone"), &["--store", &b]));
+    let keys = ["--layout", "redis", "--mint", "store", "--worker", "3"];
+    run(&[&["source", "define", "orders", "--server", &alone.http], &keys[..]].concat()).ok();
+    drop(alone);
+    let server = place.start_by(&config("a=3,b=4"));
+    wait_until("they were looked at", || share(&server, "b")["trouble"].is_string());
+    let refused = server.mint(&["orders"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    for said in ["a: worker 3", "b: worker 3"] {
+        assert!(refused.err.contains(said), "{said}: {}", refused.err);
+    }
+    drop(server);
+    // A number goes to no other store than had it.
+    let file = config("a=7,b=3");
+    let refused: Ran = serve(&place.path("data"), &["--config", &file]).output().unwrap().into();
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("a=3") && refused.err.contains("b=3"), "{}", refused.err);
+}

@@ -1,0 +1,201 @@
+//! Numbers: which stores have them, and which are refused.
+
+use std::collections::HashSet;
+
+use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
+
+use crate::common::{Ran, json, run};
+use crate::residues::ground::{
+    Drawing, Place, Seen, drawn_from_all, page, pass, restripe, share, wait_until,
+};
+use crate::server::{Server, serve};
+
+/// Waits until each of these stores serves.
+#[track_caller]
+pub(crate) fn all_serve(server: &Server, stores: &[&str]) {
+    for store in stores {
+        wait_until("it serves", || share(server, store)["serves"] == true);
+    }
+}
+
+/// The number that an ID is, written as such.
+pub(crate) fn plain(id: &str) -> u64 {
+    id.parse().unwrap()
+}
+
+fn drawn(server: &Server, count: u32) -> Vec<u64> {
+    crate::residues::ground::drawn(server, count).iter().map(|id| id.parse().unwrap()).collect()
+}
+
+fn add(seen: &mut Seen, ids: impl IntoIterator<Item = u64>) {
+    seen.add(ids.into_iter().map(|id| id.to_string()));
+}
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
+    let place = Place::new();
+    let a: StoreServer = Postgres::start(&[]).into();
+    let mut b: StoreServer = Redis::start(&[]).into();
+    let server = place.start(&[("a", &a.url()), ("b", &b.url())]);
+    all_serve(&server, &["a", "b"]);
+    let mut seen = Seen::default();
+    seen.add(drawn_from_all(&server, 2_000, 2, plain));
+    let load = Drawing::from(&[&server], 3, 50);
+    pass(500);
+    b.kill();
+    wait_until("the store that is away is named", || share(&server, "b")["serves"] == false);
+    let away = share(&server, "b");
+    assert!(away["trouble"].as_str().is_some_and(|why| !why.is_empty()), "{away}");
+    assert_eq!(share(&server, "a")["serves"], true);
+    let metrics = page(&server, "/metrics");
+    for (store, serves) in [("a", "1"), ("b", "0")] {
+        let line =
+            format!("snowmint_source_store_serves{{source=\"orders\",store=\"{store}\"}} {serves}");
+        assert!(metrics.lines().any(|said| said.starts_with(&line)), "{line}: {metrics}");
+    }
+    let shown = run(&["source", "show", "orders", "--server", &server.http]).ok();
+    assert!(shown.contains("# store b: stripe 2 of 2, does not serve"), "{shown}");
+    assert!(page(&server, "/readyz").contains("ready"));
+    pass(1_000);
+    b.start();
+    wait_until("it is back", || share(&server, "b")["serves"] == true);
+    pass(500);
+    load.end(&mut seen);
+    drop(server);
+
+    // And a start with one of them away.
+    b.stop();
+    let server = place.start(&[("a", &a.url()), ("b", &b.url())]);
+    let from_one = drawn(&server, 500);
+    assert!(from_one.iter().all(|id| id % 2 == 1), "{from_one:?}");
+    add(&mut seen, from_one);
+    assert_eq!(share(&server, "b")["serves"], false);
+    b.start();
+    wait_until("it is found", || share(&server, "b")["serves"] == true);
+    let from_both: Vec<u64> = (0..4).flat_map(|_| drawn(&server, 200)).collect();
+    assert!(from_both.iter().any(|id| id % 2 == 0));
+    add(&mut seen, from_both);
+}
+
+/// A store that has a source with these keys, defined by hand.
+fn defined(place: &Place, name: &str, keys: &str) -> String {
+    let url = place.sqlite(&format!("{name}.db"));
+    let server = Server::start(serve(&place.path(name), &["--store", &url]));
+    let define = ["source", "define", "orders", "--kind", "segment", "--server", &server.http];
+    let keys: Vec<_> = keys.split_whitespace().collect();
+    run(&[&define[..], &keys].concat()).ok();
+    url
+}
+
+#[test]
+fn residues_that_do_not_agree_are_refused_with_both_shown() {
+    for (index, (one, other)) in [
+        ("--offset 1 --increment 2", "--offset 1 --increment 2"),
+        ("--offset 1 --increment 2", "--offset 2 --increment 3"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let place = Place::new();
+        let (a, b) = (defined(&place, "a", one), defined(&place, "b", other));
+        let server = place.start(&[("a", &a), ("b", &b)]);
+        let refused = server.mint(&["orders"]);
+        assert_ne!(refused.code, 0, "{index}: {refused:?}");
+        for said in ["a: offset 1 of 2", "b: offset", "in common"] {
+            assert!(refused.err.contains(said), "{index}: {said}: {}", refused.err);
+        }
+    }
+    // One that has another source under this name.
+    let place = Place::new();
+    let a = defined(&place, "a", "--serial.prefix INV-");
+    let b = defined(&place, "b", "--offset 2 --increment 2");
+    let server = place.start(&[("a", &a), ("b", &b)]);
+    let ids = drawn(&server, 3);
+    assert!(ids.iter().all(|id| id % 2 == 0), "{ids:?}");
+    let refused = share(&server, "a");
+    assert!(refused["trouble"].as_str().unwrap().contains("defined otherwise"), "{refused}");
+}
+
+#[test]
+fn stores_that_are_not_known_or_make_no_sense_are_refused_at_the_start() {
+    let place = Place::new();
+    let start = |text: &str| -> Ran {
+        let file = place.path("wrong.toml");
+        std::fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap().to_owned();
+        serve(&place.path("data"), &["--config", &file]).output().unwrap().into()
+    };
+    for (text, said) in [
+        ("[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\n", "is not named under [stores]"),
+        ("[sources.orders]\nkind = \"segment\"\nstores = \"a\"\n", "2 to 64 stores"),
+        ("[sources.orders]\nkind = \"segment\"\nstores = \"a,a\"\n", "named twice"),
+        (
+            "[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\noffset = 2\nincrement = 3\n",
+            "stores",
+        ),
+        (
+            "[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\nserial.width = 0\n",
+            "serial.width",
+        ),
+        ("[sources.orders]\nstores = \"a,b\"\n", "stores"),
+        ("[stores]\na = \"memory:\"\n", "stores.a"),
+        ("[stores]\na = \"10.0.0.1:7700\"\n", "stores.a"),
+    ] {
+        let refused = start(text);
+        assert_eq!(refused.code, 2, "{text}: {refused:?}");
+        assert!(refused.err.contains(said), "{text}: {}", refused.err);
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
+fn two_stores_become_three_and_two_again_while_all_draw() {
+    let place = Place::new();
+    let c: StoreServer = Redis::start(&[]).into();
+    let (a, b, c_url) = (place.sqlite("a.db"), place.sqlite("b.db"), c.url());
+    let server = place.start(&[("a", &a), ("b", &b)]);
+    let mut seen = Seen::default();
+    add(&mut seen, drawn(&server, 1_000));
+    // One that cannot be reached: nothing is changed.
+    let nobody = "redis://127.0.0.1:1";
+    let config = place.config(&[("a", &a), ("b", &b), ("c", nobody)]);
+    let stripes = ["--stripe", "1=a", "--stripe", "2=b", "--stripe", "3=c"];
+    let refused = restripe(&config, "3", &stripes);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.err.contains("nothing was changed"), "{}", refused.err);
+    for (store, offset) in [("a", 1), ("b", 2)] {
+        let share = share(&server, store);
+        assert_eq!((&share["offset"], &share["increment"]), (&offset.into(), &2.into()), "{share}");
+    }
+
+    let load = Drawing::from(&[&server], 2, 50);
+    pass(300);
+    let config = place.config(&[("a", &a), ("b", &b), ("c", &c_url)]);
+    let changed = restripe(&config, "3", &stripes).ok();
+    let firsts: Vec<u64> =
+        changed.lines().map(|line| json(line)["first"].as_u64().unwrap()).collect();
+    assert_eq!(firsts.len(), 3, "{changed}");
+    assert_eq!(firsts.iter().map(|first| first % 3).collect::<HashSet<_>>().len(), 3);
+    assert_eq!(restripe(&config, "3", &stripes).ok().lines().count(), 3, "again is no error");
+    wait_until("it is followed", || share(&server, "a")["increment"] == 3);
+    pass(300);
+    load.end(&mut seen);
+    drop(server);
+
+    let server = place.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
+    all_serve(&server, &["a", "b", "c"]);
+    let lowest = *firsts.iter().min().unwrap();
+    let ids = drawn_from_all(&server, 300, 3, plain);
+    assert!(ids.iter().all(|id| plain(id) >= lowest));
+    seen.add(ids);
+    drop(server);
+    let leave = ["--stripe", "1=a", "--stripe", "2=b", "--leaves", "c"];
+    restripe(&config, "2", &leave).ok();
+    let server = place.start(&[("a", &a), ("b", &b)]);
+    add(&mut seen, drawn(&server, 1_000));
+    drop(server);
+    // The one that has left ends where the others have begun anew.
+    let server = place.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
+    add(&mut seen, drawn(&server, 1_000));
+}

@@ -1,0 +1,62 @@
+//! Programs that mint beside the caller: the servers lead them to all stores of a source.
+
+use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
+
+use crate::common::run;
+use crate::residues::ground::{
+    Drawing, Place, Seen, drawn, drawn_from_all, pass, share, wait_until,
+};
+use crate::residues::numbers::{all_serve, plain};
+use crate::server::{Server, serve};
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+fn whoever_mints_through_servers_has_all_stores_of_a_source() {
+    let place = Place::new();
+    let a: StoreServer = Postgres::start(&[]).into();
+    let mut b: StoreServer = Redis::start(&[]).into();
+    let (a_url, b_url) = (a.url(), b.url());
+    let stores = [("a", a_url.as_str()), ("b", b_url.as_str())];
+    let config = place.config(&stores);
+    let (own, other) = (place.sqlite("own.db"), place.path("other"));
+    let first = Server::start(serve(&place.path("data"), &["--config", &config, "--store", &own]));
+    let second = Server::start(serve(&other, &["--config", &config, "--store", &own]));
+    let servers = format!("snowmint://{},{}", first.http, second.http);
+    let beside = |name: &str| serve(&place.path(name), &["--store", &servers]);
+    // It names no stores, and knows no URL but the servers'.
+    let server = Server::start(beside("beside"));
+    all_serve(&server, &["a", "b"]);
+    let mut seen = Seen::default();
+    seen.add(drawn_from_all(&server, 500, 2, plain));
+    assert_eq!(share(&server, "a")["serves"], true);
+
+    let load = Drawing::from(&[&server, &second], 2, 50);
+    pass(300);
+    b.kill();
+    wait_until("the store that is away is named", || share(&server, "b")["serves"] == false);
+    // And one of the servers goes.
+    first.kill();
+    pass(500);
+    b.start();
+    wait_until("it is back", || share(&server, "b")["serves"] == true);
+    pass(300);
+    load.end(&mut seen);
+    drop(server);
+    // What it kept for its next start is its own.
+    let server = Server::start(beside("beside"));
+    seen.add((0..4).flat_map(|_| drawn(&server, 200)));
+    drop(server);
+
+    let minted = run(&["mint", "orders", "-n", "10", "--store", &servers]).ok();
+    seen.add(minted.lines().map(str::to_owned));
+    // A name that no server knows.
+    let keys = "kind = \"segment\"\nstores = \"a,nobody\"\n";
+    let config = place.path("wrong.toml");
+    std::fs::write(&config, format!("[sources.bills]\n{keys}")).unwrap();
+    let config = config.to_str().unwrap();
+    let server =
+        Server::start(serve(&place.path("wrong"), &["--store", &servers, "--config", config]));
+    let refused = server.mint(&["bills"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(refused.err.contains("nobody"), "{}", refused.err);
+}

@@ -1,0 +1,243 @@
+//! Several servers on one store, as an operator runs and sees them.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Ran, json, run, until};
+use crate::server::{Server, serve};
+
+const DAY_MS: u64 = 86_400_000;
+
+/// A folder with one store, and a data directory for each server.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn store(&self) -> String {
+        format!("sqlite:{}", self.0.path().join("ids.db").display())
+    }
+
+    fn data_dir(&self, number: usize) -> PathBuf {
+        self.0.path().join(format!("server-{number}"))
+    }
+
+    fn config(&self, number: usize, text: &str) -> String {
+        let file = self.0.path().join(format!("{number}.toml"));
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
+    fn start(&self, number: usize, config: &str) -> Server {
+        let config = self.config(number, config);
+        let (store, owner) = (self.store(), format!("shop-{number}"));
+        let more = ["--store", &store, "--config", &config, "--owner", &owner];
+        Server::start(serve(&self.data_dir(number), &more))
+    }
+}
+
+#[test]
+fn ids_are_unique_per_source_and_where_chosen_in_the_namespace() {
+    let config = "[sources.orders]\n[sources.bills]\n\
+                  [sources.sheep]\nunique = \"namespace\"\n[sources.goats]\nunique = \"namespace\"\n";
+    let place = Place::new();
+    let servers: Vec<_> = (0..3).map(|number| place.start(number, config)).collect();
+    // All at once, so that they meet in the same milliseconds.
+    let minted = |source: &str| -> Vec<String> {
+        let minting: Vec<_> = servers
+            .iter()
+            .map(|server| (server.http.clone(), source.to_owned()))
+            .map(|(http, source)| {
+                std::thread::spawn(move || {
+                    run(&["mint", &source, "-n", "5000", "--server", &http]).ok()
+                })
+            })
+            .collect();
+        let texts = minting.into_iter().map(|minting| minting.join().unwrap());
+        texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+    };
+    for names in [&["orders"][..], &["bills"], &["sheep", "goats", "sheep"]] {
+        let all: Vec<_> = names.iter().flat_map(|name| minted(name)).collect();
+        assert_eq!(all.len(), 15_000 * names.len());
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len(), "{names:?}");
+    }
+}
+
+#[test]
+fn a_member_whose_configuration_differs_is_refused_with_both_definitions_shown() {
+    let place = Place::new();
+    let _server = place.start(0, "[sources.orders]\nburst = \"5ms\"\n");
+    let config = place.config(1, "[sources.orders]\nburst = \"7ms\"\n");
+    let store = place.store();
+    let ran: Ran = serve(&place.data_dir(1), &["--store", &store, "--config", &config])
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+    for shown in ["sources.orders", r#"the store has burst = "5ms""#, r#"asks for burst = "7ms""#] {
+        assert!(ran.err.contains(shown), "{shown}: {}", ran.err);
+    }
+    // One that agrees is another member.
+    let _other = place.start(2, "[sources.orders]\nburst = \"5ms\"\n");
+}
+
+#[test]
+fn worker_list_says_who_holds_what_since_when() {
+    let place = Place::new();
+    let (one, _two) = (place.start(0, ""), place.start(1, ""));
+    assert_eq!(one.mint(&[]).code, 0);
+    let list =
+        |more: &[&str]| run(&[&["worker", "list", "--server", &one.http], more].concat()).ok();
+    let mut workers: Vec<serde_json::Value> = Vec::new();
+    until("both have a window", || {
+        workers = list(&["--json"]).lines().map(json).collect();
+        // A number that was claimed just now has no window yet.
+        let is_open = |worker: &serde_json::Value| worker["mark"] != "1970-01-01T00:00:00.000Z";
+        workers.len() == 2 && workers.iter().all(is_open)
+    });
+    let owners: HashSet<_> =
+        workers.iter().map(|worker| worker["owner"].as_str().unwrap()).collect();
+    assert_eq!(owners, HashSet::from(["shop-0", "shop-1"]));
+    let shown = list(&[]);
+    let heads = "POOL NUMBER STATE OWNER HOST PROCESS TERM MARK LAUNCHED HELD SINCE LAST RENEWED";
+    let first: Vec<_> = shown.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(first.join(" "), heads);
+    for worker in &workers {
+        assert!(worker["live"] == true && worker["term"] == 1, "{worker}");
+        assert_eq!(worker["own"], worker["owner"] == "shop-0");
+        let line = shown.lines().find(|line| line.contains(worker["owner"].as_str().unwrap()));
+        let line = line.unwrap();
+        let time = |key: &str| worker[key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+        assert!(time("launched") <= time("held_since"), "{worker}");
+        assert!(time("last_renewed") < time("mark"), "{worker}");
+        for key in ["pool", "host", "mark", "launched", "held_since"] {
+            assert!(line.contains(worker[key].as_str().unwrap()), "{key}: {line}");
+        }
+        assert!(line.contains(&worker["process"].to_string()), "{line}");
+        assert!(line.contains(if worker["own"] == true { " own " } else { " live " }), "{line}");
+    }
+}
+
+/// A layout of 40 time bits that ends so many days from now.
+fn ending_in(days: u64) -> String {
+    let now_ms = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap();
+    let epoch_ms = now_ms + days * DAY_MS - (1 << 40);
+    format!("time=40,worker=10,sequence=13,epoch={epoch_ms}")
+}
+
+fn config(layout: &str, more: &str) -> String {
+    format!("[sources.orders]\nlayout = \"{layout}\"\n{more}")
+}
+
+#[test]
+fn a_layout_that_ends_within_a_year_is_refused_unless_insisted_on_and_warned_about_for_years() {
+    let place = Place::new();
+    let (soon, later) = (config(&ending_in(300), ""), config(&ending_in(900), ""));
+    let store = place.store();
+    let file = place.config(0, &soon);
+    let start = |dir: &Path| serve(dir, &["--store", &store, "--config", &file]).output().unwrap();
+    let ran: Ran = start(&place.data_dir(0)).into();
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("within a year") && ran.err.contains("short_life"), "{}", ran.err);
+    let ran = run(&["doctor", "--config", &file, "--store", &store]);
+    assert!(ran.code == 1 && ran.out.contains("The layout of orders ends"), "{}", ran.out);
+
+    let server = place.start(1, &later);
+    assert_eq!(server.mint(&["orders"]).code, 0);
+    let layout = ending_in(200);
+    let define = ["source", "define", "bills", "--server", &server.http, "--layout", &layout];
+    let refused = run(&define);
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(refused.err.contains("short_life"), "{}", refused.err);
+    run(&[&define[..], &["--short_life", "true"]].concat()).ok();
+    assert_eq!(server.mint(&["bills"]).code, 0);
+    server.signal("-TERM");
+    let (code, said) = server.wait();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("the layout of orders ends") && said.contains("plan the next"), "{said}");
+}
+
+#[test]
+fn worker_numbers_are_seen_to_run_out() {
+    let place = Place::new();
+    let layout = config("time=50,worker=1,sequence=12", "");
+    let (_one, two) = (place.start(0, &layout), place.start(1, &layout));
+    for server in [&_one, &two] {
+        assert_eq!(server.mint(&["orders"]).code, 0);
+    }
+    let file = place.config(2, &layout);
+    let ran = run(&["doctor", "--config", &file, "--store", &place.store()]);
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    let expected = "Of 2 worker numbers of pool workers-1 2 are held by live members";
+    assert!(ran.out.contains(expected), "{}", ran.out);
+}
+
+/// The worker of one ID that a server mints.
+fn worker_of(server: &Server) -> u64 {
+    let minted = server.mint(&[]).ok();
+    let layout = "time=41,worker=10,sequence=12";
+    let decoded = run(&["decode", "--json", "--layout", layout, minted.trim()]).ok();
+    json(&decoded)["worker"].as_u64().unwrap()
+}
+
+#[test]
+fn a_worker_number_named_by_hand_is_held_by_one_process() {
+    let place = Place::new();
+    let config = "[worker]\nnumber = 7\n";
+    let first = place.start(0, config);
+    assert_eq!(worker_of(&first), 7);
+
+    let (file, store) = (place.config(1, config), place.store());
+    let more = ["--store", &store, "--config", &file];
+    let refused: Ran = serve(&place.data_dir(1), &more).output().unwrap().into();
+    assert_eq!((refused.code, refused.out.as_str()), (3, ""), "{}", refused.err);
+    for part in ["number 7 of pool workers-10", "by \"shop-0\"", "held by process", "worker.number"]
+    {
+        assert!(refused.err.contains(part), "{part}: {}", refused.err);
+    }
+
+    // Given back, it is free at once.
+    first.signal("-TERM");
+    assert_eq!(first.wait().0, 0);
+    let other = place.start(1, config);
+    assert_eq!(worker_of(&other), 7);
+    // Its own journal proves a process dead, whoever follows it there.
+    other.kill();
+    assert_eq!(worker_of(&place.start(1, config)), 7);
+
+    let outside = place.config(2, "[worker]\nnumber = 1024\n");
+    let more = ["--store", &store, "--config", &outside];
+    let refused: Ran = serve(&place.data_dir(2), &more).output().unwrap().into();
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
+    assert!(refused.err.contains("outside 0 to 1023"), "{}", refused.err);
+}
+
+#[test]
+fn a_worker_number_is_never_used_again_where_that_is_chosen() {
+    let place = Place::new();
+    let config = "[worker]\nreuse = \"never\"\n";
+    for start in 0..3 {
+        let server = place.start(0, config);
+        assert_eq!(worker_of(&server), start);
+        server.signal("-TERM");
+        assert_eq!(server.wait().0, 0);
+    }
+    // One that would use them again could mint from the number of another.
+    let other = place.start(1, "");
+    let refused = other.mint(&[]);
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(refused.err.contains("worker.reuse"), "{}", refused.err);
+}
+
+#[test]
+fn one_number_is_not_enough_for_two_that_mint_apart() {
+    let place = Place::new();
+    let config = "[worker]\nnumber = 3\n[sources.fast]\non_rollback = \"borrow\"\n";
+    let (file, store) = (place.config(0, config), place.store());
+    let more = ["--store", &store, "--config", &file];
+    let refused: Ran = serve(&place.data_dir(0), &more).output().unwrap().into();
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
+    assert!(refused.err.contains("worker number of their own"), "{}", refused.err);
+}

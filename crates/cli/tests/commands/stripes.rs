@@ -1,0 +1,311 @@
+//! Installations that share nothing but a scheme: each has a stripe of the numbers.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use crate::common::{Ran, json, run, until};
+use crate::server::{Server, serve};
+
+/// An installation: a store and a server of its own, with a source that has this stripe.
+fn installation(place: &tempfile::TempDir, number: usize, keys: &str) -> Server {
+    let dir = place.path().join(format!("installation-{number}"));
+    let server = Server::start(serve(&dir, &[]));
+    let define = ["source", "define", "orders", "--kind", "segment", "--server", &server.http];
+    let keys: Vec<_> = keys.split_whitespace().collect();
+    run(&[&define[..], &keys].concat()).ok();
+    server
+}
+
+/// Draws again and again until it is told to stop.
+struct Drawing {
+    times: Arc<AtomicUsize>,
+    drawn: JoinHandle<Vec<u64>>,
+}
+
+impl Drawing {
+    /// So many at a time.
+    fn from(server: &Server, at_once: &'static str, stop: &Arc<AtomicBool>) -> Self {
+        let (http, stop) = (server.http.clone(), Arc::clone(stop));
+        let times = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&times);
+        let drawn = std::thread::spawn(move || {
+            let mut drawn = Vec::new();
+            while !stop.load(Ordering::SeqCst) {
+                let ids = run(&["mint", "orders", "-n", at_once, "--server", &http]).ok();
+                drawn.extend(ids.lines().map(|id| id.parse::<u64>().unwrap()));
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+            drawn
+        });
+        Self { times, drawn }
+    }
+
+    /// Waits until it has drawn once more, from the beginning.
+    #[track_caller]
+    fn goes_on(&self) {
+        // One may be on its way now.
+        let enough = self.times.load(Ordering::SeqCst) + 2;
+        until("it draws on", || self.times.load(Ordering::SeqCst) >= enough);
+    }
+}
+
+fn restripe(increment: &str, stripes: &[(u64, &str)]) -> Ran {
+    let stripes: Vec<_> = stripes.iter().map(|(offset, url)| format!("{offset}={url}")).collect();
+    let mut args = vec!["source", "restripe", "orders", "--json", "--increment", increment];
+    for stripe in &stripes {
+        args.extend(["--stripe", stripe]);
+    }
+    run(&args)
+}
+
+fn assert_unique(drawn: impl IntoIterator<Item = Vec<u64>>) {
+    let mut seen = HashSet::new();
+    for id in drawn.into_iter().flatten() {
+        assert!(seen.insert(id), "{id} came twice");
+    }
+}
+
+#[test]
+fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let two = installation(&place, 2, "--offset 2 --increment 2");
+    let three = installation(&place, 3, "--step.rule fixed --step.size 5");
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut drawing_all: Vec<_> =
+        [&one, &one, &two, &two].map(|server| Drawing::from(server, "700", &stop)).into();
+    drawing_all.iter().for_each(Drawing::goes_on);
+    let changed = restripe("3", &[(3, &one.http), (1, &two.http), (2, &three.http)]).ok();
+    let firsts: Vec<_> = changed
+        .lines()
+        .zip([3, 1, 2])
+        .map(|(line, offset)| {
+            let source = json(line);
+            assert_eq!((&source["offset"], &source["increment"]), (&offset.into(), &3.into()));
+            assert!(source.get("until").is_none(), "{source}");
+            source["first"].as_u64().unwrap_or(offset)
+        })
+        .collect();
+    assert_eq!(firsts.len(), 3);
+    // Each five of them are a write to the disk, and a request waits for all of its own.
+    drawing_all.push(Drawing::from(&three, "20", &stop));
+    drawing_all.iter().for_each(Drawing::goes_on);
+    stop.store(true, Ordering::SeqCst);
+    let drawn: Vec<_> =
+        drawing_all.into_iter().map(|drawing| drawing.drawn.join().unwrap()).collect();
+    for (drawn, (first, residue)) in
+        drawn.iter().zip([(firsts[0], 0), (firsts[0], 0), (firsts[1], 1), (firsts[1], 1)])
+    {
+        assert!(drawn.iter().any(|id| *id < first) && drawn.iter().any(|id| *id >= first));
+        assert!(drawn.iter().filter(|id| **id >= first).all(|id| id % 3 == residue));
+    }
+    assert!(!drawn[4].is_empty());
+    assert!(drawn[4].iter().all(|id| *id >= firsts[2] && id % 3 == 2));
+    assert_unique(drawn);
+    // Again is no error, and changes nothing.
+    let again = restripe("3", &[(3, &one.http), (1, &two.http), (2, &three.http)]).ok();
+    assert_eq!(again.lines().count(), 3);
+}
+
+#[test]
+fn when_one_installation_cannot_be_reached_nothing_changes() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let before = run(&["source", "show", "orders", "--server", &one.http]).ok();
+    let nobody = "127.0.0.1:1";
+    let refused = restripe("3", &[(1, &one.http), (2, nobody)]);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.err.contains("nothing was changed"), "{}", refused.err);
+    let shown = |text: &str| {
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let after = run(&["source", "show", "orders", "--server", &one.http]).ok();
+    assert_eq!(shown(&after), shown(&before));
+    for (stripes, word) in [
+        (&[(0, one.http.as_str())][..], "take 1 to 3"),
+        (&[(4, &one.http)], "take 1 to 3"),
+        (&[(1, &one.http), (1, nobody)], "given twice"),
+        (&[(1, &one.http), (2, &one.http)], "given twice"),
+    ] {
+        let refused = restripe("3", stripes);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains(word), "{}", refused.err);
+    }
+}
+
+/// As a command that was cut off between two stores leaves them.
+#[test]
+fn a_restripe_that_was_cut_off_is_finished_by_another() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let two = installation(&place, 2, "--offset 2 --increment 2 --until 1001");
+    let cut_off = restripe("3", &[(1, &one.http), (2, &two.http)]);
+    assert_eq!(cut_off.code, 0, "nobody had a new stripe yet: {cut_off:?}");
+
+    let three = installation(&place, 3, "--offset 1 --increment 3 --first 1000");
+    let four = installation(&place, 4, "--offset 2 --increment 2 --until 1000");
+    let before = run(&["mint", "orders", "-n", "450", "--server", &four.http]).ok();
+    assert_eq!(before.lines().last(), Some("900"));
+    restripe("3", &[(1, &three.http), (2, &four.http)]).ok();
+    let after = run(&["mint", "orders", "-n", "2", "--server", &four.http]).ok();
+    assert_eq!(after, "1001\n1004\n");
+
+    let five = installation(&place, 5, "--offset 2 --increment 2");
+    let refused = restripe("3", &[(1, &three.http), (2, &five.http)]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.err.contains("numbers could come twice"), "{}", refused.err);
+}
+
+#[test]
+fn one_installation_is_restriped_by_its_own_mark() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--step.rule fixed --step.size 10");
+    run(&["mint", "orders", "-n", "10", "--server", &one.http]).ok();
+    let args = ["source", "restripe", "orders", "--increment", "16", "--offset", "5"];
+    run(&[&args[..], &["--server", &one.http]].concat()).ok();
+    let ids = run(&["mint", "orders", "-n", "3", "--server", &one.http]).ok();
+    let ids: Vec<u64> = ids.lines().map(|id| id.parse().unwrap()).collect();
+    // How much was fetched ahead is a matter of pace.
+    assert!(ids[0] > 10 && ids[0] < 1_000, "{ids:?}");
+    assert!(ids.iter().all(|id| id % 16 == 5) && ids[1] == ids[0] + 16, "{ids:?}");
+}
+
+/// In the place of one that is lost. What that one had handed out is as far as the others have come, or `--first` says.
+#[test]
+fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2 --step.rule fixed --step.size 10");
+    let two = installation(&place, 2, "--offset 2 --increment 2 --step.rule fixed --step.size 10");
+    let mut drawn = vec![minted(&one, "700"), minted(&two, "700")];
+    two.kill();
+    let config = place.path().join("snowmint.toml").display().to_string();
+    std::fs::write(&config, format!("[server]\ndata_dir = {:?}\n", place.path())).unwrap();
+    for (file, first) in [("three.db", None), ("four.db", Some("9000"))] {
+        let store = format!("sqlite:{}", place.path().join(file).display());
+        let stripes = [format!("1={}", one.http), format!("2={store}")];
+        let mut args = vec!["source", "restripe", "orders", "--json", "--increment", "2"];
+        args.extend(["--stripe", &stripes[0], "--stripe", &stripes[1], "--config", &config]);
+        args.extend(first.iter().flat_map(|first| ["--first", *first]));
+        run(&args).ok();
+        let ids = run(&["mint", "orders", "-n", "700", "--store", &store]).ok();
+        let ids: Vec<u64> = ids.lines().map(|id| id.parse().unwrap()).collect();
+        assert!(ids.iter().all(|id| id % 2 == 0) && (first.is_none() || ids[0] >= 9_000));
+        drawn.push(ids);
+    }
+    assert_unique(drawn);
+    // No server was asked, which would have said so in its log.
+    let trail = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
+    let [three, four] = trail.lines().collect::<Vec<_>>()[..] else { panic!("{trail}") };
+    for (line, store) in [(three, "three.db"), (four, "four.db")] {
+        let is_told = ["source orders defined in sqlite:", store, "before=none after=version"];
+        assert!(is_told.iter().all(|part| line.contains(part)), "{line}");
+    }
+}
+
+#[test]
+fn a_password_on_the_command_line_is_told() {
+    let refused = restripe("2", &[(1, "memory://me:secret@host")]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("can read the password in --stripe"), "{refused:?}");
+    assert!(!refused.err.contains("secret"), "{refused:?}");
+}
+
+/// Where nobody gets another stripe, there is no number at which it would end.
+#[test]
+fn nobody_leaves_while_the_stripes_of_the_others_stay() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let two = installation(&place, 2, "--offset 2 --increment 2");
+    let stripe = format!("1={}", one.http);
+    let leave = |increment: &str| {
+        let args = ["source", "restripe", "orders", "--increment", increment, "--stripe", &stripe];
+        run(&[&args[..], &["--leaves", &two.http]].concat())
+    };
+    let refused = leave("2");
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.err.contains("with another number of stripes first"), "{}", refused.err);
+    leave("1").ok();
+    // Given again it is done.
+    leave("1").ok();
+}
+
+fn minted(server: &Server, count: &str) -> Vec<u64> {
+    let ids = run(&["mint", "orders", "-n", count, "--server", &server.http]).ok();
+    ids.lines().map(|id| id.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_stripe_begins_where_it_is_told_to() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--step.rule fixed --step.size 10");
+    minted(&one, "10");
+    let from = |increment: &str, offset: &str, first: &str| {
+        let stripe = ["--increment", increment, "--offset", offset, "--first", first];
+        run(&[&["source", "restripe", "orders", "--server", &one.http][..], &stripe].concat())
+    };
+    from("16", "5", "5000").ok();
+    assert_eq!(minted(&one, "2"), [5013, 5029]);
+    // Given again it changes nothing: no number is lost.
+    from("16", "5", "5000").ok();
+    assert_eq!(minted(&one, "1"), [5045]);
+    // The stripe may stay, and only begin further up; never below what was handed out.
+    from("16", "5", "6000").ok();
+    assert_eq!(minted(&one, "1"), [6005]);
+    let refused = from("1", "1", "6000");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("first = 6000 is not possible"), "{refused:?}");
+}
+
+#[test]
+fn several_installations_begin_where_they_are_told_to() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let two = installation(&place, 2, "--offset 2 --increment 2");
+    let drawn = minted(&one, "700");
+    let from = |increment: &str, first: &str| {
+        let stripes = [format!("2={}", one.http), format!("1={}", two.http)];
+        let args = ["source", "restripe", "orders", "--json", "--increment", increment];
+        let stripes = ["--stripe", &stripes[0], "--stripe", &stripes[1], "--first", first];
+        run(&[&args[..], &stripes].concat())
+    };
+    let low = from("2", "900");
+    assert_eq!(low.code, 2, "{low:?}");
+    for part in ["first = 900 is not possible", "nothing was changed"] {
+        assert!(low.err.contains(part), "{part}: {low:?}");
+    }
+    for server in [&one, &two] {
+        let shown = run(&["source", "show", "orders", "--json", "--server", &server.http]).ok();
+        assert!(json(shown.trim()).get("until").is_none(), "{shown}");
+    }
+    from("2", "100000").ok();
+    assert_eq!(
+        (minted(&one, "2"), minted(&two, "2")),
+        (vec![100_000, 100_002], vec![100_001, 100_003])
+    );
+    // Where stripes stay, only those that are not there yet go up.
+    from("2", "200001").ok();
+    assert_eq!((minted(&one, "1"), minted(&two, "1")), (vec![200_002], vec![200_001]));
+    assert!(drawn.iter().all(|id| *id < 100_000));
+}
+
+/// Set by hand, as by somebody who did not look.
+#[test]
+fn an_end_below_what_was_handed_out_is_refused_and_nothing_begins_there() {
+    let place = tempfile::tempdir().unwrap();
+    let one = installation(&place, 1, "--step.rule fixed --step.size 10");
+    let two = installation(&place, 2, "--offset 1 --increment 2 --first 5");
+    run(&["mint", "orders", "-n", "25", "--server", &one.http]).ok();
+    let told =
+        |until: &str| run(&["source", "alter", "orders", "--until", until, "--server", &one.http]);
+    let refused = told("5");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("until = 5 is not possible"), "{}", refused.err);
+    // The other has its stripe from there on: a command that finishes this would have both mint the same.
+    let refused = restripe("2", &[(1, &two.http), (2, &one.http)]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    told("1000").ok();
+    let shown = run(&["source", "show", "orders", "--json", "--server", &one.http]).ok();
+    assert_eq!(json(shown.trim())["until"], 1_000, "{shown}");
+}

@@ -1,0 +1,116 @@
+//! `verify`, as people run it.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::common::{json, run, run_with, snowmint};
+
+fn lines(numbers: impl Iterator<Item = u64>) -> String {
+    let mut text = String::new();
+    for number in numbers {
+        writeln!(text, "{number}").unwrap();
+    }
+    text
+}
+
+#[test]
+fn different_ids_pass_and_a_duplicate_is_named_with_its_lines() {
+    let fine = run_with(&["verify"], &lines((0..1_000).map(|n| n * 7_919 % 1_009))).ok();
+    assert_eq!(fine, "1000 IDs, all different\n");
+
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ids.txt");
+    std::fs::write(&file, "5\n7\n5\n\n9\n5\n").unwrap();
+    let ran = run(&["verify", file.to_str().unwrap()]);
+    assert_eq!(ran.code, 1);
+    assert_eq!(
+        ran.out,
+        "duplicate 5 comes 3 times, on lines 1, 3, 6\n5 IDs, 2 of them had come before\n"
+    );
+    assert_eq!(ran.err, "");
+    let report = json(&run(&["verify", file.to_str().unwrap(), "--json"]).out);
+    assert_eq!(report["duplicates"][0]["lines"], serde_json::json!([1, 3, 6]));
+    assert_eq!(report["repeated"], 2);
+}
+
+#[test]
+fn a_fall_is_named_only_when_order_is_asked_for() {
+    assert_eq!(run_with(&["verify", "-"], "3\n2\n1\n").ok(), "3 IDs, all different\n");
+    let ran = run_with(&["verify", "--increasing"], "1\n3\n2\n");
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.out, "not increasing: line 3 has 2 after 3\n3 IDs, all different\n");
+    // Numbers, not texts, are compared.
+    let ran = run_with(&["verify", "--increasing"], "9\n10\n");
+    assert_eq!(ran.ok(), "2 IDs, all different, each greater than the one before\n");
+}
+
+#[test]
+fn other_forms_are_compared_too() {
+    let uuids = "01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e\n01939C2B-5A3B-7CC4-8F3D-6B4F5D2A1C9E\n";
+    let ran = run_with(&["verify"], uuids);
+    assert_eq!(ran.code, 1, "one UUID in two cases is one UUID");
+    assert!(ran.out.starts_with("duplicate 01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e"), "{}", ran.out);
+    assert_eq!(run_with(&["verify"], "INV-1\nINV-2\nINV-1\n").code, 1);
+    assert_eq!(run_with(&["verify", "--format", "base62"], "aB\nAb\n").code, 0);
+    assert_eq!(run_with(&["verify", "--format", "text"], "1\n01\n").code, 0);
+    assert_eq!(run_with(&["verify"], "").ok(), "0 IDs, all different\n");
+}
+
+#[test]
+fn what_is_no_id_is_refused_with_its_line() {
+    for (input, part) in [
+        ("1\n2\nx\n", "line 3"),
+        ("1\n-2\n", "line 2"),
+        ("1\n18446744073709551616\n", "line 2"),
+        ("01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e\n5\n", "line 2"),
+    ] {
+        let ran = run_with(&["verify"], input);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{input:?}");
+        assert!(ran.err.contains(part), "{}", ran.err);
+    }
+    assert_eq!(run(&["verify", "/nonexistent"]).code, 2);
+    assert_eq!(run(&["verify", "--memory", "0"]).code, 2);
+    let endless = run_with(&["verify"], &"7".repeat(10_000));
+    assert_eq!(endless.code, 2);
+}
+
+#[test]
+fn memory_stays_bounded_however_many_there_are() {
+    // 3,000,000 keys of 8 bytes are 24 MB; the bound is 4 MiB and the runs go to a file.
+    // Few, and more than a pipe holds: it has read most of them when it is looked at.
+    let (_, few_kib) = verified_in_4_mib(100_000);
+    let total = 3_000_000_u64;
+    let (report, peak_kib) = verified_in_4_mib(total);
+    assert_eq!(report["ids"], total + 1);
+    assert_eq!(report["duplicates"][0]["id"], "0");
+    assert!(peak_kib < few_kib + 8 * 1024, "{peak_kib} KiB, with few IDs {few_kib} KiB");
+}
+
+/// What `verify` says of so many IDs and one that comes twice, and the most memory that it has had.
+fn verified_in_4_mib(total: u64) -> (serde_json::Value, u64) {
+    let mut child = snowmint(&["verify", "--memory", "4", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = std::io::BufWriter::new(child.stdin.take().unwrap());
+    for n in 0..total {
+        // Scattered and all different: the factor is prime to the modulus.
+        writeln!(pipe, "{}", n * 2_654_435_761 % 4_294_967_291).unwrap();
+    }
+    writeln!(pipe, "0").unwrap();
+    pipe.flush().unwrap();
+    let peak_kib = peak_kib(child.id());
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    (json(&String::from_utf8(output.stdout).unwrap()), peak_kib)
+}
+
+/// The most memory a process has had.
+fn peak_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}

@@ -1,0 +1,297 @@
+//! Servers of other versions in one cluster: one whose form of `snowmint.store.v1` is older, and one whose form
+//! is newer. Both are servers on a wire of their own, which pass on to a real one what they know.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_client::RemoteStore;
+use snowmint_coord::beside::{StorePlace, StorePlaces};
+use snowmint_coord::spec::Kind;
+use snowmint_coord::{
+    Avoid, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec,
+    SourceState, Store, Values,
+};
+use snowmint_core::{Clock as _, SystemClock};
+use snowmint_server::Handle;
+use snowmint_wire::grpc::store as said;
+use tokio::net::TcpListener;
+
+use crate::between::{self, Between, Form};
+use crate::common::{self, SETTINGS};
+
+/// Generous: these machines are noisy.
+const WITHIN_MS: u64 = 60_000;
+
+/// A server that mints, too, of the version that is tested.
+struct Now {
+    handle: Handle,
+    node: Node,
+}
+
+impl Now {
+    async fn start(store: &MemoryStore, http: TcpListener) -> Self {
+        Self::start_beside(store, http, StorePlaces::new()).await
+    }
+
+    async fn start_beside(store: &MemoryStore, http: TcpListener, beside: StorePlaces) -> Self {
+        let address = format!("http={}", http.local_addr().unwrap());
+        let settings = NodeSettings { builtin: true, address, beside, ..common::node_settings() };
+        let own = Arc::new(store.handle("all").unwrap());
+        let node = Node::open(own, settings, Parts::system()).await.unwrap();
+        let handle = common::serve(node.clone(), Some(Arc::clone(node.store())), http);
+        Self { handle, node }
+    }
+
+    fn address(&self) -> String {
+        self.handle.http().unwrap().to_string()
+    }
+
+    async fn stop(self) {
+        self.handle.stop();
+        self.handle.stopped().await;
+        self.node.close().await.unwrap();
+    }
+}
+
+/// A store that is named to a server.
+#[derive(Debug)]
+struct At(MemoryStore);
+
+#[async_trait]
+impl StorePlace for At {
+    async fn open(&self) -> snowmint_coord::Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.0.handle("all")?))
+    }
+}
+
+async fn remote(addresses: &[&str]) -> Arc<RemoteStore> {
+    let url = format!("snowmint://{}", addresses.join(","));
+    Arc::new(common::open(&url, SETTINGS).await.unwrap())
+}
+
+/// A program that mints through servers, and what it has seen.
+struct Program {
+    node: Node,
+    seen: HashSet<u64>,
+    counted: u64,
+}
+
+impl Program {
+    async fn open(addresses: &[&str]) -> Self {
+        let store = remote(addresses).await;
+        let node = Node::open(store, common::node_settings(), Parts::system()).await.unwrap();
+        Self { node, seen: HashSet::new(), counted: 0 }
+    }
+
+    /// Some of everything: all of it new.
+    async fn round(&mut self) {
+        for (source, key) in [("default", None), ("numbers", None), ("counters", Some("alice"))] {
+            let source = self.node.source(source).await.unwrap();
+            let Values::Numbers(ids) = source.mint(20, key, WITHIN_MS).await.unwrap() else {
+                panic!("texts")
+            };
+            match key {
+                None => ids.into_iter().for_each(|id| assert!(self.seen.insert(id), "{id} twice")),
+                Some(_) => {
+                    assert!(ids[0] > self.counted, "{} after {}", ids[0], self.counted);
+                    self.counted = *ids.last().unwrap();
+                }
+            }
+        }
+    }
+}
+
+fn refused<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>) -> (&'static str, String) {
+    let error = outcome.unwrap_err();
+    (error.kind().code(), error.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_program_mints_through_servers_of_three_versions() {
+    let store = MemoryStore::new("all").unwrap();
+    let now = Now::start(&store, common::any().await).await;
+    let older = Between::start(Form::Older, &now.address(), "127.0.0.1:0").await;
+    let newer = Between::start(Form::Newer, &now.address(), "127.0.0.1:0").await;
+    let (old, this, new) = (older.address(), now.address(), newer.address());
+    // Each alone, forward and back, on the same numbers; then all together.
+    for addresses in [&[&*old][..], &[&*this], &[&*new], &[&*old], &[&*old, &*this, &*new]] {
+        let mut program = Program::open(addresses).await;
+        for _ in 0..3 {
+            program.round().await;
+        }
+        program.node.close().await.unwrap();
+    }
+    assert!(older.passed() > 10 && newer.passed() > 10, "both were asked");
+    now.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_version_does_not_know_is_said() {
+    let store = MemoryStore::new("all").unwrap();
+    let now = Now::start(&store, common::any().await).await;
+    let older = Between::start(Form::Older, &now.address(), "127.0.0.1:0").await;
+    let newer = Between::start(Form::Newer, &now.address(), "127.0.0.1:0").await;
+    let pool = Pool { name: "workers-10".into(), slots: 1024, group: 1, reuse: Reuse::Recycle };
+    let (slots, label) = (vec![7], "another system".to_owned());
+    let avoid = Avoid { pool, slots, until: Mark::MAX, label };
+
+    // A verb that an older server lacks: said, and another server asked where there is one.
+    let clock = SystemClock.unix_ms();
+    let (code, why) = refused(remote(&[&older.address()]).await.avoid(&avoid, clock).await);
+    assert_eq!(code, "unsupported");
+    assert!(why.contains("older than this program") && why.contains("update"), "{why}");
+    for _ in 0..4 {
+        remote(&[&older.address(), &now.address()]).await.avoid(&avoid, clock).await.unwrap();
+    }
+
+    // What a newer server says that is not known here.
+    let remote = remote(&[&newer.address()]).await;
+    let (code, why) = refused(remote.get(between::REFUSED).await);
+    assert_eq!((code, why.contains("too blue")), ("unsupported", true), "{why}");
+    let (code, why) = refused(remote.get(between::IN_ANOTHER_STATE).await);
+    assert_eq!(code, "unsupported");
+    assert!(why.contains("newer than this program") && why.contains("update"), "{why}");
+    // In a list it is there, and not to be used; the others are as they are.
+    let listed = remote.list().await.unwrap().definitions;
+    let state = |name: &str| listed.iter().find(|source| source.name == name).map(|it| it.state);
+    assert_eq!(state(between::IN_ANOTHER_STATE), Some(SourceState::Disabled));
+    assert_eq!(state("default"), Some(SourceState::Enabled));
+    now.stop().await;
+}
+
+/// Servers lead to the stores that are named to them; one from before that is passed over, or says that it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_server_leads_to_no_store_beside_its_own() {
+    let (own, beside) = (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
+    let at: Arc<dyn StorePlace> = Arc::new(At(beside.handle("all").unwrap()));
+    let now = Now::start_beside(&own, common::any().await, [("a".to_owned(), at)].into()).await;
+    let older = Between::start(Form::Older, &now.address(), "127.0.0.1:0").await;
+    let (old, this) = (older.address(), now.address());
+    let found = |addresses: Vec<String>, name: &'static str| async move {
+        let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+        let place = remote(&addresses).await.beside(name).unwrap();
+        place.open().await
+    };
+    let (code, why) = refused(found(vec![old.clone()], "a").await);
+    assert_eq!(code, "unsupported");
+    assert!(why.contains("older than this program") && why.contains("update"), "{why}");
+    for addresses in [vec![this.clone()], vec![old, this.clone()]] {
+        let store = found(addresses, "a").await.unwrap();
+        let identity = |store: Arc<dyn Store>| async move { store.identity().await.unwrap().id };
+        assert_eq!(identity(Arc::clone(&store)).await, beside.identity().await.unwrap().id);
+        assert_ne!(identity(Arc::clone(&store)).await, own.identity().await.unwrap().id);
+        assert!(store.beside("a").is_none(), "it leads no further");
+    }
+    let (code, why) = refused(found(vec![this], "nobody").await);
+    assert_eq!((code, why.contains("nobody")), ("not_found", true), "{why}");
+    now.stop().await;
+}
+
+/// A source that a newer version has defined with a key that this one does not know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_of_a_newer_version_spoils_no_other() {
+    let store = MemoryStore::new("all").unwrap();
+    let now = Now::start(&store, common::any().await).await;
+    now.node.define("orders", &SourceSpec::of(Kind::Segment)).await.unwrap();
+    let text = |text: &str| text.to_owned();
+    let spec = text(r#"{"kind":"segment","colour":"blue"}"#);
+    let new = NewDefinition {
+        name: text("odd"),
+        spec,
+        identity: text(r#"{"kind":"segment"}"#),
+        enabled: None,
+    };
+    store.handle("all").unwrap().define(&new).await.unwrap();
+    for node in [&now.node, &Program::open(&[&now.address()]).await.node] {
+        let listed = node.sources().await.unwrap();
+        let names: Vec<_> = listed.sources.iter().map(|source| source.name.as_str()).collect();
+        assert_eq!(names, ["counters", "default", "numbers", "orders"]);
+        let [(name, why)] = &listed.unreadable[..] else { panic!("{:?}", listed.unreadable) };
+        assert_eq!(name, "odd");
+        assert!(why.to_string().contains("colour"), "{why}");
+        assert!(node.source("odd").await.is_err());
+        node.source("orders").await.unwrap().mint(1, None, WITHIN_MS).await.unwrap();
+    }
+    now.stop().await;
+}
+
+/// The server is the older one, and its caller says what only a newer one knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_says_that_it_is_the_older_one() {
+    let store = MemoryStore::new("all").unwrap();
+    let now = Now::start(&store, common::any().await).await;
+    let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", now.address()));
+    let channel = channel.unwrap().connect().await.unwrap();
+    let mut asked = said::store_client::StoreClient::new(channel);
+    let described = asked
+        .describe(said::DescribeRequest { version: 9, ..said::DescribeRequest::default() })
+        .await
+        .unwrap();
+    let described = described.into_inner();
+    assert_eq!(described.version, said::VERSION);
+    let unknown = said::SetStateRequest { name: "default".into(), state: 9 };
+    let mut unknown = tonic::Request::new(unknown);
+    unknown.metadata_mut().insert(said::DOOR, described.door.parse().unwrap());
+    let status = asked.set_state(unknown).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::Unimplemented, "{status:?}");
+    assert!(status.message().contains("older than the caller"), "{status:?}");
+    assert_eq!(store.get("default").await.unwrap().state, SourceState::Enabled);
+    now.stop().await;
+}
+
+/// Servers of an older form are replaced one after the other while a program mints: no failure, nothing twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_are_upgraded_one_by_one_and_back() {
+    let store = MemoryStore::new("all").unwrap();
+    let mut inner = Vec::new();
+    let mut outer = Vec::new();
+    for _ in 0..3 {
+        let now = Now::start(&store, common::any().await).await;
+        outer.push(Between::start(Form::Older, &now.address(), "127.0.0.1:0").await);
+        inner.push(now);
+    }
+    let addresses: Vec<_> = outer.iter().map(Between::address).collect();
+    let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+    let mut program = Program::open(&addresses).await;
+    for form in [Form::Newer, Form::Older] {
+        for (at, address) in addresses.iter().enumerate() {
+            program.round().await;
+            outer.remove(0).stop().await;
+            program.round().await;
+            inner.remove(0).stop().await;
+            program.round().await;
+            let now = Now::start(&store, common::any().await).await;
+            outer.push(Between::start(form, &now.address(), address).await);
+            inner.push(now);
+            program.round().await;
+            assert_eq!(inner.len(), 3, "{at}");
+        }
+    }
+    assert!(program.seen.len() > 900, "{}", program.seen.len());
+    program.node.close().await.unwrap();
+    for now in inner {
+        now.stop().await;
+    }
+}
+
+/// Its store is away from one server, and not from the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_server_counts_when_one_is_cut_off_from_its_store() {
+    let store = MemoryStore::new("all").unwrap();
+    let now = Now::start(&store, common::any().await).await;
+    let cut_off = Between::start(Form::CutOff, &now.address(), "127.0.0.1:0").await;
+    let mut last = 0;
+    // Whoever is asked first.
+    for _ in 0..4 {
+        let program = Program::open(&[&cut_off.address(), &now.address()]).await;
+        let counters = program.node.source("counters").await.unwrap();
+        for _ in 0..3 {
+            let (first, end) = counters.count(b"alice", 2, WITHIN_MS).await.unwrap();
+            assert!(last == 0 || first == last + 1, "{first} after {last}: counted once");
+            last = end;
+        }
+        program.node.close().await.unwrap();
+    }
+    now.stop().await;
+}

@@ -1,0 +1,56 @@
+//! What a process notices that embeds the library. Alone in its process, whose threads it counts.
+
+use crate::common::{Seen, TempDir};
+use snowmint::core::{Clock as _, Pause as _, SystemClock, UnixMillis};
+use snowmint::open_blocking;
+
+/// Longer than anything takes, even on a busy machine.
+const BOUND_MS: u64 = 60_000;
+
+/// Waits until this is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = SystemClock.read().elapsed();
+    while !is_so() {
+        assert!(SystemClock.read().elapsed().since(begun) < BOUND_MS, "{what} is seen");
+        SystemClock.pause_until(UnixMillis::MAX, 1);
+    }
+}
+
+#[test]
+fn no_surprise_in_the_embedding_process() {
+    let dir = TempDir::new();
+    let named = || {
+        let names = std::fs::read_dir("/proc/self/task")
+            .into_iter()
+            .flatten()
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.trim() == "snowmint").count()
+    };
+    let url = format!("sqlite:{}/ids.db", dir.path().display());
+    let mint = open_blocking(&url).unwrap();
+    // A thread gives itself its name, once it runs. What there is to be seen is seen on Linux alone.
+    if cfg!(target_os = "linux") {
+        until("a thread of ours", || named() > 0);
+    }
+    let orders = mint.snowflake("orders").unwrap();
+    let mut seen = Seen::default();
+    for _ in 0..1_000 {
+        seen.add(orders.mint().unwrap());
+    }
+    let invoices = mint.segment("invoices").unwrap();
+    assert_eq!((invoices.next().unwrap(), invoices.take(2).unwrap()), (1, vec![2, 3]));
+    assert_eq!(mint.uuid("requests").unwrap().next().unwrap().len(), 36);
+    // The handle of a source keeps going what it needs.
+    drop(mint);
+    seen.add(orders.mint().unwrap());
+    drop(invoices);
+    drop(orders);
+    // The system lists a thread for a moment longer than it can be waited for.
+    until("no thread of ours", || named() == 0);
+    let again = open_blocking(&url).unwrap();
+    let orders = again.snowflake("orders").unwrap();
+    for _ in 0..1_000 {
+        seen.add(orders.mint().unwrap());
+    }
+    again.close().unwrap();
+}
