@@ -6,10 +6,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_cert::Certificate;
+use x509_cert::attr::AttributeTypeAndValue;
+use x509_cert::der::Decode as _;
+use x509_cert::der::oid::ObjectIdentifier;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::{DirectoryString, GeneralName};
 
 use crate::service::shown;
+
+/// `id-at-commonName` (RFC 5280, appendix A.1).
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// The names that count, the more special first: they are looked for in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,23 +91,33 @@ impl fmt::Display for Names {
 }
 
 fn names(der: &[u8]) -> Option<Vec<String>> {
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let certificate = Certificate::from_der(der).ok()?;
+    let certificate = certificate.tbs_certificate();
     // One part that cannot be read, and it is not known what the others are worth.
-    let alternative = certificate.subject_alternative_name().ok()?;
-    let alternative = alternative.iter().flat_map(|names| &names.value.general_names);
+    let alternative = certificate.get_extension::<SubjectAltName>().ok()?;
+    let alternative = alternative.iter().flat_map(|(_, names)| &names.0);
     let mut names: Vec<_> = alternative
         .filter_map(|name| match name {
-            GeneralName::URI(uri) => Some((Kind::Uri, *uri)),
-            GeneralName::DNSName(host) => Some((Kind::Dns, *host)),
-            GeneralName::RFC822Name(address) => Some((Kind::Email, *address)),
+            GeneralName::UniformResourceIdentifier(uri) => Some((Kind::Uri, uri.to_string())),
+            GeneralName::DnsName(host) => Some((Kind::Dns, host.to_string())),
+            GeneralName::Rfc822Name(address) => Some((Kind::Email, address.to_string())),
             _ => None,
         })
         .collect();
     // The last is the most special one: those before it may be folders, which many are in.
-    let common = certificate.subject().iter_common_name().last();
-    names.extend(common.and_then(|name| Some((Kind::Common, name.as_str().ok()?))));
+    let common = certificate.subject().iter().filter(|named| named.oid == COMMON_NAME).last();
+    names.extend(common.and_then(text).map(|name| (Kind::Common, name)));
     names.sort_by_key(|(kind, _)| *kind);
-    Some(names.into_iter().map(|(kind, name)| kind.compared(name)).collect())
+    Some(names.into_iter().map(|(kind, name)| kind.compared(&name)).collect())
+}
+
+/// The text of an attribute, in one of the two forms that RFC 5280 (4.1.2.4) lets authorities use.
+fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
+    match attribute.value.decode_as().ok()? {
+        DirectoryString::PrintableString(text) => Some(text.to_string()),
+        DirectoryString::Utf8String(text) => Some(text),
+        DirectoryString::TeletexString(_) | DirectoryString::BmpString(_) => None,
+    }
 }
 
 /// A name that stands for a token, as it is compared.
