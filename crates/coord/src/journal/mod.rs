@@ -58,6 +58,8 @@ const STAMP_LATE_SECONDS: i64 = 3;
 /// ext4, 30 s on XFS, unless told otherwise). What was put back later does not look so, unless the clock went
 /// back, too.
 const STAMP_EARLY_SECONDS: i64 = 60;
+/// How often a copy is written whose stamp is not of its moment: a disk that is always late keeps nobody for ever.
+const WRITES_MAX: u32 = 3;
 
 /// An open journal. Its calls block on the disk.
 #[derive(Debug)]
@@ -123,18 +125,20 @@ impl Journal {
         let op = "read journal";
         let status = file.status().map_err(|error| Error::io(op, &path, error))?;
         let refused = |reason: String| refused(op, &path, dir.path(), reason);
-        let Newest { copy, frame, both_whole } =
+        let newest =
             newest(&*file).map_err(|error| Error::io(op, &path, error))?.map_err(refused)?;
+        let stamped = newest.stamp(&status);
+        let Newest { copy, frame, other } = newest;
         let content = read_content(&frame).map_err(refused)?;
         let binding = Binding::new(machine, dir.path(), &status);
         if let Some(difference) = binding.differs_from(&content.binding) {
             return Err(refused(difference));
         }
-        let marks_are_sure = match stamp(&status, frame.written_at) {
+        let marks_are_sure = match stamped {
             Stamp::AsLeft => true,
             Stamp::Touched => false,
             // A write that was torn off also came after the copy that it left whole.
-            Stamp::Rewritten if !both_whole => false,
+            Stamp::Rewritten if other.is_none() => false,
             Stamp::Rewritten => {
                 return Err(refused(format!(
                     "it was last written at {}, but its content is from {}: an older state was put \
@@ -162,25 +166,31 @@ impl Journal {
         let content = Content::new(self.binding.clone(), record, &mut self.sources)
             .and_then(|content| serde_json::to_vec(&content))
             .map_err(|error| Error::internal(op, "a record has no JSON form").with_source(error))?;
-        let bytes = content.len();
         let sequence = self.sequence.saturating_add(1);
         let mut frame = Frame { sequence, written_at: FileTime::default(), content };
         for copy in [self.first, 1 - self.first] {
-            // Not by the file's own stamp: a process that dies right here must leave the file as it was.
-            frame.written_at = self.dir.now().map_err(|error| Error::io(op, &self.path, error))?;
-            let Some(bytes) = frame.encode() else {
-                let limit = u64::try_from(CONTENT_BYTES_MAX).unwrap_or(u64::MAX);
-                let wanted = u64::try_from(bytes).unwrap_or(u64::MAX);
-                let what = "bytes of leases and segment sources in one journal".into();
-                return Err(Error::new(op, ErrorKind::TooMany { what, wanted, limit }));
-            };
-            self.file
-                .write_all_at(&bytes, offset(copy))
-                .and_then(|()| self.file.sync_data())
-                .map_err(|error| Error::io(op, &self.path, error))?;
+            self.put(copy, &mut frame)?;
             // Should the other copy fail now, the next write begins with that one.
             self.first = 1 - copy;
             self.sequence = sequence;
+        }
+        Ok(())
+    }
+
+    /// Writes one copy, and again if the disk took so long that the kernel's stamp is not of its moment any more: if the
+    /// process died then, the journal would pass for an older state that was put back.
+    fn put(&self, copy: usize, frame: &mut Frame) -> Result<()> {
+        let failed = |error| Error::io("write journal", &self.path, error);
+        for _ in 0..WRITES_MAX {
+            // Not by the file's own stamp: a process that dies right here must leave the file as it was.
+            frame.written_at = self.dir.now().map_err(failed)?;
+            let bytes = frame.encode().ok_or_else(|| too_long(frame.content.len()))?;
+            self.file.write_all_at(&bytes, offset(copy)).map_err(failed)?;
+            self.file.sync_data().map_err(failed)?;
+            let status = self.file.status().map_err(failed)?;
+            if matches!(stamp(&status, frame.written_at), Stamp::AsLeft) {
+                break;
+            }
         }
         Ok(())
     }
@@ -270,6 +280,13 @@ fn refused(op: &'static str, path: &Path, dir: &Path, reason: String) -> Error {
     Error::new(op, ErrorKind::JournalRefused { path, reason, way_out })
 }
 
+fn too_long(bytes: usize) -> Error {
+    let limit = u64::try_from(CONTENT_BYTES_MAX).unwrap_or(u64::MAX);
+    let wanted = u64::try_from(bytes).unwrap_or(u64::MAX);
+    let what = "bytes of leases and segment sources in one journal".into();
+    Error::new("write journal", ErrorKind::TooMany { what, wanted, limit })
+}
+
 /// Where a copy begins. There are two, so the number is 0 or 1.
 fn offset(copy: usize) -> u64 {
     if copy == 0 { 0 } else { COPY_BYTES_MAX as u64 }
@@ -279,18 +296,28 @@ fn offset(copy: usize) -> u64 {
 struct Newest {
     copy: usize,
     frame: Frame,
-    /// Whether the other one is whole too.
-    both_whole: bool,
+    /// The other one, if it is whole too: of the same state or of the one before.
+    other: Option<Frame>,
+}
+
+impl Newest {
+    /// How the kernel's stamps compare with the moments of this state: of the two copies either may have been written
+    /// last, and long after the other.
+    fn stamp(&self, status: &FileStatus) -> Stamp {
+        let twin = self.other.iter().filter(|other| other.sequence == self.frame.sequence);
+        let best = twin.chain([&self.frame]).map(|copy| stamp(status, copy.written_at)).min();
+        best.unwrap_or(Stamp::Rewritten)
+    }
 }
 
 /// Or why there is none.
 fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, String>> {
     let copies = [read_copy(file, offset(0))?, read_copy(file, offset(1))?];
     let [first, second] = copies.each_ref().map(|bytes| Frame::decode(bytes));
-    let (copy, frame, both_whole) = match (first, second) {
-        (Some(first), Some(second)) if first.sequence < second.sequence => (1, second, true),
-        (Some(first), second) => (0, first, second.is_some()),
-        (None, Some(second)) => (1, second, false),
+    let (copy, frame, other) = match (first, second) {
+        (Some(first), Some(second)) if first.sequence < second.sequence => (1, second, Some(first)),
+        (Some(first), second) => (0, first, second),
+        (None, Some(second)) => (1, second, None),
         (None, None) => {
             let newer = copies.iter().find_map(|bytes| frame::newer_form(bytes));
             return Ok(Err(newer.map_or_else(
@@ -299,7 +326,7 @@ fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, String>> {
             )));
         }
     };
-    Ok(Ok(Newest { copy, frame, both_whole }))
+    Ok(Ok(Newest { copy, frame, other }))
 }
 
 /// The checksum is right, so whoever wrote it meant it.
@@ -324,7 +351,8 @@ fn read_copy(file: &dyn JournalFile, offset: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How the kernel's stamps compare with the journal's own.
+/// How the kernel's stamps compare with the journal's own, the best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stamp {
     /// Nobody touched the file since the journal did.
     AsLeft,

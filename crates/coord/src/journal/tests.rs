@@ -101,6 +101,71 @@ fn what_was_written_last_is_read_back() {
     assert_eq!(inspect(&scratch.lock()).unwrap(), record(4_000));
 }
 
+/// A directory whose clock is asked long before the file is written, as often as is said.
+#[derive(Debug)]
+struct Slow(DataDir, std::sync::atomic::AtomicU32);
+
+const STALL_SECONDS: i64 = 10;
+
+impl Directory for Slow {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Option<Box<dyn JournalFile>>> {
+        Directory::open(&self.0, name)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>> {
+        self.0.create(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn now(&self) -> io::Result<FileTime> {
+        use std::sync::atomic::Ordering::SeqCst;
+        let mut time = self.0.now()?;
+        if self.1.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+            time.seconds -= STALL_SECONDS;
+        }
+        Ok(time)
+    }
+}
+
+#[test]
+fn a_write_over_which_the_disk_took_long_is_no_older_state() {
+    for stalls in 0..4 {
+        let scratch = Scratch::with("slow", &[record(1_000)]);
+        let slow = Slow(scratch.lock(), stalls.into());
+        let (mut journal, _) = Journal::open_in(Box::new(slow), &LocalDisk.machine()).unwrap();
+        journal.write(&record(2_000)).unwrap();
+        drop(journal);
+        let (_, past) = Journal::open(scratch.lock()).unwrap();
+        assert_eq!(past, Some(Past { record: record(2_000), marks_are_sure: true }), "{stalls}");
+    }
+}
+
+#[test]
+fn a_sync_over_which_the_disk_took_long_is_no_older_state() {
+    for first in [0, 1] {
+        let scratch = Scratch::with("slow-sync", &[record(1_000)]);
+        let file = OpenOptions::new().read(true).write(true).open(scratch.file()).unwrap();
+        let mut frame = newest(&file).unwrap().unwrap().frame;
+        // The copy that was written first says when, and the file's stamp is of the other one.
+        frame.written_at.seconds -= STALL_SECONDS;
+        JournalFile::write_all_at(&file, &frame.encode().unwrap(), offset(first)).unwrap();
+        drop(file);
+        let (_, past) = Journal::open(scratch.lock()).unwrap();
+        assert_eq!(
+            past,
+            Some(Past { record: record(1_000), marks_are_sure: true }),
+            "copy {first}"
+        );
+    }
+}
+
 #[test]
 fn a_data_directory_has_one_user() {
     let scratch = Scratch::new("lock");

@@ -15,7 +15,8 @@
 //! counts, in one round trip, and what it did is held against the rule afterwards.
 //!
 //! **Durability.** A server that can lose what it acknowledged is refused when the store is opened:
-//! it must have `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`. With
+//! it must have `appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no` and
+//! `maxmemory-policy noeviction`. With
 //! `?persistence=any` in the URL it is taken as it is. Each restart and each failover then counts as
 //! another store: nothing is granted until `snowmint worker fast-forward` has moved it forward.
 //!

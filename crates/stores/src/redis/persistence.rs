@@ -25,9 +25,13 @@ pub(super) async fn check(
         );
         Err(Failure::Refused(ErrorKind::Unsupported { what }))
     };
-    for (name, right) in
-        [("appendonly", "yes"), ("appendfsync", "always"), ("maxmemory-policy", "noeviction")]
-    {
+    for (name, right) in [
+        ("appendonly", "yes"),
+        ("appendfsync", "always"),
+        // While a child rewrites the log, `yes` means no sync at all.
+        ("no-appendfsync-on-rewrite", "no"),
+        ("maxmemory-policy", "noeviction"),
+    ] {
         match found.get(name) {
             Some(value) if value == right => {}
             Some(value) => {
@@ -50,7 +54,7 @@ pub(super) async fn check(
 /// The settings that the server tells.
 async fn settings(link: &mut Link, key: &str) -> RedisResult<HashMap<String, String>> {
     let mut found = HashMap::new();
-    for name in ["append*", "maxmemory-policy"] {
+    for name in ["append*", "no-appendfsync-on-rewrite", "maxmemory-policy"] {
         let mut question = redis::cmd("CONFIG");
         question.arg("GET").arg(name);
         match link.ask_server_of(key, question).await {

@@ -13,6 +13,9 @@ use snowmint_core::UnixMillis;
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::Factory;
 
+/// How often a busy server is tried, for ten seconds each time.
+const OPEN_TRIES: u32 = 6;
+
 /// A server, as the contract reaches it.
 pub(crate) struct Reached {
     pub(crate) name: &'static str,
@@ -28,7 +31,15 @@ impl Factory for Reached {
     }
 
     async fn open(&self, namespace: &str) -> Arc<dyn Store> {
-        snowmint_stores::open(&self.url, namespace).await.unwrap()
+        // Sixteen handles at once want a connection each.
+        let mut last = None;
+        for _ in 0..OPEN_TRIES {
+            match snowmint_stores::open(&self.url, namespace).await {
+                Err(error) if error.kind().code() == "unavailable" => last = Some(error),
+                opened => return opened.unwrap(),
+            }
+        }
+        panic!("{} is never there: {last:?}", self.name)
     }
 
     async fn pass_ms(&self, ms: u64) {

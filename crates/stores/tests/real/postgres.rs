@@ -130,6 +130,28 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
     assert!(caution.contains("pg_control_system"), "{caution}");
 }
 
+/// Who a server is tells a promoted replica from it: only a missing right or function means that nobody can know.
+#[tokio::test]
+async fn a_guard_that_could_not_be_asked_is_an_error() {
+    let server = Postgres::start(&[]);
+    define(&open(&server.url()).await, "first").await.unwrap();
+    server.run(
+        "SET allow_system_table_mods = on;
+         ALTER FUNCTION pg_catalog.pg_walfile_name(pg_lsn) RENAME TO the_true_walfile_name",
+    );
+    let missing = open(&server.url()).await;
+    assert_eq!(missing.cautions().len(), 1, "{:?}", missing.cautions());
+    for code in ["57014", "53200", "58030", "XX000"] {
+        server.run(&format!(
+            "SET allow_system_table_mods = on;
+             CREATE OR REPLACE FUNCTION pg_catalog.pg_walfile_name(pg_lsn) RETURNS text LANGUAGE plpgsql
+                 AS $$ BEGIN RAISE EXCEPTION 'not now' USING ERRCODE = '{code}'; END $$"
+        ));
+        let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
+        assert!(format!("{refused:?}").contains("not now"), "{code}: {refused:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_is_known_by_its_certificate() {
     let (server, stranger) = (Postgres::start_with_tls(), Stranger::new());

@@ -113,6 +113,7 @@ async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
     for setting in [
         ["--appendonly", "no"],
         ["--appendfsync", "everysec"],
+        ["--no-appendfsync-on-rewrite", "yes"],
         ["--maxmemory-policy", "allkeys-lru"],
     ] {
         let server = Redis::start(&setting);

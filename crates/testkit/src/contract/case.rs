@@ -71,7 +71,7 @@ impl Case {
 
     /// The time that the store goes by.
     pub(super) async fn now(&self) -> UnixMillis {
-        match self.store.now().await.unwrap() {
+        match reached(|| self.store.now()).await.unwrap() {
             Some(time) => time,
             None => UnixMillis::new(self.caller_ms.load(Ordering::SeqCst)),
         }
@@ -170,7 +170,8 @@ impl Case {
     }
 
     pub(super) async fn send_release(&self, release: &Release) -> Result<()> {
-        self.store.release(release, self.now().await).await
+        let now = self.now().await;
+        reached(|| self.store.release(release, now)).await
     }
 
     pub(super) async fn define(&self, name: &str) -> Definition {
