@@ -69,7 +69,8 @@ fn a_restripe_parts_the_numbers_of_the_period_that_is_used() {
     let config = place.config_with(&stores, keys);
     let server = place.start_by(&config);
     let mut seen = Seen::default();
-    seen.add(drawn(&server, 20));
+    // Few: a server that is slow to answer draws again, and one of the stores may be far ahead of the other.
+    seen.add(drawn(&server, 6));
     let stripes = ["--stripe", "1=b", "--stripe", "2=a"];
     // The other way round: old and new must not meet.
     restripe(&config, "3", &stripes).ok();
