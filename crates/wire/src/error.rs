@@ -141,6 +141,8 @@ codes! {
     Unwritable =                "unwritable",         503, Err,      4,  14;
     /// The user as whom the store is asked lacks a right there.
     NoRight =                   "no_right",           503, Err,      2,  14;
+    /// The store is set to lose what it acknowledged.
+    UnsafeStore =               "unsafe_store",       503, Err,      2,  14;
 }
 
 impl Code {

@@ -251,6 +251,12 @@ pub enum ErrorKind {
         /// The store.
         what: String,
     },
+    /// The store is set to lose what it acknowledged, so that what was handed out could come again.
+    #[error("{what}")]
+    UnsafeStore {
+        /// Which store, which setting, and what it must be.
+        what: String,
+    },
     /// This build, or this store, cannot do it.
     #[error("{what}")]
     Unsupported {
@@ -271,6 +277,15 @@ fn where_else(address: &str) -> &str {
 }
 
 impl ErrorKind {
+    /// Whether it says that a store is another one than it was, an older state of it, or none that keeps what it
+    /// acknowledges.
+    pub(crate) const fn doubts_store(&self) -> bool {
+        matches!(
+            self,
+            Self::StoreWentBack { .. } | Self::OtherStore { .. } | Self::UnsafeStore { .. }
+        )
+    }
+
     /// A short, stable name for machines, such as `pool_full`.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -300,6 +315,7 @@ impl ErrorKind {
             Self::StorageFull { .. } => "storage_full",
             Self::Unwritable { .. } => "unwritable",
             Self::NoRight { .. } => "no_right",
+            Self::UnsafeStore { .. } => "unsafe_store",
             Self::Unsupported { .. } => "unsupported",
             Self::Internal { .. } => "internal",
         }

@@ -129,6 +129,7 @@ kinds! {
     "storage_full" = StorageFull { what; }
     "unwritable" = Unwritable { what; }
     "no_right" = NoRight { what; }
+    "unsafe_store" = UnsafeStore { what; }
     "unsupported" = Unsupported { what; }
     "internal" = Internal { what; }
 }

@@ -70,11 +70,9 @@ impl PresenceMachine {
                 self.live_since = sent_at;
                 self.next_at = sent_at.saturating_add(self.ttl_ms / 3);
             }
-            Err(
-                ErrorKind::NotFound { .. }
-                | ErrorKind::StoreWentBack { .. }
-                | ErrorKind::OtherStore { .. },
-            ) => self.gone = answer.as_ref().err().cloned(),
+            Err(kind) if matches!(kind, ErrorKind::NotFound { .. }) || kind.doubts_store() => {
+                self.gone = answer.as_ref().err().cloned();
+            }
             Err(_) => {
                 self.failures = self.failures.saturating_add(1);
                 self.next_at = now.elapsed.saturating_add(backoff_ms(self.failures));

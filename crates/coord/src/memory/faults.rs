@@ -13,6 +13,8 @@ pub(crate) struct Faults {
     pub(crate) lacks: Arc<Mutex<Option<&'static str>>>,
     /// When it says that it may be asked again, where it does not get through; and how often that was.
     pub(crate) refusal: Arc<Mutex<(Option<Retry>, u32)>>,
+    /// The verbs that find another store from now on.
+    pub(crate) astray: Arc<Mutex<Vec<&'static str>>>,
     /// A verb that is done, and whose answer this handle does not hear.
     pub(crate) unheard: Arc<Mutex<Option<&'static str>>>,
     /// Every release that was sent through this handle, heard or not.
@@ -27,6 +29,11 @@ impl Faults {
 
     /// Before the step: an error, and nothing is done.
     pub(super) fn before(&self, op: &'static str) -> Result<()> {
+        let astray = self.astray.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if astray.iter().any(|verb| [op, Self::EVERY_VERB].contains(verb)) {
+            let (witness, expected, found) = ("this process".into(), "one".into(), "two".into());
+            return Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }));
+        }
         fails(&self.lacks, op).map_err(|error| {
             let mut refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
             refusal.1 += 1;

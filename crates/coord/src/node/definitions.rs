@@ -280,6 +280,18 @@ impl Core {
         Ok(())
     }
 
+    /// The store may hand out again what is in stock: it is used by nobody.
+    pub(super) fn drop_stocks(&self) {
+        for source in self.known_sources() {
+            match &source.back {
+                Back::Segment(segment) => segment.drop_stock(),
+                Back::Snowflake(back) => back.drop_stock(&self.around),
+                // Those of other stores are their nodes'; the rest has none.
+                _ => {}
+            }
+        }
+    }
+
     /// Ends queues and chains; answers what nobody has used.
     pub(super) fn close_stocks(&self) -> Vec<Unused> {
         let close = |source: Arc<SourceInner>| match &source.back {

@@ -121,11 +121,22 @@ impl SegmentBack {
         if now.serves(plan) {
             return now.alter(plan.clone(), version, enabled);
         }
-        let next = now.successor(plan.clone(), version, enabled);
-        // In this order: who finds the old one closed finds the new one.
-        self.0.store(next);
         // Nothing goes back: the store has set the mark behind it.
-        now.close();
+        self.succeed(&now, &now.successor(plan.clone(), version, enabled));
+    }
+
+    /// What is in stock is used by nobody: the store may hand it out again.
+    pub(crate) fn drop_stock(&self) {
+        let now = self.0.load();
+        self.succeed(&now, &now.without_stock());
+    }
+
+    fn succeed(&self, now: &SegmentSource, next: &Arc<SegmentSource>) {
+        // In this order: who finds the old one closed finds the new one.
+        self.0.store(Arc::clone(next));
+        if let Some(unused) = now.close() {
+            next.lost(&unused);
+        }
     }
 }
 
@@ -158,6 +169,11 @@ impl SnowflakeBack {
     /// The same, as it was told last.
     pub(super) fn mark(&self) -> UnixMillis {
         UnixMillis::new(self.granted_until.load(Ordering::Relaxed))
+    }
+
+    /// What is prefilled is used by nobody.
+    pub(crate) fn drop_stock(&self, around: &Arc<Surroundings>) {
+        self.queue.drop_stock(&self.minter, around);
     }
 
     pub(crate) fn minter(&self) -> Option<Arc<Minter>> {

@@ -50,12 +50,7 @@ impl Queue {
         if old.as_ref().map(|old| *old.plan()) == plan {
             return;
         }
-        let new = plan.map(|plan| Arc::new(Prefill::new(plan)));
-        if let (Some(old), Some(new)) = (&old, &new) {
-            new.set_hooks(old.hooks());
-        }
-        self.prefill.store(new.clone());
-        self.is_made.store(new.is_some(), Ordering::Release);
+        let new = self.put(old.as_ref(), plan);
         if let Some(old) = &old {
             if let Some(new) = &new {
                 std::iter::from_fn(|| old.take_in_stock()).for_each(|id| new.put(id));
@@ -65,6 +60,31 @@ impl Queue {
         if let Some(new) = new {
             around.runtime.spawn(keep_filled(new, Arc::clone(minter), Arc::clone(around)));
         }
+    }
+
+    /// What is in stock is used by nobody, nor what is being minted for it.
+    pub(crate) fn drop_stock(
+        &self,
+        minter: &Arc<ArcSwapOption<Minter>>,
+        around: &Arc<Surroundings>,
+    ) {
+        let Some(old) = self.get() else { return };
+        let new = self.put(Some(&old), Some(*old.plan()));
+        old.close();
+        if let Some(new) = new {
+            around.runtime.spawn(keep_filled(new, Arc::clone(minter), Arc::clone(around)));
+        }
+    }
+
+    /// Puts an empty queue in the place of `old`.
+    fn put(&self, old: Option<&Arc<Prefill>>, plan: Option<PrefillPlan>) -> Option<Arc<Prefill>> {
+        let new = plan.map(|plan| Arc::new(Prefill::new(plan)));
+        if let (Some(old), Some(new)) = (old, &new) {
+            new.set_hooks(old.hooks());
+        }
+        self.prefill.store(new.clone());
+        self.is_made.store(new.is_some(), Ordering::Release);
+        new
     }
 
     /// There is another generator.

@@ -24,6 +24,13 @@ use crate::timer::Timer;
 /// How soon the store is asked again after the definition had changed: the node reads it meanwhile.
 pub(super) const STALE_MS: u64 = 20;
 
+/// A refusal that says that the store is not the one that was joined.
+struct Doubt {
+    why: Error,
+    /// The driver has not looked yet.
+    is_news: bool,
+}
+
 /// What every source of a node shares.
 pub(crate) struct Surroundings {
     pub(crate) store: Arc<dyn Store>,
@@ -53,6 +60,8 @@ pub(crate) struct Surroundings {
     clock_compared: SetOnce<()>,
     /// What the node has against our clock.
     clock_error: Mutex<Option<Error>>,
+    /// What says that the store is not the one that was joined.
+    doubt: Mutex<Option<Doubt>>,
     /// The node was closed.
     ended: AtomicBool,
     stale: AtomicBool,
@@ -98,6 +107,7 @@ impl Surroundings {
             voices: Mutex::default(),
             clock_compared: SetOnce::new(),
             clock_error: Mutex::default(),
+            doubt: Mutex::default(),
             ended: AtomicBool::new(false),
             stale: AtomicBool::new(false),
             spent: AtomicBool::new(false),
@@ -146,7 +156,40 @@ impl Surroundings {
         let answer = self.in_time(op, "the store", call).await;
         let took_us = self.timer.elapsed_us().saturating_sub(begun_us);
         self.watch.called(verb(op), took_us, answer.as_ref().err());
-        answer
+        answer.inspect_err(|error| self.doubt(error))
+    }
+
+    /// The store says that it is another one, or an older state of it: nothing that was taken from the one that was
+    /// joined counts any more, whatever verb was told so.
+    fn doubt(&self, error: &Error) {
+        if error.kind().doubts_store() {
+            self.doubts().get_or_insert_with(|| Doubt { why: error.clone(), is_news: true });
+            self.wake.notify_one();
+        }
+    }
+
+    /// The same, the first time that it is asked.
+    pub(crate) fn take_doubt(&self) -> Option<Error> {
+        let mut doubt = self.doubts();
+        let doubt = doubt.as_mut().filter(|doubt| doubt.is_news)?;
+        doubt.is_news = false;
+        Some(doubt.why.clone())
+    }
+
+    /// The store was joined anew.
+    pub(crate) fn end_doubt(&self) {
+        *self.doubts() = None;
+    }
+
+    fn check_undoubted(&self) -> Result<()> {
+        match &*self.doubts() {
+            Some(Doubt { why, .. }) => Err(why.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn doubts(&self) -> MutexGuard<'_, Option<Doubt>> {
+        self.doubt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same, for somebody else than the store.
@@ -265,6 +308,7 @@ impl Surroundings {
     /// Takes numbers from the store. Where somebody has changed the definition meanwhile, the node reads
     /// the catalog, and a retry helps soon.
     pub(super) async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        self.check_undoubted()?;
         let answer = self.call("reserve", self.store.reserve(reserve)).await;
         answer.map_err(|error| match error.kind() {
             ErrorKind::Conflict { .. } => {

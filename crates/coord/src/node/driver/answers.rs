@@ -107,6 +107,7 @@ impl Driver {
                 self.witness.store.clone_from(&identity.id);
                 self.witness.writes = self.witness.writes.max(identity.writes);
                 self.keeper.joined(&identity, member.incarnation);
+                self.core.around.end_doubt();
                 self.core.kept.forget();
                 let ttl_ms = self.settings().presence_ttl_ms;
                 let presence = PresenceMachine::new(ttl_ms, joined_at);
@@ -248,6 +249,18 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Somebody was told that the store is another one, or an older state of it. Nothing is minted until it was joined
+    /// anew: what is in stock may be handed out again.
+    pub(super) fn look_at_doubt(&mut self) {
+        let Some(error) = self.core.around.take_doubt() else { return };
+        if matches!(self.stage, Stage::In { .. }) {
+            self.lose(&error);
+        } else {
+            self.end_alone(&error);
+        }
+        self.core.drop_stocks();
     }
 
     /// The right to mint is gone, or in doubt: all generators close for good, and everything begins

@@ -234,6 +234,7 @@ impl Driver {
             self.stage = Stage::Entering { failures };
             self.spawn_enter();
         }
+        self.look_at_doubt();
         self.look_at_presence(now);
         self.stir(now);
         self.go_on_alone(now);

@@ -2,6 +2,7 @@
 
 mod alone;
 mod asked;
+mod astray;
 mod clocks;
 mod counters;
 mod deleted;

@@ -139,6 +139,12 @@ impl SegmentSource {
         Self::new(&self.name, plan, definition_version, refill, enabled, Arc::clone(&self.around))
     }
 
+    /// The source that goes on in the same way without what is in stock. Then this one is to be closed.
+    pub(crate) fn without_stock(&self) -> Arc<Self> {
+        let enabled = self.enabled.load(Ordering::Acquire);
+        self.successor(SegmentPlan::clone(&self.plan.load()), self.definition_version(), enabled)
+    }
+
     fn definition_version(&self) -> u64 {
         self.definition_version.load(Ordering::Acquire)
     }
@@ -355,6 +361,11 @@ impl SegmentSource {
         let definition_version = self.definition_version();
         let unused = Unused { source: self.name.clone(), definition_version, pieces };
         (!unused.pieces.is_empty()).then_some(unused)
+    }
+
+    /// What the one before had in stock is used by nobody.
+    pub(crate) fn lost(&self, unused: &Unused) {
+        self.refill().lost(&unused.pieces);
     }
 
     /// So many numbers that were unused at the end went back to the store, or into the journal.

@@ -125,6 +125,14 @@ impl Refill {
         self.dropped = self.dropped.saturating_add(count);
     }
 
+    /// What a source had in stock whose place this one's takes will be used by nobody.
+    pub(super) fn lost(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            let count = piece.last.saturating_sub(piece.first).saturating_add(1);
+            self.burned = self.burned.saturating_add(count);
+        }
+    }
+
     /// So many numbers that were counted as lost have gone back to the store.
     pub(super) fn gave_back(&mut self, count: u64) {
         self.dropped = self.dropped.saturating_sub(count);
