@@ -22,6 +22,8 @@ pub enum Way {
 /// What is wrong with the network now.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weather {
+    /// Where connections lead.
+    server_port: u16,
     to_server_held: bool,
     to_client_held: bool,
     /// So many more answers get through; then they are held.
@@ -87,12 +89,12 @@ impl Proxy {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let weather = Arc::new(watch::Sender::new(Weather::default()));
+        let weather = Arc::new(watch::Sender::new(Weather { server_port, ..Weather::default() }));
         let seen = Arc::downgrade(&weather);
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Some(weather) = seen.upgrade() else { return };
-                tokio::spawn(connection(client, server_port, weather));
+                tokio::spawn(connection(client, weather));
             }
         });
         Self { address, weather, _runtime: runtime }
@@ -102,6 +104,15 @@ impl Proxy {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// Closes every connection. New ones lead to the server on this loopback port: what its clients see when an
+    /// address is given to another.
+    pub fn lead_to(&self, server_port: u16) {
+        self.weather.send_modify(|weather| {
+            weather.server_port = server_port;
+            weather.cuts += 1;
+        });
     }
 
     /// Closes every connection. New ones are taken.
@@ -137,8 +148,8 @@ impl Proxy {
     /// Nothing is wrong any more; what was held is delivered.
     pub fn heal(&self) {
         self.weather.send_modify(|weather| {
-            let Weather { cuts, answers_lost, .. } = *weather;
-            *weather = Weather { cuts, answers_lost, ..Weather::default() };
+            let Weather { server_port, cuts, answers_lost, .. } = *weather;
+            *weather = Weather { server_port, cuts, answers_lost, ..Weather::default() };
         });
     }
 
@@ -149,13 +160,14 @@ impl Proxy {
     }
 }
 
-async fn connection(client: TcpStream, server_port: u16, sets: Arc<watch::Sender<Weather>>) {
+async fn connection(client: TcpStream, sets: Arc<watch::Sender<Weather>>) {
     let mut weather = sets.subscribe();
     let begun = *weather.borrow_and_update();
     if begun.refuses {
         return;
     }
-    let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)).await else { return };
+    let there = ("127.0.0.1", begun.server_port);
+    let Ok(server) = TcpStream::connect(there).await else { return };
     for stream in [&client, &server] {
         // Without it, each step would take as long as the other side's delayed acknowledgement.
         let _ = stream.set_nodelay(true);

@@ -60,9 +60,10 @@ pub(super) enum CompareTarget {
     Version = 0,
     Create = 1,
     Mod = 2,
+    Value = 3,
 }
 
-/// That a key has this revision; compares by "equal", which is number 0 and so never sent.
+/// That a key has this revision, or this value; compares by "equal", which is number 0 and so never sent.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct Compare {
     #[prost(enumeration = "CompareTarget", tag = "2")]
@@ -70,14 +71,16 @@ pub(super) struct Compare {
     #[prost(bytes = "vec", tag = "3")]
     pub(super) key: Vec<u8>,
     /// In a choice of one field, so that zero is sent too.
-    #[prost(oneof = "ModRevision", tags = "6")]
-    pub(super) mod_revision: Option<ModRevision>,
+    #[prost(oneof = "Is", tags = "6, 7")]
+    pub(super) is: Option<Is>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Oneof)]
-pub(super) enum ModRevision {
+#[derive(Clone, PartialEq, Eq, Oneof)]
+pub(super) enum Is {
     #[prost(int64, tag = "6")]
-    Is(i64),
+    ModRevision(i64),
+    #[prost(bytes = "vec", tag = "7")]
+    Value(Vec<u8>),
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]

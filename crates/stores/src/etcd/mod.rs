@@ -45,8 +45,8 @@ use crate::verbs::{Failure, StoreOver};
 use crate::{OPEN, Settings};
 use client::Client;
 use message::{
-    Compare, CompareTarget, DeleteRangeRequest, KeyValue, ModRevision, PutRequest, RangeRequest,
-    Request, RequestOp, TxnRequest, TxnResponse,
+    Compare, CompareTarget, DeleteRangeRequest, Is, KeyValue, PutRequest, RangeRequest, Request,
+    RequestOp, TxnRequest, TxnResponse,
 };
 
 /// What etcd can do.
@@ -188,7 +188,7 @@ impl Keys for Etcd {
         let [store, namespace] = <[Option<Entry>; 2]>::try_from(found)
             .map_err(|_| Failure::Damaged("a reply of another length".into()))?;
         let server = Some(self::cluster(cluster));
-        Ok(Head { writes, clock: None, server, store, namespace })
+        Ok(Head { writes, clock: None, server, session: None, store, namespace })
     }
 
     async fn get(&self, key: &str, at: u64) -> Answer<Option<Entry>> {
@@ -208,8 +208,13 @@ impl Keys for Etcd {
         let compare = |(key, version): (&String, &u64)| Compare {
             target: CompareTarget::Mod.into(),
             key: self.full(key),
-            mod_revision: Some(ModRevision::Is(revision(*version))),
+            is: Some(Is::ModRevision(revision(*version))),
         };
+        let store = batch.store.as_ref().map(|value| Compare {
+            target: CompareTarget::Value.into(),
+            key: self.full(name::STORE),
+            is: Some(Is::Value(value.clone().into_bytes())),
+        });
         let change = |(key, value): (&String, &Option<String>)| {
             let key = self.full(key);
             operation(match value {
@@ -218,7 +223,7 @@ impl Keys for Etcd {
             })
         };
         let request = TxnRequest {
-            compare: batch.expected.iter().map(compare).collect(),
+            compare: batch.expected.iter().map(compare).chain(store).collect(),
             success: batch.changes.iter().map(change).collect(),
         };
         let (answer, writes, cluster) = self.transact(&request).await?;

@@ -14,7 +14,7 @@ use snowmint_core::UnixMillis;
 use super::record::{Record as _, StoreRecord, before_mark};
 use super::step::check_server;
 use super::{Entry, Keyed, Keys};
-use crate::verbs::{Failure, NamespaceRow};
+use crate::verbs::{Failure, NamespaceRow, Seen};
 
 /// How soon somebody who stands back asks again, in milliseconds, and how often.
 const STAND_BACK_MS: u64 = 5;
@@ -71,23 +71,25 @@ pub(crate) struct Taken {
 pub(super) struct KnownStore {
     store: Entry,
     record: StoreRecord,
+    /// The server that had it.
+    server: Option<String>,
 }
 
 impl<K: Keys> Keyed<K> {
-    /// The segment, or none where rows must be looked at. `seen` writes were seen before.
+    /// The segment, or none where rows must be looked at.
     pub(super) async fn count(
         &self,
         reserve: &Reserve,
-        seen: u64,
+        seen: &Seen,
     ) -> Result<Option<Segment>, Failure<K::Error>> {
         if !K::COUNTS {
             return Ok(None);
         }
-        let Some(known) = self.known_store().await? else { return Ok(None) };
+        let Some(known) = self.known_store(&seen.id).await? else { return Ok(None) };
         let question = Question {
             store: &known.store,
-            server: known.record.server.as_deref(),
-            writes_at_least: seen.saturating_sub(known.record.writes_more),
+            server: known.server.as_deref(),
+            writes_at_least: seen.writes.saturating_sub(known.record.writes_more),
             before_mark: before_mark(reserve.definition_version),
             reserve,
         };
@@ -104,22 +106,25 @@ impl<K: Keys> Keyed<K> {
         Ok(None)
     }
 
-    /// None when there is something to be said that the verb over rows says.
-    async fn known_store(&self) -> Result<Option<Arc<KnownStore>>, Failure<K::Error>> {
+    /// The record of the store that was seen. None when there is something to be said that the verb over rows says.
+    async fn known_store(&self, id: &str) -> Result<Option<Arc<KnownStore>>, Failure<K::Error>> {
         let known = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if known.is_some() {
-            return Ok(known);
+        if let Some(known) = known.filter(|known| known.record.id == id) {
+            return Ok(Some(known));
         }
         let head = self.keys.head().await?;
         let Some(store) = head.store.clone() else { return Ok(None) };
         let Ok(record) = StoreRecord::read(super::name::STORE, &store.value) else {
             return Ok(None);
         };
+        if record.id != id {
+            return Ok(None);
+        }
         let label = self.keys.label();
         if record.check_form(&label).and_then(|()| check_server(&label, &record, &head)).is_err() {
             return Ok(None);
         }
-        let known = Arc::new(KnownStore { store, record });
+        let known = Arc::new(KnownStore { store, record, server: head.server });
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
         Ok(Some(known))
     }

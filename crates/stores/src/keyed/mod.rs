@@ -57,6 +57,9 @@ pub(crate) struct Head {
     pub(crate) clock: Option<UnixMillis>,
     /// Which server this is, or which run of it, where another may lack what this one acknowledged.
     pub(crate) server: Option<String>,
+    /// The session that it was read in, where a session stays with its server, and a batch cannot say which value a
+    /// key must have.
+    pub(crate) session: Option<i64>,
     /// The key [`name::STORE`].
     pub(crate) store: Option<Entry>,
     /// The key [`name::NAMESPACE`].
@@ -74,6 +77,10 @@ pub(crate) struct Batch {
     pub(crate) not_before: UnixMillis,
     /// Which server it must be, where another may lack what that one acknowledged.
     pub(crate) server: Option<String>,
+    /// What the key [`name::STORE`] must have as its value: another store may count its versions alike.
+    pub(crate) store: Option<String>,
+    /// Which connection it must go on; see [`Head::session`].
+    pub(crate) session: Option<i64>,
 }
 
 /// What became of a batch.
@@ -115,6 +122,10 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     /// The store, for messages; no secrets.
     fn label(&self) -> String;
 
+    /// [`Backend::check_settings`].
+    async fn check_settings(&self) -> Result<(), Failure<Self::Error>> {
+        Ok(())
+    }
     async fn head(&self) -> Result<Head, Failure<Self::Error>>;
     /// One key, at the moment of the head whose `writes` these are where reads are snapshots.
     async fn get(&self, key: &str, at: u64) -> Result<Option<Entry>, Failure<Self::Error>>;
@@ -213,6 +224,10 @@ impl<K: Keys> Backend for Keyed<K> {
         self.keys.label()
     }
 
+    async fn check_settings(&self) -> Result<(), Failure<K::Error>> {
+        self.keys.check_settings().await
+    }
+
     async fn begin(&self, access: Access) -> Result<Step<K>, Failure<K::Error>> {
         Step::begin(Arc::clone(&self.keys), Arc::clone(&self.known), access).await
     }
@@ -221,7 +236,7 @@ impl<K: Keys> Backend for Keyed<K> {
         &self,
         item: &Extend,
         now: UnixMillis,
-        seen: Seen,
+        seen: &Seen,
     ) -> Result<Option<u64>, Failure<K::Error>> {
         let known = self.known.with(&name::slot(&item.pool, item.slot));
         let (Some(known), true) = (known, self.keys.knows()) else { return Ok(None) };
@@ -245,7 +260,7 @@ impl<K: Keys> Backend for Keyed<K> {
     async fn reserve(
         &self,
         reserve: &Reserve,
-        seen: u64,
+        seen: &Seen,
     ) -> Result<Option<Segment>, Failure<K::Error>> {
         self.count(reserve, seen).await
     }

@@ -48,12 +48,13 @@ impl<K: Keys> Step<K> {
         known: Arc<Known>,
         rows: known::Rows,
         not_before: UnixMillis,
-        seen: Seen,
+        seen: &Seen,
     ) -> Done<K, Self> {
         // Of a clock of its own the server sees to it that it shows as much.
         let head = Head { clock: rows.head.clock.and(Some(not_before)), ..rows.head };
         let mut step = Self::with_head(keys, known, head, Access::Write)?;
-        if step.namespace.catalog_version != seen.catalog_version {
+        let is_seen = step.identity.id == *seen.id;
+        if !is_seen || step.namespace.catalog_version != seen.catalog_version {
             return Err(Failure::Lost);
         }
         step.read = rows.entries;
@@ -79,7 +80,12 @@ impl<K: Keys> Step<K> {
         let writes = head.writes.saturating_add(store.writes_more);
         let identity = StoreIdentity { id: store.id.clone(), writes };
         // It may have become another since it was read.
-        let mut batch = Batch { server: head.server.clone(), ..Batch::default() };
+        let mut batch = Batch {
+            server: head.server.clone(),
+            store: Some(entry.value.clone()),
+            session: head.session,
+            ..Batch::default()
+        };
         let version = |entry: &Option<Entry>| entry.as_ref().map_or(0, |entry| entry.version);
         batch.expected.insert(name::STORE.into(), version(&head.store));
         batch.expected.insert(name::NAMESPACE.into(), version(&head.namespace));
@@ -222,39 +228,48 @@ impl<K: Keys> Step<K> {
     }
 
     /// Ends a step whose answer is what it has read.
-    pub(super) async fn unchanged(self) -> Done<K, ()> {
+    pub(super) async fn unchanged(mut self) -> Done<K, ()> {
         if self.access == Access::Read || !K::LAGS {
             return self.roll_back().await;
         }
-        stand(&*self.keys, self.batch.expected).await
+        let expected = std::mem::take(&mut self.batch.expected);
+        self.stands(expected).await
     }
 
     /// Ends a step that changes nothing. What several requests have read counts only if it all
     /// stood there at one moment.
-    pub(super) async fn roll_back(self) -> Done<K, ()> {
+    pub(super) async fn roll_back(mut self) -> Done<K, ()> {
         if self.access != Access::Read || self.reads <= 1 || K::SNAPSHOT {
             return Ok(());
         }
-        let mut expected = self.batch.expected;
+        let mut expected = std::mem::take(&mut self.batch.expected);
         if self.folders.is_empty() && self.reads == 2 {
             // One row: it stood there when it was read, with a store that was the same all along.
             expected.retain(|key, _| [name::STORE, name::NAMESPACE].contains(&key.as_str()));
         }
-        stand(&*self.keys, expected).await
+        self.stands(expected).await
     }
-}
 
-/// Whether all these keys stand as they were read.
-async fn stand<K: Keys>(keys: &K, expected: BTreeMap<String, u64>) -> Done<K, ()> {
-    match keys.send(&Batch { expected, ..Batch::default() }).await? {
-        Outcome::Done(_) => Ok(()),
-        Outcome::Lost => Err(Failure::Lost),
+    /// Whether all these keys stand as they were read, in the store in which they were.
+    async fn stands(self, expected: BTreeMap<String, u64>) -> Done<K, ()> {
+        let Batch { store, session, .. } = self.batch;
+        match self.keys.send(&Batch { expected, store, session, ..Batch::default() }).await? {
+            Outcome::Done(_) => Ok(()),
+            Outcome::Lost => Err(Failure::Lost),
+        }
     }
 }
 
 /// Refuses marks that another server, which may have had newer ones, has left behind.
 pub(super) fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Result<(), ErrorKind> {
-    if store.server == head.server {
+    let is_same = match (&store.server, &head.server) {
+        // Of a Redis server, older records name the run alone.
+        (Some(kept), Some(found)) => {
+            kept == found || found.split_once('/').is_some_and(|(run, _)| kept == run)
+        }
+        (kept, found) => kept == found,
+    };
+    if is_same {
         return Ok(());
     }
     let said = |server: &Option<String>| match server {

@@ -51,7 +51,7 @@ impl Keys for Contended {
         let record = StoreRecord::new("it".into(), None).write()?;
         let store = Entry { key: name::STORE.into(), value: record, version: 1 };
         let (writes, store) = (u64::from(self.batches.load(Ordering::SeqCst)), Some(store));
-        Ok(Head { writes, clock: None, server: None, store, namespace: None })
+        Ok(Head { writes, clock: None, server: None, session: None, store, namespace: None })
     }
 
     async fn get(&self, _: &str, _: u64) -> Result<Option<Entry>, Failure<Self::Error>> {
@@ -179,6 +179,7 @@ impl Keys for OneByOne {
             writes: server.writes,
             clock: None,
             server: None,
+            session: None,
             store: server.keys.get(name::STORE).cloned(),
             namespace: server.keys.get(name::NAMESPACE).cloned(),
         };
@@ -200,6 +201,10 @@ impl Keys for OneByOne {
         let mut server = self.server.lock().unwrap();
         let version = |key: &String| server.keys.get(key).map_or(0, |entry| entry.version);
         if batch.expected.iter().any(|(key, expected)| version(key) != *expected) {
+            return Ok(Outcome::Lost);
+        }
+        let store = server.keys.get(name::STORE).map(|entry| &entry.value);
+        if batch.store.is_some() && batch.store.as_ref() != store {
             return Ok(Outcome::Lost);
         }
         server.writes += 1;

@@ -27,7 +27,7 @@ pub(super) enum Message {
 /// On a connection that commits nothing by itself the transaction begins with the first of them.
 const COMPOUND: &str = "BEGIN NOT ATOMIC
     UPDATE snowmint_store SET row_changes = row_changes + 1, writes = LAST_INSERT_ID(writes + 1)
-    WHERE writes >= ?8 AND server = {SERVER};
+    WHERE id = ?12 AND writes >= ?8 AND server = {SERVER};
     UPDATE snowmint_slot SET mark = ?6, extend_request = ?7, changes = changes + 1
     WHERE namespace = ?1 AND pool = ?2 AND slot = ?3
         AND term = ?4 AND mark = ?5 AND ?10 <= {NOW} AND ROW_COUNT() = 1
@@ -53,7 +53,7 @@ const JOINED: &str = "UPDATE snowmint_store
         snowmint_slot.mark = ?6, snowmint_slot.extend_request = ?7,
         snowmint_slot.changes = snowmint_slot.changes + 1
     WHERE snowmint_store.only_one = 1
-        AND snowmint_store.writes >= ?8 AND snowmint_store.server = {SERVER}
+        AND snowmint_store.id = ?12 AND snowmint_store.writes >= ?8 AND snowmint_store.server = {SERVER}
         AND snowmint_slot.term = ?4 AND snowmint_slot.mark = ?5 AND ?10 <= {NOW}
         AND snowmint_slot.holder = COALESCE(?11, snowmint_slot.holder)
         AND COALESCE(snowmint_namespace.catalog_version, 0) = ?9";
@@ -63,7 +63,7 @@ impl MySql {
     pub(super) async fn extend_in_one(
         &self,
         item: &Extend,
-        seen: Seen,
+        seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         let values = extending::values(&self.namespace, item, seen)?;
         // After an error in the middle it is within a transaction, and is not put back.
@@ -145,13 +145,13 @@ mod tests {
 
     #[test]
     fn values_come_in_the_order_in_which_they_are_asked_for() {
-        let values: Vec<_> = (101..=111).map(Value::Integer).collect();
+        let values: Vec<_> = (101..=112).map(Value::Integer).collect();
         for (message, order) in [
             (
                 Message::Compound,
-                [108, 106, 107, 101, 102, 103, 104, 105, 110, 111, 109, 101].as_slice(),
+                [112, 108, 106, 107, 101, 102, 103, 104, 105, 110, 111, 109, 101].as_slice(),
             ),
-            (Message::Joined, &[101, 102, 103, 106, 107, 108, 104, 105, 110, 111, 109]),
+            (Message::Joined, &[101, 102, 103, 106, 107, 112, 108, 104, 105, 110, 111, 109]),
         ] {
             let (text, asked) = asked(&message.statement(), &values);
             assert!(text.contains("mark = ? AND ? <= CAST("), "{text}");

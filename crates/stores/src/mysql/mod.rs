@@ -54,7 +54,7 @@ use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS};
 use crate::sql::own::Own;
 use crate::sql::parameters;
 use crate::sql::server::Failover;
-use crate::sql::{Opening, Tx};
+use crate::sql::{Opening, Session as _, Tx};
 use crate::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 use crate::{OPEN, Settings, label};
 use extend::Message;
@@ -125,8 +125,8 @@ struct MySql {
 ///
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
-/// `NoRight` without the rights; `Unsupported` when the server is set to lose what it
-/// acknowledged, or a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
+/// `NoRight` without the rights; `UnsafeStore` when the server is set to lose what it
+/// acknowledged; `Unsupported` when a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
 /// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
@@ -197,6 +197,12 @@ impl Backend for MySql {
         self.label.clone()
     }
 
+    async fn check_settings(&self) -> Result<(), Failure<sqlx::Error>> {
+        let mut session = MySqlSession::begin(&self.pool, Access::Read).await?;
+        schema::check_settings(&mut session, &self.label).await?;
+        Ok(session.roll_back().await?)
+    }
+
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
         let session = MySqlSession::begin(&self.pool, access).await?;
         let lock = match access {
@@ -214,7 +220,7 @@ impl Backend for MySql {
         &self,
         item: &Extend,
         _now: UnixMillis,
-        seen: Seen,
+        seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         self.extend_in_one(item, seen).await
     }

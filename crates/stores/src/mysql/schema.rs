@@ -3,14 +3,16 @@
 //! MySQL makes each table in a transaction of its own, so every statement here may be repeated, and
 //! the version is written last.
 
+use std::collections::BTreeMap;
+
 use snowmint_coord::ErrorKind;
 use sqlx::mysql::MySqlPool;
 
 use super::extend::Message;
 use super::session::MySqlSession;
-use crate::sql::Session as _;
 use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, number, text, version};
-use crate::verbs::{Access, Failure};
+use crate::sql::{Session as _, Values};
+use crate::verbs::{Access, Failure, set_to_lose};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
 /// released; append. Texts compare byte by byte: `Orders` is not `orders`.
@@ -131,26 +133,92 @@ pub(super) async fn prepare(
 }
 
 async fn make(session: &mut MySqlSession, label: &str) -> Result<(), Failure<sqlx::Error>> {
+    // What was seen before the lock was had is old, and MariaDB ends a transaction that writes where others have
+    // written since it looked (`innodb_snapshot_isolation`).
+    session.run("COMMIT".into(), Vec::new()).await?;
     let found = version(session, TABLES).await?;
+    if found == newest(STEPS) {
+        return Ok(());
+    }
     bring_to_newest(session, label, STEPS, found).await?;
     // Others may look as soon as the lock is given back.
     session.run("COMMIT".into(), Vec::new()).await?;
     Ok(())
 }
 
-async fn check_settings(
+/// What the server must be set to. With a binary log, a crash rolls back what that lacks, so it must be as durable:
+/// <https://dev.mysql.com/doc/refman/8.4/en/replication-options-binary-log.html#sysvar_sync_binlog>.
+const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
+    ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'log_bin', 'sync_binlog')";
+/// MySQL alone can do without: <https://dev.mysql.com/doc/refman/8.4/en/innodb-redo-log.html>.
+const REDO_LOG: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'";
+
+/// Refuses a server that is set to lose what it acknowledged. (`innodb_doublewrite` may be off: a page that a crash
+/// has torn is noticed by its checksum.)
+pub(super) async fn check_settings(
     session: &mut MySqlSession,
     label: &str,
 ) -> Result<(), Failure<sqlx::Error>> {
-    let query = "SELECT CAST(@@innodb_flush_log_at_trx_commit AS SIGNED)";
-    let value = number(session, query).await?;
-    if value != 1 {
-        return Err(Failure::Refused(ErrorKind::Unsupported {
-            what: format!(
-                "{label} has innodb_flush_log_at_trx_commit = {value}, with which it can lose what it \
-                 acknowledged, and numbers would come again; set it to 1"
-            ),
-        }));
+    let mut found = BTreeMap::new();
+    for query in [SETTINGS, REDO_LOG] {
+        for row in session.fetch(query.into(), Vec::new()).await? {
+            let mut row = Values::of(row);
+            found.insert(row.text()?.to_lowercase(), row.text()?);
+        }
     }
-    Ok(())
+    match wrong_setting(&found) {
+        Some((name, value, right)) => {
+            Err(Failure::Refused(set_to_lose(label, &format!("{name} = {value}"), right)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Its name, its value, and what it must be.
+fn wrong_setting(found: &BTreeMap<String, String>) -> Option<(&'static str, &str, &'static str)> {
+    let value = |name| found.get(name).map_or("", String::as_str);
+    let is_on = |name| ["ON", "1"].contains(&value(name).to_uppercase().as_str());
+    let has_binlog = is_on("log_bin");
+    let method = value("innodb_flush_method").to_lowercase();
+    [
+        ("innodb_flush_log_at_trx_commit", "1", value("innodb_flush_log_at_trx_commit") == "1"),
+        ("sync_binlog", "1, or log_bin to OFF", !has_binlog || value("sync_binlog") == "1"),
+        ("innodb_flush_method", "fsync", !["nosync", "littlesync"].contains(&method.as_str())),
+        (
+            "innodb_redo_log_enabled",
+            "ON (ALTER INSTANCE ENABLE INNODB REDO_LOG)",
+            value("innodb_redo_log_enabled").is_empty() || is_on("innodb_redo_log_enabled"),
+        ),
+    ]
+    .into_iter()
+    .find_map(|(name, right, is_right)| (!is_right).then(|| (name, value(name), right)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_lose_an_acknowledged_commit_is_named() {
+        for (settings, wrong) in [
+            (&[("innodb_flush_log_at_trx_commit", "1")][..], None),
+            (&[], Some("innodb_flush_log_at_trx_commit")),
+            (&[("innodb_flush_log_at_trx_commit", "2")], Some("innodb_flush_log_at_trx_commit")),
+            // MariaDB's defaults, and what becomes of them with a binary log.
+            (&[("log_bin", "OFF"), ("sync_binlog", "0"), ("innodb_flush_method", "fsync")], None),
+            (&[("log_bin", "ON"), ("sync_binlog", "0")], Some("sync_binlog")),
+            (&[("log_bin", "ON"), ("sync_binlog", "100")], Some("sync_binlog")),
+            (&[("log_bin", "ON"), ("sync_binlog", "1")], None),
+            (&[("innodb_flush_method", "O_DIRECT")], None),
+            (&[("innodb_flush_method", "nosync")], Some("innodb_flush_method")),
+            (&[("innodb_redo_log_enabled", "ON")], None),
+            (&[("innodb_redo_log_enabled", "OFF")], Some("innodb_redo_log_enabled")),
+        ] {
+            let commit = ("innodb_flush_log_at_trx_commit", "1");
+            let first = (!settings.is_empty()).then_some(commit);
+            let found = first.iter().chain(settings);
+            let found = found.map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            assert_eq!(wrong_setting(&found).map(|(name, ..)| name), wrong, "{settings:?}");
+        }
+    }
 }

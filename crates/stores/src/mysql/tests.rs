@@ -3,7 +3,7 @@ use snowmint_testkit::servers::Mysql as Server;
 
 use super::failure::ENDED_FOR_SILENCE;
 use super::*;
-use crate::sql::{Session as _, Value, making};
+use crate::sql::{Value, making};
 
 /// What a session is told that shall be ended soon.
 const SOON: &str = "SET SESSION wait_timeout = 1";
@@ -101,8 +101,8 @@ async fn sessions_that_were_silent_for_too_long_are_made_anew() {
     let (pool, term, request) = ("workers".to_owned(), Term::new(1), 1);
     let (from, to) = (Mark::new(1), Mark::new(2));
     let item = Extend { pool, slot: 0, term, holder: None, from, to, request, ahead_max_ms: None };
-    let seen = Seen { writes: 0, catalog_version: 0 };
-    assert_eq!(store.extend_in_one(&item, seen).await.unwrap(), None, "it was not done");
+    let seen = Seen { id: "it".into(), writes: 0, catalog_version: 0 };
+    assert_eq!(store.extend_in_one(&item, &seen).await.unwrap(), None, "it was not done");
     assert_eq!(store.pool.num_idle(), 1, "the one that has ended");
     let store = StoreOver::new(store);
     let new =
@@ -148,13 +148,16 @@ enum Changed {
     Catalog,
     Holder,
     Server,
+    Store,
 }
 
 /// Whoever holds the store's row is in nobody's way, and an extend that has waited for it sees what was done.
 #[tokio::test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
 async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
-    use Changed::{Catalog, Holder, Mark as Moved, Nothing, Server as Elsewhere, Term as Passed};
+    use Changed::{
+        Catalog, Holder, Mark as Moved, Nothing, Server as Elsewhere, Store, Term as Passed,
+    };
     let server = Server::start(&[]);
     let store = opened(&server).await;
     let (holder, another) = (Incarnation::new(1), Incarnation::new(2));
@@ -169,9 +172,9 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
     for message in messages {
         let (pool, own) = (store.pool.clone(), own(&server.url(), "it", message).unwrap());
         let store = MySql { pool, own, message, ..opened(&server).await };
-        for changed in [Nothing, Moved, Passed, Catalog, Holder, Elsewhere] {
+        for changed in [Nothing, Moved, Passed, Catalog, Holder, Elsewhere, Store] {
             server.run(&format!(
-                "UPDATE snowmint_store SET writes = 20, row_changes = 0, server = {SERVER};
+                "UPDATE snowmint_store SET id = 'it', writes = 20, row_changes = 0, server = {SERVER};
                  UPDATE snowmint_namespace SET catalog_version = 3;
                  UPDATE snowmint_slot SET term = 2, mark = 10, extend_request = 1, changes = 0,
                      holder = '{holder}'"
@@ -184,8 +187,8 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
             let holder = Some(holder);
             let item =
                 Extend { pool, slot: 7, term, holder, from, to, request, ahead_max_ms: None };
-            let seen = Seen { writes: 20, catalog_version: 3 };
-            let extend = store.extend_in_one(&item, seen);
+            let seen = Seen { id: "it".into(), writes: 20, catalog_version: 3 };
+            let extend = store.extend_in_one(&item, &seen);
             let interfere = async {
                 for tries in 0.. {
                     assert!(tries < 400, "nobody waits");
@@ -205,6 +208,7 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
                     Holder => &passed,
                     Catalog => "UPDATE snowmint_namespace SET catalog_version = 4",
                     Elsewhere => "UPDATE snowmint_store SET server = 'mysql/another'",
+                    Store => "UPDATE snowmint_store SET id = 'another'",
                 };
                 for statement in [all, more, change] {
                     other.run(statement.into(), Vec::new()).await.unwrap();

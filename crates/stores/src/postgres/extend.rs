@@ -12,7 +12,7 @@ use crate::verbs::{Failure, Seen};
 /// so nobody ended a step meanwhile, and what the statement sees of the other rows is the newest.
 const EXTEND: &str = "WITH store AS (
     UPDATE snowmint_store SET writes = writes + 1, row_changes = row_changes + 1
-    WHERE writes >= $8 AND writes = (SELECT writes FROM snowmint_store)
+    WHERE id = $12 AND writes >= $8 AND writes = (SELECT writes FROM snowmint_store)
         AND $9 = COALESCE(
             (SELECT catalog_version FROM snowmint_namespace WHERE namespace = $1), 0)
         AND EXISTS (
@@ -28,7 +28,7 @@ impl Postgres {
     pub(super) async fn extend_in_one(
         &self,
         item: &Extend,
-        seen: Seen,
+        seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         // A server that does not say who it is compares with nothing.
         let server = match self.mute {

@@ -105,8 +105,8 @@ struct Postgres {
 ///
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
-/// `NoRight` without the rights; `Unsupported` when the server is set to lose what it
-/// acknowledged, or a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
+/// `NoRight` without the rights; `UnsafeStore` when the server is set to lose what it
+/// acknowledged; `Unsupported` when a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
 /// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
@@ -204,6 +204,12 @@ impl Backend for Postgres {
         self.label.clone()
     }
 
+    async fn check_settings(&self) -> Result<(), Failure<sqlx::Error>> {
+        let mut session = PostgresSession::begin(&self.pool, Access::Read).await?;
+        schema::check_settings(&mut session, &self.label).await?;
+        Ok(session.roll_back().await?)
+    }
+
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
         let session = PostgresSession::begin(&self.pool, access).await?;
         let server = if self.mute.is_some() { "CAST(NULL AS TEXT)" } else { SERVER };
@@ -222,7 +228,7 @@ impl Backend for Postgres {
         &self,
         item: &Extend,
         _now: UnixMillis,
-        seen: Seen,
+        seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         self.extend_in_one(item, seen).await
     }

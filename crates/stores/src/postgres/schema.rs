@@ -1,12 +1,11 @@
 //! The tables, and what a server must be set to.
 
-use snowmint_coord::ErrorKind;
 use sqlx::postgres::PgPool;
 
 use super::session::PostgresSession;
 use crate::sql::Session as _;
 use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, text, version};
-use crate::verbs::{Access, Failure};
+use crate::verbs::{Access, Failure, set_to_lose};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
 /// released; append.
@@ -116,19 +115,15 @@ pub(super) async fn prepare(
     Ok(session.commit().await?)
 }
 
-async fn check_settings(
+pub(super) async fn check_settings(
     session: &mut PostgresSession,
     label: &str,
 ) -> Result<(), Failure<sqlx::Error>> {
     let query = "SELECT current_setting('fsync') || '/' || current_setting('full_page_writes')";
     let found = text(session, query).await?;
     if found != "on/on" {
-        return Err(Failure::Refused(ErrorKind::Unsupported {
-            what: format!(
-                "{label} has fsync/full_page_writes = {found}, with which it can lose what it \
-                 acknowledged, and numbers would come again; set both to on"
-            ),
-        }));
+        let found = format!("fsync/full_page_writes = {found}");
+        return Err(Failure::Refused(set_to_lose(label, &found, "on/on")));
     }
     Ok(())
 }

@@ -16,7 +16,7 @@
 //!
 //! **Durability.** A server that can lose what it acknowledged is refused when the store is opened:
 //! it must have `appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no` and
-//! `maxmemory-policy noeviction`. With
+//! `maxmemory-policy noeviction`. So is one that is set otherwise later, at the next renewal. With
 //! `?persistence=any` in the URL it is taken as it is. Each restart and each failover then counts as
 //! another store: nothing is granted until `snowmint worker fast-forward` has moved it forward.
 //!
@@ -93,8 +93,8 @@ impl std::fmt::Debug for Redis {
 /// Opens the store in the server at `url` for one namespace.
 ///
 /// # Errors
-/// `Invalid` for an impossible URL or namespace, or a wrong password; `Unsupported` when the server
-/// is set to lose or evict what it acknowledged, or for TLS in a program without cryptography;
+/// `Invalid` for an impossible URL or namespace, or a wrong password; `UnsafeStore` when the server
+/// is set to lose or evict what it acknowledged; `Unsupported` for TLS in a program without cryptography;
 /// `Unavailable` when it does not answer.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
@@ -115,9 +115,9 @@ async fn connect(url: &str, namespace: &str) -> Result<Redis> {
     }
     Ok(Redis {
         link,
-        head: Script::new(include_str!("head.lua")),
-        send: Script::new(include_str!("send.lua")),
-        reserve: Script::new(include_str!("reserve.lua")),
+        head: Script::new(concat!(include_str!("run.lua"), include_str!("head.lua"))),
+        send: Script::new(concat!(include_str!("run.lua"), include_str!("send.lua"))),
+        reserve: Script::new(concat!(include_str!("run.lua"), include_str!("reserve.lua"))),
         make_way: Script::new(include_str!("make_way.lua")),
         namespace: namespace.into(),
         root,
@@ -181,6 +181,13 @@ impl Keys for Redis {
         self.label.clone()
     }
 
+    async fn check_settings(&self) -> Answer<()> {
+        if self.by_run {
+            return Ok(());
+        }
+        persistence::check(&mut self.link()?, &self.root, &self.label).await
+    }
+
     async fn head(&self) -> Answer<Head> {
         let mut invocation = self.head.key(&self.root);
         invocation.arg(if self.by_run { "run" } else { "" });
@@ -198,6 +205,7 @@ impl Keys for Redis {
             writes,
             clock: Some(time(seconds, micros)),
             server: there(run),
+            session: None,
             store: found(name::STORE, there(store).as_deref())?,
             namespace: found(name::NAMESPACE, there(namespace).as_deref())?,
         })
@@ -232,6 +240,7 @@ impl Keys for Redis {
         };
         let mut arguments = self.send.prepare_invoke();
         arguments.arg(batch.not_before.get()).arg(batch.server.as_deref().unwrap_or_default());
+        arguments.arg(batch.store.as_deref().unwrap_or_default());
         arguments.arg(batch.expected.len());
         for (key, version) in &batch.expected {
             arguments.arg(number_of(key)).arg(name::split(key).1).arg(version);
@@ -343,6 +352,29 @@ mod tests {
             assert!(refused.to_string().contains("install_default()"), "{refused}");
             assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
         }
+    }
+
+    /// Another store may have counted its changes alike, so that all versions are the same.
+    #[tokio::test]
+    #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
+    async fn a_step_that_began_in_another_store_writes_nothing() {
+        let server = snowmint_testkit::servers::Redis::start(&[]);
+        let opened = connect(&server.url(), "default").await.unwrap();
+        let store = Keyed::open(opened, true).await.unwrap();
+        let mut step = store.begin(Access::Write).await.unwrap();
+        let row = NamespaceRow { catalog_version: 7, ..NamespaceRow::default() };
+        step.put_namespace(row).await.unwrap();
+        let id = step.identity().id.clone();
+        let client = redis::Client::open(server.url()).unwrap();
+        let mut hand = client.get_multiplexed_async_connection().await.unwrap();
+        let key = "snowmint:{default}";
+        let ours: String =
+            redis::cmd("HGET").arg(key).arg("store").query_async(&mut hand).await.unwrap();
+        let theirs = ours.replace(&id, "another");
+        let () =
+            redis::cmd("HSET").arg(&[key, "store", &theirs]).query_async(&mut hand).await.unwrap();
+        let ended = step.commit().await;
+        assert!(matches!(ended, Err(Failure::Lost)), "{ended:?}");
     }
 
     /// What a step has read stood on a run that is over: the next may lack what others wrote meanwhile.

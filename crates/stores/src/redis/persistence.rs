@@ -6,7 +6,7 @@ use redis::{RedisResult, from_redis_value};
 use snowmint_coord::ErrorKind;
 
 use super::link::Link;
-use crate::verbs::Failure;
+use crate::verbs::{Failure, set_to_lose};
 
 /// The parameter of the URL by which an operator takes a server as it is.
 pub(super) const PARAMETER: &str = "persistence=any";
@@ -18,13 +18,21 @@ pub(super) async fn check(
     label: &str,
 ) -> Result<(), Failure<redis::RedisError>> {
     let found = settings(link, key).await.map_err(Failure::Backend)?;
-    let refused = |what: String| {
+    let is_replica = is_replica(link, key).await.map_err(Failure::Backend)?;
+    let refused = |kind: ErrorKind| {
         let what = format!(
-            "{label} {what}; or add ?{PARAMETER} to its URL, after which each restart of the \
-             server is taken for another store, which an operator must move forward"
+            "{kind}; or add ?{PARAMETER} to its URL, after which each restart of the server is taken for another \
+             store, which an operator must move forward"
         );
-        Err(Failure::Refused(ErrorKind::Unsupported { what }))
+        Err(Failure::Refused(ErrorKind::UnsafeStore { what }))
     };
+    if is_replica {
+        let what = format!(
+            "{label} is a replica, which takes back what was written to it when it follows its primary anew; name \
+             the primary in the URL"
+        );
+        return refused(ErrorKind::UnsafeStore { what });
+    }
     for (name, right) in [
         ("appendonly", "yes"),
         ("appendfsync", "always"),
@@ -35,20 +43,26 @@ pub(super) async fn check(
         match found.get(name) {
             Some(value) if value == right => {}
             Some(value) => {
-                return refused(format!(
-                    "has {name} {value}, with which it can lose what it acknowledged, and numbers \
-                     would come again; set it to {right}"
-                ));
+                return refused(set_to_lose(label, &format!("{name} {value}"), right));
             }
             None => {
-                return refused(format!(
-                    "does not say what {name} is, which must be {right}; let this user ask for it \
+                let what = format!(
+                    "{label} does not say what {name} is, which must be {right}; let this user ask for it \
                      (CONFIG GET)"
-                ));
+                );
+                return refused(ErrorKind::UnsafeStore { what });
             }
         }
     }
     Ok(())
+}
+
+/// Whether it follows another.
+async fn is_replica(link: &mut Link, key: &str) -> RedisResult<bool> {
+    let mut question = redis::cmd("INFO");
+    question.arg("replication");
+    let answer: String = from_redis_value(link.ask_server_of(key, question).await?)?;
+    Ok(answer.lines().any(|line| line.trim_end() == "role:slave"))
 }
 
 /// The settings that the server tells.

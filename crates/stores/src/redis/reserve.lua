@@ -9,9 +9,7 @@
 local EXACT = 9007199254740991
 local root = redis.call('HMGET', KEYS[1], 'store', 'namespace', 'writes', 'way')
 if root[1] ~= ARGV[1] or tonumber(root[3] or '0') < tonumber(ARGV[3]) then return false end
-if ARGV[2] ~= '' and string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') ~= ARGV[2] then
-  return false
-end
+if ARGV[2] ~= '' and run() ~= ARGV[2] then return false end
 local value = redis.call('HGET', KEYS[2], ARGV[4]) or ''
 local before, mark, floor, version =
   string.match(value, '^%d+ (.*"mark":)(%d+),"floor":(%d+),"segment_version":(%d+)}$')

@@ -1,17 +1,20 @@
 -- Carries a batch out: KEYS[1] has the count of changes; ARGV[1] is the time before which it is too early, in
--- Unix milliseconds, ARGV[2] the server's run, if each is another store, ARGV[3] how many fields are expected.
+-- Unix milliseconds, ARGV[2] the server's run, if each is another store, ARGV[3] the store's record, if it is known,
+-- ARGV[4] how many fields are expected.
 -- Each of these is three arguments: number of its key, field, version ('0': no such field).
 -- Then come the changes, four arguments each: number of its key, field, '=' or '-', value.
--- Answers the count of changes, or -1 when a field has another version, it is too early, or another run.
+-- Answers the count of changes, or -1 when a field has another version, it is too early, another run or store.
 if ARGV[1] ~= '0' then
   local now = redis.call('TIME')
   if tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000) < tonumber(ARGV[1]) then return -1 end
 end
-if ARGV[2] ~= '' and string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') ~= ARGV[2] then
-  return -1
+if ARGV[2] ~= '' and run() ~= ARGV[2] then return -1 end
+if ARGV[3] ~= '' then
+  local store = redis.call('HGET', KEYS[1], 'store')
+  if not store or string.match(store, '^%d+ (.*)$') ~= ARGV[3] then return -1 end
 end
-local at = 4
-for _ = 1, tonumber(ARGV[3]) do
+local at = 5
+for _ = 1, tonumber(ARGV[4]) do
   local value = redis.call('HGET', KEYS[tonumber(ARGV[at])], ARGV[at + 1])
   local version = value and string.match(value, '^%d+') or '0'
   if version ~= ARGV[at + 2] then return -1 end

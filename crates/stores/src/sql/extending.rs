@@ -6,11 +6,11 @@ use snowmint_coord::Extend;
 use super::{Done, Value, Values};
 use crate::verbs::Seen;
 
-/// What the statement is told, in the order of its places `?1` to `?11`.
-pub(crate) const PLACES: usize = 11;
+/// What the statement is told, in the order of its places `?1` to `?12`.
+pub(crate) const PLACES: usize = 12;
 
 /// The values for the places.
-pub(crate) fn values(namespace: &str, item: &Extend, seen: Seen) -> Done<[Value; PLACES]> {
+pub(crate) fn values(namespace: &str, item: &Extend, seen: &Seen) -> Done<[Value; PLACES]> {
     Ok([
         Value::text(namespace),
         Value::text(&item.pool),
@@ -23,6 +23,7 @@ pub(crate) fn values(namespace: &str, item: &Extend, seen: Seen) -> Done<[Value;
         Value::exact("version", seen.catalog_version)?,
         Value::capped(item.allowed_from().get()),
         item.holder.map_or(Value::Null, |holder| Value::text(holder.to_string())),
+        Value::text(&*seen.id),
     ])
 }
 

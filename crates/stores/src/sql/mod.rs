@@ -35,8 +35,7 @@ use snowmint_core::UnixMillis;
 
 use crate::verbs::{Access, Failure};
 use server::{Failover, Server};
-use value::Values;
-pub(crate) use value::{Value, bound, read};
+pub(crate) use value::{Value, Values, bound, read};
 
 /// How a dialect says that an insert of a row that is there changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

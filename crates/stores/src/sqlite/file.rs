@@ -189,7 +189,7 @@ impl Backend for File {
         &self,
         item: &Extend,
         now: UnixMillis,
-        seen: Seen,
+        seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         // The caller's clock counts.
         if now < item.allowed_from() {
@@ -203,7 +203,7 @@ impl Backend for File {
         member: Incarnation,
         presence: Presence,
         now: UnixMillis,
-        seen: Seen,
+        seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         let values = vec![
             Value::text(&self.namespace),
@@ -213,6 +213,7 @@ impl Backend for File {
             Value::capped(presence.ttl_ms),
             Value::capped(now.get()),
             Value::exact("writes", seen.writes)?,
+            Value::text(&*seen.id),
         ];
         self.at_once(RENEW, values).await
     }

@@ -1,6 +1,7 @@
 //! Verbs in one step of the back end's own, where it has one: what is asked most, in one round trip. Where such
 //! a step did nothing, the rows are read, and they say why.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use snowmint_coord::member::check_presence;
@@ -9,9 +10,12 @@ use snowmint_core::UnixMillis;
 
 use super::{Answer, Backend, StoreOver};
 
-/// What a handle has seen of its store so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a handle has seen of its store so far. A step of the back end's own holds it against the store, in
+/// itself, and does nothing where the store is another one, or has counted fewer writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
+    /// Which store it is.
+    pub(crate) id: Arc<str>,
     /// The highest count of writes.
     pub(crate) writes: u64,
     /// The version of the namespace's catalog that an extend found last.
@@ -21,8 +25,8 @@ pub(crate) struct Seen {
 impl<B: Backend> StoreOver<B> {
     /// Takes numbers in the back end's own step, if it has one that can.
     pub(super) async fn reserve_at_once(&self, reserve: &Reserve) -> Result<Option<Segment>> {
-        let seen = self.writes_seen.load(Ordering::SeqCst);
-        let taken = self.backend.reserve(reserve, seen).await.map_err(|failure| {
+        let Some(seen) = self.seen() else { return Ok(None) };
+        let taken = self.backend.reserve(reserve, &seen).await.map_err(|failure| {
             let explain = |error| self.backend.explain("reserve", error);
             failure.said("reserve", &self.backend.label(), explain)
         })?;
@@ -42,8 +46,8 @@ impl<B: Backend> StoreOver<B> {
         if item.slot > Mark::MAX.get() || item.to <= item.from || item.to > Mark::MAX {
             return Ok(None);
         }
-        let seen = self.seen();
-        let written = self.written("extend", self.backend.extend(item, now, seen).await)?;
+        let Some(seen) = self.seen() else { return Ok(None) };
+        let written = self.written("extend", self.backend.extend(item, now, &seen).await)?;
         let catalog_version = seen.catalog_version;
         Ok(written.map(|writes| Extended { mark: item.to, catalog_version, writes }))
     }
@@ -58,15 +62,16 @@ impl<B: Backend> StoreOver<B> {
         if check_presence(presence).is_err() {
             return Ok(false);
         }
-        let renewed = self.backend.renew(member, presence, now, self.seen()).await;
+        let Some(seen) = self.seen() else { return Ok(false) };
+        let renewed = self.backend.renew(member, presence, now, &seen).await;
         Ok(self.written("renew", renewed)?.is_some())
     }
 
-    fn seen(&self) -> Seen {
-        Seen {
-            writes: self.writes_seen.load(Ordering::SeqCst),
-            catalog_version: self.catalog_seen.load(Ordering::SeqCst),
-        }
+    /// None before the first step on rows, which says which store it is.
+    fn seen(&self) -> Option<Seen> {
+        let id = self.id_seen().clone()?;
+        let writes = self.writes_seen.load(Ordering::SeqCst);
+        Some(Seen { id, writes, catalog_version: self.catalog_seen.load(Ordering::SeqCst) })
     }
 
     /// The count of writes after a step of the back end's own, if there was one.

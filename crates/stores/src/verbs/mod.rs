@@ -14,8 +14,8 @@ mod sources;
 mod store;
 
 use std::fmt;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
@@ -202,17 +202,22 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
     fn cautions(&self) -> Vec<String> {
         Vec::new()
     }
+    /// Refuses a store that is set to lose what it acknowledged. An operator may set it so at any time, so it is
+    /// asked with each join and renewal.
+    async fn check_settings(&self) -> Result<(), Failure<<Self::Rows as Rows>::Error>> {
+        Ok(())
+    }
     /// Begins an atomic step.
     async fn begin(
         &self,
         access: Access,
     ) -> Result<Self::Rows, Failure<<Self::Rows as Rows>::Error>>;
-    /// The verb `reserve` in a step of the back end's own, where it has one; `seen` writes were seen before.
-    /// None where rows must be looked at, which say what is wrong, if something is.
+    /// The verb `reserve` in a step of the back end's own, where it has one. None where rows must be looked at,
+    /// which say what is wrong, if something is.
     async fn reserve(
         &self,
         _reserve: &Reserve,
-        _seen: u64,
+        _seen: &Seen,
     ) -> Result<Option<Segment>, Failure<<Self::Rows as Rows>::Error>> {
         Ok(None)
     }
@@ -222,7 +227,7 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
         &self,
         _item: &Extend,
         _now: UnixMillis,
-        _seen: Seen,
+        _seen: &Seen,
     ) -> Result<Option<u64>, Failure<<Self::Rows as Rows>::Error>> {
         Ok(None)
     }
@@ -232,7 +237,7 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
         _member: Incarnation,
         _presence: Presence,
         _now: UnixMillis,
-        _seen: Seen,
+        _seen: &Seen,
     ) -> Result<Option<u64>, Failure<<Self::Rows as Rows>::Error>> {
         Ok(None)
     }
@@ -264,8 +269,8 @@ pub(crate) trait Verb: Sync {
 #[derive(Debug)]
 pub(crate) struct StoreOver<B> {
     backend: B,
-    /// Which store this handle has seen; empty before the first step.
-    id_seen: std::sync::Mutex<String>,
+    /// Which store this handle has seen; none before the first step on rows.
+    id_seen: std::sync::Mutex<Option<Arc<str>>>,
     /// The highest number of writes that this handle has seen.
     writes_seen: AtomicU64,
     /// The version of the catalog that an extend found last.
@@ -276,11 +281,22 @@ pub(crate) struct StoreOver<B> {
     tries: u32,
 }
 
+/// A store that is set in such a way that an answer may not outlive a crash: `found`, which is to be `right`.
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+pub(crate) fn set_to_lose(label: &str, found: &str, right: &str) -> ErrorKind {
+    ErrorKind::UnsafeStore {
+        what: format!(
+            "{label} has {found}, with which it can lose what it acknowledged, and numbers would come again; set it \
+             to {right}"
+        ),
+    }
+}
+
 impl<B: Backend> StoreOver<B> {
     pub(crate) const fn new(backend: B) -> Self {
         Self {
             backend,
-            id_seen: std::sync::Mutex::new(String::new()),
+            id_seen: std::sync::Mutex::new(None),
             writes_seen: AtomicU64::new(0),
             catalog_seen: AtomicU64::new(0),
             claims: Mutex::const_new(()),
@@ -350,11 +366,11 @@ impl<B: Backend> StoreOver<B> {
             Err(failure) => return Err(failure),
         };
         self.writes_seen.fetch_max(identity.writes, Ordering::SeqCst);
-        *self.id_seen() = identity.id;
+        *self.id_seen() = Some(identity.id.into());
         Ok((answer, identity.writes))
     }
 
-    fn id_seen(&self) -> std::sync::MutexGuard<'_, String> {
+    fn id_seen(&self) -> std::sync::MutexGuard<'_, Option<Arc<str>>> {
         self.id_seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -368,8 +384,10 @@ impl<B: Backend> StoreOver<B> {
     ) -> Answer<B::Rows, ()> {
         let StoreIdentity { id, writes: found } = rows.identity().clone();
         let expected = self.id_seen().clone();
-        if access != Access::Forward && !expected.is_empty() && expected != id {
-            let witness = WITNESS.into();
+        if access != Access::Forward
+            && let Some(expected) = expected.filter(|expected| **expected != *id)
+        {
+            let (witness, expected) = (WITNESS.into(), expected.to_string());
             return Err(Failure::Refused(ErrorKind::OtherStore { witness, expected, found: id }));
         }
         if found >= seen {

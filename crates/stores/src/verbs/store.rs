@@ -49,6 +49,12 @@ impl Verb for Now {
 }
 
 impl<B: Backend> StoreOver<B> {
+    async fn check_settings(&self, op: &'static str) -> Result<()> {
+        self.backend.check_settings().await.map_err(|failure| {
+            failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
+        })
+    }
+
     async fn answer<V: Verb>(&self, verb: V) -> Result<V::Answer> {
         Ok(self.run(verb).await?.0)
     }
@@ -104,14 +110,20 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.check_settings("join").await?;
         self.answer(Join { member, presence, now }).await
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        if self.renew_at_once(member, presence, now).await? {
-            return Ok(());
-        }
-        self.answer(Renew { member, presence, now }).await
+        let renewal = async {
+            if self.renew_at_once(member, presence, now).await? {
+                return Ok(());
+            }
+            self.answer(Renew { member, presence, now }).await
+        };
+        // Both at once: a renewal that comes too late costs more than one too many.
+        let (renewed, safe) = tokio::join!(renewal, self.check_settings("renew"));
+        safe.and(renewed)
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {

@@ -294,8 +294,16 @@ impl Keys for Zookeeper {
 
     async fn head(&self) -> Answer<Head> {
         let keys = [name::STORE, name::NAMESPACE, WRITES].map(String::from);
-        let mut head = Head { writes: 0, clock: None, server: None, store: None, namespace: None };
-        for (entry, stat) in self.read(&self.client().await?, &keys).await? {
+        let client = self.client().await?;
+        let mut head = Head {
+            writes: 0,
+            clock: None,
+            server: None,
+            session: Some(client.session_id().0),
+            store: None,
+            namespace: None,
+        };
+        for (entry, stat) in self.read(&client, &keys).await? {
             match entry.key.as_str() {
                 name::STORE => head.store = Some(entry),
                 name::NAMESPACE => head.namespace = Some(entry),
@@ -339,6 +347,9 @@ impl Keys for Zookeeper {
 
     async fn send(&self, batch: &Batch) -> Answer<Outcome> {
         let client = self.client().await?;
+        if batch.session.is_some_and(|session| session != client.session_id().0) {
+            return Ok(Outcome::Lost);
+        }
         self.make_ready(&client, batch).await?;
         let options = self.options(CreateMode::Persistent);
         let mut writer = client.new_multi_writer();

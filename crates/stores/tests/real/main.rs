@@ -35,8 +35,14 @@ mod opening;
 mod postgres;
 #[cfg(all(feature = "real-servers", feature = "redis"))]
 mod redis;
+#[cfg(all(feature = "real-servers", feature = "redis"))]
+mod redis_failover;
+#[cfg(all(feature = "real-servers", feature = "redis", feature = "mysql", feature = "postgres"))]
+mod settings;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "real-servers")]
+mod swapped;
 #[cfg(all(feature = "real-servers", feature = "zookeeper"))]
 mod zookeeper;
 

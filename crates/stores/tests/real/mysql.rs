@@ -46,9 +46,13 @@ async fn connections_outlive_calls_that_are_given_up() {
 
 #[tokio::test]
 async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
-    let server = Mysql::start(&["innodb-flush-log-at-trx-commit=2"]);
-    let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
-    assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+    for settings in
+        [&["innodb-flush-log-at-trx-commit=2"][..], &["log-bin=binlog", "sync-binlog=0"]]
+    {
+        let server = Mysql::start(settings);
+        let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
+        assert_eq!(refused.kind().code(), "unsafe_store", "{refused:?}");
+    }
 }
 
 async fn open(url: &str) -> Arc<dyn Store> {

@@ -48,7 +48,7 @@ async fn connections_outlive_calls_that_are_given_up() {
 async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
     let server = Postgres::start(&["fsync=off"]);
     let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
-    assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+    assert_eq!(refused.kind().code(), "unsafe_store", "{refused:?}");
 }
 
 async fn open(url: &str) -> Arc<dyn Store> {

@@ -38,7 +38,7 @@ async fn flush(server: &Redis) {
 }
 
 /// Has the server do something, as its administrator.
-async fn tell(server: &Redis, words: &str) {
+pub(crate) async fn tell(server: &Redis, words: &str) {
     let client = redis::Client::open(server.url()).unwrap();
     let mut hand = client.get_multiplexed_async_connection().await.unwrap();
     let (first, others) = words.split_once(' ').unwrap_or((words, ""));
@@ -66,7 +66,7 @@ async fn a_user_who_may_not_see_the_settings_is_refused_for_that() {
     let server = Redis::start(&[]);
     open_without(&server, "").await.unwrap();
     let refused = open_without(&server, "-config|get").await.unwrap_err();
-    assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+    assert_eq!(refused.kind().code(), "unsafe_store", "{refused:?}");
     for part in ["does not say what appendonly is", "CONFIG GET", "persistence=any"] {
         assert!(refused.to_string().contains(part), "{part}: {refused}");
     }
@@ -118,7 +118,7 @@ async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
     ] {
         let server = Redis::start(&setting);
         let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
-        assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+        assert_eq!(refused.kind().code(), "unsafe_store", "{refused:?}");
         assert!(refused.to_string().contains(&setting[0][2..]), "{refused}");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 use snowmint_stores::Settings;
-use snowmint_testkit::contract::{self, Factory};
+use snowmint_testkit::contract::{self, Factory, every_verb_is_refused_by_another_store};
 
 /// The file that a child process works on.
 const CHILD_FILE: &str = "SNOWMINT_TEST_CHILD_FILE";
@@ -261,4 +261,26 @@ async fn no_acknowledged_mark_is_lost_by_kill_nine() {
     }
     assert!(taken.is_sorted_by(|one, next| one < next), "a number was handed out twice");
     eprintln!("{ROUNDS} rounds, {marks} marks and {} numbers acknowledged", taken.len());
+}
+
+/// A folder that is mounted, or linked, in the place of another.
+#[tokio::test]
+async fn another_file_is_refused_by_every_verb() {
+    for other_writes_more in [true, false] {
+        let folder = Folder::new();
+        let at = |name: &str| folder.0.join(name);
+        let (one, two, current) = (at("one"), at("two"), at("current"));
+        for made in [&one, &two] {
+            std::fs::create_dir(made).unwrap();
+        }
+        std::os::unix::fs::symlink(&one, &current).unwrap();
+        let url = |folder: &Path| format!("sqlite:{}", folder.join("ids.db").display());
+        let (store, other) =
+            (open(&url(&current), "default").await, open(&url(&two), "default").await);
+        let swap = async || {
+            std::fs::remove_file(&current).unwrap();
+            std::os::unix::fs::symlink(&two, &current).unwrap();
+        };
+        every_verb_is_refused_by_another_store(store, other, swap, other_writes_more).await;
+    }
 }

@@ -225,7 +225,7 @@ impl Case {
 
 /// Asks again while the store cannot be reached, as a node does: many wait for their turn, and a busy disk makes it
 /// long. The store must recognise what it has done already.
-async fn reached<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> F) -> Result<T> {
+pub(super) async fn reached<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> F) -> Result<T> {
     for _ in 1..TRIES {
         match ask().await {
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {}

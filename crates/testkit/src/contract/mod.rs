@@ -9,6 +9,7 @@ mod case;
 mod catalog;
 mod claims;
 mod extends;
+mod lost;
 mod members;
 mod ordered;
 mod reference;
@@ -22,6 +23,7 @@ use async_trait::async_trait;
 use snowmint_coord::{Store, random};
 
 pub use case::Case;
+pub use lost::every_verb_is_refused_by_another_store;
 
 /// Makes handles on the store under test.
 #[async_trait]

@@ -1,0 +1,82 @@
+//! A server that an operator sets to lose what it acknowledges, while somebody mints: the next renewal is refused with
+//! the setting's name, and the first after it was set right again is not.
+
+use snowmint_coord::{BootTimer, Incarnation, Member, Presence, Timer as _};
+use snowmint_core::UnixMillis;
+use snowmint_testkit::servers::{Mysql, Postgres, Redis};
+
+/// No clock of a server is before it.
+const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
+
+/// `set` gives a setting the value that is right, or one that is not.
+async fn is_read_again(url: &str, setting: &str, set: impl AsyncFn(bool)) {
+    let store = snowmint_stores::open(url, "default").await.unwrap();
+    let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 600_000 };
+    let (incarnation, name) = (Incarnation::new(7), String::new);
+    let member = Member { incarnation, owner: name(), host: name(), process: 1, address: name() };
+    store.join(&member, presence, NOW).await.unwrap();
+    for is_right in [false, true] {
+        set(is_right).await;
+        let begun = BootTimer.elapsed();
+        // A server may take a moment to hear of it.
+        let answer = loop {
+            let answer = store.renew(incarnation, presence, NOW).await;
+            let code = answer.as_ref().map_or_else(|error| error.kind().code(), |()| "right");
+            if code == if is_right { "right" } else { "unsafe_store" } {
+                break answer;
+            }
+            assert!(BootTimer.elapsed().since(begun) < 60_000, "{setting}: {answer:?}");
+        };
+        if let Err(refused) = answer {
+            assert!(refused.to_string().contains(setting), "{setting}: {refused}");
+            let joined = store.join(&member, presence, NOW).await.unwrap_err();
+            assert_eq!(joined.kind().code(), "unsafe_store", "{joined}");
+            let started = snowmint_stores::open(url, "default").await.unwrap_err();
+            assert_eq!(started.kind().code(), "unsafe_store", "{started}");
+        }
+    }
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn settings_of_redis_are_read_again() {
+    let server = Redis::start(&[]);
+    for (setting, right, wrong) in [
+        ("appendfsync", "always", "everysec"),
+        ("no-appendfsync-on-rewrite", "no", "yes"),
+        ("maxmemory-policy", "noeviction", "allkeys-lru"),
+    ] {
+        let set = async |is_right| {
+            let value = if is_right { right } else { wrong };
+            crate::redis::tell(&server, &format!("CONFIG SET {setting} {value}")).await;
+        };
+        is_read_again(&server.url(), setting, set).await;
+    }
+}
+
+#[tokio::test]
+async fn settings_of_postgres_are_read_again() {
+    let server = Postgres::start(&[]);
+    for setting in ["fsync", "full_page_writes"] {
+        let set = async |is_right| {
+            let value = if is_right { "on" } else { "off" };
+            server.run(&format!("ALTER SYSTEM SET {setting} = {value}"));
+            server.run("SELECT pg_reload_conf()");
+        };
+        is_read_again(&server.url(), setting, set).await;
+    }
+}
+
+#[tokio::test]
+async fn settings_of_mariadb_are_read_again() {
+    let server = Mysql::start(&["log-bin=binlog", "sync-binlog=1"]);
+    for (setting, right, wrong) in
+        [("innodb_flush_log_at_trx_commit", 1, 2), ("sync_binlog", 1, 100)]
+    {
+        let set = async |is_right| {
+            let value = if is_right { right } else { wrong };
+            server.run(&format!("SET GLOBAL {setting} = {value}"));
+        };
+        is_read_again(&server.url(), setting, set).await;
+    }
+}

@@ -1,0 +1,224 @@
+//! What a handle answers whose store is another one now: a moved address, a volume that was mixed up, a database
+//! made anew. Every verb is refused, whatever it rests on, and the other store is left as it is.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use snowmint_coord::{
+    Avoid, ClaimRequest, ClockOf, Definition, Extend, Extended, GiveBack, Incarnation, Lease,
+    LetGo, Mark, Member, Pool, Presence, Release, Reserve, Restripe, Result, Reuse, Segment,
+    SourceState, Store, Take, Taken, Wish,
+};
+use snowmint_core::UnixMillis;
+
+use super::case::{definition, extend, reached};
+
+/// No clock of a server is before it, so no mark leads.
+const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
+const MEMBER: Incarnation = Incarnation::new(7);
+const NUMBERS: &str = "orders";
+/// What others use.
+const ELSEWHERE: &str = "bills";
+
+/// Two stores, made alike: what stands in them has the same numbers, so that nothing but the identity tells them
+/// apart.
+///
+/// `store` is a handle on one of them, `other` on the other; `swap` puts the other in the place of the first.
+///
+/// # Panics
+/// When a verb is not refused, or does something.
+pub async fn every_verb_is_refused_by_another_store(
+    store: Arc<dyn Store>,
+    other: Arc<dyn Store>,
+    swap: impl AsyncFnOnce(),
+    other_writes_more: bool,
+) {
+    let mut ours = Holder::new(store).await;
+    let mut theirs = Holder::new(other).await;
+    // In the same order, so that rows have the same versions, which a handle may keep.
+    for holder in [&mut ours, &mut theirs] {
+        holder.use_all().await;
+    }
+    let (busier, quieter) = if other_writes_more { (&theirs, &ours) } else { (&ours, &theirs) };
+    let enough = quieter.writes().await + 20;
+    while busier.writes().await < enough {
+        busier.store.reserve(&five_of(&busier.elsewhere)).await.unwrap();
+    }
+    swap().await;
+    let before = theirs.store.identity().await.unwrap();
+    for round in 0..2 {
+        for (verb, answer) in ours.every_verb() {
+            let refused = answer.await.expect_err(verb);
+            assert_eq!(refused.kind().code(), "other_store", "{verb}, round {round}: {refused}");
+        }
+    }
+    assert_eq!(theirs.store.identity().await.unwrap(), before, "the other store was written");
+    // Who has it goes on.
+    theirs.use_all().await;
+    ours.store.close().await.unwrap();
+    theirs.store.close().await.unwrap();
+}
+
+type Asked<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+
+/// A process that has joined, with a worker number, a section, and a source of numbers.
+struct Holder {
+    store: Arc<dyn Store>,
+    lease: Lease,
+    section: Lease,
+    segment: Segment,
+    numbers: Definition,
+    elsewhere: Definition,
+}
+
+fn workers() -> Pool {
+    Pool { name: "workers".into(), slots: 16, group: 1, reuse: Reuse::Recycle }
+}
+
+fn sections() -> Pool {
+    Pool { name: "sections".into(), slots: 16, group: 1, reuse: Reuse::Ordered }
+}
+
+fn member() -> Member {
+    let (owner, host, address) = (String::new(), "h".into(), String::new());
+    Member { incarnation: MEMBER, owner, host, process: 1, address }
+}
+
+const fn presence(renewals: u64) -> Presence {
+    Presence { sample: NOW, renewals, ttl_ms: 600_000 }
+}
+
+fn claim() -> ClaimRequest {
+    ClaimRequest {
+        pool: workers(),
+        member: MEMBER,
+        owner: String::new(),
+        count: 1,
+        wish: Wish::Any,
+        supersedes: None,
+        mark_at_most: Mark::MAX,
+        request: 1,
+    }
+}
+
+fn take(slots: &[u64]) -> Take {
+    Take {
+        pool: sections(),
+        member: MEMBER,
+        owner: String::new(),
+        slots: slots.to_vec(),
+        silent: Vec::new(),
+        supersedes: None,
+        length: 10,
+        request: 2,
+    }
+}
+
+impl Holder {
+    async fn new(store: Arc<dyn Store>) -> Self {
+        let (member, claim, take) = (member(), claim(), take(&[3]));
+        reached(|| store.join(&member, presence(0), NOW)).await.unwrap();
+        let lease = reached(|| store.claim(&claim, NOW)).await.unwrap().remove(0);
+        let Taken { mut leases, .. } = reached(|| store.take(&take, NOW)).await.unwrap();
+        let define = async |name: &str| {
+            let new = definition(name, "a");
+            reached(|| store.define(&new)).await.unwrap()
+        };
+        let (numbers, elsewhere) = (define(NUMBERS).await, define(ELSEWHERE).await);
+        let segment = store.reserve(&five_of(&numbers)).await.unwrap();
+        Self { lease, section: leases.remove(0), segment, numbers, elsewhere, store }
+    }
+
+    async fn writes(&self) -> u64 {
+        self.store.identity().await.unwrap().writes
+    }
+
+    fn extending(&self, ahead: u64) -> Extend {
+        let from = self.lease.mark;
+        extend(&self.lease, from, Mark::new(from.get() + ahead))
+    }
+
+    /// One extend, which must be granted as a whole to count.
+    async fn extend(&self, item: Extend) -> Result<Extended> {
+        let items = [item];
+        reached(|| async { self.store.extend(&items, NOW).await?.remove(0) }).await
+    }
+
+    /// What a process does all the time, so that the handle keeps what it can keep.
+    async fn use_all(&mut self) {
+        self.segment = self.store.reserve(&five_of(&self.numbers)).await.unwrap();
+        for _ in 0..3 {
+            self.lease.mark = self.extend(self.extending(1_000)).await.unwrap().mark;
+        }
+        self.segment = self.store.reserve(&five_of(&self.numbers)).await.unwrap();
+        reached(|| self.store.renew(MEMBER, presence(1), NOW)).await.unwrap();
+        self.lease.mark = self.extend(self.extending(1_000)).await.unwrap().mark;
+    }
+
+    /// Each verb but the operator's way out, asked for what it would do in a store as ours was.
+    fn every_verb(&self) -> Vec<(&'static str, Asked<'_>)> {
+        let store = &self.store;
+        let avoid =
+            || Avoid { pool: workers(), slots: vec![9], until: Mark::MAX, label: "x".into() };
+        let release = || Release { mark: self.lease.mark, ..self.lease.unused() };
+        let let_go = || {
+            let slots = vec![(self.section.slot, self.section.term)];
+            LetGo { pool: sections().name, member: MEMBER, slots }
+        };
+        let (first, last, version) = (self.segment.last, self.segment.last, self.segment.version);
+        let back = move || GiveBack { source: NUMBERS.into(), first, last, version };
+        let restripe = || {
+            let (new, if_version) = (definition(NUMBERS, "c"), self.numbers.version);
+            Restripe { new, if_version, mark: Mark::new(1_000) }
+        };
+        macro_rules! verbs {
+            ($($verb:literal => $call:expr,)*) => {
+                vec![$(($verb, asked(move || async move { $call.await.map(drop) }))),*]
+            };
+        }
+        let mut verbs = verbs![
+            "extend" => self.extend(self.extending(1_000)),
+            "reserve" => store.reserve(&five_of(&self.numbers)),
+            "reserve" => store.reserve(&five_of(&self.numbers)),
+            "renew" => store.renew(MEMBER, presence(2), NOW),
+            "extend" => self.extend(self.extending(1_000)),
+            "renew as before" => store.renew(MEMBER, presence(1), NOW),
+            "identity" => store.identity(),
+            "join" => store.join(&member(), presence(0), NOW),
+            "members" => store.members(NOW),
+            "claim" => store.claim(&ClaimRequest { request: 9, ..claim() }, NOW),
+            "claim as before" => store.claim(&claim(), NOW),
+            "take" => store.take(&take(&[4]), NOW),
+            "take as before" => store.take(&take(&[3]), NOW),
+            "let_go" => store.let_go(&let_go(), NOW),
+            "avoid" => store.avoid(&avoid(), NOW),
+            "release" => store.release(&release(), NOW),
+            "workers" => store.workers(NOW),
+            "give_back" => store.give_back(&back()),
+            "define" => store.define(&definition("new", "a")),
+            "define as before" => store.define(&definition(NUMBERS, "a")),
+            "alter" => store.alter(&definition(NUMBERS, "b"), None),
+            "restripe" => store.restripe(&restripe()),
+            "set_state" => store.set_state(NUMBERS, SourceState::Disabled),
+            "get" => store.get(NUMBERS),
+            "list" => store.list(),
+            "accept_lead" => store.accept_lead(Mark::new(5)),
+            "ground" => store.ground(),
+            "leave" => store.leave(MEMBER, NOW),
+        ];
+        if store.capabilities().clock == ClockOf::Store {
+            verbs.extend(verbs!["now" => store.now(),]);
+        }
+        verbs
+    }
+}
+
+/// Asks until the store can be reached: that the connection to the one before it is gone is found first.
+fn asked<'a, F: Future<Output = Result<()>> + 'a>(ask: impl Fn() -> F + 'a) -> Asked<'a> {
+    Box::pin(reached(ask))
+}
+
+fn five_of(source: &Definition) -> Reserve {
+    let (source, definition_version) = (source.name.clone(), source.version);
+    Reserve { source, length: 5, definition_version, within: None }
+}
