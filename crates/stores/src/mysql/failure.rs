@@ -42,9 +42,9 @@ pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Erro
         Some(3159) => ErrorKind::Invalid {
             what: format!("{label} takes no connections without TLS: say ssl-mode=VERIFY_IDENTITY"),
         },
-        // Too many connections, shut-down, lock wait, deadlock, killed, lost in the middle; offline, given up by
-        // the group of servers, or ended for silence.
-        Some(1040 | 1053 | 1077 | 1152..=1161 | 1203 | 1205 | 1213 | 1226 | 1317 | 1927) => {
+        // Another writer was faster (MariaDB's `innodb_snapshot_isolation`). Too many connections, shut-down, lock
+        // wait, deadlock, killed, lost in the middle; offline, given up by the group of servers, or ended for silence.
+        Some(1020 | 1040 | 1053 | 1077 | 1152..=1161 | 1203 | 1205 | 1213 | 1226 | 1317 | 1927) => {
             ErrorKind::Unavailable { what }
         }
         Some(3032 | 3100 | 3101 | 3168 | 3169 | ENDED_FOR_SILENCE) => {

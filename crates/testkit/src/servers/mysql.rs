@@ -92,6 +92,8 @@ impl Mysql {
             command.arg(option("socket", folder, "socket")).arg(format!("--port={port}"));
             command.args(["--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"]);
             command.arg("--max-connections=400").arg(option("tmpdir", folder, ""));
+            // As current releases of MariaDB have it by default; others do not know it.
+            command.arg("--loose-innodb-snapshot-isolation=ON");
             command.args(only_mysql(&["--mysqlx=OFF", "--secure-file-priv=NULL"])).args(&settings);
             command
         };
