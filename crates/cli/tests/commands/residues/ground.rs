@@ -96,7 +96,10 @@ impl Drawing {
         for one in self.all {
             let (ids, slowest) = one.join().unwrap();
             let bound = BOUND + TURNS * pulse;
-            assert!(slowest < bound, "a request took {slowest:?}, one that asks no store {pulse:?}");
+            assert!(
+                slowest < bound,
+                "a request took {slowest:?}, one that asks no store {pulse:?}"
+            );
             println!("slowest of those who drew {} IDs: {slowest:?}", ids.len());
             seen.add(ids);
         }
