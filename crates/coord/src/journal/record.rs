@@ -21,6 +21,8 @@ pub struct Record {
     pub writes: u64,
     /// The member that wrote this.
     pub incarnation: Option<Incarnation>,
+    /// The members before it, the last at the end. They have ended, and may not have left.
+    pub earlier: Vec<Incarnation>,
     /// Its leases.
     pub leases: Vec<JournalLease>,
     /// The end (first number not reserved) of what was ever reserved of each segment source.
@@ -107,6 +109,8 @@ pub(super) struct Content<S = Sources> {
     segments: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tails: Vec<TailContent>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<String>,
     // Written only where it is used, so that a version that does not know it can read the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sources: Option<S>,
@@ -165,6 +169,7 @@ impl<'a> Content<&'a RawValue> {
             namespace: record.namespace.clone(),
             writes: record.writes,
             incarnation: record.incarnation.map(|incarnation| incarnation.to_string()),
+            earlier: record.earlier.iter().map(ToString::to_string).collect(),
             leases: record
                 .leases
                 .iter()
@@ -197,6 +202,8 @@ impl<'a> Content<&'a RawValue> {
 impl Content {
     pub(super) fn into_record(self) -> Result<Record> {
         let incarnation = self.incarnation.map(|text| text.parse()).transpose()?;
+        let earlier = self.earlier.iter().map(|text| text.parse());
+        let earlier = earlier.collect::<Result<_>>()?;
         let lease = |lease: LeaseContent| JournalLease {
             pool: lease.pool,
             slot: lease.slot,
@@ -218,6 +225,7 @@ impl Content {
             namespace: self.namespace,
             writes: self.writes,
             incarnation,
+            earlier,
             leases: self.leases.into_iter().map(lease).collect(),
             segments: self.segments.into_iter().map(segment).collect(),
             tails: self.tails.into_iter().map(tail).collect(),

@@ -56,6 +56,7 @@ fn record(mark: u64) -> Record {
         namespace: "default".into(),
         writes: mark / 2,
         incarnation: Some(Incarnation::new(77)),
+        earlier: vec![Incarnation::new(75), Incarnation::new(76)],
         leases: vec![
             JournalLease {
                 pool: "workers-10".into(),

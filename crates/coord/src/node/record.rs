@@ -21,6 +21,9 @@ const SOURCES_BYTES_MAX: usize = 1 << 19;
 /// So many bytes are for definitions and the ends of segment sources: what the most tails that are kept, and some
 /// hundreds of leases, leave of a journal.
 const KEPT_BYTES_MAX: usize = 11 << 16;
+/// How many members before the last are kept. In a loop of crashes a member lives for a second or so, and its lease for
+/// ten: what those before these held has lapsed.
+const EARLIER_MAX: usize = 64;
 /// How long to wait after a write that failed.
 const RETRY_MS: u64 = 200;
 
@@ -169,6 +172,11 @@ impl Keeper {
         self.kept.as_ref()?.past.as_ref()?.record.incarnation
     }
 
+    /// The members before that one, which are as dead.
+    pub(super) fn earlier_members(&self) -> Vec<Incarnation> {
+        self.kept.as_ref().map(|kept| kept.record.earlier.clone()).unwrap_or_default()
+    }
+
     /// The ends of what earlier processes saw reserved.
     pub(super) fn segments_seen(&self) -> BTreeMap<String, Mark> {
         self.kept.as_ref().map(|kept| kept.record.segments.clone()).unwrap_or_default()
@@ -232,7 +240,10 @@ impl Keeper {
         if let Some(kept) = &mut self.kept {
             kept.record.store.clone_from(&identity.id);
             kept.record.writes = kept.record.writes.max(identity.writes);
-            kept.record.incarnation = Some(member);
+            // What it held may be held still, if it was killed before it could take over.
+            kept.record.earlier.extend(kept.record.incarnation.replace(member));
+            let too_many = kept.record.earlier.len().saturating_sub(EARLIER_MAX);
+            kept.record.earlier.drain(..too_many);
             kept.wanted = true;
         }
     }

@@ -10,7 +10,7 @@
 //! The holder's side of the bargain: its lease ends [`Presence::ttl_ms`](crate::Presence) after it
 //! *sent* the last renewal that arrived, and it looks after it has taken a number and before it answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
@@ -203,6 +203,8 @@ pub const fn silence_ms(lease_ms: u64) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     seen: BTreeMap<Incarnation, Seen>,
+    /// Those that have surely ended, whatever their leases say.
+    ended: BTreeSet<Incarnation>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -232,18 +234,23 @@ impl Watch {
         self.seen = seen;
     }
 
-    /// Those that stood still for long enough, by `now`.
+    /// These have surely ended: nobody has to watch them stand still.
+    pub fn ended(&mut self, members: impl IntoIterator<Item = Incarnation>) {
+        self.ended.extend(members);
+    }
+
+    /// Those of the members listed last that have ended, or stood still for long enough, by `now`.
     #[must_use]
     pub fn silent(&self, now: ElapsedMillis) -> Vec<Silent> {
-        let is_silent = |seen: &Seen| now.since(seen.since) >= silence_ms(seen.lease_ms);
+        let stood_still = |seen: &Seen| now.since(seen.since) >= silence_ms(seen.lease_ms);
         self.seen
             .iter()
-            .filter(|(_, seen)| is_silent(seen))
+            .filter(|(member, seen)| self.ended.contains(member) || stood_still(seen))
             .map(|(member, seen)| Silent { member: *member, renewals: seen.renewals })
             .collect()
     }
 
-    /// Whether a member stood still for long enough, by `now`.
+    /// Whether a member has ended, or stood still for long enough, by `now`.
     #[must_use]
     pub fn is_silent(&self, member: Incarnation, now: ElapsedMillis) -> bool {
         self.silent(now).iter().any(|silent| silent.member == member)

@@ -123,6 +123,11 @@ impl SectionsMachine {
         }
     }
 
+    /// Members before us, which surely answer no more: what they had is taken at once.
+    pub(crate) fn ended(&mut self, members: impl IntoIterator<Item = Incarnation>) {
+        self.watch.ended(members);
+    }
+
     /// The membership is over: nothing is held, and what is on its way counts for nothing. What was
     /// seen of others still counts.
     pub(crate) fn lose(&mut self) {

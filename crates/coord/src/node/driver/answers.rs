@@ -274,7 +274,7 @@ impl Driver {
         self.shut_all(&why);
         self.keeper.want();
         if let Stage::In { member, .. } = &self.stage {
-            self.before = Some(member.incarnation);
+            self.sections.ended(self.before.replace(member.incarnation));
         }
         self.stage = Stage::Out { retry_at_ms: 0, failures: 0, error: Some(error.clone()) };
         self.strays.forget();

@@ -142,6 +142,8 @@ impl Driver {
         let past = keeper.past_leases();
         let past = if uses_again(&core.settings) { past } else { Vec::new() };
         let before = keeper.past_member();
+        let mut sections = SectionsMachine::new(sections_pool(), seed);
+        sections.ended(keeper.earlier_members());
         Self {
             core,
             commands,
@@ -158,7 +160,7 @@ impl Driver {
             catalog_read_at_ms: 0,
             owed: Owed::default(),
             strays: Strays::default(),
-            sections: SectionsMachine::new(sections_pool(), seed),
+            sections,
             ordered: OrderedSources::default(),
             membership: 0,
         }
