@@ -75,10 +75,9 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     let live = Live::new(settings.limits, settings.access_log, traces.clone());
     let surroundings =
         Surroundings { timer, closing: closing_seen, live: live.clone(), tls: tls.clone() };
-    let within_ms = settings.http.request_time_max.ms();
     let timer = Arc::clone(&surroundings.timer);
     let missed_ms = node.missed_ms();
-    let peers = Peers::new(timer, within_ms, access.clone(), tls, traces, missed_ms);
+    let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms);
     let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
     let calls = service.speaking(Protocol::Grpc);
     let grpc = grpc::Door::new(calls, offered, &settings.http, Arc::clone(&surroundings.timer))?;

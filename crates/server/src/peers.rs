@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 use axum::response::Response;
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
 use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 
 use crate::access::Access;
+use crate::live::Live;
 use crate::service::Error;
 use crate::tls::{Tls, no_tls};
 use crate::trace::Traces;
@@ -38,8 +39,7 @@ pub(crate) struct Peers {
     client: Arc<ArcSwap<Asking>>,
     tls: Option<Tls>,
     timer: Arc<dyn Timer>,
-    /// How long another may take to begin its answer.
-    within_ms: u64,
+    live: Live,
     /// Has what shows that we are a server.
     access: Option<Access>,
     traces: Option<Traces>,
@@ -74,14 +74,14 @@ impl Asking {
 impl Peers {
     pub(crate) fn new(
         timer: Arc<dyn Timer>,
-        within_ms: u64,
+        live: Live,
         access: Option<Access>,
         tls: Option<Tls>,
         traces: Option<Traces>,
         missed_ms: u64,
     ) -> Self {
         let client = Arc::new(ArcSwap::from_pointee(Asking::new(tls.as_ref())));
-        Self { client, tls, timer, within_ms, access, traces, missed_ms }
+        Self { client, tls, timer, live, access, traces, missed_ms }
     }
 
     /// What to ask with.
@@ -99,6 +99,12 @@ impl Peers {
         self.timer.as_ref()
     }
 
+    /// The most bytes of an answer: as many IDs as one request may ask for, as text.
+    pub(crate) fn answer_bytes_max(&self) -> usize {
+        let ids = self.live.limit(|limits| limits.batch_max);
+        usize::try_from(ids).unwrap_or(usize::MAX).saturating_mul(64).saturating_add(1 << 16)
+    }
+
     /// What a caller is told whose request was for another that could not be asked.
     pub(crate) fn not_reached(&self, message: impl Into<String>) -> Error {
         let error = Error::new(Code::Unavailable, message);
@@ -111,7 +117,8 @@ impl Peers {
         Some(secret.bearer().ok_or_else(|| "peers.token cannot be sent".to_owned()))
     }
 
-    /// The answer of the server at this address, such as `http://HOST:PORT`, to a request that is passed on; or why there is none.
+    /// The answer of the server at this address, such as `http://HOST:PORT`, to a request that is passed on; or why
+    /// there is none within twice `limits.wait_max`, of `bytes_max` bytes at most.
     pub(crate) async fn ask(
         &self,
         address: &str,
@@ -119,6 +126,7 @@ impl Peers {
         path: &str,
         accept: Option<&HeaderValue>,
         body: Vec<u8>,
+        bytes_max: usize,
     ) -> Result<Response, String> {
         if self.tls.is_some() && !address.starts_with("https://") {
             // Our token would be readable on the way.
@@ -142,23 +150,33 @@ impl Peers {
         if let Some(traces) = &self.traces {
             traces.send(request.headers_mut());
         }
-        let asking = self.asking();
+        let (asking, within_ms) = (self.asking(), self.within_ms());
         tokio::select! {
             biased;
-            answer = asking.client.request(request) => match answer {
+            answer = whole(asking.client.request(request), bytes_max) => match answer {
                 // That is about our token, not about the caller's.
                 Ok(answer) if is_of_token(answer.status()) => {
                     tracing::warn!(%address, status = %answer.status(), "{NOT_TAKEN}");
                     Err(NOT_TAKEN.to_owned())
                 }
-                Ok(answer) => Ok(answer.map(Body::new)),
-                Err(error) => Err(error.to_string()),
+                Ok(answer) => Ok(answer),
+                Err(error) => Err(error),
             },
-            () = self.timer.sleep_ms(self.within_ms) => {
-                Err(format!("no answer within {} ms", self.within_ms))
-            }
+            () = self.timer.sleep_ms(within_ms) => Err(format!("no answer within {within_ms} ms")),
         }
     }
+
+    /// How long another may take to answer. It may wait as long as we may; the rest is for the way there and back.
+    fn within_ms(&self) -> u64 {
+        self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2)
+    }
+}
+
+/// An answer to its end: one that has begun, and then hangs, is none.
+async fn whole(answer: ResponseFuture, bytes_max: usize) -> Result<Response, String> {
+    let (head, body) = answer.await.map_err(|error| error.to_string())?.into_parts();
+    let body = to_bytes(Body::new(body), bytes_max).await.map_err(|error| error.to_string())?;
+    Ok(Response::from_parts(head, Body::from(body)))
 }
 
 /// Whether an answer says that our own token is none, or not that of a server.
@@ -168,11 +186,41 @@ fn is_of_token(status: StatusCode) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use snowmint_coord::BootTimer;
+    use snowmint_coord::spec::Span;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::config::Limits;
+
+    fn patient(wait_max_ms: u64) -> Live {
+        let wait_max = Span::from_ms(wait_max_ms);
+        Live::new(Limits { wait_max, ..Limits::default() }, false, None)
+    }
+
+    /// One that is frozen takes connections, and may have begun to answer.
+    #[tokio::test]
+    async fn a_server_that_hangs_is_given_up_after_twice_the_longest_wait() {
+        for said in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = format!("http://{}", listener.local_addr().unwrap());
+            let hangs = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.read_exact(&mut [0; 16]).await.unwrap();
+                stream.write_all(said.as_bytes()).await.unwrap();
+                std::future::pending::<()>().await;
+            });
+            let peers = Peers::new(Arc::new(BootTimer), patient(50), None, None, None, 3_000);
+            let asked = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99);
+            let answer = tokio::time::timeout(Duration::from_secs(30), asked).await;
+            let why = answer.expect("it is waited for without a bound").unwrap_err();
+            assert_eq!(why, "no answer within 100 ms", "{said:?}");
+            hangs.abort();
+        }
+    }
 
     /// Another server that answers so, once.
     async fn answering(status: &'static str) -> String {
@@ -190,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_does_not_take_our_token_has_not_answered_the_caller() {
-        let peers = Peers::new(Arc::new(BootTimer), 60_000, None, None, None, 3_000);
+        let peers = Peers::new(Arc::new(BootTimer), patient(60_000), None, None, None, 3_000);
         for (status, is_answer) in [
             ("401 Unauthorized", false),
             ("403 Forbidden", false),
@@ -198,7 +246,7 @@ mod tests {
             ("404 Not Found", true),
         ] {
             let address = answering(status).await;
-            let answer = peers.ask(&address, Method::GET, "/", None, Vec::new()).await;
+            let answer = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99).await;
             assert_eq!(answer.is_ok(), is_answer, "{status}: {answer:?}");
             if let Err(why) = answer {
                 assert!(why.contains("peers.token"), "{why}");

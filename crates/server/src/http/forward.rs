@@ -21,7 +21,9 @@ pub(super) async fn or_refuse(
     let Some(address) = address.filter(|_| !was_passed_on(headers)) else {
         return Err(refusal);
     };
-    peers.ask(address, method, path, headers.get(ACCEPT), body).await.map_err(|why| {
+    let answer =
+        peers.ask(address, method, path, headers.get(ACCEPT), body, peers.answer_bytes_max());
+    answer.await.map_err(|why| {
         tracing::warn!(%address, why, "a request could not be passed on");
         peers.not_reached(format!("{refusal}; it could not be reached"))
     })

@@ -36,7 +36,15 @@ impl Service {
             for address in others.iter().filter_map(|address| Reach::read(address).http) {
                 let peers = service.peers().clone();
                 told.spawn(async move {
-                    let asked = peers.ask(&address, Method::POST, CHANGED_PATH, None, Vec::new());
+                    let bytes_max = peers.answer_bytes_max();
+                    let asked = peers.ask(
+                        &address,
+                        Method::POST,
+                        CHANGED_PATH,
+                        None,
+                        Vec::new(),
+                        bytes_max,
+                    );
                     if let Err(why) = asked.await {
                         tracing::debug!(%address, why, "not told of the change of the catalog");
                     }

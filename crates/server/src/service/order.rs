@@ -94,11 +94,6 @@ impl Relay {
         &self.asking.peers
     }
 
-    /// How long the whole answer of another server may take: those who came meanwhile wait for it.
-    pub(super) fn within_ms(&self) -> u64 {
-        self.asking.within_ms()
-    }
-
     /// `count` IDs of a source from the server at this address.
     async fn fetch(&self, source: &str, address: String, count: u32) -> Result<Vec<u64>, Error> {
         self.batches.fetch(source, address, count).await
@@ -106,11 +101,6 @@ impl Relay {
 }
 
 impl Asking {
-    fn within_ms(&self) -> u64 {
-        // The server that is asked may wait as long as we may; the rest is for the way there and back.
-        self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2)
-    }
-
     fn not_reached(&self, why: &str) -> Error {
         self.peers.not_reached(format!("the server that orders this source did not answer: {why}"))
     }
@@ -120,7 +110,7 @@ impl Asks for Asking {
     type Error = Error;
 
     async fn ask(&self, source: &str, address: &str, count: u64) -> Result<Vec<u64>, Error> {
-        let other = Other { peers: &self.peers, address, within_ms: self.within_ms() };
+        let other = Other { peers: &self.peers, address };
         other.ids(source, count, None).await.map_err(|failure| match failure {
             Failure::Refused(error) => error,
             Failure::NoAnswer(why) => {
@@ -170,8 +160,9 @@ mod tests {
                 }
             });
             let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
-            let peers = Peers::new(Arc::new(BootTimer), 60_000, None, None, None, 3_000);
-            let relay = Relay::new(peers, Live::new(limits, false, None));
+            let live = Live::new(limits, false, None);
+            let peers = Peers::new(Arc::new(BootTimer), live.clone(), None, None, None, 3_000);
+            let relay = Relay::new(peers, live);
             let fetch = || relay.fetch("orders", address.clone(), 1);
             let both = async { tokio::join!(fetch(), fetch()) };
             let (one, other) = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();

@@ -20,8 +20,6 @@ const AROUND_BYTES_MAX: usize = 4_096;
 pub(super) struct Other<'a> {
     pub(super) peers: &'a Peers,
     pub(super) address: &'a str,
-    /// How long its whole answer may take.
-    pub(super) within_ms: u64,
 }
 
 /// Why it did not give what it was asked for.
@@ -82,7 +80,7 @@ impl Service {
     /// The server that a refusal names, if it speaks HTTP.
     fn elsewhere<'a>(&'a self, refusal: &'a Error) -> Option<Other<'a>> {
         let address = refusal.elsewhere()?.reach.http.as_deref()?;
-        Some(Other { peers: self.peers(), address, within_ms: self.relay.within_ms() })
+        Some(Other { peers: self.peers(), address })
     }
 }
 
@@ -139,23 +137,7 @@ impl Other<'_> {
         body: Vec<u8>,
         bytes_max: usize,
     ) -> Result<T, Failure> {
-        tokio::select! {
-            biased;
-            answer = self.asked(method, path, body, bytes_max) => answer,
-            () = self.peers.timer().sleep_ms(self.within_ms) => {
-                Err(Failure::NoAnswer(format!("no answer within {} ms", self.within_ms)))
-            }
-        }
-    }
-
-    async fn asked<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        path: &str,
-        body: Vec<u8>,
-        bytes_max: usize,
-    ) -> Result<T, Failure> {
-        let answer = self.peers.ask(self.address, method, path, None, body).await;
+        let answer = self.peers.ask(self.address, method, path, None, body, bytes_max).await;
         let (head, body) = answer.map_err(Failure::NoAnswer)?.into_parts();
         let no_answer = |error: &dyn std::error::Error| Failure::NoAnswer(error.to_string());
         let body = axum::body::to_bytes(body, bytes_max).await;
