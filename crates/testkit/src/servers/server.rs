@@ -13,6 +13,8 @@ use crate::children;
 
 /// How long a server may take to answer: these machines are noisy.
 const READY_WITHIN_MS: u64 = 60_000;
+/// How long a server may take to end before it is asked once more.
+const STOP_AGAIN_MS: u64 = 2_000;
 
 /// What a folder holds: `data`, where the server keeps everything, `log`, and what else it needs.
 const DATA: &str = "data";
@@ -131,8 +133,20 @@ impl Server {
     /// Ends it in peace, if it runs.
     pub fn stop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
-        children::signal(child.id(), self.recipe.ends_with);
-        let _ = child.wait();
+        let begun = BootTimer.elapsed();
+        let mut asked = 0;
+        while let Ok(None) = child.try_wait() {
+            let waited_ms = BootTimer.elapsed().since(begun);
+            if waited_ms >= asked * STOP_AGAIN_MS {
+                // Redis refuses while it writes its log for the first time, and then does not stop by itself.
+                let name =
+                    if waited_ms < READY_WITHIN_MS { self.recipe.ends_with } else { "-KILL" };
+                // It may have ended meanwhile.
+                let _ = children::try_signal(child.id(), name);
+                asked += 1;
+            }
+            pause();
+        }
     }
 
     /// Ends it as a power cut does, with all its processes.
