@@ -28,8 +28,25 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     assert!(dry.err.contains("nothing was changed"), "{}", dry.err);
     assert_eq!(std::fs::metadata(directory.path().join("snowmint.db")).unwrap().len(), 0);
 
-    let done =
-        run(&["worker", "fast-forward", "--data-dir", dir, "--mark", "2099-01-01T00:00:00Z"]).ok();
+    // A slip in a year would end worker numbers for good.
+    for more in [&["--dry-run"][..], &[]] {
+        let slip = run(&[&args[..4], &["--mark", "9999-12-31T00:00:00Z"], more].concat());
+        assert_eq!(slip.code, 2, "{slip:?}");
+        for part in ["--mark 9999-12-31T00:00:00Z is ", "days ahead", "--far-ahead"] {
+            assert!(slip.err.contains(part), "{part}: {}", slip.err);
+        }
+    }
+
+    let done = run(&[
+        "worker",
+        "fast-forward",
+        "--data-dir",
+        dir,
+        "--mark",
+        "2099-01-01T00:00:00Z",
+        "--far-ahead",
+    ])
+    .ok();
     assert!(done.contains("worker marks: at least 2099-01-01T00:00:00.000Z"), "{done}");
     assert!(done.contains("store: "), "{done}");
     let dry = run(&[&args[..], &["--dry-run", "--json"]].concat());
@@ -49,6 +66,7 @@ fn fast_forward_moves_a_store_and_says_how_far() {
         &["--segment", "a/b=5"],
         &["--segment", "a=-5"],
         &["--mark", "soon"],
+        &["--far-ahead"],
     ] {
         assert_eq!(run(&[&args[..4], wrong].concat()).code, 2, "{wrong:?}");
     }
@@ -63,8 +81,11 @@ fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
     let text = "[sources.invoices]\nkind = \"segment\"\n[sources.by_store]\nmint = \"store\"\nworker = 7\n";
     std::fs::write(&file, text).unwrap();
     let args = ["worker", "fast-forward", "--config", &file, "--data-dir", &data];
-    let moving =
-        [&args[..], &["--segment", "invoices=500", "--mark", "2030-01-01T00:00:00Z"]].concat();
+    let moving = [
+        &args[..],
+        &["--segment", "invoices=500", "--mark", "2030-01-01T00:00:00Z", "--far-ahead"],
+    ]
+    .concat();
     let dry = run(&[&moving[..], &["--dry-run"]].concat());
     assert_eq!(dry.code, 0, "{}", dry.err);
     assert!(!directory.path().join("data").exists(), "a look makes nothing");
@@ -217,7 +238,16 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
     let missing = run(&["worker", "accept-lead", "--data-dir", dir]);
     assert_eq!((missing.code, missing.out.as_str()), (2, ""), "{}", missing.err);
     std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
-    run(&["worker", "fast-forward", "--data-dir", dir, "--mark", "2030-01-01T00:00:00Z"]).ok();
+    run(&[
+        "worker",
+        "fast-forward",
+        "--data-dir",
+        dir,
+        "--mark",
+        "2030-01-01T00:00:00Z",
+        "--far-ahead",
+    ])
+    .ok();
 
     let server = Server::start(serve(directory.path(), &[]));
     let full = server.mint(&["-n", "1"]);

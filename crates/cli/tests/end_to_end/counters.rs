@@ -1,6 +1,8 @@
 //! Counters: one server, several on one store, and servers that die.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::server::{Folder, Server, client, curl, until};
 
@@ -22,8 +24,12 @@ fn follow(server: &Server, key: &str) -> Option<u64> {
 
 /// By HTTP, which is passed on to whoever answers for the key.
 fn ask(server: &Server, key: &str) -> Option<u64> {
-    let answer = curl(&[&server.url(&format!("/v1/ids/messages?key={key}"))]);
-    let value: serde_json::Value = serde_json::from_str(&answer).ok()?;
+    number_in(&curl(&[&server.url(&format!("/v1/ids/messages?key={key}"))]))
+}
+
+/// The number that an answer has.
+fn number_in(answer: &str) -> Option<u64> {
+    let value: serde_json::Value = serde_json::from_str(answer).ok()?;
     value["ids"][0].as_str()?.parse().ok()
 }
 
@@ -192,4 +198,44 @@ fn three_servers_share_keys_and_take_over_from_the_dead() {
     all_have_keys(&servers, || round(&servers, &mut history));
     assert_eq!(servers.remove(0).stop(), 0);
     round(&servers, &mut history);
+}
+
+/// One of three is stopped in peace and started again, while clients ask the other two: these wait for whoever answers
+/// for a key, and refuse nobody.
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs curl: --features real-servers")]
+fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
+    let folder = Folder::new("planned");
+    let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number, LONG)).collect();
+    let keys: Vec<String> = (0..20).map(|number| format!("key-{number}")).collect();
+    all_have_keys(&servers, || {
+        for key in &keys {
+            at_last(key, || ask(&servers[0], key));
+        }
+    });
+    let restarted = servers.pop().unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (server, keys, over) = (&servers[client % 2], &keys, &over);
+            scope.spawn(move || {
+                let mut history = History::default();
+                // Each has keys of its own, so that their order is known.
+                let mine = keys.iter().skip(client).step_by(4).cycle();
+                for key in mine.take_while(|_| !over.load(Ordering::SeqCst)) {
+                    let answer = curl(&[&server.url(&format!("/v1/ids/messages?key={key}"))]);
+                    let number = number_in(&answer);
+                    history.rises(key, number.unwrap_or_else(|| panic!("{key}: {answer}")));
+                }
+            });
+        }
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            assert_eq!(restarted.stop(), 0);
+            let again = start(&folder, 2, LONG);
+            until("it has keys again", || again.sample("snowmint_counter_sections") > 0.0);
+            again.stop()
+        }));
+        over.store(true, Ordering::SeqCst);
+        assert_eq!(outcome.unwrap(), 0);
+    });
 }

@@ -43,6 +43,9 @@ pub(crate) struct FastForward {
     /// Also move worker marks up to this time.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
+    /// The time of --mark is meant, though it is more than a day ahead of this clock.
+    #[arg(long, requires = "mark")]
+    far_ahead: bool,
     /// The next number of a segment source, at least; may be given several times.
     #[arg(long, value_name = "SOURCE=NUMBER", value_parser = segment)]
     segment: Vec<(String, Mark)>,
@@ -56,6 +59,9 @@ pub(crate) struct FastForward {
     #[arg(long)]
     json: bool,
 }
+
+/// So far ahead of the clock a mark is named without more ado.
+const DAY_MS: u64 = 86_400_000;
 
 /// What a start defines by itself.
 const BUILTIN: &[&str] = &[BUILTIN_DEFAULT, BUILTIN_NUMBERS, BUILTIN_COUNTERS];
@@ -82,6 +88,7 @@ impl FastForward {
         let journal = self.journal(lock.as_ref())?;
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
         let mark = mark.map_err(Failure::usage)?;
+        self.check_near(mark)?;
         let runtime = store::runtime()?;
         let known = runtime.block_on(Known::look(&config, &journal))?;
         known.check_named(&self.segment)?;
@@ -113,9 +120,11 @@ impl FastForward {
             format!("store {} with {} writes", identity.id, identity.writes)
         };
         let before = before.as_ref().map_or_else(|| "not known".to_owned(), shown);
-        let segments = &forward.segments;
+        let segments: Vec<_> =
+            forward.segments.iter().map(|(name, mark)| format!("{name}={mark}")).collect();
+        let numbers = segments.join(" ");
         let after =
-            format!("{}, worker marks at least {mark}, numbers {segments:?}", shown(&identity));
+            format!("{}, worker marks at least {mark}, numbers {numbers}", shown(&identity));
         audit::leave(data_dir, "worker fast-forward", before, after);
         if !self.json {
             out.line(format_args!("store: {} with {} writes", identity.id, identity.writes))?;
@@ -153,6 +162,21 @@ impl FastForward {
             out.line(format_args!("journal: set aside as {aside}"))?;
         }
         out.flush()
+    }
+
+    /// Refuses a slip in a year: nothing lowers a mark again.
+    fn check_near(&self, mark: Option<UnixMillis>) -> Outcome {
+        let ahead_ms = mark.map_or(0, |mark| mark.since(when::now()));
+        if self.far_ahead || ahead_ms <= DAY_MS {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "--mark {} is {} days ahead of this clock, where one is the most that is taken for meant: no worker number \
+             mints before that time, and nothing lowers a mark again. Set the clock right, name an earlier time, or say \
+             --far-ahead as well",
+            self.mark.as_deref().unwrap_or_default(),
+            ahead_ms / DAY_MS
+        )))
     }
 
     /// What the journal knows; nothing when there is none.
