@@ -111,6 +111,14 @@ impl Peers {
         error.retry_in_ms(self.missed_ms.div_ceil(ASKED_AGAIN))
     }
 
+    /// The same, of a request that the owner of its key should have answered.
+    pub(crate) fn not_passed_on(&self, address: &str, why: &str) -> Error {
+        tracing::warn!(%address, why, "a request could not be passed on");
+        self.not_reached(format!(
+            "the server at {address}, which answers for this, could not be reached"
+        ))
+    }
+
     /// What shows another server that we are one.
     fn shown(&self) -> Option<Result<HeaderValue, String>> {
         let secret = self.access.as_ref()?.shown_to_peers()?;

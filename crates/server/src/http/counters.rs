@@ -10,8 +10,8 @@ use snowmint_wire::http::CounterBody;
 use super::Door;
 use super::answer::{self, Form, Refusal};
 use super::asked::Asked;
-use super::forward::or_refuse;
-use crate::service::{Error, shown};
+use super::forward::{Passed, is_to_pass_on};
+use crate::service::{ByOwner, Error, shown};
 
 /// The bound of a counter, taking nothing.
 #[utoipa::path(
@@ -28,19 +28,22 @@ pub(super) async fn bound(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let (source, key) = answer::part(path)?;
-    let bound = match door.service.counted(&source, &key).await {
-        Ok(bound) => bound,
-        Err(error) => {
-            let path = uri.path();
-            let peers = door.service.peers();
-            let passed = or_refuse(peers, error, Method::GET, path, &headers, Vec::new());
-            return Ok(passed.await?);
-        }
-    };
-    Ok(match Form::wanted(&headers) {
+    let service = &door.service;
+    let shown = |bound: u64| match Form::wanted(&headers) {
         Form::Json => answer::json(&CounterBody { bound: bound.to_string() }),
         Form::Text => format!("{bound}\n").into_response(),
-    })
+    };
+    let refusal = match service.counted(&source, &key).await.map(shown) {
+        Err(refusal) if is_to_pass_on(&refusal, &headers) => refusal,
+        answer => return Ok(answer?),
+    };
+    let (source, key) = (source.as_str(), key.as_str());
+    let here = || -> ByOwner<'_, _> {
+        Box::pin(async move { service.counted_here(source, key).await.map(shown) })
+    };
+    let (method, path, body) = (Method::GET, uri.path(), Vec::new());
+    let passed = Passed { service, method, path, headers: &headers, body };
+    Ok(passed.after(refusal, &here).await?)
 }
 
 /// Makes every later number of a counter greater than one that is told.
@@ -65,12 +68,17 @@ pub(super) async fn raise(
     let highest = bound.parse().map_err(|_| {
         Error::bad_request(format!("bound: {} is no whole number of at least 0", shown(&bound)))
     })?;
-    match door.service.raise(&source, &key, highest).await {
-        Ok(()) => Ok(answer::json(&CounterBody { bound })),
-        Err(error) => {
-            let peers = door.service.peers();
-            let passed = or_refuse(peers, error, Method::PUT, uri.path(), &headers, bytes.to_vec());
-            Ok(passed.await?)
-        }
-    }
+    let service = &door.service;
+    let shown = |()| answer::json(&CounterBody { bound: bound.clone() });
+    let refusal = match service.raise(&source, &key, highest).await.map(shown) {
+        Err(refusal) if is_to_pass_on(&refusal, &headers) => refusal,
+        answer => return Ok(answer?),
+    };
+    let (source, key, shown) = (source.as_str(), key.as_str(), &shown);
+    let here = || -> ByOwner<'_, _> {
+        Box::pin(async move { service.raise_here(source, key, highest).await.map(shown) })
+    };
+    let (method, path, body) = (Method::PUT, uri.path(), bytes.to_vec());
+    let passed = Passed { service, method, path, headers: &headers, body };
+    Ok(passed.after(refusal, &here).await?)
 }

@@ -1,32 +1,59 @@
-//! Requests for a key that another server answers for: passed on to it, once.
+//! Requests for a key that another server answers for: passed on to it.
 
+use axum::body::{Body, to_bytes};
 use axum::http::header::ACCEPT;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
+use snowmint_wire::error::Code;
+use snowmint_wire::http::ErrorBody;
 
-use crate::peers::{PASSED_ON, Peers};
-use crate::service::Error;
+use crate::peers::PASSED_ON;
+use crate::service::{ByOwner, Error, Service};
 
-/// The answer of the server that owns the key, if the refusal names one that speaks HTTP and the
-/// request was not passed on before; else the refusal.
-pub(super) async fn or_refuse(
-    peers: &Peers,
-    refusal: Error,
-    method: Method,
-    path: &str,
-    headers: &HeaderMap,
-    body: Vec<u8>,
-) -> Result<Response, Error> {
-    let address = refusal.elsewhere().and_then(|elsewhere| elsewhere.reach.http.as_deref());
-    let Some(address) = address.filter(|_| !was_passed_on(headers)) else {
-        return Err(refusal);
-    };
-    let answer =
-        peers.ask(address, method, path, headers.get(ACCEPT), body, peers.answer_bytes_max());
-    answer.await.map_err(|why| {
-        tracing::warn!(%address, why, "a request could not be passed on");
-        peers.not_reached(format!("{refusal}; it could not be reached"))
-    })
+/// A request, as it is passed on.
+pub(super) struct Passed<'a> {
+    pub(super) service: &'a Service,
+    pub(super) method: Method,
+    pub(super) path: &'a str,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Passed<'_> {
+    /// The answer of the server that owns the key, which `refusal` names; `here` asks this server once more, since who
+    /// owns it may change meanwhile.
+    pub(super) async fn after<'a>(
+        &'a self,
+        refusal: Error,
+        here: &(dyn Fn() -> ByOwner<'a, Response> + Sync),
+    ) -> Result<Response, Error> {
+        let there = |address: String| -> ByOwner<'a, _> { Box::pin(self.ask(address)) };
+        self.service.ask_owner(refusal, here, &there).await
+    }
+
+    async fn ask(&self, address: String) -> Result<Response, Error> {
+        let address = address.as_str();
+        let (peers, accept) = (self.service.peers(), self.headers.get(ACCEPT));
+        let (method, body) = (self.method.clone(), self.body.clone());
+        let bytes_max = peers.answer_bytes_max();
+        let answer = peers.ask(address, method, self.path, accept, body, bytes_max).await;
+        let answer = answer.map_err(|why| peers.not_passed_on(address, &why))?;
+        if answer.status() != StatusCode::SERVICE_UNAVAILABLE {
+            return Ok(answer);
+        }
+        // It may have handed over, or be about to end.
+        let (head, body) = answer.into_parts();
+        let body = to_bytes(body, bytes_max).await.unwrap_or_default();
+        match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(said) => Err(Error::said(said.error)),
+            Err(_) => Ok(Response::from_parts(head, Body::from(body))),
+        }
+    }
+}
+
+/// Whether another server is to be asked after this refusal.
+pub(super) fn is_to_pass_on(refusal: &Error, headers: &HeaderMap) -> bool {
+    refusal.code() == Code::Elsewhere && !was_passed_on(headers)
 }
 
 /// Whether another server has passed the request on to us.

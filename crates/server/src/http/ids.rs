@@ -15,11 +15,11 @@ use snowmint_wire::http::{
 
 use super::answer::{self, Form, Refusal};
 use super::asked::Asked;
-use super::forward::{or_refuse, was_passed_on};
+use super::forward::{Passed, is_to_pass_on, was_passed_on};
 use super::idempotency::{Answers, Repeatable};
 use super::{Door, issued};
 use crate::access::Right;
-use crate::service::{Error, Service, shown};
+use crate::service::{ByOwner, Error, Minted, Service, shown};
 
 /// What the path of a request for IDs begins with; the name of the source follows.
 pub(super) const PATH: &str = "/v1/ids/";
@@ -118,25 +118,28 @@ async fn mint_anew(
     let wish = Wish::read(request.format.as_deref())?;
     let count = request.count.unwrap_or_default().get();
     let key = request.key.as_deref();
-    let minted = if was_passed_on(headers) {
-        service.mint(name, count, key).await
-    } else {
-        service.mint_anywhere(name, count, key).await
+    let shown = |(source, minted): (Source, Minted)| {
+        let (values, hold) = minted.into_parts();
+        let bytes = written(&source, values, wish, form).map_err(|Refusal(error)| error)?;
+        let response = answer::held(form.content_type(), bytes, hold);
+        Ok(issued(service, response, name, count))
     };
-    let (source, minted) = match minted {
-        Ok(minted) => minted,
-        Err(error) => {
-            let path = format!("{PATH}{name}");
-            let body = serde_json::to_vec(request).unwrap_or_default();
-            let peers = service.peers();
-            let passed = or_refuse(peers, error, Method::POST, &path, headers, body);
-            return Ok(passed.await?);
-        }
+    if was_passed_on(headers) {
+        return Ok(shown(service.mint(name, count, key).await?)?);
+    }
+    let admitted = service.admit_ids(name, count).await?;
+    let answer = service.mint_admitted(name, admitted, key).await.and_then(shown);
+    let refusal = match answer {
+        Err(refusal) if is_to_pass_on(&refusal, headers) => refusal,
+        answer => return Ok(answer?),
     };
-    let (values, hold) = minted.into_parts();
-    let bytes = written(&source, values, wish, form)?;
-    let response = answer::held(form.content_type(), bytes, hold);
-    Ok(issued(service, response, name, count))
+    let here = || -> ByOwner<'_, _> {
+        Box::pin(async move { shown(service.mint_admitted(name, admitted, key).await?) })
+    };
+    let path = format!("{PATH}{name}");
+    let body = serde_json::to_vec(request).unwrap_or_default();
+    let passed = Passed { service, method: Method::POST, path: &path, headers, body };
+    Ok(passed.after(refusal, &here).await?)
 }
 
 /// Takes a range of numbers for the caller to spend.

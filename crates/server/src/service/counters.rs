@@ -37,6 +37,11 @@ impl Service {
     /// As [`Service::count`].
     pub async fn counted(&self, name: &str, key: &str) -> Result<u64, Error> {
         self.admit(Right::Mint, name).await?;
+        self.counted_here(name, key).await
+    }
+
+    /// The same, for somebody who was admitted.
+    pub(crate) async fn counted_here(&self, name: &str, key: &str) -> Result<u64, Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let look = async |source: Source| source.counted(key.as_bytes(), wait_ms).await;
         Ok(self.ask(name, look).await?.0)
@@ -49,7 +54,7 @@ impl Service {
     /// and as [`Service::count`].
     pub async fn raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
         self.caller().may(Right::Admin, name)?;
-        let (limit, wait_ms) = self.live.limit(|limits| (limits.bound_max, limits.wait_max.ms()));
+        let limit = self.live.limit(|limits| limits.bound_max);
         if highest > limit {
             return Err(Error::bad_request(format!(
                 "bound: {highest} is above {limit} (limits.bound_max); all keys of the counter's section would go \
@@ -57,6 +62,17 @@ impl Service {
             )));
         }
         self.admit(Right::Admin, name).await?;
+        self.raise_here(name, key, highest).await
+    }
+
+    /// The same, for somebody who was admitted.
+    pub(crate) async fn raise_here(
+        &self,
+        name: &str,
+        key: &str,
+        highest: u64,
+    ) -> Result<(), Error> {
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let raise = async |source: Source| source.raise(key.as_bytes(), highest, wait_ms).await;
         self.ask(name, raise).await?;
         Ok(())

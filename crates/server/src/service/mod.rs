@@ -14,6 +14,7 @@ mod merge;
 mod metrics;
 mod notice;
 mod order;
+mod owner;
 mod passed;
 
 use std::collections::HashMap;
@@ -44,6 +45,7 @@ pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
 pub use error::{Elsewhere, Error, code_of};
 pub(crate) use notice::CHANGED_PATH;
+pub(crate) use owner::ByOwner;
 
 /// Answers with fewer IDs than this are not counted against the limit of unsent ones.
 const COUNTED_FROM: u32 = 1_024;
@@ -217,7 +219,7 @@ impl Service {
     }
 
     /// Lets a caller in who wants so many IDs of a source in one answer.
-    async fn admit_ids(&self, name: &str, count: u64) -> Result<u32, Error> {
+    pub(crate) async fn admit_ids(&self, name: &str, count: u64) -> Result<u32, Error> {
         self.admit_many(Right::Mint, name, count, Limit::Batch).await?;
         let beyond = |_| Error::bad_request(format!("{count} IDs are more than any answer has"));
         u32::try_from(count).map_err(beyond)

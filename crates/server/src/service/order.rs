@@ -5,13 +5,11 @@ use snowmint_coord::relay::{self, Asks};
 use snowmint_coord::{Source, Values};
 use snowmint_wire::error::Code;
 
+use super::owner::ByOwner;
 use super::passed::{Failure, Other};
 use super::{Error, Minted, Service};
 use crate::live::Live;
 use crate::peers::Peers;
-
-/// How soon somebody asks again who was sent to one who does not mint any more, or not yet.
-const ASK_AGAIN_MS: u64 = 20;
 
 /// Asks those who mint. Clones share it.
 #[derive(Clone, Debug)]
@@ -51,36 +49,25 @@ impl Service {
         count: u32,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
-        let timer = self.relay.peers().timer();
-        let deadline =
-            timer.elapsed().saturating_add(self.live.limit(|limits| limits.wait_max.ms()));
-        loop {
-            let refusal = match self.mint_here(name, count, key).await {
-                Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
-                answer => return answer,
-            };
-            let source = self.opened(name).await?;
-            let address = refusal.elsewhere().and_then(|there| there.reach.http.clone());
-            // Who counts for a key is asked by the protocols, each in its way.
-            let (true, Some(address)) = (source.is_ordered(), address) else {
-                return Err(refusal);
-            };
-            let hold = self.hold(count)?;
-            match self.relay.fetch(name, address, count).await {
-                Ok(ids) => {
-                    return Ok((source, Minted { values: Values::Numbers(ids), hold }));
-                }
-                // It may have lost the order to another, or have died.
-                Err(error) if matches!(error.code(), Code::Elsewhere | Code::Unavailable) => {
-                    let left_ms = deadline.since(timer.elapsed());
-                    if left_ms == 0 {
-                        return Err(error);
-                    }
-                    timer.sleep_ms(left_ms.min(ASK_AGAIN_MS)).await;
-                }
-                Err(error) => return Err(error),
-            }
+        let refusal = match self.mint_here(name, count, key).await {
+            Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
+            answer => return answer,
+        };
+        let source = self.opened(name).await?;
+        // Who counts for a key is asked by the protocols, each in its way.
+        if !source.is_ordered() {
+            return Err(refusal);
         }
+        let here = || -> ByOwner<'_, _> { Box::pin(self.mint_here(name, count, key)) };
+        let there = |address| -> ByOwner<'_, _> {
+            let source = source.clone();
+            Box::pin(async move {
+                let hold = self.hold(count)?;
+                let ids = self.relay.fetch(name, address, count).await?;
+                Ok((source, Minted { values: Values::Numbers(ids), hold }))
+            })
+        };
+        self.ask_owner(refusal, &here, &there).await
     }
 }
 

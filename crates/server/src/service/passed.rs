@@ -6,9 +6,12 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use snowmint_coord::Values;
+use snowmint_wire::error::Code;
 use snowmint_wire::http::{Count, CounterBody, ErrorBody, MintRequest};
 
+use super::owner::ByOwner;
 use super::{Error, Minted, Service};
+use crate::access::Right;
 use crate::peers::Peers;
 
 /// The most bytes of an ID in an answer, and of all around the IDs.
@@ -48,17 +51,24 @@ impl Service {
         count: u64,
         key: Option<&str>,
     ) -> Result<Minted, Error> {
-        let refusal = match self.mint_anywhere(name, count, key).await {
-            Ok((_, minted)) => return Ok(minted),
-            Err(refusal) => refusal,
+        let admitted = self.admit_ids(name, count).await?;
+        let refusal = match self.mint_admitted(name, admitted, key).await {
+            Err(refusal) if refusal.code() == Code::Elsewhere && key.is_some() => refusal,
+            answer => return Ok(answer?.1),
         };
-        let (Some(key), Some(other)) = (key, self.elsewhere(&refusal)) else {
-            return Err(refusal);
+        let here = || -> ByOwner<'_, _> {
+            Box::pin(async move { Ok(self.mint_admitted(name, admitted, key).await?.1) })
         };
-        let hold = self.hold(u32::try_from(count).unwrap_or(u32::MAX))?;
-        let ids = other.ids(name, count, Some(key)).await;
-        let ids = ids.map_err(|failure| failure.after(&refusal, &other))?;
-        Ok(Minted { values: Values::Numbers(ids), hold })
+        let there = |address: String| -> ByOwner<'_, _> {
+            Box::pin(async move {
+                let hold = self.hold(admitted)?;
+                let other = Other { peers: self.peers(), address: &address };
+                let ids = other.ids(name, count, key).await;
+                let ids = ids.map_err(|failure| failure.after(&other))?;
+                Ok(Minted { values: Values::Numbers(ids), hold })
+            })
+        };
+        self.ask_owner(refusal, &here, &there).await
     }
 
     /// As [`Service::counted`], and from the server that owns the key.
@@ -66,33 +76,28 @@ impl Service {
     /// # Errors
     /// As [`Service::counted`].
     pub async fn counted_for(&self, name: &str, key: &str) -> Result<u64, Error> {
-        let refusal = match self.counted(name, key).await {
-            Ok(bound) => return Ok(bound),
-            Err(refusal) => refusal,
+        self.admit(Right::Mint, name).await?;
+        let here = || -> ByOwner<'_, _> { Box::pin(self.counted_here(name, key)) };
+        let refusal = match here().await {
+            Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
+            answer => return answer,
         };
-        let Some(other) = self.elsewhere(&refusal) else {
-            return Err(refusal);
+        let there = |address: String| -> ByOwner<'_, _> {
+            Box::pin(async move {
+                let other = Other { peers: self.peers(), address: &address };
+                other.bound(name, key).await.map_err(|failure| failure.after(&other))
+            })
         };
-        let bound = other.bound(name, key).await;
-        bound.map_err(|failure| failure.after(&refusal, &other))
-    }
-
-    /// The server that a refusal names, if it speaks HTTP.
-    fn elsewhere<'a>(&'a self, refusal: &'a Error) -> Option<Other<'a>> {
-        let address = refusal.elsewhere()?.reach.http.as_deref()?;
-        Some(Other { peers: self.peers(), address })
+        self.ask_owner(refusal, &here, &there).await
     }
 }
 
 impl Failure {
     /// What the caller is told whose request was refused here before.
-    fn after(self, refusal: &Error, other: &Other<'_>) -> Error {
+    fn after(self, other: &Other<'_>) -> Error {
         match self {
             Self::Refused(error) => error,
-            Self::NoAnswer(why) => {
-                tracing::warn!(address = %other.address, why, "a request could not be passed on");
-                other.peers.not_reached(format!("{refusal}; it could not be reached"))
-            }
+            Self::NoAnswer(why) => other.peers.not_passed_on(other.address, &why),
         }
     }
 }

@@ -1,0 +1,61 @@
+//! Requests that one server at a time answers: a key's, or those of a global order. While the right changes hands,
+//! neither server may have it for a moment, and each sends callers to the other.
+
+use futures_util::future::BoxFuture;
+use snowmint_wire::error::Code;
+
+use super::{Error, Service};
+
+/// What somebody was asked for. Boxed, so that it is known to be `Send` whatever it borrows.
+pub(crate) type ByOwner<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+/// How soon the owner is looked up again.
+const LOOK_AGAIN_MS: u64 = 20;
+
+impl Service {
+    /// After a refusal that names the owner: asks it, at its address, and looks it up again as long as a request may wait
+    /// (`limits.wait_max`), since it may have died, or have handed over. Answered or refused within twice that.
+    ///
+    /// # Errors
+    /// The refusal, if it names nobody who speaks HTTP; else what was said last.
+    pub(crate) async fn ask_owner<'a, T>(
+        &self,
+        mut refusal: Error,
+        here: &(dyn Fn() -> ByOwner<'a, T> + Sync),
+        there: &(dyn Fn(String) -> ByOwner<'a, T> + Sync),
+    ) -> Result<T, Error> {
+        let timer = self.peers().timer();
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
+        let (begun, within_ms) = (timer.elapsed(), wait_ms.saturating_mul(2));
+        loop {
+            let address = refusal.elsewhere().and_then(|owner| owner.reach.http.clone());
+            let Some(address) = address else { return Err(refusal) };
+            let left_ms = within_ms.saturating_sub(timer.elapsed().since(begun));
+            let answer = tokio::select! {
+                biased;
+                answer = there(address) => answer,
+                () = timer.sleep_ms(left_ms) => {
+                    let what = format!("{refusal}; it did not answer within {within_ms} ms");
+                    return Err(self.peers().not_reached(what));
+                }
+            };
+            let error = match answer {
+                Err(error) if may_have_changed_hands(&error) => error,
+                answer => return answer,
+            };
+            if timer.elapsed().since(begun) >= wait_ms {
+                return Err(error);
+            }
+            timer.sleep_ms(LOOK_AGAIN_MS).await;
+            refusal = match here().await {
+                Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
+                answer => return answer,
+            };
+        }
+    }
+}
+
+/// Of the owner, or of whoever was.
+fn may_have_changed_hands(error: &Error) -> bool {
+    matches!(error.code(), Code::Elsewhere | Code::Unavailable | Code::Closed)
+}
