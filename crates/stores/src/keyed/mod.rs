@@ -99,8 +99,6 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     type Error: Send;
     /// Whether all reads of a step see the moment of its head.
     const SNAPSHOT: bool;
-    /// Whether a server may be asked that has not heard yet of all that was written.
-    const LAGS: bool = false;
     /// How many keys one batch may name.
     const BATCH_MAX: usize;
     /// Whether it can count numbers in one step of its own.

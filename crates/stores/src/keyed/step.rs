@@ -68,10 +68,16 @@ impl<K: Keys> Step<K> {
             let what = format!("its key {} is gone", name::STORE);
             return Err(Failure::Refused(emptied(&keys.label(), &what)));
         };
-        let store = StoreRecord::read(name::STORE, &entry.value)?;
+        let mut store = StoreRecord::read(name::STORE, &entry.value)?;
         store.check_form(&keys.label())?;
+        let mut changes = BTreeMap::new();
         if access == Access::Write {
             check_server(&keys.label(), &store, &head)?;
+            if store.server != head.server {
+                // An older record says less of the server.
+                store.server.clone_from(&head.server);
+                changes.insert(name::STORE.into(), Some(store.write()?));
+            }
         }
         let namespace = match &head.namespace {
             Some(entry) => NamespaceRow::read(name::NAMESPACE, &entry.value)?,
@@ -84,6 +90,7 @@ impl<K: Keys> Step<K> {
             server: head.server.clone(),
             store: Some(entry.value.clone()),
             session: head.session,
+            changes,
             ..Batch::default()
         };
         let version = |entry: &Option<Entry>| entry.as_ref().map_or(0, |entry| entry.version);
@@ -229,7 +236,7 @@ impl<K: Keys> Step<K> {
 
     /// Ends a step whose answer is what it has read.
     pub(super) async fn unchanged(mut self) -> Done<K, ()> {
-        if self.access == Access::Read || !K::LAGS {
+        if self.access == Access::Read {
             return self.roll_back().await;
         }
         let expected = std::mem::take(&mut self.batch.expected);

@@ -159,7 +159,6 @@ impl OneByOne {
 impl Keys for OneByOne {
     type Error = Infallible;
     const SNAPSHOT: bool = false;
-    const LAGS: bool = true;
     const BATCH_MAX: usize = 100;
 
     fn capabilities(&self) -> Capabilities {

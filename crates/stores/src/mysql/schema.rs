@@ -168,6 +168,7 @@ pub(super) async fn check_settings(
     }
     match wrong_setting(&found) {
         Some((name, value, right)) => {
+            let value = if value.is_empty() { "not told" } else { value };
             Err(Failure::Refused(set_to_lose(label, &format!("{name} = {value}"), right)))
         }
         None => Ok(()),

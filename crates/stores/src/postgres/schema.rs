@@ -123,7 +123,7 @@ pub(super) async fn check_settings(
     let found = text(session, query).await?;
     if found != "on/on" {
         let found = format!("fsync/full_page_writes = {found}");
-        return Err(Failure::Refused(set_to_lose(label, &found, "on/on")));
+        return Err(Failure::Refused(set_to_lose(label, &found, "on, both of them")));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use redis::{RedisResult, from_redis_value};
 use snowmint_coord::ErrorKind;
 
+use super::lacks_right;
 use super::link::Link;
 use crate::verbs::{Failure, set_to_lose};
 
@@ -31,7 +32,7 @@ pub(super) async fn check(
             "{label} is a replica, which takes back what was written to it when it follows its primary anew; name \
              the primary in the URL"
         );
-        return refused(ErrorKind::UnsafeStore { what });
+        return Err(Failure::Refused(ErrorKind::UnsafeStore { what }));
     }
     for (name, right) in [
         ("appendonly", "yes"),
@@ -74,7 +75,7 @@ async fn settings(link: &mut Link, key: &str) -> RedisResult<HashMap<String, Str
         match link.ask_server_of(key, question).await {
             Ok(answer) => found.extend(from_redis_value::<HashMap<String, String>>(answer)?),
             // Not allowed, or unknown to a server that is none of Redis's own.
-            Err(error) if error.code().is_some() && !error.is_io_error() => {}
+            Err(error) if lacks_right(&error) || error.code() == Some("ERR") => {}
             Err(error) => return Err(error),
         }
     }

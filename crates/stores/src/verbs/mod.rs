@@ -366,7 +366,12 @@ impl<B: Backend> StoreOver<B> {
             Err(failure) => return Err(failure),
         };
         self.writes_seen.fetch_max(identity.writes, Ordering::SeqCst);
-        *self.id_seen() = Some(identity.id.into());
+        // It was the same when the step began; one that was given a new identity meanwhile keeps it.
+        let mut id_seen = self.id_seen();
+        if id_seen.is_none() || V::ACCESS == Access::Forward {
+            *id_seen = Some(identity.id.into());
+        }
+        drop(id_seen);
         Ok((answer, identity.writes))
     }
 

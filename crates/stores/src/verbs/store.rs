@@ -123,7 +123,7 @@ impl<B: Backend> Store for StoreOver<B> {
         };
         // Both at once: a renewal that comes too late costs more than one too many.
         let (renewed, safe) = tokio::join!(renewal, self.check_settings("renew"));
-        safe.and(renewed)
+        renewed.and(safe)
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {

@@ -273,7 +273,6 @@ fn gone(deleted: Result<(), Error>) -> Answer<()> {
 impl Keys for Zookeeper {
     type Error = Error;
     const SNAPSHOT: bool = false;
-    const LAGS: bool = true;
     const BATCH_MAX: usize = 1000;
 
     fn version_after(before: u64, _writes: u64) -> u64 {
