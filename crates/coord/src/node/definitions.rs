@@ -282,7 +282,9 @@ impl Core {
 
     /// The store may hand out again what is in stock: it is used by nobody.
     pub(super) fn drop_stocks(&self) {
-        for source in self.known_sources() {
+        // Held, so that no definition is changed meanwhile: the source that goes on has the newest.
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        for source in sources.values() {
             match &source.back {
                 Back::Segment(segment) => segment.drop_stock(),
                 Back::Snowflake(back) => back.drop_stock(&self.around),

@@ -1,13 +1,16 @@
 //! The two steps by which a node gets the right to mint: joining, and claiming. Each is a row of calls
 //! to the store, without state of its own.
 
+use std::collections::BTreeMap;
+
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::compare;
 use super::settings::{AfterCrash, NodeSettings};
+use crate::catalog::Definition;
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::journal::JournalLease;
-use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Wish};
+use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
 use crate::machine::{Granted, PresenceMachine};
 use crate::member::{Incarnation, Member};
 use crate::pool::Pool;
@@ -25,6 +28,8 @@ pub(super) struct Witness {
     pub(super) store: String,
     /// The highest count of writes.
     pub(super) writes: u64,
+    /// The term of slots that nobody has had, at the last join: it leaps when an operator moves the store forward.
+    pub(super) ground: Option<Term>,
     /// Who remembers, for messages.
     pub(super) who: String,
 }
@@ -36,6 +41,10 @@ pub(super) struct Entered {
     pub(super) identity: StoreIdentity,
     /// When the join was sent: the store may have begun to count then.
     pub(super) joined_at: ElapsedMillis,
+    /// As in [`Witness::ground`].
+    pub(super) ground: Option<Term>,
+    /// How many doubts about the store there were before it was asked.
+    pub(super) doubts_raised: u64,
 }
 
 /// Checks clock and store, and joins as a new member. The one that was is not told to leave: its slots
@@ -44,12 +53,24 @@ pub(super) async fn enter(
     around: &Surroundings,
     settings: &NodeSettings,
     witness: &Witness,
+    ends: &BTreeMap<String, u64>,
     before: Option<Incarnation>,
 ) -> Result<Entered> {
+    let doubts_raised = around.doubts_raised();
     // First: it may wait for others, and what is known of the store must be new.
     compare::before_joining(around, settings, before).await?;
     let identity = around.call("identity", around.store.identity()).await?;
     check_store(witness, &identity)?;
+    let mut ground = None;
+    // Servers show a program no more than its token may see, and compare for themselves.
+    if around.store.owners().is_none() {
+        ground = Some(around.call("look at ground", around.store.ground()).await?.term);
+        if let Some(why) = around.went_back().filter(|_| witness.ground == ground) {
+            return Err(why);
+        }
+        let catalog = around.call("list sources", around.store.list()).await?;
+        check_ends(&witness.who, ends, &catalog.definitions)?;
+    }
     let wall = around.clock.unix_ms();
     let member = Member {
         incarnation: random::incarnation()?,
@@ -62,7 +83,25 @@ pub(super) async fn enter(
     let joined_at = around.timer.elapsed();
     let presence = PresenceMachine::joining(settings.presence_ttl_ms, wall);
     around.call("join", around.store.join(&member, presence, wall)).await?;
-    Ok(Entered { member, identity, joined_at })
+    Ok(Entered { member, identity, joined_at, ground, doubts_raised })
+}
+
+/// A source whose numbers begin below what was seen handed out: the store went back, however far it has counted since.
+pub(super) fn check_ends(
+    who: &str,
+    ends: &BTreeMap<String, u64>,
+    stored: &[Definition],
+) -> Result<()> {
+    for (name, seen) in ends {
+        let source = stored.iter().find(|source| source.name == *name);
+        let found = source.map_or(0, |source| source.segment.mark.get());
+        if found < *seen {
+            let witness = format!("the next number of source {name}, as {who} has seen it,");
+            let kind = ErrorKind::StoreWentBack { witness, seen: *seen, found };
+            return Err(Error::new("join", kind));
+        }
+    }
+    Ok(())
 }
 
 /// Whether this is the store that is remembered, and no older state of it.

@@ -154,6 +154,7 @@ impl Keeper {
                 store: record.store.clone(),
                 writes: record.writes,
                 who: "the journal".into(),
+                ground: None,
             },
         }
     }

@@ -5,6 +5,7 @@
 //! directory. What was sent back is in no journal, whatever became of it; what is in the journal was
 //! never sent back, and is erased from there before it is used. Where neither is sure, it is a gap.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use super::Core;
@@ -113,6 +114,22 @@ impl Core {
         {
             segment.now().gave_back(last.saturating_sub(first).saturating_add(1));
         }
+    }
+
+    /// How far numbers of sources were seen handed out, by this process or those before it.
+    pub(super) fn ends_seen(&self) -> BTreeMap<String, u64> {
+        let mut ends: BTreeMap<_, _> =
+            self.segments_seen.iter().map(|(name, end)| (name.clone(), end.get())).collect();
+        for source in self.known_sources() {
+            let end = match &source.back {
+                Back::Segment(segment) => segment.now().seen_end(),
+                Back::ByStore(source) => source.seen_end(),
+                _ => continue,
+            };
+            let known = ends.entry(source.name.clone()).or_default();
+            *known = (*known).max(end);
+        }
+        ends
     }
 
     /// What is remembered of a source that is opened now. Whatever was kept by another definition, or lies

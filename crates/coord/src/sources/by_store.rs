@@ -74,6 +74,11 @@ impl ByStore {
         }
     }
 
+    /// Everything below was seen handed out.
+    pub(crate) fn seen_end(&self) -> u64 {
+        self.seen_end.load(Ordering::Acquire)
+    }
+
     /// The end of the last tick that was seen here.
     pub(super) fn taken_until(&self) -> Option<UnixMillis> {
         let last = self.seen_end.load(Ordering::Relaxed).checked_sub(1)?;
@@ -130,7 +135,8 @@ impl Asks for ByStore {
         let asked_at = self.around.timer.elapsed();
         let answer = self.around.reserve(&reserve).await;
         let segment = answer.inspect_err(|error| self.watch_refusal(error))?;
-        check_forward(&self.name, &segment, seen_end)?;
+        check_forward(&self.name, &segment, seen_end)
+            .inspect_err(|error| self.around.doubt(error))?;
         self.seen_end.fetch_max(segment.last.saturating_add(1), Ordering::AcqRel);
         self.around.saw(segment.catalog_version, segment.writes);
         self.watch_clock(&segment, asked_at, &ticks);

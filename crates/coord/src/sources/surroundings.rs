@@ -24,6 +24,14 @@ use crate::timer::Timer;
 /// How soon the store is asked again after the definition had changed: the node reads it meanwhile.
 pub(super) const STALE_MS: u64 = 20;
 
+/// What there is against the store.
+#[derive(Default)]
+struct Doubts {
+    open: Option<Doubt>,
+    /// How many there were.
+    raised: u64,
+}
+
 /// A refusal that says that the store is not the one that was joined.
 struct Doubt {
     why: Error,
@@ -61,7 +69,7 @@ pub(crate) struct Surroundings {
     /// What the node has against our clock.
     clock_error: Mutex<Option<Error>>,
     /// What says that the store is not the one that was joined.
-    doubt: Mutex<Option<Doubt>>,
+    doubts: Mutex<Doubts>,
     /// The node was closed.
     ended: AtomicBool,
     stale: AtomicBool,
@@ -107,7 +115,7 @@ impl Surroundings {
             voices: Mutex::default(),
             clock_compared: SetOnce::new(),
             clock_error: Mutex::default(),
-            doubt: Mutex::default(),
+            doubts: Mutex::default(),
             ended: AtomicBool::new(false),
             stale: AtomicBool::new(false),
             spent: AtomicBool::new(false),
@@ -159,37 +167,59 @@ impl Surroundings {
         answer.inspect_err(|error| self.doubt(error))
     }
 
-    /// The store says that it is another one, or an older state of it: nothing that was taken from the one that was
-    /// joined counts any more, whatever verb was told so.
-    fn doubt(&self, error: &Error) {
+    /// Somebody was told, or has found, that the store is another one, or an older state of it: nothing that was taken
+    /// from the one that was joined counts any more, whatever verb it was. Other errors are passed over.
+    pub(crate) fn doubt(&self, error: &Error) {
         if error.kind().doubts_store() {
-            self.doubts().get_or_insert_with(|| Doubt { why: error.clone(), is_news: true });
+            let mut doubts = self.doubts();
+            doubts.raised = doubts.raised.wrapping_add(1);
+            doubts.open.get_or_insert_with(|| Doubt { why: error.clone(), is_news: true });
+            drop(doubts);
             self.wake.notify_one();
         }
     }
 
+    /// How many doubts there were, to be told [`end_doubt`](Self::end_doubt).
+    pub(crate) fn doubts_raised(&self) -> u64 {
+        self.doubts().raised
+    }
+
     /// The same, the first time that it is asked.
     pub(crate) fn take_doubt(&self) -> Option<Error> {
-        let mut doubt = self.doubts();
-        let doubt = doubt.as_mut().filter(|doubt| doubt.is_news)?;
+        let mut doubts = self.doubts();
+        let doubt = doubts.open.as_mut().filter(|doubt| doubt.is_news)?;
         doubt.is_news = false;
         Some(doubt.why.clone())
     }
 
-    /// The store was joined anew.
-    pub(crate) fn end_doubt(&self) {
-        *self.doubts() = None;
+    /// Why the store is taken for an older state of itself. It is no other once it has counted further: until an operator
+    /// has moved it forward, what it hands out may have been handed out before.
+    pub(crate) fn went_back(&self) -> Option<Error> {
+        let doubts = self.doubts();
+        let why = &doubts.open.as_ref()?.why;
+        matches!(why.kind(), ErrorKind::StoreWentBack { .. }).then(|| why.clone())
+    }
+
+    /// The store was joined anew, by steps that began when so many doubts had been raised.
+    pub(crate) fn end_doubt(&self, raised: u64) {
+        let mut doubts = self.doubts();
+        if doubts.raised == raised {
+            doubts.open = None;
+        } else if let Some(doubt) = &mut doubts.open {
+            // Since then there was another one.
+            doubt.is_news = true;
+        }
     }
 
     fn check_undoubted(&self) -> Result<()> {
-        match &*self.doubts() {
+        match &self.doubts().open {
             Some(Doubt { why, .. }) => Err(why.clone()),
             None => Ok(()),
         }
     }
 
-    fn doubts(&self) -> MutexGuard<'_, Option<Doubt>> {
-        self.doubt.lock().unwrap_or_else(PoisonError::into_inner)
+    fn doubts(&self) -> MutexGuard<'_, Doubts> {
+        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same, for somebody else than the store.
@@ -399,6 +429,7 @@ fn verb(op: &'static str) -> &'static str {
         "let go" => "let_go",
         "list sources" | "read catalog" => "list",
         "list workers" => "workers",
+        "look at ground" => "ground",
         verb => verb,
     }
 }

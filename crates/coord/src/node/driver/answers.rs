@@ -101,13 +101,14 @@ impl Driver {
     fn entered(&mut self, now: Now, answer: Result<Entered>) {
         let Stage::Entering { failures } = self.stage else { return };
         match answer {
-            Ok(Entered { member, identity, joined_at }) => {
+            Ok(Entered { member, identity, joined_at, ground, doubts_raised }) => {
                 self.clock_agrees();
                 self.core.around.saw(0, identity.writes);
                 self.witness.store.clone_from(&identity.id);
+                self.witness.ground = ground;
                 self.witness.writes = self.witness.writes.max(identity.writes);
                 self.keeper.joined(&identity, member.incarnation);
-                self.core.around.end_doubt();
+                self.core.around.end_doubt(doubts_raised);
                 self.core.kept.forget();
                 let ttl_ms = self.settings().presence_ttl_ms;
                 let presence = PresenceMachine::new(ttl_ms, joined_at);
@@ -117,6 +118,7 @@ impl Driver {
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "the store cannot be joined");
                 self.clock_disagrees(&error);
+                self.core.around.doubt(&error);
                 self.end_alone(&error);
                 let failures = failures.saturating_add(1);
                 let wait_ms = (50_u64 << failures.min(6)).min(ENTER_RETRY_MS_MAX);

@@ -76,6 +76,10 @@ impl Driver {
             };
             let missing = || Err(Error::internal("extend", "the store answered too few items"));
             answers.resize_with(items.len(), missing);
+            answers
+                .iter()
+                .filter_map(|answer| answer.as_ref().err())
+                .for_each(|error| around.doubt(error));
             Done::Extended { member, items, answers }
         });
     }

@@ -255,7 +255,9 @@ impl Driver {
         let core = Arc::clone(&self.core);
         let (witness, before) = (self.witness.clone(), self.before);
         self.tasks.spawn(async move {
-            Done::Entered(entry::enter(&core.around, &core.settings, &witness, before).await)
+            let ends = core.ends_seen();
+            let entered = entry::enter(&core.around, &core.settings, &witness, &ends, before);
+            Done::Entered(entered.await)
         });
     }
 
@@ -358,9 +360,13 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// However it ends: what the store answers from here on is used by nobody.
+    /// However it ends, also with its runtime: what the store answers from here on is used by nobody, and nothing is
+    /// minted once the directory's lock is gone, which proves to the next process that this one has ended.
     fn drop(&mut self) {
         self.core.around.reports.end();
+        self.shut_all(&closed());
+        self.close_sections();
+        self.core.close_stocks();
     }
 }
 

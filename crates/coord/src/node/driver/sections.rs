@@ -62,6 +62,8 @@ impl Driver {
                         Ok(answers) => answers,
                         Err(error) => vec![Err(error); items.len()],
                     };
+                    let refused = answers.iter().filter_map(|answer| answer.as_ref().err());
+                    refused.for_each(|error| around.doubt(error));
                     SectionsDone::Extended(items, answers)
                 }
                 SectionsAction::LetGo(let_go) => {

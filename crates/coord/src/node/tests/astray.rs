@@ -80,3 +80,38 @@ async fn nothing_is_minted_once_a_store_is_another_until_it_was_joined_anew() {
         assert!(node.readiness().ready, "{first}: {:?}", node.readiness());
     }
 }
+
+/// The store has counted further since than anybody here has seen, so its numbers alone tell that it went back.
+#[tokio::test]
+async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
+    let world = World::new();
+    let (node, sources, _) = with_each_kind(&world).await;
+    let before = world.store.backup();
+    let (one, snowflake) = (&sources[1], &sources[3]);
+    let seen = some(&world, one).await.unwrap();
+    snowflake.try_mint().unwrap();
+    world.store.restore(before);
+    let other = world.open().await;
+    for number in 0..50 {
+        other.define(&format!("another-{number}"), &spec(FIXED)).await.unwrap();
+    }
+    let refused = some(&world, one).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    for _ in 0..3 {
+        world.pass(3_000).await;
+        for source in &sources {
+            let refused = some(&world, source).await;
+            assert!(refused.is_err(), "{} gave {refused:?}", source.name());
+        }
+        let reasons = node.readiness().reasons.join("; ");
+        assert!(reasons.contains("the next number of source one"), "{reasons}");
+    }
+    let segments = vec![("one".to_owned(), Mark::new(1_000))];
+    let forward = FastForward { segments, ..FastForward::default() };
+    world.handle().fast_forward(&forward).await.unwrap();
+    world.pass(10_000).await;
+    let after = some(&world, one).await.unwrap();
+    assert!(after[0] >= 1_000 && after[0] > seen[2], "{after:?}");
+    in_time(&world, snowflake.mint(1, None, 5_000)).await.unwrap();
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+}

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::kills::{Scratch, in_time};
 use super::*;
 use crate::error::Retry;
 use crate::ordered::silence_ms;
@@ -17,7 +16,11 @@ pub(super) async fn server(world: &World, address: &str) -> (Node, Source) {
     server_with(world, address, NodeSettings::default()).await
 }
 
-async fn server_with(world: &World, address: &str, settings: NodeSettings) -> (Node, Source) {
+pub(super) async fn server_with(
+    world: &World,
+    address: &str,
+    settings: NodeSettings,
+) -> (Node, Source) {
     let settings = NodeSettings {
         address: address.into(),
         owner: address.into(),
@@ -433,45 +436,4 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
     let refused = count(&later, "{one}").await.unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
     assert_eq!(later.counted(b"{one}", 0).await.unwrap(), NUMBER_MAX);
-}
-
-/// A server that is killed again before it has taken over what the life before had: all of them are known to have ended,
-/// so nobody waits for their leases to lapse.
-#[tokio::test]
-async fn what_several_lives_before_have_held_is_taken_at_once() {
-    let world = World::new();
-    for kills in 1..=4 {
-        let (dir, key) = (Scratch::new(), format!("key-{kills}"));
-        let alive = async || {
-            let settings =
-                NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
-            let alive = server_with(&world, &format!("server-{kills}"), settings).await;
-            assert!(alive.0.incarnation().is_some());
-            alive
-        };
-        let (node, source) = alive().await;
-        let counted = in_time(&world, within(&source, &key)).await;
-        drop((node, source));
-        for _ in 1..kills {
-            settle().await;
-            drop(alive().await);
-        }
-        settle().await;
-        let (node, source) = alive().await;
-        let begun = world.timer.elapsed();
-        assert!(in_time(&world, within(&source, &key)).await > counted);
-        let away_ms = world.timer.elapsed().since(begun);
-        assert!(away_ms < 1_000, "killed {kills} times, and away for {away_ms} ms");
-        node.close().await.unwrap();
-    }
-}
-
-/// Asks until there is a number.
-async fn within(source: &Source, key: &str) -> u64 {
-    loop {
-        match count(source, key).await {
-            Ok(number) => return number,
-            Err(_) => tokio::task::yield_now().await,
-        }
-    }
 }

@@ -10,6 +10,7 @@ mod disk;
 mod fetches;
 mod kills;
 mod lend;
+mod lives;
 mod order;
 mod readiness;
 mod segments;

@@ -329,6 +329,11 @@ impl SegmentSource {
         self.refill().ending = true;
     }
 
+    /// Everything below was seen reserved.
+    pub(crate) fn seen_end(&self) -> u64 {
+        self.refill().seen_end
+    }
+
     pub(crate) fn is_fetching(&self) -> bool {
         self.refill().is_fetching()
     }

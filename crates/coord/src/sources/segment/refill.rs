@@ -327,7 +327,8 @@ impl SegmentSource {
 
     /// Whether it lies above all that was seen before it was asked for: answers may overtake each other.
     fn check_forward(&self, segment: &Segment, seen_end: u64) -> Result<()> {
-        check_forward(&self.name, segment, seen_end)?;
+        check_forward(&self.name, segment, seen_end)
+            .inspect_err(|error| self.around.doubt(error))?;
         let end = segment.last.saturating_add(1);
         self.came_to(end);
         let mut refill = self.refill();
