@@ -1,5 +1,6 @@
 //! The other servers of a namespace, to which requests are passed on.
 
+use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -18,7 +19,7 @@ use snowmint_wire::http::JSON;
 
 use crate::access::Access;
 use crate::live::Live;
-use crate::service::Error;
+use crate::service::{Error, Unanswered};
 use crate::tls::{Tls, no_tls};
 use crate::trace::Traces;
 
@@ -45,6 +46,26 @@ pub(crate) struct Peers {
     traces: Option<Traces>,
     /// How long one that died is missed until another has taken over.
     missed_ms: u64,
+}
+
+/// Why another server was not asked, or has not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotAsked {
+    pub(crate) why: String,
+    /// By how the two are set up: to ask again soon is in vain.
+    pub(crate) lasts: bool,
+}
+
+impl NotAsked {
+    fn lasting(why: impl Into<String>) -> Self {
+        Self { why: why.into(), lasts: true }
+    }
+}
+
+impl fmt::Display for NotAsked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
 }
 
 /// A client, and of which certificates it is.
@@ -99,12 +120,6 @@ impl Peers {
         self.timer.as_ref()
     }
 
-    /// The most bytes of an answer: as many IDs as one request may ask for, as text.
-    pub(crate) fn answer_bytes_max(&self) -> usize {
-        let ids = self.live.limit(|limits| limits.batch_max);
-        usize::try_from(ids).unwrap_or(usize::MAX).saturating_mul(64).saturating_add(1 << 16)
-    }
-
     /// What a caller is told whose request was for another that could not be asked.
     pub(crate) fn not_reached(&self, message: impl Into<String>) -> Error {
         let error = Error::new(Code::Unavailable, message);
@@ -112,11 +127,12 @@ impl Peers {
     }
 
     /// The same, of a request that the owner of its key should have answered.
-    pub(crate) fn not_passed_on(&self, address: &str, why: &str) -> Error {
-        tracing::warn!(%address, why, "a request could not be passed on");
-        self.not_reached(format!(
+    pub(crate) fn not_passed_on(&self, address: &str, why: &NotAsked) -> Unanswered {
+        tracing::warn!(%address, %why, "a request could not be passed on");
+        let error = self.not_reached(format!(
             "the server at {address}, which answers for this, could not be reached"
-        ))
+        ));
+        Unanswered { error, lasts: why.lasts }
     }
 
     /// What shows another server that we are one.
@@ -135,10 +151,14 @@ impl Peers {
         accept: Option<&HeaderValue>,
         body: Vec<u8>,
         bytes_max: usize,
-    ) -> Result<Response, String> {
+    ) -> Result<Response, NotAsked> {
         if self.tls.is_some() && !address.starts_with("https://") {
             // Our token would be readable on the way.
-            return Err("it speaks no TLS, and this server does".to_owned());
+            return Err(NotAsked::lasting("it speaks no TLS, and this server does"));
+        }
+        if self.tls.is_none() && address.starts_with("https://") {
+            // We would take nobody's certificate.
+            return Err(NotAsked::lasting("it speaks TLS, and this server does not"));
         }
         let request = Request::builder()
             .method(method)
@@ -150,11 +170,12 @@ impl Peers {
             None => request,
         };
         let request = match self.shown() {
-            Some(shown) => request.header(AUTHORIZATION, shown?),
+            Some(shown) => request.header(AUTHORIZATION, shown.map_err(NotAsked::lasting)?),
             None => request,
         };
-        let mut request =
-            request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+        let mut request = request
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|error| NotAsked::lasting(error.to_string()))?;
         if let Some(traces) = &self.traces {
             traces.send(request.headers_mut());
         }
@@ -165,12 +186,14 @@ impl Peers {
                 // That is about our token, not about the caller's.
                 Ok(answer) if is_of_token(answer.status()) => {
                     tracing::warn!(%address, status = %answer.status(), "{NOT_TAKEN}");
-                    Err(NOT_TAKEN.to_owned())
+                    Err(NotAsked::lasting(NOT_TAKEN))
                 }
                 Ok(answer) => Ok(answer),
-                Err(error) => Err(error),
+                Err(why) => Err(NotAsked { why, lasts: false }),
             },
-            () = self.timer.sleep_ms(within_ms) => Err(format!("no answer within {within_ms} ms")),
+            () = self.timer.sleep_ms(within_ms) => {
+                Err(NotAsked { why: format!("no answer within {within_ms} ms"), lasts: false })
+            }
         }
     }
 
@@ -180,10 +203,17 @@ impl Peers {
     }
 }
 
+/// The most bytes of an answer with so many IDs, as text, or of an error.
+pub(crate) fn answer_bytes_max(ids: u64) -> usize {
+    usize::try_from(ids).unwrap_or(usize::MAX).saturating_mul(64).saturating_add(1 << 16)
+}
+
 /// An answer to its end: one that has begun, and then hangs, is none.
 async fn whole(answer: ResponseFuture, bytes_max: usize) -> Result<Response, String> {
     let (head, body) = answer.await.map_err(|error| error.to_string())?.into_parts();
-    let body = to_bytes(Body::new(body), bytes_max).await.map_err(|error| error.to_string())?;
+    let body = to_bytes(Body::new(body), bytes_max).await;
+    let body =
+        body.map_err(|error| format!("{error}, of an answer of at most {bytes_max} bytes"))?;
     Ok(Response::from_parts(head, Body::from(body)))
 }
 
@@ -225,7 +255,11 @@ mod tests {
             let asked = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99);
             let answer = tokio::time::timeout(Duration::from_secs(30), asked).await;
             let why = answer.expect("it is waited for without a bound").unwrap_err();
-            assert_eq!(why, "no answer within 100 ms", "{said:?}");
+            assert_eq!(
+                (why.why.as_str(), why.lasts),
+                ("no answer within 100 ms", false),
+                "{said:?}"
+            );
             hangs.abort();
         }
     }
@@ -257,7 +291,7 @@ mod tests {
             let answer = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99).await;
             assert_eq!(answer.is_ok(), is_answer, "{status}: {answer:?}");
             if let Err(why) = answer {
-                assert!(why.contains("peers.token"), "{why}");
+                assert!(why.lasts && why.why.contains("peers.token"), "{why}");
             }
         }
     }

@@ -42,7 +42,7 @@ pub(super) async fn bound(
         Box::pin(async move { service.counted_here(source, key).await.map(shown) })
     };
     let (method, path, body) = (Method::GET, uri.path(), Vec::new());
-    let passed = Passed { service, method, path, headers: &headers, body };
+    let passed = Passed { service, method, path, headers: &headers, body, ids: 0 };
     Ok(passed.after(refusal, &here).await?)
 }
 
@@ -79,6 +79,6 @@ pub(super) async fn raise(
         Box::pin(async move { service.raise_here(source, key, highest).await.map(shown) })
     };
     let (method, path, body) = (Method::PUT, uri.path(), bytes.to_vec());
-    let passed = Passed { service, method, path, headers: &headers, body };
+    let passed = Passed { service, method, path, headers: &headers, body, ids: 0 };
     Ok(passed.after(refusal, &here).await?)
 }

@@ -7,8 +7,8 @@ use axum::response::Response;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::ErrorBody;
 
-use crate::peers::PASSED_ON;
-use crate::service::{ByOwner, Error, Service};
+use crate::peers::{PASSED_ON, answer_bytes_max};
+use crate::service::{ByOwner, Error, FromOwner, Service, Unanswered};
 
 /// A request, as it is passed on.
 pub(super) struct Passed<'a> {
@@ -17,6 +17,8 @@ pub(super) struct Passed<'a> {
     pub(super) path: &'a str,
     pub(super) headers: &'a HeaderMap,
     pub(super) body: Vec<u8>,
+    /// How many IDs its answer has.
+    pub(super) ids: u64,
 }
 
 impl Passed<'_> {
@@ -27,15 +29,15 @@ impl Passed<'_> {
         refusal: Error,
         here: &(dyn Fn() -> ByOwner<'a, Response> + Sync),
     ) -> Result<Response, Error> {
-        let there = |address: String| -> ByOwner<'a, _> { Box::pin(self.ask(address)) };
+        let there = |address: String| -> FromOwner<'a, _> { Box::pin(self.ask(address)) };
         self.service.ask_owner(refusal, here, &there).await
     }
 
-    async fn ask(&self, address: String) -> Result<Response, Error> {
+    async fn ask(&self, address: String) -> Result<Response, Unanswered> {
         let address = address.as_str();
         let (peers, accept) = (self.service.peers(), self.headers.get(ACCEPT));
         let (method, body) = (self.method.clone(), self.body.clone());
-        let bytes_max = peers.answer_bytes_max();
+        let bytes_max = answer_bytes_max(self.ids);
         let answer = peers.ask(address, method, self.path, accept, body, bytes_max).await;
         let answer = answer.map_err(|why| peers.not_passed_on(address, &why))?;
         if answer.status() != StatusCode::SERVICE_UNAVAILABLE {
@@ -45,7 +47,7 @@ impl Passed<'_> {
         let (head, body) = answer.into_parts();
         let body = to_bytes(body, bytes_max).await.unwrap_or_default();
         match serde_json::from_slice::<ErrorBody>(&body) {
-            Ok(said) => Err(Error::said(said.error)),
+            Ok(said) => Err(Error::said(said.error).into()),
             Err(_) => Ok(Response::from_parts(head, Body::from(body))),
         }
     }

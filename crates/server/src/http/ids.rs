@@ -138,7 +138,7 @@ async fn mint_anew(
     };
     let path = format!("{PATH}{name}");
     let body = serde_json::to_vec(request).unwrap_or_default();
-    let passed = Passed { service, method: Method::POST, path: &path, headers, body };
+    let passed = Passed { service, method: Method::POST, path: &path, headers, body, ids: count };
     Ok(passed.after(refusal, &here).await?)
 }
 

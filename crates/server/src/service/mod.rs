@@ -45,7 +45,7 @@ pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
 pub use error::{Elsewhere, Error, code_of};
 pub(crate) use notice::CHANGED_PATH;
-pub(crate) use owner::ByOwner;
+pub(crate) use owner::{ByOwner, FromOwner, Unanswered};
 
 /// Answers with fewer IDs than this are not counted against the limit of unsent ones.
 const COUNTED_FROM: u32 = 1_024;

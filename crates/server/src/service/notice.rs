@@ -5,6 +5,7 @@ use snowmint_coord::error::chain;
 use tokio::task::JoinSet;
 
 use super::{Error, Service};
+use crate::peers::answer_bytes_max;
 use crate::reach::Reach;
 
 /// Where others are told.
@@ -36,7 +37,7 @@ impl Service {
             for address in others.iter().filter_map(|address| Reach::read(address).http) {
                 let peers = service.peers().clone();
                 told.spawn(async move {
-                    let bytes_max = peers.answer_bytes_max();
+                    let bytes_max = answer_bytes_max(0);
                     let asked = peers.ask(
                         &address,
                         Method::POST,
@@ -46,7 +47,7 @@ impl Service {
                         bytes_max,
                     );
                     if let Err(why) = asked.await {
-                        tracing::debug!(%address, why, "not told of the change of the catalog");
+                        tracing::debug!(%address, %why, "not told of the change of the catalog");
                     }
                 });
             }

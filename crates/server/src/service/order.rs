@@ -5,7 +5,7 @@ use snowmint_coord::relay::{self, Asks};
 use snowmint_coord::{Source, Values};
 use snowmint_wire::error::Code;
 
-use super::owner::ByOwner;
+use super::owner::{ByOwner, FromOwner};
 use super::passed::{Failure, Other};
 use super::{Error, Minted, Service};
 use crate::live::Live;
@@ -59,7 +59,7 @@ impl Service {
             return Err(refusal);
         }
         let here = || -> ByOwner<'_, _> { Box::pin(self.mint_here(name, count, key)) };
-        let there = |address| -> ByOwner<'_, _> {
+        let there = |address| -> FromOwner<'_, _> {
             let source = source.clone();
             Box::pin(async move {
                 let hold = self.hold(count)?;
@@ -101,8 +101,8 @@ impl Asks for Asking {
         other.ids(source, count, None).await.map_err(|failure| match failure {
             Failure::Refused(error) => error,
             Failure::NoAnswer(why) => {
-                tracing::warn!(%source, %address, why, "whoever orders a source could not be asked");
-                self.not_reached(&why)
+                tracing::warn!(%source, %address, %why, "whoever orders a source could not be asked");
+                self.not_reached(&why.to_string())
             }
         })
     }

@@ -9,6 +9,9 @@ use super::{Error, Service};
 /// What somebody was asked for. Boxed, so that it is known to be `Send` whatever it borrows.
 pub(crate) type ByOwner<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
+/// What the owner was asked for.
+pub(crate) type FromOwner<'a, T> = BoxFuture<'a, Result<T, Unanswered>>;
+
 /// How soon the owner is looked up again.
 const LOOK_AGAIN_MS: u64 = 20;
 
@@ -22,7 +25,7 @@ impl Service {
         &self,
         mut refusal: Error,
         here: &(dyn Fn() -> ByOwner<'a, T> + Sync),
-        there: &(dyn Fn(String) -> ByOwner<'a, T> + Sync),
+        there: &(dyn Fn(String) -> FromOwner<'a, T> + Sync),
     ) -> Result<T, Error> {
         let timer = self.peers().timer();
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
@@ -40,8 +43,9 @@ impl Service {
                 }
             };
             let error = match answer {
-                Err(error) if may_have_changed_hands(&error) => error,
-                answer => return answer,
+                Ok(answer) => return Ok(answer),
+                Err(Unanswered { error, lasts: true }) => return Err(error),
+                Err(Unanswered { error, lasts: false }) => error,
             };
             if timer.elapsed().since(begun) >= wait_ms {
                 return Err(error);
@@ -55,7 +59,18 @@ impl Service {
     }
 }
 
-/// Of the owner, or of whoever was.
-fn may_have_changed_hands(error: &Error) -> bool {
-    matches!(error.code(), Code::Elsewhere | Code::Unavailable | Code::Closed)
+/// Why the owner did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) error: Error,
+    /// To ask again soon is in vain.
+    pub(crate) lasts: bool,
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Self {
+        // Of the owner, or of whoever was.
+        let may_pass = matches!(error.code(), Code::Elsewhere | Code::Unavailable | Code::Closed);
+        Self { error, lasts: !may_pass }
+    }
 }

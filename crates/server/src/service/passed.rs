@@ -9,10 +9,10 @@ use snowmint_coord::Values;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::{Count, CounterBody, ErrorBody, MintRequest};
 
-use super::owner::ByOwner;
+use super::owner::{ByOwner, FromOwner, Unanswered};
 use super::{Error, Minted, Service};
 use crate::access::Right;
-use crate::peers::Peers;
+use crate::peers::{NotAsked, Peers};
 
 /// The most bytes of an ID in an answer, and of all around the IDs.
 const ID_BYTES_MAX: usize = 24;
@@ -31,7 +31,7 @@ pub(super) enum Failure {
     /// It says so.
     Refused(Error),
     /// It said nothing that could be understood.
-    NoAnswer(String),
+    NoAnswer(NotAsked),
 }
 
 /// An answer's IDs as numbers.
@@ -59,7 +59,7 @@ impl Service {
         let here = || -> ByOwner<'_, _> {
             Box::pin(async move { Ok(self.mint_admitted(name, admitted, key).await?.1) })
         };
-        let there = |address: String| -> ByOwner<'_, _> {
+        let there = |address: String| -> FromOwner<'_, _> {
             Box::pin(async move {
                 let hold = self.hold(admitted)?;
                 let other = Other { peers: self.peers(), address: &address };
@@ -82,7 +82,7 @@ impl Service {
             Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
             answer => return answer,
         };
-        let there = |address: String| -> ByOwner<'_, _> {
+        let there = |address: String| -> FromOwner<'_, _> {
             Box::pin(async move {
                 let other = Other { peers: self.peers(), address: &address };
                 other.bound(name, key).await.map_err(|failure| failure.after(&other))
@@ -93,10 +93,14 @@ impl Service {
 }
 
 impl Failure {
+    const fn said_nothing(why: String) -> Self {
+        Self::NoAnswer(NotAsked { why, lasts: false })
+    }
+
     /// What the caller is told whose request was refused here before.
-    fn after(self, other: &Other<'_>) -> Error {
+    fn after(self, other: &Other<'_>) -> Unanswered {
         match self {
-            Self::Refused(error) => error,
+            Self::Refused(error) => error.into(),
             Self::NoAnswer(why) => other.peers.not_passed_on(other.address, &why),
         }
     }
@@ -122,7 +126,7 @@ impl Other<'_> {
         let Numbers { ids } = self.ask(Method::POST, &path, body, bytes_max).await?;
         if ids.len() != wanted || !ids.is_sorted_by(|one, next| one < next) {
             let why = format!("{} IDs instead of {wanted} in order", ids.len());
-            return Err(Failure::NoAnswer(why));
+            return Err(Failure::said_nothing(why));
         }
         Ok(ids)
     }
@@ -132,7 +136,7 @@ impl Other<'_> {
         let path = format!("/v1/counters/{source}/{key}");
         let CounterBody { bound } =
             self.ask(Method::GET, &path, Vec::new(), AROUND_BYTES_MAX).await?;
-        bound.parse().map_err(|_| Failure::NoAnswer(format!("{bound:?} is no bound")))
+        bound.parse().map_err(|_| Failure::said_nothing(format!("{bound:?} is no bound")))
     }
 
     async fn ask<T: DeserializeOwned>(
@@ -144,7 +148,7 @@ impl Other<'_> {
     ) -> Result<T, Failure> {
         let answer = self.peers.ask(self.address, method, path, None, body, bytes_max).await;
         let (head, body) = answer.map_err(Failure::NoAnswer)?.into_parts();
-        let no_answer = |error: &dyn std::error::Error| Failure::NoAnswer(error.to_string());
+        let no_answer = |error: &dyn std::error::Error| Failure::said_nothing(error.to_string());
         let body = axum::body::to_bytes(body, bytes_max).await;
         let body = body.map_err(|error| no_answer(&error))?;
         if head.status.is_success() {
@@ -152,7 +156,7 @@ impl Other<'_> {
         }
         match serde_json::from_slice::<ErrorBody>(&body) {
             Ok(said) => Err(Failure::Refused(Error::said(said.error))),
-            Err(_) => Err(Failure::NoAnswer(format!("{} is no answer", head.status))),
+            Err(_) => Err(Failure::said_nothing(format!("{} is no answer", head.status))),
         }
     }
 }
