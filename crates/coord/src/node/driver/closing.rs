@@ -99,8 +99,11 @@ impl Driver {
                     let now = self.now();
                     self.keeper.end(now, written);
                 }
-                // It had hardly begun.
-                Ok(Done::Entered(Ok(entered))) => member = Some(entered.member.incarnation),
+                // It had hardly begun. The journal that is left knows whose store its numbers are of.
+                Ok(Done::Entered(Ok(entered))) => {
+                    self.keeper.joined(&entered.identity, entered.member.incarnation);
+                    member = Some(entered.member.incarnation);
+                }
                 Ok(Done::Claimed { left, .. }) => self.owe(left.owed),
                 Ok(Done::Released(done)) => self.owed.done(&done),
                 _ => {}

@@ -358,3 +358,18 @@ async fn no_number_comes_twice_wherever_the_power_fails() {
     }
     assert!(used_tails > 24, "{used_tails}: it must be about tails");
 }
+
+/// What is in such a journal is used by nobody before the store was met: so it says which one that is.
+#[tokio::test]
+async fn a_journal_that_is_left_before_its_node_had_joined_knows_the_store() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let settings =
+        NodeSettings { data_dir: Some(dir.0.clone()), builtin: false, ..NodeSettings::default() };
+    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    assert_eq!(node.incarnation(), None, "it has joined already");
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    assert_eq!(record.store, world.handle().identity().await.unwrap().id);
+}
