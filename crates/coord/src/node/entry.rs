@@ -56,7 +56,7 @@ pub(super) async fn enter(
     ends: &BTreeMap<String, u64>,
     before: Option<Incarnation>,
 ) -> Result<Entered> {
-    let doubts_raised = around.doubts_raised();
+    let doubts_raised = around.doubts.raised();
     // First: it may wait for others, and what is known of the store must be new.
     compare::before_joining(around, settings, before).await?;
     let identity = around.call("identity", around.store.identity()).await?;
@@ -65,7 +65,7 @@ pub(super) async fn enter(
     // Servers show a program no more than its token may see, and compare for themselves.
     if around.store.owners().is_none() {
         ground = Some(around.call("look at ground", around.store.ground()).await?.term);
-        if let Some(why) = around.went_back().filter(|_| witness.ground == ground) {
+        if let Some(why) = around.doubts.went_back().filter(|_| witness.ground == ground) {
             return Err(why);
         }
         let catalog = around.call("list sources", around.store.list()).await?;
@@ -337,7 +337,7 @@ pub(super) async fn release_stray(around: &Surroundings, stray: &Stray, wall: Un
     let Release { pool, slot, term, holder, mark: from, .. } = stray.seen.clone();
     let (to, request) = (Mark::new(from.get().saturating_add(1)), stray.request);
     let extend = Extend { pool, slot, term, holder, from, to, request, ahead_max_ms: None };
-    match around.call("extend", around.store.extend(&[extend], wall)).await.as_deref() {
+    match around.extend(&[extend], wall).await.as_deref() {
         Ok([Ok(_)]) => {
             let release = Release { mark: to, ..stray.seen.clone() };
             release_once(around, &release, wall).await

@@ -5,6 +5,7 @@ mod asked;
 mod back;
 mod by_store;
 mod counter;
+mod doubts;
 mod form;
 mod minter;
 mod named;

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use snowmint_core::UnixMillis;
 use tokio::sync::{Notify, SetOnce};
 
+use super::doubts::Doubts;
 use super::reports::{Reports, ended};
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
+use crate::lease::{Extend, Extended};
 use crate::machine::{ClockGuard, Now, Voices, compare_clocks};
 use crate::origin::Origins;
 use crate::random;
@@ -23,21 +25,6 @@ use crate::timer::Timer;
 
 /// How soon the store is asked again after the definition had changed: the node reads it meanwhile.
 pub(super) const STALE_MS: u64 = 20;
-
-/// What there is against the store.
-#[derive(Default)]
-struct Doubts {
-    open: Option<Doubt>,
-    /// How many there were.
-    raised: u64,
-}
-
-/// A refusal that says that the store is not the one that was joined.
-struct Doubt {
-    why: Error,
-    /// The driver has not looked yet.
-    is_news: bool,
-}
 
 /// What every source of a node shares.
 pub(crate) struct Surroundings {
@@ -69,7 +56,7 @@ pub(crate) struct Surroundings {
     /// What the node has against our clock.
     clock_error: Mutex<Option<Error>>,
     /// What says that the store is not the one that was joined.
-    doubts: Mutex<Doubts>,
+    pub(crate) doubts: Doubts,
     /// The node was closed.
     ended: AtomicBool,
     stale: AtomicBool,
@@ -115,7 +102,7 @@ impl Surroundings {
             voices: Mutex::default(),
             clock_compared: SetOnce::new(),
             clock_error: Mutex::default(),
-            doubts: Mutex::default(),
+            doubts: Doubts::default(),
             ended: AtomicBool::new(false),
             stale: AtomicBool::new(false),
             spent: AtomicBool::new(false),
@@ -167,61 +154,6 @@ impl Surroundings {
         answer.inspect_err(|error| self.doubt(error))
     }
 
-    /// Somebody was told, or has found, that the store is another one, or an older state of it: nothing that was taken
-    /// from the one that was joined counts any more, whatever verb it was. Other errors are passed over.
-    pub(crate) fn doubt(&self, error: &Error) {
-        if error.kind().doubts_store() {
-            let mut doubts = self.doubts();
-            doubts.raised = doubts.raised.wrapping_add(1);
-            doubts.open.get_or_insert_with(|| Doubt { why: error.clone(), is_news: true });
-            drop(doubts);
-            self.wake.notify_one();
-        }
-    }
-
-    /// How many doubts there were, to be told [`end_doubt`](Self::end_doubt).
-    pub(crate) fn doubts_raised(&self) -> u64 {
-        self.doubts().raised
-    }
-
-    /// The same, the first time that it is asked.
-    pub(crate) fn take_doubt(&self) -> Option<Error> {
-        let mut doubts = self.doubts();
-        let doubt = doubts.open.as_mut().filter(|doubt| doubt.is_news)?;
-        doubt.is_news = false;
-        Some(doubt.why.clone())
-    }
-
-    /// Why the store is taken for an older state of itself. It is no other once it has counted further: until an operator
-    /// has moved it forward, what it hands out may have been handed out before.
-    pub(crate) fn went_back(&self) -> Option<Error> {
-        let doubts = self.doubts();
-        let why = &doubts.open.as_ref()?.why;
-        matches!(why.kind(), ErrorKind::StoreWentBack { .. }).then(|| why.clone())
-    }
-
-    /// The store was joined anew, by steps that began when so many doubts had been raised.
-    pub(crate) fn end_doubt(&self, raised: u64) {
-        let mut doubts = self.doubts();
-        if doubts.raised == raised {
-            doubts.open = None;
-        } else if let Some(doubt) = &mut doubts.open {
-            // Since then there was another one.
-            doubt.is_news = true;
-        }
-    }
-
-    fn check_undoubted(&self) -> Result<()> {
-        match &self.doubts().open {
-            Some(Doubt { why, .. }) => Err(why.clone()),
-            None => Ok(()),
-        }
-    }
-
-    fn doubts(&self) -> MutexGuard<'_, Doubts> {
-        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The same, for somebody else than the store.
     pub(crate) async fn in_time<T>(
         &self,
@@ -237,6 +169,26 @@ impl Surroundings {
                 Err(Error::new(op, ErrorKind::Unavailable { what }))
             }
         }
+    }
+
+    /// Somebody was told, or has found, that the store is another one, an older state of it, or set to lose what it
+    /// acknowledges: nothing that was taken from the one that was joined counts any more, whatever verb it was. Other
+    /// errors are passed over.
+    pub(crate) fn doubt(&self, error: &Error) {
+        if self.doubts.raise(error) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The verb `extend`, whose refusals of an item count as those of the call.
+    pub(crate) async fn extend(
+        &self,
+        items: &[Extend],
+        wall: UnixMillis,
+    ) -> Result<Vec<Result<Extended>>> {
+        let answers = self.call("extend", self.store.extend(items, wall)).await?;
+        answers.iter().filter_map(|answer| answer.as_ref().err()).for_each(|why| self.doubt(why));
+        Ok(answers)
     }
 
     /// The node has this against our clock, or nothing any more.
@@ -338,7 +290,7 @@ impl Surroundings {
     /// Takes numbers from the store. Where somebody has changed the definition meanwhile, the node reads
     /// the catalog, and a retry helps soon.
     pub(super) async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        self.check_undoubted()?;
+        self.doubts.check()?;
         let answer = self.call("reserve", self.store.reserve(reserve)).await;
         answer.map_err(|error| match error.kind() {
             ErrorKind::Conflict { .. } => {

@@ -108,7 +108,7 @@ impl Driver {
                 self.witness.ground = ground;
                 self.witness.writes = self.witness.writes.max(identity.writes);
                 self.keeper.joined(&identity, member.incarnation);
-                self.core.around.end_doubt(doubts_raised);
+                self.core.around.doubts.end(doubts_raised);
                 self.core.kept.forget();
                 let ttl_ms = self.settings().presence_ttl_ms;
                 let presence = PresenceMachine::new(ttl_ms, joined_at);
@@ -256,7 +256,7 @@ impl Driver {
     /// Somebody was told that the store is another one, or an older state of it. Nothing is minted until it was joined
     /// anew: what is in stock may be handed out again.
     pub(super) fn look_at_doubt(&mut self) {
-        let Some(error) = self.core.around.take_doubt() else { return };
+        let Some(error) = self.core.around.doubts.take_news() else { return };
         if matches!(self.stage, Stage::In { .. }) {
             self.lose(&error);
         } else {

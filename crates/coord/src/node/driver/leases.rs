@@ -68,18 +68,12 @@ impl Driver {
         let core = Arc::clone(&self.core);
         self.tasks.spawn(async move {
             let extends: Vec<_> = items.iter().map(|(_, extend)| extend.clone()).collect();
-            let around = &core.around;
-            let call = around.call("extend", around.store.extend(&extends, now.wall));
-            let mut answers = match call.await {
+            let mut answers = match core.around.extend(&extends, now.wall).await {
                 Ok(answers) => answers,
                 Err(error) => vec![Err(error); items.len()],
             };
             let missing = || Err(Error::internal("extend", "the store answered too few items"));
             answers.resize_with(items.len(), missing);
-            answers
-                .iter()
-                .filter_map(|answer| answer.as_ref().err())
-                .for_each(|error| around.doubt(error));
             Done::Extended { member, items, answers }
         });
     }

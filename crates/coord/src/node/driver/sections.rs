@@ -58,12 +58,10 @@ impl Driver {
                     SectionsDone::Taken(take.request, taken)
                 }
                 SectionsAction::Extend(items) => {
-                    let answers = match around.call("extend", store.extend(&items, wall)).await {
+                    let answers = match around.extend(&items, wall).await {
                         Ok(answers) => answers,
                         Err(error) => vec![Err(error); items.len()],
                     };
-                    let refused = answers.iter().filter_map(|answer| answer.as_ref().err());
-                    refused.for_each(|error| around.doubt(error));
                     SectionsDone::Extended(items, answers)
                 }
                 SectionsAction::LetGo(let_go) => {
