@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use snowmint::{Counter, Options, Segment, Snowflake};
 use snowmint_testkit::proxy::{Proxy, Way};
-use snowmint_testkit::servers::Redis;
+use snowmint_testkit::servers::{Redis, free_port};
 use tokio::runtime::Runtime;
 
 use super::server::{Folder, PATIENCE, Server, client, curl, snowmint, until};
@@ -132,10 +132,11 @@ fn ask(server: &Server, seen: &mut Seen) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_goes_on_while_servers_are_killed_stopped_and_replaced() {
     let folder = Folder::new("beside");
-    let mut servers: Vec<_> =
-        (0..3).map(|number| Some(Server::sharing(&folder, number, CONFIG))).collect();
-    let addresses: Vec<String> =
-        servers.iter().flatten().map(|server| server.http.clone()).collect();
+    // Nobody else is given one while its server is stopped.
+    let addresses: Vec<String> = (0..3).map(|_| format!("127.0.0.1:{}", free_port())).collect();
+    let start =
+        |(number, http): (usize, &String)| Some(Server::sharing_at(&folder, number, CONFIG, http));
+    let mut servers: Vec<_> = addresses.iter().enumerate().map(start).collect();
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
     let program = Program::open(&addresses).await;
     let mut seen = Seen::default();

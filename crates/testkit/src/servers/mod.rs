@@ -71,8 +71,12 @@ fn pause() {
 }
 
 /// A port that nobody listens on, and that no other server of this process was given. It lies below those that the
-/// system gives to connections and to whoever binds port 0, so it stays free until its server has started.
-fn free_port() -> u16 {
+/// system gives to connections and to whoever binds port 0, so it stays free until its server has started, and while it
+/// is stopped.
+///
+/// # Panics
+/// When no port is free.
+pub fn free_port() -> u16 {
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
     let next = NEXT.get_or_init(|| AtomicU64::new(random::number().unwrap() >> 1));
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();

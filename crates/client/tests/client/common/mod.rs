@@ -9,6 +9,7 @@ use snowmint_coord::{
     BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Parts, Store, Timer,
 };
 use snowmint_server::{Access, Handle};
+use snowmint_testkit::servers;
 use tokio::net::TcpListener;
 
 /// Generous: these machines are noisy.
@@ -62,9 +63,16 @@ pub(crate) async fn idle_node() -> Node {
     Node::open(Arc::new(store), NodeSettings::default(), Parts::system()).await.unwrap()
 }
 
-/// Any free port.
+/// Any free port, which nobody else is given while a server that had it is stopped.
 pub(crate) async fn any() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").await.unwrap()
+    loop {
+        match TcpListener::bind(("127.0.0.1", servers::free_port())).await {
+            Ok(listener) => return listener,
+            // Another process was faster.
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// A server of this node, which offers this store, or none.
