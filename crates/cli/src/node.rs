@@ -64,7 +64,9 @@ async fn open_told(
         make_dir(data_dir)?;
     }
     let told = settings(config, journal).map_err(|failure| config.places.located(failure))?;
-    let settings = NodeSettings { address, ..told };
+    // A server says what its journal knows, and waits for an operator; a command ends.
+    let waits_for_recovery = matches!(trail, Trail::Log);
+    let settings = NodeSettings { address, waits_for_recovery, ..told };
     let parts = || {
         let (clock, observer) = (clock::clock()?, clock::observer());
         Ok::<_, Failure>(Parts { clock, observer, ..Parts::system() })
@@ -93,6 +95,9 @@ async fn open_told(
     match define_all(&node, &config.defined, &trail).await {
         // An earlier process has defined them, most likely.
         Err(Undefined { error, .. }) if is_away(&error) && !node.kept_sources().is_empty() => {
+            tokio::spawn(define_later(node.clone(), config.defined.clone(), trail));
+        }
+        Err(Undefined { error, .. }) if waits_for_recovery && is_in_doubt(&error) => {
             tokio::spawn(define_later(node.clone(), config.defined.clone(), trail));
         }
         defined => defined.map_err(Failure::from)?,
@@ -143,9 +148,13 @@ async fn define_all(
 async fn define_later(node: Node, sources: BTreeMap<String, Defined>, trail: Trail) {
     loop {
         when_joined(&node).await;
+        if let Err(error) = node.define_builtin().await {
+            tracing::warn!(error = %chain(&error), "the built-in sources are not defined yet");
+            continue;
+        }
         match define_all(&node, &sources, &trail).await {
             Ok(()) => return,
-            Err(Undefined { error, .. }) if is_away(&error) => {}
+            Err(Undefined { error, .. }) if is_away(&error) || is_in_doubt(&error) => {}
             Err(Undefined { error, name, origin }) => {
                 return tracing::error!(source = name, %origin, error = %chain(&error), "a source of the configuration is not what the store has");
             }
@@ -161,6 +170,11 @@ pub(crate) async fn when_joined(node: &Node) {
             return;
         }
     }
+}
+
+/// Whether an operator must recover the store.
+fn is_in_doubt(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::StoreWentBack { .. })
 }
 
 pub(crate) fn is_away(error: &Error) -> bool {

@@ -15,6 +15,7 @@ use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result, chain};
+use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::ordered::{LetGo, Take, Taken};
@@ -127,12 +128,32 @@ impl Store for LateStore {
         self.store.get().and_then(|store| store.clock_witness())
     }
 
+    fn seen(&self) -> Option<StoreIdentity> {
+        self.store.get().and_then(|store| store.seen())
+    }
+
     async fn now(&self) -> Result<Option<UnixMillis>> {
         self.store().await?.now().await
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
         self.store().await?.identity().await
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        self.store().await?.recall(who, seen).await
+    }
+
+    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
+        self.store().await?.doubt(doubt).await
+    }
+
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
+        self.store().await?.report(journal, known).await
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        self.store().await?.standing().await
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {

@@ -12,6 +12,7 @@ use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, check_name};
 use crate::clock_witness::ClockWitness;
 use crate::error::{ErrorKind, Result};
+use crate::history::{Doubt, History, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, Presence};
 use crate::ordered::{LetGo, Take, Taken};
@@ -24,7 +25,7 @@ use crate::slot::SlotInfo;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreIdentity {
     /// Made at random with the store (where namespaces may live on servers of their own, with the
-    /// namespace), and anew when an operator says so.
+    /// namespace), and anew when an operator says so; with its [`History`](crate::History), whose parts it has.
     pub id: String,
     /// Raised by every durable change, in the same atomic step, and by nothing that this namespace
     /// can do besides. Whoever remembers a higher one knows that the store was restored from an older
@@ -33,24 +34,10 @@ pub struct StoreIdentity {
 }
 
 impl StoreIdentity {
-    /// Whether this is the store that `who` remembers by this identity, and no older state of it than the
-    /// one that had so many writes. An empty identity is nobody's.
-    ///
-    /// # Errors
-    /// `OtherStore`, `StoreWentBack`.
-    pub fn check_remembered(&self, who: &str, id: &str, writes: u64) -> Result<(), ErrorKind> {
-        if !id.is_empty() && id != self.id {
-            let (expected, found) = (id.to_owned(), self.id.clone());
-            return Err(ErrorKind::OtherStore { witness: who.to_owned(), expected, found });
-        }
-        if self.writes < writes {
-            return Err(ErrorKind::StoreWentBack {
-                witness: format!("the number of writes that {who} has seen"),
-                seen: writes,
-                found: self.writes,
-            });
-        }
-        Ok(())
+    /// Which store it is, whatever its history.
+    #[must_use]
+    pub fn store(&self) -> String {
+        History::of(&self.id).store
     }
 }
 
@@ -65,6 +52,10 @@ pub struct FastForward {
     pub segments: Vec<(String, Mark)>,
     /// The store's `writes` are not lower afterwards.
     pub writes_at_least: u64,
+    /// The number of the recovery is higher than this.
+    pub recoveries_at_least: u64,
+    /// The journals that the store is to forget, by their IDs: nobody comes back with them.
+    pub forget_journals: Vec<String>,
     /// Give the store a new identity.
     pub new_identity: bool,
 }
@@ -130,6 +121,10 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// A clock to hold one's own against where the store has none. As a rule there is none.
     fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>>;
 
+    /// What this handle has seen of the store last, for whoever remembers it; none where it keeps nothing in mind, as
+    /// through servers. It stays as it was while the store lacks some of it.
+    fn seen(&self) -> Option<StoreIdentity>;
+
     /// The store's own clock, if it has one.
     ///
     /// Atomicity: none needed. Whose clock: the store's. On retry: repeat freely.
@@ -139,6 +134,32 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     ///
     /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
     async fn identity(&self) -> Result<StoreIdentity>;
+
+    /// Whether the store has all that `who` has seen of it, `seen`; an empty identity saw nothing.
+    ///
+    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    ///
+    /// Refuses with `OtherStore`, and with `StoreWentBack` when the store lacks some of it, or is in doubt.
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled>;
+
+    /// Puts the store in doubt, since somebody has seen more than it has: every verb that hands out, moves or
+    /// renews anything is refused with `StoreWentBack` from then on, whoever asks, until an operator has
+    /// [moved it forward](Self::fast_forward). One that is in doubt stays as it is.
+    ///
+    /// Atomicity: the store's identity. Whose clock: none. On retry: repeat freely.
+    ///
+    /// `Unsupported` through servers, where the server doubts for itself.
+    async fn doubt(&self, doubt: &Doubt) -> Result<()>;
+
+    /// Makes a journal known, and what it knows if that is said.
+    ///
+    /// Atomicity: the journal's record. Whose clock: the caller's. On retry: repeat freely.
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()>;
+
+    /// Whether the store is in doubt, the journals that have joined, and what they have reported.
+    ///
+    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    async fn standing(&self) -> Result<Standing>;
 
     /// Makes a member known, or renews it if it is.
     ///
@@ -302,7 +323,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// The operator's way out after a store was restored: moves marks, numbers and `writes` forward
     /// and never back, and fences every holder, so that nothing that was promised by the lost state
-    /// can be promised again.
+    /// can be promised again. Gives the store a new history, ends its doubt, and forgets what was reported.
     ///
     /// Atomicity: the namespace, and the store's identity. Whose clock: none. On retry: repeat
     /// freely (every repeat fences again).
@@ -343,6 +364,10 @@ macro_rules! as_inner {
 
         fn cautions(&self) -> Vec<String> {
             self.$store.cautions()
+        }
+
+        fn seen(&self) -> Option<$crate::StoreIdentity> {
+            self.$store.seen()
         }
 
         fn group_max(&self) -> u32 {

@@ -20,6 +20,7 @@ mod idle;
 mod metrics;
 mod minting;
 mod order;
+mod recovery;
 mod security;
 mod server;
 mod traces;

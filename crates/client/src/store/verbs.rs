@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_coord::beside::StorePlace;
+use snowmint_coord::history::recall_by_count;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Error, ErrorKind,
-    Extend, Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo,
-    NewDefinition, Owners, Presence, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Store, StoreIdentity, Take, Taken,
+    Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error,
+    ErrorKind, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease,
+    LetGo, Mark, Member, MemberInfo, NewDefinition, Owners, Presence, Recalled, Release, Reserve,
+    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -22,6 +23,12 @@ use crate::owners::Asking;
 const FREELY: bool = true;
 /// A repeat would answer something else than the first.
 const ONCE: bool = false;
+
+/// What only its own URL leads to.
+fn untold(op: &'static str) -> Error {
+    let what = "a store that is reached through servers does not tell this: name its own URL";
+    Error::new(op, ErrorKind::Unsupported { what: what.into() })
+}
 
 macro_rules! verb {
     ($op:literal, $method:literal) => {
@@ -59,6 +66,10 @@ impl Store for RemoteStore {
         Some(Arc::new(ServerClock::new(Arc::clone(&self.servers))))
     }
 
+    fn seen(&self) -> Option<StoreIdentity> {
+        None
+    }
+
     async fn now(&self) -> Result<Option<UnixMillis>> {
         let answer: said::NowResponse =
             self.ask(verb!("now", "Now"), FREELY, said::NowRequest {}).await?;
@@ -68,6 +79,24 @@ impl Store for RemoteStore {
     async fn identity(&self) -> Result<StoreIdentity> {
         let verb = verb!("identity", "Identity");
         read::identity(verb.op, self.ask(verb, FREELY, said::IdentityRequest {}).await?)
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        let found = self.identity().await?;
+        recall_by_count(who, seen, &found).map_err(|kind| Error::new("recall", kind))
+    }
+
+    async fn doubt(&self, _: &Doubt) -> Result<()> {
+        Err(untold("doubt"))
+    }
+
+    /// The servers report for themselves.
+    async fn report(&self, _: &JournalInfo, _: Option<&Known>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        Err(untold("standing"))
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
@@ -230,9 +259,7 @@ impl Store for RemoteStore {
 
     /// It is for operators, who ask the store itself.
     async fn ground(&self) -> Result<Ground> {
-        let what =
-            "a store that is reached through servers does not tell this: name its own URL".into();
-        Err(Error::new("ground", ErrorKind::Unsupported { what }))
+        Err(untold("ground"))
     }
 
     async fn close(&self) -> Result<()> {

@@ -129,7 +129,7 @@ pub enum ErrorKind {
     /// The store is older than something that has seen it.
     #[error(
         "the store went back: {witness} was {seen} before and is {found} now; was an old copy restored? \
-         An operator must move it forward (snowmint worker fast-forward)"
+         An operator must recover it (snowmint worker recover; while no server runs, snowmint worker fast-forward)"
     )]
     StoreWentBack {
         /// What was compared.

@@ -7,12 +7,15 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::binding::Binding;
 use crate::error::Result;
+use crate::history::{History, JournalInfo, Known};
 use crate::lease::{Mark, Term};
 use crate::member::Incarnation;
 
 /// What a journal holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
+    /// What the store calls the journal; empty until it has a name.
+    pub id: String,
     /// The identity of the store; empty before the first contact.
     pub store: String,
     /// The namespace in it.
@@ -23,6 +26,8 @@ pub struct Record {
     pub incarnation: Option<Incarnation>,
     /// The members before it, the last at the end. They have ended, and may not have left.
     pub earlier: Vec<Incarnation>,
+    /// The other journals that have joined the store, as far as there is room.
+    pub journals: Vec<JournalInfo>,
     /// Its leases.
     pub leases: Vec<JournalLease>,
     /// The end (first number not reserved) of what was ever reserved of each segment source.
@@ -101,6 +106,8 @@ type Sources = BTreeMap<String, KeptSource>;
 #[serde(deny_unknown_fields)]
 pub(super) struct Content<S = Sources> {
     pub(super) binding: Binding,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    id: String,
     store: String,
     namespace: String,
     writes: u64,
@@ -111,6 +118,8 @@ pub(super) struct Content<S = Sources> {
     tails: Vec<TailContent>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     earlier: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    journals: Vec<JournalInfo>,
     // Written only where it is used, so that a version that does not know it can read the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sources: Option<S>,
@@ -165,11 +174,13 @@ impl<'a> Content<&'a RawValue> {
     ) -> serde_json::Result<Self> {
         Ok(Self {
             binding,
+            id: record.id.clone(),
             store: record.store.clone(),
             namespace: record.namespace.clone(),
             writes: record.writes,
             incarnation: record.incarnation.map(|incarnation| incarnation.to_string()),
             earlier: record.earlier.iter().map(ToString::to_string).collect(),
+            journals: record.journals.clone(),
             leases: record
                 .leases
                 .iter()
@@ -199,6 +210,25 @@ impl<'a> Content<&'a RawValue> {
     }
 }
 
+impl Record {
+    /// How far the store had come, as this knows it.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        Known {
+            mark: self
+                .leases
+                .iter()
+                .map(|lease| lease.mark.max(lease.granted).get())
+                .max()
+                .unwrap_or(0),
+            ends: self.segments.iter().map(|(name, end)| (name.clone(), end.get())).collect(),
+            writes: self.writes,
+            recoveries: History::of(&self.store).recoveries,
+            journals: self.journals.clone(),
+        }
+    }
+}
+
 impl Content {
     pub(super) fn into_record(self) -> Result<Record> {
         let incarnation = self.incarnation.map(|text| text.parse()).transpose()?;
@@ -221,11 +251,13 @@ impl Content {
             boot: tail.boot,
         };
         Ok(Record {
+            id: self.id,
             store: self.store,
             namespace: self.namespace,
             writes: self.writes,
             incarnation,
             earlier,
+            journals: self.journals,
             leases: self.leases.into_iter().map(lease).collect(),
             segments: self.segments.into_iter().map(segment).collect(),
             tails: self.tails.into_iter().map(tail).collect(),

@@ -52,6 +52,8 @@ impl Drop for Scratch {
 
 fn record(mark: u64) -> Record {
     Record {
+        id: "j".into(),
+        journals: Vec::new(),
         store: "store-1".into(),
         namespace: "default".into(),
         writes: mark / 2,

@@ -32,6 +32,7 @@ use crate::catalog::{
 };
 use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result};
+use crate::history::{Doubt, History, JournalInfo, Known, Recalled, Standing, Starts, recall};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, check_mark};
 use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
 use crate::ordered::{LetGo, Take, Taken};
@@ -52,6 +53,10 @@ pub struct MemoryStore {
     namespace: String,
     clock: Option<MemoryClock>,
     closed: AtomicBool,
+    /// It has left a start.
+    started: AtomicBool,
+    /// As in [`Store::seen`].
+    seen: Mutex<Option<StoreIdentity>>,
     /// What goes wrong with this handle, and with no other.
     #[cfg(test)]
     pub(crate) faults: Faults,
@@ -59,13 +64,35 @@ pub struct MemoryStore {
 
 #[derive(Clone)]
 struct World {
-    identity: StoreIdentity,
+    line: Line,
     spaces: BTreeMap<String, Space>,
+}
+
+/// How far the store has come.
+#[derive(Clone)]
+struct Line {
+    identity: StoreIdentity,
+    starts: Starts,
 }
 
 /// Everything that a store in memory held at one moment.
 #[derive(Clone)]
 pub struct MemoryBackup(World);
+
+/// What is asked of a store in doubt, too.
+const IN_DOUBT: [&str; 11] = [
+    "now",
+    "identity",
+    "members",
+    "workers",
+    "get",
+    "list",
+    "ground",
+    "recall",
+    "report",
+    "standing",
+    "fast_forward",
+];
 
 /// What a verb answers inside the atomic step, and whether it changed anything.
 type Step<T> = Result<(T, bool), ErrorKind>;
@@ -97,7 +124,8 @@ impl MemoryStore {
 
     fn open(namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
         let identity = StoreIdentity { id: random::incarnation()?.to_string(), writes: 0 };
-        let world = World { identity, spaces: BTreeMap::new() };
+        let line = Line { identity, starts: Starts::default() };
+        let world = World { line, spaces: BTreeMap::new() };
         Self::on(Arc::new(Mutex::new(world)), namespace, clock)
     }
 
@@ -116,6 +144,8 @@ impl MemoryStore {
             namespace: namespace.into(),
             clock,
             closed: AtomicBool::new(false),
+            started: AtomicBool::new(false),
+            seen: Mutex::new(None),
             #[cfg(test)]
             faults: Faults::default(),
         })
@@ -152,7 +182,7 @@ impl MemoryStore {
     fn atomic<T>(
         &self,
         op: &'static str,
-        step: impl FnOnce(&mut Space, &mut StoreIdentity) -> Step<T>,
+        step: impl FnOnce(&mut Space, &mut Line) -> Step<T>,
     ) -> Result<T> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::new(op, ErrorKind::Closed { what: "the memory store".into() }));
@@ -160,20 +190,40 @@ impl MemoryStore {
         #[cfg(test)]
         self.faults.before(op)?;
         let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
-        let World { identity, spaces } = &mut *world;
+        let World { line, spaces } = &mut *world;
         if !spaces.contains_key(&self.namespace) {
             spaces.insert(self.namespace.clone(), Space::default());
         }
         let space = spaces
             .get_mut(&self.namespace)
             .ok_or_else(|| Error::internal(op, "the namespace vanished under the lock"))?;
-        let (answer, changed) = step(space, identity).map_err(|kind| Error::new(op, kind))?;
-        if changed {
-            identity.writes += 1;
+        if let Some(doubt) = space.standing.doubt.clone().filter(|_| !IN_DOUBT.contains(&op)) {
+            return Err(Error::new(op, doubt.refusal()));
         }
+        let (answer, changed) = step(space, line).map_err(|kind| Error::new(op, kind))?;
+        if changed {
+            line.identity.writes += 1;
+        }
+        if changed && !IN_DOUBT.contains(&op) && !self.started.swap(true, Ordering::SeqCst) {
+            line.begin(History::of(&line.identity.id).started()?, line.identity.writes);
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |seen| recall("", seen, &line.identity, &line.starts) != Ok(Recalled::Same);
+        if op == "recall" || !seen.as_ref().is_some_and(is_new) {
+            *seen = Some(line.identity.clone());
+        }
+        drop(seen);
         #[cfg(test)]
         self.faults.after(op)?;
         Ok(answer)
+    }
+}
+
+impl Line {
+    /// Nothing of what others wrote from this count on is kept.
+    fn begin(&mut self, history: History, from: u64) {
+        self.starts = self.starts.and(&history.start, from);
+        self.identity.id = history.to_string();
     }
 }
 
@@ -186,7 +236,9 @@ impl MemoryBackup {
 
 impl fmt::Debug for MemoryBackup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryBackup").field("identity", &self.0.identity).finish_non_exhaustive()
+        f.debug_struct("MemoryBackup")
+            .field("identity", &self.0.line.identity)
+            .finish_non_exhaustive()
     }
 }
 
@@ -239,13 +291,44 @@ impl Store for MemoryStore {
         None
     }
 
+    fn seen(&self) -> Option<StoreIdentity> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     async fn now(&self) -> Result<Option<UnixMillis>> {
         let time = self.clock.as_ref().map(MemoryClock::now);
         self.atomic("now", |_, _| unchanged(time))
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
-        self.atomic("identity", |_, identity| unchanged(identity.clone()))
+        self.atomic("identity", |_, line| unchanged(line.identity.clone()))
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        self.atomic("recall", |space, line| {
+            if let Some(doubt) = space.standing.doubt.clone() {
+                return Err(doubt.refusal());
+            }
+            unchanged(recall(who, seen, &line.identity, &line.starts)?)
+        })
+    }
+
+    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
+        self.atomic("report", |space, _| {
+            space.standing.doubt.get_or_insert_with(|| doubt.clone());
+            changed(())
+        })
+    }
+
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
+        self.atomic("report", |space, _| {
+            space.standing.hear(journal, known);
+            changed(())
+        })
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        self.atomic("standing", |space, _| unchanged(space.standing.clone()))
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
@@ -282,9 +365,9 @@ impl Store for MemoryStore {
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
         let now = self.time(now);
-        self.atomic("extend", |space, identity| {
+        self.atomic("extend", |space, line| {
             let (marks, any_moved) = space.extend(items, now);
-            let writes = identity.writes + u64::from(any_moved);
+            let writes = line.identity.writes + u64::from(any_moved);
             let catalog_version = space.catalog_version;
             let answer = |moved: Result<_, ErrorKind>| match moved {
                 Ok(mark) => Ok(Extended { mark, catalog_version, writes }),
@@ -323,8 +406,8 @@ impl Store for MemoryStore {
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
         let clock = self.clock.as_ref().map(MemoryClock::now);
-        self.atomic("reserve", |space, identity| {
-            let writes = identity.writes + 1;
+        self.atomic("reserve", |space, line| {
+            let writes = line.identity.writes + 1;
             changed(space.reserve(reserve, clock, writes)?)
         })
     }
@@ -376,15 +459,15 @@ impl Store for MemoryStore {
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         let id = random::incarnation()?.to_string();
-        self.atomic("fast_forward", |space, identity| {
+        self.atomic("fast_forward", |space, line| {
             forward.check()?;
             space.fast_forward(forward);
+            let history = History::of(&line.identity.id).recovered(forward, &id);
+            line.begin(history.map_err(|error| error.kind().clone())?, line.identity.writes + 1);
             // The write that counts for this step is added after it.
-            identity.writes = identity.writes.max(forward.writes_at_least);
-            if forward.new_identity {
-                identity.id = id;
-            }
-            changed(StoreIdentity { id: identity.id.clone(), writes: identity.writes + 1 })
+            line.identity.writes = line.identity.writes.max(forward.writes_at_least);
+            let StoreIdentity { id, writes } = line.identity.clone();
+            changed(StoreIdentity { id, writes: writes + 1 })
         })
     }
 

@@ -8,6 +8,7 @@ use super::{Step, changed, unchanged};
 use crate::avoid::{Avoid, check_avoid, decide_avoid};
 use crate::catalog::{CatalogStep, Definition, existing, usable};
 use crate::error::ErrorKind;
+use crate::history::Standing;
 use crate::lease::{
     ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotRow, decide_extend, decide_release,
     forwarded, given_up, never_claimed,
@@ -26,6 +27,7 @@ pub(super) struct Space {
     members: BTreeMap<Incarnation, MemberRow>,
     pools: BTreeMap<String, PoolRows>,
     ground: Ground,
+    pub(super) standing: Standing,
     pub(super) catalog_version: u64,
     pub(super) definitions: BTreeMap<String, Definition>,
 }
@@ -294,6 +296,7 @@ impl Space {
     }
 
     pub(super) fn fast_forward(&mut self, forward: &FastForward) {
+        self.standing.end(forward);
         for (name, pool) in &mut self.pools {
             for row in pool.rows.values_mut() {
                 *row = forwarded(name, row, forward.marks_at_least);

@@ -12,7 +12,15 @@ pub const BUILTIN_NUMBERS: &str = "numbers";
 pub const BUILTIN_COUNTERS: &str = "counters";
 
 impl Node {
-    pub(super) async fn define_builtin(&self) -> Result<()> {
+    /// Defines the sources that are there without being defined, if the node is to have them. [`Node::open`] does so;
+    /// where that waited for a recovery, it is left to whoever opened it.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn define_builtin(&self) -> Result<()> {
+        if !self.core().settings.builtin {
+            return Ok(());
+        }
         let builtin = [
             (BUILTIN_DEFAULT, Kind::Snowflake),
             (BUILTIN_NUMBERS, Kind::Segment),

@@ -9,11 +9,12 @@ use super::compare;
 use super::settings::{AfterCrash, NodeSettings};
 use crate::catalog::Definition;
 use crate::error::{Error, ErrorKind, Result, chain};
+use crate::history::{Doubt, JournalInfo, Known, Recalled};
 use crate::journal::JournalLease;
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
 use crate::machine::{Granted, PresenceMachine};
 use crate::member::{Incarnation, Member};
-use crate::pool::Pool;
+use crate::pool::{Ground, Pool};
 use crate::random;
 use crate::sources::Surroundings;
 use crate::store::StoreIdentity;
@@ -39,6 +40,8 @@ pub(super) struct Witness {
 pub(super) struct Entered {
     pub(super) member: Member,
     pub(super) identity: StoreIdentity,
+    /// How the store stands to what was seen of it.
+    pub(super) recalled: Recalled,
     /// When the join was sent: the store may have begun to count then.
     pub(super) joined_at: ElapsedMillis,
     /// As in [`Witness::ground`].
@@ -47,29 +50,122 @@ pub(super) struct Entered {
     pub(super) doubts_raised: u64,
 }
 
+/// What a node has seen of its store, and who is to say so.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    pub(super) witness: Witness,
+    /// How far the store had come.
+    pub(super) known: Known,
+    /// What the store calls the journal; none without one.
+    pub(super) journal: Option<String>,
+}
+
+impl Memory {
+    fn seen(&self) -> StoreIdentity {
+        StoreIdentity { id: self.witness.store.clone(), writes: self.witness.writes }
+    }
+
+    fn journal(&self, around: &Surroundings, settings: &NodeSettings) -> Option<JournalInfo> {
+        Some(JournalInfo {
+            id: self.journal.clone()?,
+            owner: settings.owner.clone(),
+            host: settings.host.clone(),
+            seen_at_ms: around.clock.unix_ms().get(),
+            has_reported: false,
+        })
+    }
+
+    /// Whether the store has all that this node has seen of it. If it has not, nobody is to mint from it, and the store
+    /// is told how far it had come.
+    pub(super) async fn recall(
+        &self,
+        around: &Surroundings,
+        settings: &NodeSettings,
+    ) -> Result<Recalled> {
+        let (who, seen) = (&self.witness.who, self.seen());
+        match around.call("recall", around.store.recall(who, &seen)).await {
+            Ok(recalled) => Ok(recalled),
+            Err(error) => Err(self.doubts(around, settings, error).await),
+        }
+    }
+
+    /// Puts the store in doubt, and reports, if this error is a reason. Answers the error.
+    async fn doubts(&self, around: &Surroundings, settings: &NodeSettings, error: Error) -> Error {
+        let who = match settings.owner.as_str() {
+            "" => format!("{} on {}", self.witness.who, settings.host),
+            owner => format!("{} of {owner}", self.witness.who),
+        };
+        let Some(doubt) = Doubt::of(error.kind(), &who) else { return error };
+        // The servers doubt for themselves.
+        if around.store.owners().is_some() {
+            return error;
+        }
+        let told = around.call("doubt", around.store.doubt(&doubt)).await;
+        let reported = match self.journal(around, settings) {
+            Some(journal) => {
+                let report = around.store.report(&journal, Some(&self.known));
+                around.call("report", report).await
+            }
+            None => Ok(()),
+        };
+        if let Err(untold) = told.and(reported) {
+            tracing::warn!(error = %chain(&untold), "the store went back, and could not be told so");
+        }
+        error
+    }
+
+    /// Refuses a store that lies below what was seen, for all that the catalog and the ground say.
+    fn check_covered(&self, definitions: &[Definition], ground: Ground) -> Result<()> {
+        check_ends(&self.witness.who, &self.known.ends, definitions)?;
+        if ground.mark.get() >= self.known.mark {
+            return Ok(());
+        }
+        let witness = format!(
+            "a worker number's mark, as {} has seen it (the store was recovered without it),",
+            self.witness.who
+        );
+        let (seen, found) = (self.known.mark, ground.mark.get());
+        Err(Error::new("join", ErrorKind::StoreWentBack { witness, seen, found }))
+    }
+}
+
 /// Checks clock and store, and joins as a new member. The one that was is not told to leave: its slots
 /// are claimed in its place, one term after it, which proves that nobody held them in between.
 pub(super) async fn enter(
     around: &Surroundings,
     settings: &NodeSettings,
-    witness: &Witness,
-    ends: &BTreeMap<String, u64>,
+    memory: &Memory,
     before: Option<Incarnation>,
 ) -> Result<Entered> {
     let doubts_raised = around.doubts.raised();
-    // First: it may wait for others, and what is known of the store must be new.
+    // A store that went back is told so at once.
+    memory.recall(around, settings).await?;
+    // It may wait for others, and what is known of the store must be new.
     compare::before_joining(around, settings, before).await?;
+    let recalled = memory.recall(around, settings).await?;
     let identity = around.call("identity", around.store.identity()).await?;
-    check_store(witness, &identity)?;
     let mut ground = None;
     // Servers show a program no more than its token may see, and compare for themselves.
     if around.store.owners().is_none() {
-        ground = Some(around.call("look at ground", around.store.ground()).await?.term);
+        let witness = &memory.witness;
+        let found = around.call("look at ground", around.store.ground()).await?;
+        ground = Some(found.term);
         if let Some(why) = around.doubts.went_back().filter(|_| witness.ground == ground) {
             return Err(why);
         }
         let catalog = around.call("list sources", around.store.list()).await?;
-        check_ends(&witness.who, ends, &catalog.definitions)?;
+        match recalled {
+            Recalled::Recovered => memory.check_covered(&catalog.definitions, found)?,
+            Recalled::Same => {
+                let ends = check_ends(&witness.who, &memory.known.ends, &catalog.definitions);
+                if let Err(error) = ends {
+                    return Err(memory.doubts(around, settings, error).await);
+                }
+            }
+        }
+        if let Some(journal) = memory.journal(around, settings) {
+            around.call("report", around.store.report(&journal, None)).await?;
+        }
     }
     let wall = around.clock.unix_ms();
     let member = Member {
@@ -83,7 +179,7 @@ pub(super) async fn enter(
     let joined_at = around.timer.elapsed();
     let presence = PresenceMachine::joining(settings.presence_ttl_ms, wall);
     around.call("join", around.store.join(&member, presence, wall)).await?;
-    Ok(Entered { member, identity, joined_at, ground, doubts_raised })
+    Ok(Entered { member, identity, recalled, joined_at, ground, doubts_raised })
 }
 
 /// A source whose numbers begin below what was seen handed out: the store went back, however far it has counted since.
@@ -104,25 +200,28 @@ pub(super) fn check_ends(
     Ok(())
 }
 
-/// Whether this is the store that is remembered, and no older state of it.
-pub(super) fn check_store(witness: &Witness, identity: &StoreIdentity) -> Result<()> {
-    identity
-        .check_remembered(&witness.who, &witness.store, witness.writes)
-        .map_err(|kind| Error::new("join", kind))
-}
-
 /// A journal that knows another store, or a newer state of this one, is a reason not to start. Answers
-/// whether the store is the one that the journal knows.
-pub(super) async fn refuse_other_store(around: &Surroundings, witness: &Witness) -> Result<bool> {
-    if witness.store.is_empty() {
-        return Ok(false);
+/// how the store stands to what the journal knows; none where it was not met, and is waited for: it is compared before
+/// anything is minted.
+pub(super) async fn refuse_other_store(
+    around: &Surroundings,
+    settings: &NodeSettings,
+    memory: &Memory,
+) -> Result<Option<Recalled>> {
+    if memory.witness.store.is_empty() {
+        return Ok(None);
     }
-    match around.call("identity", around.store.identity()).await {
-        Ok(identity) => check_store(witness, &identity).map(|()| true),
-        // It is waited for, and compared before anything is minted.
-        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(false),
+    match memory.recall(around, settings).await {
+        Ok(recalled) => Ok(Some(recalled)),
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(None),
+        Err(error) if settings.waits_for_recovery && is_in_doubt(&error) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Whether this says that an operator must recover the store.
+pub(super) fn is_in_doubt(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::StoreWentBack { .. })
 }
 
 /// What a claim wants, and what it knows.

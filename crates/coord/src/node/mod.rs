@@ -47,6 +47,7 @@ use crate::catalog::{SourceState, check_name};
 pub use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result};
 use crate::forecast::{Forecast, forecast};
+use crate::history::Recalled;
 use crate::journal::{JournalTail, disk};
 use crate::lease::Mark;
 use crate::member::Incarnation;
@@ -163,8 +164,13 @@ impl Node {
             let known = keeper.segments_seen().into_keys().collect();
             around.reports.begin(known, keeper.segments_bytes_max());
             let witness = keeper.witness();
-            let met = entry::refuse_other_store(&around, &witness).await?;
-            let tails = keeper.take_tails(&*disk, met).await?;
+            let memory = entry::Memory {
+                witness: witness.clone(),
+                known: keeper.known(),
+                journal: keeper.id().map(Into::into),
+            };
+            let met = entry::refuse_other_store(&around, &settings, &memory).await?;
+            let tails = keeper.take_tails(&*disk, met == Some(Recalled::Same)).await?;
             let core = Arc::new(Core {
                 around,
                 settings,
@@ -188,8 +194,13 @@ impl Node {
             runtime.spawn(driver.run());
             let node = Self { alive: Arc::new(Alive { core, commands }) };
             // The servers that answer for a store's sources define the built-in ones, as they are configured.
-            if node.core().settings.builtin && node.store().owners().is_none() {
-                node.define_builtin().await?;
+            if node.store().owners().is_none() {
+                match node.define_builtin().await {
+                    Err(error)
+                        if node.core().settings.waits_for_recovery
+                            && entry::is_in_doubt(&error) => {}
+                    defined => defined?,
+                }
             }
             Ok(node)
         })

@@ -6,21 +6,26 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::entry::Witness;
 use crate::error::{Error, Result, chain};
+use crate::history::{JournalInfo, Known};
 use crate::journal::{
     Directory, Disk, Journal, JournalLease, JournalTail, KeptSource, Past, Record, disk,
 };
 use crate::lease::{Mark, Term};
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
+use crate::random;
 use crate::sources::{Reported, Reserved};
 use crate::store::StoreIdentity;
 use crate::waiters::Waiters;
 
 /// So many bytes of definitions are kept: half of what a journal holds.
 const SOURCES_BYTES_MAX: usize = 1 << 19;
-/// So many bytes are for definitions and the ends of segment sources: what the most tails that are kept, and some
-/// hundreds of leases, leave of a journal.
-const KEPT_BYTES_MAX: usize = 11 << 16;
+/// So many bytes are for definitions and the ends of segment sources: what the most tails that are kept, some
+/// hundreds of leases, and the other journals, leave of a journal.
+const KEPT_BYTES_MAX: usize = 10 << 16;
+/// So many bytes are for the other journals of the store, and each takes so many beside its names.
+const JOURNALS_BYTES_MAX: usize = 48 << 10;
+const JOURNAL_BYTES: usize = 120;
 /// How many members before the last are kept. In a loop of crashes a member lives for a second or so, and its lease for
 /// ten: what those before these held has lapsed.
 const EARLIER_MAX: usize = 64;
@@ -112,6 +117,9 @@ impl Keeper {
         let mut record = past.as_ref().map(|past| past.record.clone()).unwrap_or_default();
         if !keeps_windows {
             record.sources.clear();
+        }
+        if record.id.is_empty() {
+            record.id = random::incarnation()?.to_string();
         }
         if record.namespace.is_empty() {
             record.namespace = namespace.into();
@@ -240,7 +248,7 @@ impl Keeper {
     pub(super) fn joined(&mut self, identity: &StoreIdentity, member: Incarnation) {
         if let Some(kept) = &mut self.kept {
             kept.record.store.clone_from(&identity.id);
-            kept.record.writes = kept.record.writes.max(identity.writes);
+            kept.record.writes = identity.writes;
             // What it held may be held still, if it was killed before it could take over.
             kept.record.earlier.extend(kept.record.incarnation.replace(member));
             let too_many = kept.record.earlier.len().saturating_sub(EARLIER_MAX);
@@ -278,9 +286,48 @@ impl Keeper {
         }
     }
 
-    pub(super) fn saw_writes(&mut self, writes: u64) {
+    /// What was seen of the store that was joined: its identity, where that is told, goes with its count.
+    pub(super) fn saw(&mut self, seen: Option<StoreIdentity>, writes: u64) {
+        let Some(kept) = &mut self.kept else { return };
+        match seen {
+            Some(seen) => (kept.record.store, kept.record.writes) = (seen.id, seen.writes),
+            None => kept.record.writes = kept.record.writes.max(writes),
+        }
+    }
+
+    /// What the store calls the journal; none where there is none.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.kept.as_ref().map(|kept| kept.record.id.as_str())
+    }
+
+    /// The other journals of the store.
+    pub(super) fn saw_journals(&mut self, mut journals: Vec<JournalInfo>) {
+        let Some(kept) = &mut self.kept else { return };
+        journals.retain(|other| other.id != kept.record.id);
+        journals.sort_by_key(|other| std::cmp::Reverse(other.seen_at_ms));
+        let mut room = JOURNALS_BYTES_MAX;
+        journals.retain_mut(|other| {
+            other.has_reported = false;
+            let left = room.checked_sub(other.owner.len() + other.host.len() + JOURNAL_BYTES);
+            room = left.unwrap_or(0);
+            left.is_some()
+        });
+        if kept.record.journals != journals {
+            kept.record.journals = journals;
+            kept.wanted = true;
+        }
+    }
+
+    /// What the journal knows; nothing where there is none.
+    pub(super) fn known(&self) -> Known {
+        self.kept.as_ref().map(|kept| kept.record.known()).unwrap_or_default()
+    }
+
+    /// Numbers of the store's history before it was recovered may be somebody else's by now.
+    pub(super) fn forget_tails(&mut self) {
         if let Some(kept) = &mut self.kept {
-            kept.record.writes = kept.record.writes.max(writes);
+            kept.record.tails.clear();
+            kept.wanted = true;
         }
     }
 
@@ -460,7 +507,7 @@ mod tests {
     #[tokio::test]
     async fn the_fullest_record_fits() {
         for keeps_windows in [true, false] {
-            let number = crate::random::number().unwrap();
+            let number = random::number().unwrap();
             let path = std::env::temp_dir().join(format!("snowmint-record-{number:x}"));
             let dir = LocalDisk.lock(&path).unwrap();
             let mut keeper = Keeper::open(dir, "machine", "default", keeps_windows).unwrap();
@@ -484,6 +531,14 @@ mod tests {
                 boot,
             };
             keeper.keeps(vec![tail; TAILS_MAX]);
+            let journal = |number: u64| JournalInfo {
+                id: format!("{number:032x}"),
+                owner: "o".repeat(60),
+                host: "h".repeat(60),
+                seen_at_ms: u64::MAX,
+                has_reported: false,
+            };
+            keeper.saw_journals((0..10_000).map(journal).collect());
             let lease = JournalLease {
                 pool: "workers-10-clock-10".into(),
                 slot: 1 << 20,

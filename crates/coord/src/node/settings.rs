@@ -115,6 +115,9 @@ pub struct NodeSettings {
     /// Whether minting may begin before the store is met: by a process whose journal says that an
     /// earlier one was granted more than it used. Needs a data directory. False.
     pub start_without_store: bool,
+    /// Open on a store that went back, or is in doubt: the node says what its journal knows, and is not ready until an
+    /// operator has recovered the store. Else [`Node::open`](super::Node::open) is refused.
+    pub waits_for_recovery: bool,
     /// How long a member counts as live without a renewal, and answers for sections of counters.
     /// 10 s.
     pub presence_ttl_ms: u64,
@@ -156,6 +159,7 @@ impl Default for NodeSettings {
             window_ms: 30_000,
             rest_after_ms: None,
             start_without_store: false,
+            waits_for_recovery: false,
             presence_ttl_ms: 10_000,
             clock_skew_max_ms: 10_000,
             clock_jump_max_ms: 600_000,

@@ -73,7 +73,7 @@ impl Doubts {
     }
 
     /// Refuses to take anything from a store in doubt.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         match &self.state().open {
             Some(Doubt { why, .. }) => Err(why.clone()),
             None => Ok(()),

@@ -382,6 +382,7 @@ fn verb(op: &'static str) -> &'static str {
         "list sources" | "read catalog" => "list",
         "list workers" => "workers",
         "look at ground" => "ground",
+        "look at journals" => "standing",
         verb => verb,
     }
 }

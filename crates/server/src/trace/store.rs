@@ -7,9 +7,10 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack, Incarnation,
-    Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence, Release, Reserve, Restripe,
-    Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
+    Avoid, Catalog, ClaimRequest, Definition, Doubt, Extend, Extended, FastForward, GiveBack,
+    Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
+    Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
+    Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -71,6 +72,22 @@ impl Store for Traced {
 
     async fn identity(&self) -> Result<StoreIdentity> {
         self.call("store identity", vec![], self.store.identity()).await
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        self.call("store recall", vec![], self.store.recall(who, seen)).await
+    }
+
+    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
+        self.call("store doubt", vec![], self.store.doubt(doubt)).await
+    }
+
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
+        self.call("store report", vec![], self.store.report(journal, known)).await
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        self.call("store standing", vec![], self.store.standing()).await
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {

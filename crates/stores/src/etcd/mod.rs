@@ -113,7 +113,8 @@ impl Etcd {
         };
         let key = text(stored.key)?;
         let key = key.strip_prefix(&self.prefix).unwrap_or(&key).to_owned();
-        Ok(Entry { key, value: text(stored.value)?, version: number(stored.mod_revision)? })
+        let version = number(stored.mod_revision)?;
+        Ok(Entry { key, value: text(stored.value)?, version, written: version })
     }
 
     async fn range(&self, range: RangeRequest) -> Answer<Vec<Entry>> {
@@ -176,19 +177,20 @@ impl Keys for Etcd {
             operation(Request::Range(RangeRequest { key, ..RangeRequest::default() }))
         };
         let request = TxnRequest {
-            success: vec![read(name::STORE), read(name::NAMESPACE)],
+            success: [name::STORE, name::NAMESPACE, name::WRITES].map(read).into(),
             ..TxnRequest::default()
         };
         let (answer, writes, cluster) = self.transact(&request).await?;
-        let mut found = Vec::with_capacity(2);
+        let mut found = Vec::with_capacity(3);
         for response in answer.responses {
             let first = response.range.and_then(|range| range.kvs.into_iter().next());
             found.push(first.map(|stored| self.entry(stored)).transpose()?);
         }
-        let [store, namespace] = <[Option<Entry>; 2]>::try_from(found)
+        let [store, namespace, last] = <[Option<Entry>; 3]>::try_from(found)
             .map_err(|_| Failure::Damaged("a reply of another length".into()))?;
         let server = Some(self::cluster(cluster));
-        Ok(Head { writes, clock: None, server, session: None, store, namespace })
+        let last_write = Some(last.map_or(0, |entry| entry.version));
+        Ok(Head { writes, last_write, clock: None, server, session: None, store, namespace })
     }
 
     async fn get(&self, key: &str, at: u64) -> Answer<Option<Entry>> {
@@ -215,6 +217,8 @@ impl Keys for Etcd {
             key: self.full(name::STORE),
             is: Some(Is::Value(value.clone().into_bytes())),
         });
+        let written = (name::WRITES.to_owned(), Some(String::new()));
+        let last_write = (!batch.changes.is_empty()).then_some((&written.0, &written.1));
         let change = |(key, value): (&String, &Option<String>)| {
             let key = self.full(key);
             operation(match value {
@@ -224,7 +228,7 @@ impl Keys for Etcd {
         };
         let request = TxnRequest {
             compare: batch.expected.iter().map(compare).chain(store).collect(),
-            success: batch.changes.iter().map(change).collect(),
+            success: batch.changes.iter().chain(last_write).map(change).collect(),
         };
         let (answer, writes, cluster) = self.transact(&request).await?;
         let found = self::cluster(cluster);

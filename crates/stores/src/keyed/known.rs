@@ -50,7 +50,13 @@ impl Known {
         }
         for (key, value) in batch.changes {
             let version = version_after(batch.expected.get(&key).copied().unwrap_or(0));
-            let entry = value.map(|value| Entry { key: key.clone(), value, version });
+            let entry = value.map(|value| Entry {
+                key: key.clone(),
+                value,
+                version,
+                // Nobody asks it of a row.
+                written: version,
+            });
             match (key.as_str(), entry) {
                 (name::STORE, entry) => rows.head.store = entry,
                 (name::NAMESPACE, entry) => rows.head.namespace = entry,

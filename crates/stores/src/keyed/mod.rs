@@ -13,6 +13,9 @@
 //! | `pool/NAME` | a pool's shape; without reuse, also the `next` number that nobody had |
 //! | `slot/POOL/NUMBER` | a slot that was claimed: everything below `mark` is promised |
 //! | `source/NAME` | a definition; everything below its `mark` is handed out |
+//! | `writes` | nothing: written with every batch where the server counts the changes of others, too |
+//! | `starts` | the starts of the store, not as JSON: [`Starts`](snowmint_coord::Starts) |
+//! | `doubt`, `journals`, `known` | why the store is in doubt, the journals that have joined, and what they have reported |
 
 mod counting;
 mod known;
@@ -46,6 +49,8 @@ pub(crate) struct Entry {
     pub(crate) value: String,
     /// Changes with every write of the key; never 0.
     pub(crate) version: u64,
+    /// The server's count of changes when it was written last.
+    pub(crate) written: u64,
 }
 
 /// What every step begins with, read at one moment.
@@ -53,6 +58,9 @@ pub(crate) struct Entry {
 pub(crate) struct Head {
     /// How many changes the server has counted; rises with every batch.
     pub(crate) writes: u64,
+    /// The version of the key [`name::WRITES`], 0 if there is none; none where the count of changes is this namespace's
+    /// own.
+    pub(crate) last_write: Option<u64>,
     /// The server's own clock, if it has one.
     pub(crate) clock: Option<UnixMillis>,
     /// Which server this is, or which run of it, where another may lack what this one acknowledged.
@@ -120,6 +128,10 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     /// The store, for messages; no secrets.
     fn label(&self) -> String;
 
+    /// [`Backend::catch_up`].
+    async fn catch_up(&self) -> Result<(), Failure<Self::Error>> {
+        Ok(())
+    }
     /// [`Backend::check_settings`].
     async fn check_settings(&self) -> Result<(), Failure<Self::Error>> {
         Ok(())
@@ -224,6 +236,10 @@ impl<K: Keys> Backend for Keyed<K> {
 
     async fn check_settings(&self) -> Result<(), Failure<K::Error>> {
         self.keys.check_settings().await
+    }
+
+    async fn catch_up(&self) -> Result<(), Failure<K::Error>> {
+        self.keys.catch_up().await
     }
 
     async fn begin(&self, access: Access) -> Result<Step<K>, Failure<K::Error>> {

@@ -6,6 +6,8 @@ use snowmint_coord::Incarnation;
 pub(crate) const STORE: &str = "store";
 /// What the namespace as a whole keeps.
 pub(crate) const NAMESPACE: &str = "namespace";
+/// What is written with every batch, where the server's count of changes is not the namespace's own.
+pub(crate) const WRITES: &str = "writes";
 /// The folder of members.
 pub(crate) const MEMBERS: &str = "member";
 /// The folder of pools.

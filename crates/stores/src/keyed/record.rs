@@ -52,7 +52,7 @@ macro_rules! plain {
 
 /// The form in which rows are written now. Raise it when somebody who knows only the one before would read them
 /// wrongly, or lose something by writing them.
-pub(super) const FORM: u64 = 1;
+pub(super) const FORM: u64 = 2;
 
 /// Which store this is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +89,29 @@ impl StoreRecord {
             "{label} has rows of form {found}, made by a newer Snowmint; this one knows forms up to {FORM}"
         );
         Err(ErrorKind::Unsupported { what })
+    }
+}
+
+/// A text of the namespace as a whole, as it is.
+pub(super) struct Note(pub(super) String);
+
+impl Record for Note {
+    type Form = String;
+
+    fn to_form(&self) -> String {
+        self.0.clone()
+    }
+
+    fn from_form(form: String) -> Option<Self> {
+        Some(Self(form))
+    }
+
+    fn write(&self) -> Result<String, Unreadable> {
+        Ok(self.0.clone())
+    }
+
+    fn read(_key: &str, text: &str) -> Result<Self, Unreadable> {
+        Ok(Self(text.to_owned()))
     }
 }
 

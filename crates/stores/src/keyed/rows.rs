@@ -5,6 +5,7 @@ use snowmint_coord::member::MemberRow;
 use snowmint_coord::{Definition, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
+use super::record::Note;
 use super::step::Step;
 use super::{Keys, name};
 use crate::verbs::{Answer, NamespaceRow, Rows};
@@ -120,6 +121,26 @@ impl<K: Keys> Rows for Step<K> {
         self.put(name::source(&definition.name), definition).await
     }
 
+    async fn note(&mut self, name: &str) -> Answer<Self, Option<(String, u64)>> {
+        self.get_note(name).await
+    }
+
+    async fn put_note(&mut self, name: &str, text: String) -> Answer<Self, ()> {
+        self.put(name.to_owned(), &Note(text)).await
+    }
+
+    async fn remove_note(&mut self, name: &str) -> Answer<Self, ()> {
+        self.remove(name.to_owned()).await.map(|_| ())
+    }
+
+    fn begins_alone(&mut self) -> Option<u64> {
+        Self::begins_alone(self)
+    }
+
+    fn name(&mut self, id: String) -> Answer<Self, ()> {
+        Self::name(self, id)
+    }
+
     async fn accept(&mut self, identity: StoreIdentity) -> Answer<Self, ()> {
         Self::accept(self, identity)
     }
@@ -137,5 +158,5 @@ impl<K: Keys> Rows for Step<K> {
     }
 }
 
-/// Keys of a batch that are no slots: store, namespace, member, pool.
+/// Keys of a batch that are no slots: store, namespace, member, pool, four notes.
 const SPARE: usize = 8;

@@ -7,7 +7,7 @@ use snowmint_coord::{ErrorKind, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::known::{self, Known};
-use super::record::{Record, StoreRecord};
+use super::record::{FORM, Note, Record, StoreRecord};
 use super::{Batch, Entry, Head, Keys, Outcome, name};
 use crate::verbs::{Access, Failure, NamespaceRow, Seen, emptied};
 
@@ -208,6 +208,28 @@ impl<K: Keys> Step<K> {
     pub(super) async fn put_namespace(&mut self, row: NamespaceRow) -> Done<K, ()> {
         self.namespace = row;
         self.batch.changes.insert(name::NAMESPACE.into(), Some(row.write()?));
+        Ok(())
+    }
+
+    pub(super) async fn get_note(&mut self, name: &str) -> Done<K, Option<(String, u64)>> {
+        let Some(Note(text)) = self.get(name).await? else { return Ok(None) };
+        let written = self.read.get(name).map_or(0, |entry| entry.written);
+        Ok(Some((text, written.saturating_add(self.store.writes_more))))
+    }
+
+    /// The count of writes from which on what this step writes counts, if nobody has written meanwhile: then it ends.
+    /// None where the count is this namespace's own, and the version of what is written says it.
+    pub(super) fn begins_alone(&mut self) -> Option<u64> {
+        let last_write = self.head.last_write?;
+        self.batch.expected.insert(name::WRITES.into(), last_write);
+        Some(self.identity.writes.saturating_add(1))
+    }
+
+    pub(super) fn name(&mut self, id: String) -> Done<K, ()> {
+        self.store.id.clone_from(&id);
+        self.store.form = FORM;
+        self.batch.changes.insert(name::STORE.into(), Some(self.store.write()?));
+        self.identity.id = id;
         Ok(())
     }
 

@@ -49,9 +49,17 @@ impl Keys for Contended {
 
     async fn head(&self) -> Result<Head, Failure<Self::Error>> {
         let record = StoreRecord::new("it".into(), None).write()?;
-        let store = Entry { key: name::STORE.into(), value: record, version: 1 };
+        let store = Entry { key: name::STORE.into(), value: record, version: 1, written: 1 };
         let (writes, store) = (u64::from(self.batches.load(Ordering::SeqCst)), Some(store));
-        Ok(Head { writes, clock: None, server: None, session: None, store, namespace: None })
+        Ok(Head {
+            writes,
+            last_write: None,
+            clock: None,
+            server: None,
+            session: None,
+            store,
+            namespace: None,
+        })
     }
 
     async fn get(&self, _: &str, _: u64) -> Result<Option<Entry>, Failure<Self::Error>> {
@@ -175,6 +183,7 @@ impl Keys for OneByOne {
 
     async fn head(&self) -> Result<Head, Failure<Infallible>> {
         let head = |server: &Server| Head {
+            last_write: None,
             writes: server.writes,
             clock: None,
             server: None,
@@ -210,9 +219,10 @@ impl Keys for OneByOne {
         let version = server.writes;
         for (key, value) in &batch.changes {
             match value.clone() {
-                Some(value) => {
-                    server.keys.insert(key.clone(), Entry { key: key.clone(), value, version })
-                }
+                Some(value) => server.keys.insert(
+                    key.clone(),
+                    Entry { key: key.clone(), value, version, written: version },
+                ),
                 None => server.keys.remove(key),
             };
         }

@@ -16,15 +16,16 @@ use crate::verbs::{Access, Failure, set_to_lose};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
 /// released; append. Texts compare byte by byte: `Orders` is not `orders`.
-const STEPS: Steps = &[&[
-    "CREATE TABLE IF NOT EXISTS snowmint_store (
+const STEPS: Steps = &[
+    &[
+        "CREATE TABLE IF NOT EXISTS snowmint_store (
         only_one BIGINT PRIMARY KEY,
         id VARCHAR(63) NOT NULL,
         writes BIGINT NOT NULL CHECK (writes >= 0),
         row_changes BIGINT NOT NULL,
         server VARCHAR(255)
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-    "CREATE TABLE IF NOT EXISTS snowmint_namespace (
+        "CREATE TABLE IF NOT EXISTS snowmint_namespace (
         namespace VARCHAR(63) PRIMARY KEY,
         catalog_version BIGINT NOT NULL DEFAULT 0 CHECK (catalog_version >= 0),
         mark BIGINT NOT NULL DEFAULT 0 CHECK (mark >= 0),
@@ -32,7 +33,7 @@ const STEPS: Steps = &[&[
         lead_until BIGINT NOT NULL DEFAULT 0 CHECK (lead_until >= 0),
         changes BIGINT NOT NULL
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-    "CREATE TABLE IF NOT EXISTS snowmint_member (
+        "CREATE TABLE IF NOT EXISTS snowmint_member (
         namespace VARCHAR(63) NOT NULL,
         incarnation VARCHAR(32) NOT NULL,
         owner VARCHAR(255) NOT NULL,
@@ -46,7 +47,7 @@ const STEPS: Steps = &[&[
         renewed_at_ms BIGINT NOT NULL,
         PRIMARY KEY (namespace, incarnation)
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-    "CREATE TABLE IF NOT EXISTS snowmint_pool (
+        "CREATE TABLE IF NOT EXISTS snowmint_pool (
         namespace VARCHAR(63) NOT NULL,
         pool VARCHAR(63) NOT NULL,
         slots BIGINT NOT NULL,
@@ -56,7 +57,7 @@ const STEPS: Steps = &[&[
         changes BIGINT NOT NULL,
         PRIMARY KEY (namespace, pool)
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-    "CREATE TABLE IF NOT EXISTS snowmint_slot (
+        "CREATE TABLE IF NOT EXISTS snowmint_slot (
         namespace VARCHAR(63) NOT NULL,
         pool VARCHAR(63) NOT NULL,
         slot BIGINT NOT NULL CHECK (slot >= 0),
@@ -74,7 +75,7 @@ const STEPS: Steps = &[&[
         INDEX snowmint_slot_holder (namespace, holder),
         CHECK (mark >= floor)
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-    "CREATE TABLE IF NOT EXISTS snowmint_source (
+        "CREATE TABLE IF NOT EXISTS snowmint_source (
         namespace VARCHAR(63) NOT NULL,
         name VARCHAR(63) NOT NULL,
         spec MEDIUMTEXT NOT NULL,
@@ -88,11 +89,18 @@ const STEPS: Steps = &[&[
         PRIMARY KEY (namespace, name),
         CHECK (mark >= floor)
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-    "CREATE TABLE IF NOT EXISTS snowmint_schema (
+        "CREATE TABLE IF NOT EXISTS snowmint_schema (
         only_one BIGINT PRIMARY KEY,
         version BIGINT NOT NULL
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-]];
+    ],
+    &["CREATE TABLE IF NOT EXISTS snowmint_note (
+        namespace VARCHAR(63) NOT NULL,
+        name VARCHAR(63) NOT NULL,
+        text MEDIUMTEXT NOT NULL,
+        PRIMARY KEY (namespace, name)
+    ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"],
+];
 
 /// Waits up to half a minute for other processes that make the tables of this database. MySQL's locks have names of
 /// 64 characters at most, as databases have; two with one beginning wait for each other, which does no harm.

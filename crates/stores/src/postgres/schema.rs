@@ -9,19 +9,20 @@ use crate::verbs::{Access, Failure, set_to_lose};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
 /// released; append.
-const STEPS: Steps = &[&[
-    "CREATE TABLE snowmint_schema (
+const STEPS: Steps = &[
+    &[
+        "CREATE TABLE snowmint_schema (
         only_one BIGINT PRIMARY KEY CHECK (only_one = 1),
         version BIGINT NOT NULL
     )",
-    "CREATE TABLE snowmint_store (
+        "CREATE TABLE snowmint_store (
         only_one BIGINT PRIMARY KEY CHECK (only_one = 1),
         id TEXT NOT NULL,
         writes BIGINT NOT NULL CHECK (writes >= 0),
         row_changes BIGINT NOT NULL,
         server TEXT
     )",
-    "CREATE TABLE snowmint_namespace (
+        "CREATE TABLE snowmint_namespace (
         namespace TEXT PRIMARY KEY,
         catalog_version BIGINT NOT NULL DEFAULT 0 CHECK (catalog_version >= 0),
         mark BIGINT NOT NULL DEFAULT 0 CHECK (mark >= 0),
@@ -29,7 +30,7 @@ const STEPS: Steps = &[&[
         lead_until BIGINT NOT NULL DEFAULT 0 CHECK (lead_until >= 0),
         changes BIGINT NOT NULL
     )",
-    "CREATE TABLE snowmint_member (
+        "CREATE TABLE snowmint_member (
         namespace TEXT NOT NULL,
         incarnation TEXT NOT NULL,
         owner TEXT NOT NULL,
@@ -43,7 +44,7 @@ const STEPS: Steps = &[&[
         renewed_at_ms BIGINT NOT NULL,
         PRIMARY KEY (namespace, incarnation)
     )",
-    "CREATE TABLE snowmint_pool (
+        "CREATE TABLE snowmint_pool (
         namespace TEXT NOT NULL,
         pool TEXT NOT NULL,
         slots BIGINT NOT NULL,
@@ -53,7 +54,7 @@ const STEPS: Steps = &[&[
         changes BIGINT NOT NULL,
         PRIMARY KEY (namespace, pool)
     )",
-    "CREATE TABLE snowmint_slot (
+        "CREATE TABLE snowmint_slot (
         namespace TEXT NOT NULL,
         pool TEXT NOT NULL,
         slot BIGINT NOT NULL CHECK (slot >= 0),
@@ -69,8 +70,8 @@ const STEPS: Steps = &[&[
         changes BIGINT NOT NULL,
         PRIMARY KEY (namespace, pool, slot)
     )",
-    "CREATE INDEX snowmint_slot_holder ON snowmint_slot (namespace, holder)",
-    "CREATE TABLE snowmint_source (
+        "CREATE INDEX snowmint_slot_holder ON snowmint_slot (namespace, holder)",
+        "CREATE TABLE snowmint_source (
         namespace TEXT NOT NULL,
         name TEXT NOT NULL,
         spec TEXT NOT NULL,
@@ -83,7 +84,14 @@ const STEPS: Steps = &[&[
         changes BIGINT NOT NULL,
         PRIMARY KEY (namespace, name)
     )",
-]];
+    ],
+    &["CREATE TABLE IF NOT EXISTS snowmint_note (
+        namespace TEXT NOT NULL,
+        name TEXT NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (namespace, name)
+    )"],
+];
 
 /// Takes the lock under which tables are made, by a number of our own, until the transaction ends.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(8317986272711994996)";

@@ -144,7 +144,8 @@ impl Redis {
 /// The key of a field, which holds its version, a blank, and the value.
 fn entry(key: &str, stored: &str) -> Answer<Entry> {
     let parts = stored.split_once(' ').and_then(|(version, value)| {
-        Some(Entry { version: version.parse().ok()?, value: value.into(), key: key.into() })
+        let version = version.parse().ok()?;
+        Some(Entry { version, value: value.into(), key: key.into(), written: version })
     });
     parts.ok_or_else(|| Failure::Damaged(format!("the value of key {key} has no version")))
 }
@@ -203,6 +204,8 @@ impl Keys for Redis {
         let there = |text: String| (!text.is_empty()).then_some(text);
         Ok(Head {
             writes,
+            // Each namespace counts its own.
+            last_write: None,
             clock: Some(time(seconds, micros)),
             server: there(run),
             session: None,

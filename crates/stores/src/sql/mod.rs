@@ -9,6 +9,7 @@
 //! | `snowmint_pool` | a pool's shape; without reuse, also the `next` number that nobody had |
 //! | `snowmint_slot` | a slot that was claimed: everything below `mark` is promised; only `term` may move it; `holder` is the member that has it, NULL once released |
 //! | `snowmint_source` | a source's definition; everything below its `mark` is handed out; deleted ones stay |
+//! | `snowmint_note` | a text: the `starts` of the store, under no namespace; of a namespace, why it is in `doubt`, the `journals` that have joined, and what is `known` by their reports |
 //!
 //! Names are kept per namespace; times are Unix milliseconds by the clock that the store goes by.
 //! The rows that hold marks count their `changes`, and the store's row counts them all
@@ -19,6 +20,7 @@ pub(crate) mod making;
 mod members;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod network;
+mod notes;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod own;
 #[cfg(any(feature = "postgres", feature = "mysql"))]

@@ -119,6 +119,36 @@ impl<S: Session> Rows for Tx<S> {
         self.write_definition(definition).await
     }
 
+    async fn note(&mut self, name: &str) -> Done<Option<(String, u64)>> {
+        self.read_note(name).await
+    }
+
+    async fn put_note(&mut self, name: &str, text: String) -> Done<()> {
+        self.write_note(name, text).await
+    }
+
+    async fn remove_note(&mut self, name: &str) -> Done<()> {
+        self.delete_note(name).await
+    }
+
+    async fn put_note_everywhere(&mut self, name: &str, text: String) -> Done<()> {
+        self.write_note_everywhere(name, text).await
+    }
+
+    async fn is_elsewhere(&mut self, name: &str) -> Done<bool> {
+        self.note_is_elsewhere(name).await
+    }
+
+    /// Who writes has the store's row alone.
+    fn begins_alone(&mut self) -> Option<u64> {
+        Some(self.identity.writes.saturating_add(1))
+    }
+
+    fn name(&mut self, id: String) -> Done<()> {
+        self.identity.id = id;
+        Ok(())
+    }
+
     async fn accept(&mut self, identity: StoreIdentity) -> Done<()> {
         let counted = self.fetch_one(counted_changes(S::INTEGER), Vec::new()).await?;
         let counted = counted.ok_or_else(|| damaged("no count of changes"))?.changes()?;

@@ -10,14 +10,15 @@ use crate::verbs::Failure;
 
 /// What each version of the tables adds to the one before. Never change an entry that was released;
 /// append, and only what an older server that goes on meanwhile need not know.
-pub(super) const STEPS: Steps = &[&[
-    "CREATE TABLE snowmint_store (
+pub(super) const STEPS: Steps = &[
+    &[
+        "CREATE TABLE snowmint_store (
         only_one INTEGER PRIMARY KEY CHECK (only_one = 1),
         id TEXT NOT NULL,
         writes INTEGER NOT NULL CHECK (writes >= 0),
         row_changes INTEGER NOT NULL
     ) STRICT",
-    "CREATE TABLE snowmint_namespace (
+        "CREATE TABLE snowmint_namespace (
         namespace TEXT PRIMARY KEY,
         catalog_version INTEGER NOT NULL DEFAULT 0 CHECK (catalog_version >= 0),
         mark INTEGER NOT NULL DEFAULT 0 CHECK (mark >= 0),
@@ -25,7 +26,7 @@ pub(super) const STEPS: Steps = &[&[
         lead_until INTEGER NOT NULL DEFAULT 0 CHECK (lead_until >= 0),
         changes INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID",
-    "CREATE TABLE snowmint_member (
+        "CREATE TABLE snowmint_member (
         namespace TEXT NOT NULL,
         incarnation TEXT NOT NULL,
         owner TEXT NOT NULL,
@@ -39,7 +40,7 @@ pub(super) const STEPS: Steps = &[&[
         renewed_at_ms INTEGER NOT NULL,
         PRIMARY KEY (namespace, incarnation)
     ) STRICT, WITHOUT ROWID",
-    "CREATE TABLE snowmint_pool (
+        "CREATE TABLE snowmint_pool (
         namespace TEXT NOT NULL,
         pool TEXT NOT NULL,
         slots INTEGER NOT NULL,
@@ -49,7 +50,7 @@ pub(super) const STEPS: Steps = &[&[
         changes INTEGER NOT NULL,
         PRIMARY KEY (namespace, pool)
     ) STRICT, WITHOUT ROWID",
-    "CREATE TABLE snowmint_slot (
+        "CREATE TABLE snowmint_slot (
         namespace TEXT NOT NULL,
         pool TEXT NOT NULL,
         slot INTEGER NOT NULL CHECK (slot >= 0),
@@ -65,8 +66,8 @@ pub(super) const STEPS: Steps = &[&[
         changes INTEGER NOT NULL,
         PRIMARY KEY (namespace, pool, slot)
     ) STRICT, WITHOUT ROWID",
-    "CREATE INDEX snowmint_slot_holder ON snowmint_slot (namespace, holder)",
-    "CREATE TABLE snowmint_source (
+        "CREATE INDEX snowmint_slot_holder ON snowmint_slot (namespace, holder)",
+        "CREATE TABLE snowmint_source (
         namespace TEXT NOT NULL,
         name TEXT NOT NULL,
         spec TEXT NOT NULL,
@@ -79,7 +80,14 @@ pub(super) const STEPS: Steps = &[&[
         changes INTEGER NOT NULL,
         PRIMARY KEY (namespace, name)
     ) STRICT, WITHOUT ROWID",
-]];
+    ],
+    &["CREATE TABLE IF NOT EXISTS snowmint_note (
+        namespace TEXT NOT NULL,
+        name TEXT NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (namespace, name)
+    ) STRICT, WITHOUT ROWID"],
+];
 
 /// Brings the file to the newest version, in one transaction; `new_id` names the store if it is
 /// made now. Another process may do the same at the same time. `steps` are [`STEPS`], but in tests.

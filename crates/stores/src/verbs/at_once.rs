@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use snowmint_coord::member::check_presence;
-use snowmint_coord::{Extend, Extended, Incarnation, Mark, Presence, Reserve, Result, Segment};
+use snowmint_coord::{
+    Extend, Extended, Incarnation, Mark, Presence, Reserve, Result, Segment, StoreIdentity,
+};
 use snowmint_core::UnixMillis;
 
 use super::{Answer, Backend, StoreOver};
@@ -14,7 +16,7 @@ use super::{Answer, Backend, StoreOver};
 /// itself, and does nothing where the store is another one, or has counted fewer writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Which store it is.
+    /// Which store it is, and which history of it.
     pub(crate) id: Arc<str>,
     /// The highest count of writes.
     pub(crate) writes: u64,
@@ -26,12 +28,10 @@ impl<B: Backend> StoreOver<B> {
     /// Takes numbers in the back end's own step, if it has one that can.
     pub(super) async fn reserve_at_once(&self, reserve: &Reserve) -> Result<Option<Segment>> {
         let Some(seen) = self.seen() else { return Ok(None) };
-        let taken = self.backend.reserve(reserve, &seen).await.map_err(|failure| {
-            let explain = |error| self.backend.explain("reserve", error);
-            failure.said("reserve", &self.backend.label(), explain)
-        })?;
+        let taken = self.backend.reserve(reserve, &seen).await;
+        let taken = taken.map_err(|failure| self.said("reserve", failure))?;
         if let Some(segment) = &taken {
-            self.writes_seen.fetch_max(segment.writes, Ordering::SeqCst);
+            self.lineage.counted(&seen.id, segment.writes);
         }
         Ok(taken)
     }
@@ -47,7 +47,7 @@ impl<B: Backend> StoreOver<B> {
             return Ok(None);
         }
         let Some(seen) = self.seen() else { return Ok(None) };
-        let written = self.written("extend", self.backend.extend(item, now, &seen).await)?;
+        let written = self.written("extend", &seen, self.backend.extend(item, now, &seen).await)?;
         let catalog_version = seen.catalog_version;
         Ok(written.map(|writes| Extended { mark: item.to, catalog_version, writes }))
     }
@@ -64,22 +64,27 @@ impl<B: Backend> StoreOver<B> {
         }
         let Some(seen) = self.seen() else { return Ok(false) };
         let renewed = self.backend.renew(member, presence, now, &seen).await;
-        Ok(self.written("renew", renewed)?.is_some())
+        Ok(self.written("renew", &seen, renewed)?.is_some())
     }
 
-    /// None before the first step on rows, which says which store it is.
+    /// None before this handle has left a start.
     fn seen(&self) -> Option<Seen> {
-        let id = self.id_seen().clone()?;
-        let writes = self.writes_seen.load(Ordering::SeqCst);
-        Some(Seen { id, writes, catalog_version: self.catalog_seen.load(Ordering::SeqCst) })
+        let StoreIdentity { id, writes } = (*self.lineage.begun()?).clone();
+        let catalog_version = self.catalog_seen.load(Ordering::SeqCst);
+        Some(Seen { id: id.into(), writes, catalog_version })
     }
 
     /// The count of writes after a step of the back end's own, if there was one.
-    fn written(&self, op: &'static str, step: Answer<B::Rows, Option<u64>>) -> Result<Option<u64>> {
-        let written = step.map_err(|failure| {
-            failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
-        })?;
-        self.writes_seen.fetch_max(written.unwrap_or(0), Ordering::SeqCst);
+    fn written(
+        &self,
+        op: &'static str,
+        seen: &Seen,
+        step: Answer<B::Rows, Option<u64>>,
+    ) -> Result<Option<u64>> {
+        let written = step.map_err(|failure| self.said(op, failure))?;
+        if let Some(writes) = written {
+            self.lineage.counted(&seen.id, writes);
+        }
         Ok(written)
     }
 }

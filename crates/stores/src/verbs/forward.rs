@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use snowmint_coord::lease::{check_mark, forwarded};
 use snowmint_coord::pool::Ground;
-use snowmint_coord::{Definition, FastForward, Mark, SlotRow};
+use snowmint_coord::{Definition, FastForward, History, Mark, SlotRow, StoreIdentity};
 
+use super::history::{end_doubt, read_starts};
 use super::slots::put_slots;
-use super::{Access, Answer, NamespaceRow, Rows, Step, Verb};
+use super::{Access, Answer, Failure, NamespaceRow, Rows, STARTS, Step, Verb};
 
 /// Where a walk over everything that has a mark stands.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,8 @@ pub(super) struct Walk {
     sources: usize,
     /// The last slot that is done, by pool and number.
     slot: Option<(String, u64)>,
+    /// The count of writes of the first step: whoever saw as many saw some that are not there.
+    began_at: Option<u64>,
 }
 
 /// One step of it: as much as fits. The first also moves what has no row yet, so that nothing low is
@@ -36,6 +39,7 @@ impl Verb for Forward<'_> {
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
         self.forward.check()?;
         let mut walk = self.from.clone();
+        let began_at = *walk.began_at.get_or_insert(rows.identity().writes.saturating_add(1));
         if walk.sources == 0 && walk.slot.is_none() {
             let namespace = rows.namespace().await?;
             let ground = namespace.ground.forwarded(self.forward.marks_at_least);
@@ -57,13 +61,14 @@ impl Verb for Forward<'_> {
         if slots.len() > room {
             return Ok((Err(walk), true));
         }
-        let mut identity = rows.identity().clone();
-        identity.writes = identity.writes.max(self.forward.writes_at_least);
-        if self.forward.new_identity {
-            self.new_id.clone_into(&mut identity.id);
-        }
-        let id = identity.id.clone();
-        rows.accept(identity).await?;
+        let StoreIdentity { id, writes } = rows.identity().clone();
+        let history = History::of(&id).recovered(self.forward, self.new_id);
+        let mut history = history.map_err(|error| Failure::Refused(error.kind().clone()))?;
+        let starts = read_starts(rows).await?;
+        rows.put_note(STARTS, starts.with(&history.start, Some(began_at))).await?;
+        history.in_doubt = end_doubt(rows, self.forward).await?;
+        let (id, writes) = (history.to_string(), writes.max(self.forward.writes_at_least));
+        rows.accept(StoreIdentity { id: id.clone(), writes }).await?;
         Ok((Ok(id), true))
     }
 }

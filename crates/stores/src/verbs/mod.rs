@@ -7,6 +7,8 @@
 mod at_once;
 mod avoid;
 mod forward;
+mod history;
+mod lineage;
 mod members;
 mod ordered;
 mod slots;
@@ -14,8 +16,7 @@ mod sources;
 mod store;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::AtomicU64;
 
 use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
@@ -28,6 +29,8 @@ use snowmint_core::UnixMillis;
 use tokio::sync::Mutex;
 
 pub(crate) use at_once::Seen;
+pub(crate) use history::STARTS;
+use lineage::Lineage;
 #[cfg(feature = "keyed")]
 pub(crate) use slots::Extends;
 
@@ -168,6 +171,25 @@ pub(crate) trait Rows: Send + Sized {
     async fn definitions(&mut self) -> Answer<Self, Vec<Definition>>;
     async fn put_definition(&mut self, definition: &Definition) -> Answer<Self, ()>;
 
+    /// A text of the namespace as a whole, and the count of writes of the step that wrote it, where
+    /// [`begins_alone`](Self::begins_alone) says none.
+    async fn note(&mut self, name: &str) -> Answer<Self, Option<(String, u64)>>;
+    async fn put_note(&mut self, name: &str, text: String) -> Answer<Self, ()>;
+    async fn remove_note(&mut self, name: &str) -> Answer<Self, ()>;
+    /// Lets this step end only if nobody else writes meanwhile, and answers the lowest count of writes that it and what
+    /// comes after it can have; none where that is the step's own count, which only its end says.
+    fn begins_alone(&mut self) -> Option<u64>;
+    /// Keeps this as the store's [`id`](StoreIdentity::id).
+    fn name(&mut self, id: String) -> Answer<Self, ()>;
+    /// Puts this note into all namespaces that share the store's identity.
+    async fn put_note_everywhere(&mut self, name: &str, text: String) -> Answer<Self, ()> {
+        self.put_note(name, text).await
+    }
+    /// Whether another namespace that shares the store's identity has this note.
+    async fn is_elsewhere(&mut self, _name: &str) -> Answer<Self, bool> {
+        Ok(false)
+    }
+
     /// Takes the rows as they are, however old, for the newest, in a store of this identity.
     async fn accept(&mut self, identity: StoreIdentity) -> Answer<Self, ()>;
 
@@ -241,6 +263,10 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Option<u64>, Failure<<Self::Rows as Rows>::Error>> {
         Ok(None)
     }
+    /// Sees to it that the next step sees all that was acknowledged to anybody, where steps that only read may not.
+    async fn catch_up(&self) -> Result<(), Failure<<Self::Rows as Rows>::Error>> {
+        Ok(())
+    }
     /// Has those who count in steps of the back end's own stand back for a moment. For nothing but speed.
     async fn make_way(&self) {}
     /// Says the back end's own error in the words of the domain.
@@ -258,6 +284,8 @@ pub(crate) trait Verb: Sync {
     const OP: &'static str;
     /// What it does to the store.
     const ACCESS: Access = Access::Write;
+    /// Whether it looks at a store in doubt, too, and whatever this handle has seen of it.
+    const IN_DOUBT: bool = false;
     /// Whether those who only count numbers make way for it when it has lost to others.
     const HAS_WAY: bool = true;
 
@@ -269,10 +297,8 @@ pub(crate) trait Verb: Sync {
 #[derive(Debug)]
 pub(crate) struct StoreOver<B> {
     backend: B,
-    /// Which store this handle has seen; none before the first step on rows.
-    id_seen: std::sync::Mutex<Option<Arc<str>>>,
-    /// The highest number of writes that this handle has seen.
-    writes_seen: AtomicU64,
+    /// What this handle has seen of the store's history.
+    lineage: Lineage,
     /// The version of the catalog that an extend found last.
     catalog_seen: AtomicU64,
     /// One claim at a time.
@@ -296,8 +322,7 @@ impl<B: Backend> StoreOver<B> {
     pub(crate) const fn new(backend: B) -> Self {
         Self {
             backend,
-            id_seen: std::sync::Mutex::new(None),
-            writes_seen: AtomicU64::new(0),
+            lineage: Lineage::new(),
             catalog_seen: AtomicU64::new(0),
             claims: Mutex::const_new(()),
             tries: 1,
@@ -317,10 +342,11 @@ impl<B: Backend> StoreOver<B> {
 
     /// One atomic step, and the store's `writes` after it.
     async fn run<V: Verb>(&self, verb: V) -> Result<(V::Answer, u64)> {
-        self.tried(&verb).await.map_err(|failure| {
-            let label = self.backend.label();
-            failure.said(V::OP, &label, |error| self.backend.explain(V::OP, error))
-        })
+        self.tried(&verb).await.map_err(|failure| self.said(V::OP, failure))
+    }
+
+    fn said(&self, op: &'static str, failure: Failure<<B::Rows as Rows>::Error>) -> Error {
+        failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
     }
 
     /// A step that loses to another is begun anew, a bounded number of times.
@@ -345,18 +371,15 @@ impl<B: Backend> StoreOver<B> {
 
     async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
         // Read before the step begins: steps of this handle may overlap.
-        let seen = self.writes_seen.load(Ordering::SeqCst);
+        let seen = self.lineage.seen();
         let mut rows = self.backend.begin(V::ACCESS).await?;
-        let answer = match self.check_seen(&mut rows, V::ACCESS, seen).await {
-            Ok(()) => verb.run(&mut rows).await,
-            Err(failure) => Err(failure),
-        };
-        let (answer, identity) = match answer {
-            Ok((answer, true)) => (answer, rows.commit().await?),
-            Ok((answer, false)) => {
+        let answer = self.in_step(verb, &mut rows, seen.as_deref()).await;
+        let (answer, identity, begins) = match answer {
+            Ok((answer, true, begins)) => (answer, rows.commit().await?, begins),
+            Ok((answer, false, begins)) => {
                 let identity = rows.identity().clone();
                 rows.unchanged().await?;
-                (answer, identity)
+                (answer, identity, begins)
             }
             Err(Failure::Refused(kind)) => {
                 rows.roll_back().await?;
@@ -365,47 +388,28 @@ impl<B: Backend> StoreOver<B> {
             // Dropped with its connection.
             Err(failure) => return Err(failure),
         };
-        self.writes_seen.fetch_max(identity.writes, Ordering::SeqCst);
-        // It was the same when the step began; one that was given a new identity meanwhile keeps it.
-        let mut id_seen = self.id_seen();
-        if id_seen.is_none() || V::ACCESS == Access::Forward {
-            *id_seen = Some(identity.id.into());
+        let writes = identity.writes;
+        if !V::IN_DOUBT {
+            self.lineage.saw(identity, V::ACCESS, begins);
         }
-        drop(id_seen);
-        Ok((answer, identity.writes))
+        Ok((answer, writes))
     }
 
-    fn id_seen(&self) -> std::sync::MutexGuard<'_, Option<Arc<str>>> {
-        self.id_seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whoever remembers another store knows that this was made in its place; whoever remembers a higher number
-    /// of writes, that the store is an older copy.
-    async fn check_seen(
+    /// Holds the store against what was seen, and runs the verb; the first that writes leaves a start. Answers also
+    /// whether anything was changed, and whether a start was left.
+    async fn in_step<V: Verb>(
         &self,
+        verb: &V,
         rows: &mut B::Rows,
-        access: Access,
-        seen: u64,
-    ) -> Answer<B::Rows, ()> {
-        let StoreIdentity { id, writes: found } = rows.identity().clone();
-        let expected = self.id_seen().clone();
-        if access != Access::Forward
-            && let Some(expected) = expected.filter(|expected| **expected != *id)
-        {
-            let (witness, expected) = (WITNESS.into(), expected.to_string());
-            return Err(Failure::Refused(ErrorKind::OtherStore { witness, expected, found: id }));
+        seen: Option<&StoreIdentity>,
+    ) -> Answer<B::Rows, (V::Answer, bool, bool)> {
+        if V::ACCESS != Access::Forward && !V::IN_DOUBT {
+            self.lineage.check(rows, V::ACCESS, seen, &self.backend.label()).await?;
         }
-        if found >= seen {
-            return Ok(());
-        }
-        if access == Access::Forward {
-            return rows.accept(StoreIdentity { id, writes: seen }).await;
-        }
-        Err(Failure::Refused(ErrorKind::StoreWentBack {
-            witness: format!("the number of changes in {}", self.backend.label()),
-            seen,
-            found,
-        }))
+        let (answer, is_changed) = verb.run(rows).await?;
+        let begins = is_changed && V::ACCESS == Access::Write && !V::IN_DOUBT;
+        let begins = begins && self.lineage.begin(rows).await?;
+        Ok((answer, is_changed, begins))
     }
 }
 

@@ -7,15 +7,17 @@ use async_trait::async_trait;
 use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::{Ground, check_group};
 use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Error,
-    ErrorKind, Extend, Extended, FastForward, GiveBack, Incarnation, Lease, LetGo, Mark, Member,
-    MemberInfo, NewDefinition, Owners, Presence, Release, Reserve, Restripe, Result, Segment,
-    SlotInfo, SourceState, Store, StoreIdentity, Take, Taken, random,
+    Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Doubt, Error,
+    ErrorKind, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease,
+    LetGo, Mark, Member, MemberInfo, NewDefinition, Owners, Presence, Recalled, Release, Reserve,
+    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    random,
 };
 use snowmint_core::UnixMillis;
 
 use super::avoid::Avoids;
 use super::forward::{AcceptLead, Forward, LooksAtGround, Walk};
+use super::history::{Doubts, Recalls, Reports, Stands};
 use super::members::{Join, Leave, Members, Renew};
 use super::ordered::{LetsGo, Takes};
 use super::slots::{Claim, Extends, Releases, Workers};
@@ -50,9 +52,7 @@ impl Verb for Now {
 
 impl<B: Backend> StoreOver<B> {
     async fn check_settings(&self, op: &'static str) -> Result<()> {
-        self.backend.check_settings().await.map_err(|failure| {
-            failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
-        })
+        self.backend.check_settings().await.map_err(|failure| self.said(op, failure))
     }
 
     async fn answer<V: Verb>(&self, verb: V) -> Result<V::Answer> {
@@ -97,6 +97,10 @@ impl<B: Backend> Store for StoreOver<B> {
         None
     }
 
+    fn seen(&self) -> Option<StoreIdentity> {
+        self.lineage.seen().as_deref().cloned()
+    }
+
     async fn now(&self) -> Result<Option<UnixMillis>> {
         match self.backend.capabilities().clock {
             ClockOf::Store => self.answer(Now).await,
@@ -107,6 +111,23 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn identity(&self) -> Result<StoreIdentity> {
         self.answer(Identity).await
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        self.backend.catch_up().await.map_err(|failure| self.said(Recalls::OP, failure))?;
+        self.answer(Recalls { who, seen }).await
+    }
+
+    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
+        self.answer(Doubts { doubt }).await
+    }
+
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
+        self.answer(Reports { journal, known }).await
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        self.answer(Stands).await
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
@@ -244,6 +265,10 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         let new_id = random::incarnation()?.to_string();
+        let seen = self.lineage.seen().filter(|seen| seen.id == new_id || !forward.new_identity);
+        let writes_seen = seen.map_or(0, |seen| seen.writes);
+        let writes_at_least = forward.writes_at_least.max(writes_seen);
+        let forward = &FastForward { writes_at_least, ..forward.clone() };
         let mut from = Walk::default();
         loop {
             match self.run(Forward { forward, new_id: &new_id, from }).await? {

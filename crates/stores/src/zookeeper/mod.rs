@@ -46,6 +46,7 @@ use zookeeper_client::{
     MultiWriteResult, Stat,
 };
 
+use crate::keyed::name::WRITES;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use crate::verbs::{Failure, StoreOver};
@@ -65,8 +66,6 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 /// The port that ZooKeeper listens on unless told otherwise.
 pub(crate) const PORT: u16 = 2181;
 pub(crate) const FORM: &str = "zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH";
-/// The node whose last transaction is the namespace's.
-const WRITES: &str = "writes";
 /// The folder of ephemeral nodes, one for each member with a session.
 const SESSIONS: &str = "session";
 /// The folders that there always are.
@@ -246,15 +245,14 @@ impl Zookeeper {
 fn entry(key: &str, data: Vec<u8>, stat: Stat) -> Answer<Entry> {
     let value = String::from_utf8(data)
         .map_err(|_| Failure::Damaged(format!("the value of key {key} is no text")))?;
-    // Versions begin at 0, which means "none" here.
-    let version = u64::try_from(i64::from(stat.version) + 1)
-        .map_err(|_| Failure::Damaged(format!("the version of key {key}: {}", stat.version)))?;
-    Ok(Entry { key: key.into(), value, version })
+    // Versions begin at 0, which means "none" here. That of what is written most begins anew after 32 bits.
+    let version = u64::from(stat.version.cast_unsigned()) + 1;
+    Ok(Entry { key: key.into(), value, version, written: number(stat.mzxid)? })
 }
 
 /// The version of a node that an entry was made of.
 fn version(of_entry: u64) -> i32 {
-    i32::try_from(of_entry.saturating_sub(1)).unwrap_or(i32::MAX)
+    u32::try_from(of_entry.saturating_sub(1)).unwrap_or(u32::MAX).cast_signed()
 }
 
 fn number(zxid: i64) -> Answer<u64> {
@@ -291,11 +289,17 @@ impl Keys for Zookeeper {
         self.label.clone()
     }
 
+    /// A server may be behind what another has answered: one that is asked to agrees with the ensemble first.
+    async fn catch_up(&self) -> Answer<()> {
+        Ok(within(self.client().await?.sync(&path(&self.base, WRITES))).await?)
+    }
+
     async fn head(&self) -> Answer<Head> {
         let keys = [name::STORE, name::NAMESPACE, WRITES].map(String::from);
         let client = self.client().await?;
         let mut head = Head {
             writes: 0,
+            last_write: None,
             clock: None,
             server: None,
             session: Some(client.session_id().0),
@@ -306,7 +310,7 @@ impl Keys for Zookeeper {
             match entry.key.as_str() {
                 name::STORE => head.store = Some(entry),
                 name::NAMESPACE => head.namespace = Some(entry),
-                _ => head.writes = number(stat.mzxid)?,
+                _ => (head.writes, head.last_write) = (number(stat.mzxid)?, Some(entry.version)),
             }
         }
         Ok(head)

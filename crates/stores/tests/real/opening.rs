@@ -96,8 +96,8 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
     let started = snowmint_stores::open(url, "default").await.unwrap();
     started.define(&new("bills")).await.unwrap();
     let after = started.identity().await.unwrap();
-    let told = after.check_remembered("the journal", &before.id, before.writes).unwrap_err();
-    assert_eq!(told.code(), "other_store", "{told}");
+    let told = started.recall("the journal", &before).await.unwrap_err();
+    assert_eq!(told.kind().code(), "other_store", "{told}");
     // It is not empty any more, and still not the one that was there.
     for refused in [
         renewed().await.unwrap_err(),
@@ -105,7 +105,7 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
         running.identity().await.unwrap_err(),
     ] {
         assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
-        for part in [&before.id, &after.id] {
+        for part in [before.store(), after.store()] {
             assert!(refused.to_string().contains(part.as_str()), "{part}: {refused}");
         }
     }

@@ -172,14 +172,14 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
         panic!("the store has no record")
     };
     let record = String::from_utf8(bytes).unwrap();
-    assert!(record.contains("\"form\":1"), "{record}");
+    assert!(record.contains("\"form\":2"), "{record}");
 
     // A store that was made before forms were written down is of the first.
-    hash(&["HSET", key, "store", &record.replace("\"form\":1,", "")]).await;
+    hash(&["HSET", key, "store", &record.replace("\"form\":2,", "")]).await;
     running.define(&new("bills")).await.unwrap();
     snowmint_stores::open(&server.url(), "default").await.unwrap();
 
-    hash(&["HSET", key, "store", &record.replace("\"form\":1", "\"form\":2")]).await;
+    hash(&["HSET", key, "store", &record.replace("\"form\":2", "\"form\":3")]).await;
     let started = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
     for refused in [
         started,
@@ -188,7 +188,7 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
         running.fast_forward(&FastForward::default()).await.unwrap_err(),
     ] {
         assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
-        for part in ["form 2", "newer Snowmint", "up to 1"] {
+        for part in ["form 3", "newer Snowmint", "up to 2"] {
             assert!(refused.to_string().contains(part), "{part}: {refused}");
         }
     }

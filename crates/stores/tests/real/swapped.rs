@@ -1,6 +1,8 @@
 //! A handle whose store is another one from one moment to the next, as when an address is given to another server.
 
-use snowmint_testkit::contract::every_verb_is_refused_by_another_store;
+use snowmint_testkit::contract::{
+    every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
+};
 use snowmint_testkit::proxy::Proxy;
 use snowmint_testkit::servers::{self, Server};
 use tokio::runtime::Builder;
@@ -20,6 +22,29 @@ fn servers_behind_an_address(start: impl Fn() -> Server) {
     }
 }
 
+/// A server whose data are put back while it is down, under a handle that stays.
+fn data_put_back(mut server: Server) {
+    for (namespace, goes_on) in [("stands", false), ("goes-on", true)] {
+        let url = server.url();
+        let held = std::cell::RefCell::new(&mut server);
+        let while_down = |what: fn(&Server)| {
+            let mut server = held.borrow_mut();
+            server.stop();
+            what(&server);
+            server.start();
+        };
+        Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            every_verb_is_refused_by_an_older_state(
+                async || snowmint_stores::open(&url, namespace).await.unwrap(),
+                async || while_down(Server::back_up),
+                async || while_down(Server::restore),
+                goes_on,
+            )
+            .await;
+        });
+    }
+}
+
 macro_rules! servers_behind_an_address {
     ($($feature:literal $name:ident $start:expr;)*) => {
         $(
@@ -30,6 +55,26 @@ macro_rules! servers_behind_an_address {
             }
         )*
     };
+}
+
+macro_rules! data_put_back {
+    ($($feature:literal $name:ident $start:expr;)*) => {
+        $(
+            #[cfg(feature = $feature)]
+            #[test]
+            fn $name() {
+                data_put_back($start.into());
+            }
+        )*
+    };
+}
+
+data_put_back! {
+    "redis" a_redis_that_is_put_back_is_refused_by_every_verb servers::Redis::start(&[]);
+    "postgres" a_postgres_that_is_put_back_is_refused_by_every_verb servers::Postgres::start(&[]);
+    "mysql" a_mariadb_that_is_put_back_is_refused_by_every_verb servers::Mysql::start(&[]);
+    "etcd" an_etcd_that_is_put_back_is_refused_by_every_verb servers::Etcd::start();
+    "zookeeper" a_zookeeper_that_is_put_back_is_refused_by_every_verb servers::Zookeeper::start();
 }
 
 servers_behind_an_address! {

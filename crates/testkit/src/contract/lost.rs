@@ -59,11 +59,15 @@ pub async fn every_verb_is_refused_by_another_store(
     theirs.store.close().await.unwrap();
 }
 
-type Asked<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+/// The verbs that change nothing.
+pub(super) const READS: [&str; 7] =
+    ["identity", "members", "workers", "get", "list", "ground", "now"];
+
+type Asked<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// A process that has joined, with a worker number, a section, and a source of numbers.
-struct Holder {
-    store: Arc<dyn Store>,
+pub(super) struct Holder {
+    pub(super) store: Arc<dyn Store>,
     lease: Lease,
     section: Lease,
     segment: Segment,
@@ -115,7 +119,7 @@ fn take(slots: &[u64]) -> Take {
 }
 
 impl Holder {
-    async fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) async fn new(store: Arc<dyn Store>) -> Self {
         let (member, claim, take) = (member(), claim(), take(&[3]));
         reached(|| store.join(&member, presence(0), NOW)).await.unwrap();
         let lease = reached(|| store.claim(&claim, NOW)).await.unwrap().remove(0);
@@ -145,7 +149,7 @@ impl Holder {
     }
 
     /// What a process does all the time, so that the handle keeps what it can keep.
-    async fn use_all(&mut self) {
+    pub(super) async fn use_all(&mut self) {
         self.segment = self.store.reserve(&five_of(&self.numbers)).await.unwrap();
         for _ in 0..3 {
             self.lease.mark = self.extend(self.extending(1_000)).await.unwrap().mark;
@@ -156,7 +160,7 @@ impl Holder {
     }
 
     /// Each verb but the operator's way out, asked for what it would do in a store as ours was.
-    fn every_verb(&self) -> Vec<(&'static str, Asked<'_>)> {
+    pub(super) fn every_verb(&self) -> Vec<(&'static str, Asked<'_>)> {
         let store = &self.store;
         let avoid =
             || Avoid { pool: workers(), slots: vec![9], until: Mark::MAX, label: "x".into() };
@@ -214,11 +218,13 @@ impl Holder {
 }
 
 /// Asks until the store can be reached: that the connection to the one before it is gone is found first.
-fn asked<'a, F: Future<Output = Result<()>> + 'a>(ask: impl Fn() -> F + 'a) -> Asked<'a> {
+fn asked<'a, F: Future<Output = Result<()>> + Send + 'a>(
+    ask: impl Fn() -> F + Send + 'a,
+) -> Asked<'a> {
     Box::pin(reached(ask))
 }
 
-fn five_of(source: &Definition) -> Reserve {
+pub(super) fn five_of(source: &Definition) -> Reserve {
     let (source, definition_version) = (source.name.clone(), source.version);
     Reserve { source, length: 5, definition_version, within: None }
 }

@@ -9,6 +9,7 @@ mod case;
 mod catalog;
 mod claims;
 mod extends;
+mod history;
 mod lost;
 mod members;
 mod ordered;
@@ -23,6 +24,7 @@ use async_trait::async_trait;
 use snowmint_coord::{Store, random};
 
 pub use case::Case;
+pub use history::every_verb_is_refused_by_an_older_state;
 pub use lost::every_verb_is_refused_by_another_store;
 
 /// Makes handles on the store under test.
@@ -76,6 +78,7 @@ async fn run_each(factory: Arc<dyn Factory>) {
         stripes::CASES,
         catalog::CASES,
         whole::CASES,
+        history::CASES,
         reference::CASES,
     ];
     let run = random::number().expect("randomness for the names of namespaces");

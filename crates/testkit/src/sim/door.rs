@@ -6,9 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Extend, Extended, FastForward, GiveBack, Incarnation,
-    Lease, LetGo, Mark, Member, MemberInfo, MemoryStore, NewDefinition, Presence, Release, Reserve,
-    Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take, Taken,
+    Avoid, Catalog, ClaimRequest, Definition, Doubt, Extend, Extended, FastForward, GiveBack,
+    Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo, MemoryStore,
+    NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo,
+    SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -39,6 +40,22 @@ impl Store for Door {
 
     async fn identity(&self) -> Result<StoreIdentity> {
         self.store.identity().await
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        self.store.recall(who, seen).await
+    }
+
+    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
+        self.store.doubt(doubt).await
+    }
+
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
+        self.store.report(journal, known).await
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        self.store.standing().await
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Error, ErrorKind, Extend, Extended, FastForward,
-    GiveBack, Incarnation, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition, Presence,
-    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Store, StoreIdentity, Take,
-    Taken,
+    Avoid, Catalog, ClaimRequest, Definition, Doubt, Error, ErrorKind, Extend, Extended,
+    FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
+    NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo,
+    SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -142,8 +142,8 @@ fn away<T>(op: &'static str) -> Result<T> {
 /// Sends a call through the weather. What is sent is named, and cloned first: a message that arrives late,
 /// or twice, arrives as it was.
 macro_rules! through {
-    ($self:ident, $op:literal, |$store:ident $(, $sent:ident)?| $call:expr) => {{
-        $(let $sent = $sent.to_owned();)?
+    ($self:ident, $op:literal, |$store:ident $(, $sent:ident)*| $call:expr) => {{
+        $(let $sent = $sent.to_owned();)*
         let answer = match $self.fate() {
             Fate::Fine => {
                 let $store = &$self.inner;
@@ -202,6 +202,23 @@ impl Store for Faulty {
 
     async fn identity(&self) -> Result<StoreIdentity> {
         through!(self, "identity", |store| store.identity())
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        through!(self, "recall", |store, who, seen| store.recall(&who, &seen))
+    }
+
+    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
+        through!(self, "doubt", |store, doubt| store.doubt(&doubt))
+    }
+
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
+        let known = known.cloned();
+        through!(self, "report", |store, journal, known| store.report(&journal, known.as_ref()))
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        self.inner.standing().await
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {

@@ -146,6 +146,7 @@ impl World {
             segments: numbers_max.into_iter().map(|(name, end)| (name, Mark::new(end))).collect(),
             writes_at_least: writes_before,
             new_identity: true,
+            ..FastForward::default()
         };
         self.store.fast_forward(&forward).await.unwrap();
         for machine in &mut self.machines {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use snowmint_coord::journal::{self, DataDir, Past};
-use snowmint_coord::{ErrorKind, StoreIdentity};
+use snowmint_coord::{Definition, ErrorKind, Recalled, StoreIdentity};
 
 use super::{Finding, good, warning, wrong};
 
@@ -58,14 +58,20 @@ pub(super) enum Store<'a> {
     Silent,
     /// It is not made yet.
     None,
-    Is(&'a StoreIdentity),
+    /// Whether it has all that the journal has seen, and its sources.
+    Is(&'a snowmint_coord::Result<Recalled>, &'a [Definition]),
+}
+
+/// What a journal has seen of its store.
+pub(super) fn seen(past: &Past) -> StoreIdentity {
+    StoreIdentity { id: past.record.store.clone(), writes: past.record.writes }
 }
 
 /// Whether a journal and the store belong together.
 pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
     let record = &past.record;
-    let identity = match store {
-        Store::Is(identity) => identity,
+    let (recalled, definitions) = match store {
+        Store::Is(recalled, definitions) => (recalled, definitions),
         Store::Silent => {
             let sentence =
                 "It can be used. Whether the store is the one that it knows is not known.";
@@ -76,20 +82,37 @@ pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
             let sentence = format!(
                 "It knows store {}, and there is none: a server would make another, and refuse it. Is \
                  store.url right? If the store is lost, see snowmint worker fast-forward.",
-                record.store
+                seen(past).store()
             );
             return wrong(ABOUT, sentence);
         }
     };
-    match identity.check_remembered("the journal", &record.store, record.writes) {
-        Err(kind) => wrong(ABOUT, format!("A server would refuse to start: {kind}.")),
-        Ok(()) if past.marks_are_sure => {
-            good(ABOUT, "It is as it was left, and the store is the one that it knows.")
-        }
-        Ok(()) => warning(
-            ABOUT,
-            "The store is the one that it knows. But somebody has touched the file since, or its machine \
-             lost power: the next start takes another worker number, or waits for the store's mark.",
-        ),
+    if let Err(error) = recalled {
+        return wrong(ABOUT, format!("A server would not mint: {}.", error.kind()));
     }
+    if let Some(sentence) = above(past, definitions) {
+        return wrong(ABOUT, sentence);
+    }
+    if past.marks_are_sure {
+        return good(ABOUT, "It is as it was left, and the store is the one that it knows.");
+    }
+    warning(
+        ABOUT,
+        "The store is the one that it knows. But somebody has touched the file since, or its machine \
+         lost power: the next start takes another worker number, or waits for the store's mark.",
+    )
+}
+
+/// The first source whose numbers the journal saw handed out further than the store says.
+fn above(past: &Past, definitions: &[Definition]) -> Option<String> {
+    past.record.segments.iter().find_map(|(name, end)| {
+        let source = definitions.iter().find(|source| source.name == *name);
+        let found = source.map_or(0, |source| source.segment.mark.get());
+        (found < end.get()).then(|| {
+            format!(
+                "A server would not mint: the journal has seen source {name} go on at {end}, and the store has it at \
+                 {found}: see snowmint worker recover."
+            )
+        })
+    })
 }

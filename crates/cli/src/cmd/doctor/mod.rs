@@ -258,6 +258,27 @@ fn layouts(config: &Config, now: UnixMillis) -> Vec<Finding> {
     .collect()
 }
 
+/// Whether the store is in doubt, and whose reports are missing.
+async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Option<Finding>> {
+    // Through servers it is not told: they refuse for themselves.
+    if store.owners().is_some() {
+        return Ok(None);
+    }
+    let standing = store.standing().await?;
+    let missing = standing.missing().count();
+    Ok(standing.doubt.map(|doubt| {
+        let reported = standing.journals.len().saturating_sub(missing);
+        let kind = doubt.refusal();
+        wrong(
+            "store",
+            format!(
+                "It is in doubt, and nobody mints: {kind}. {reported} journals have reported what they know, and \
+                 {missing} have not: see snowmint worker recover --dry-run."
+            ),
+        )
+    }))
+}
+
 /// The store, its clock against ours, what it holds, and what the journal knows of it.
 async fn the_store(config: &Config, now: UnixMillis, past: Option<&Past>) -> Vec<Finding> {
     let shown = snowmint_stores::shown(&config.store_url());
@@ -308,13 +329,17 @@ async fn look_into(
         format!(
             "{shown} answers: identity {}, {} writes. Namespace {namespace} has {} sources, and live \
              members hold {live} of {} worker numbers that were ever taken.",
-            identity.id,
+            identity.store(),
             identity.writes,
             catalog.definitions.len(),
             workers.len()
         ),
     )];
-    findings.extend(past.map(|past| journal::against(past, &Store::Is(&identity))));
+    if let Some(past) = past {
+        let recalled = store.recall("the journal", &journal::seen(past)).await;
+        findings.push(journal::against(past, &Store::Is(&recalled, &catalog.definitions)));
+    }
+    findings.extend(in_doubt(&*store).await?);
     findings.extend(store.cautions().into_iter().map(|caution| warning("store", caution + ".")));
     if let Some(store_now) = store.now().await? {
         findings.push(apart("the store", when::now(), store_now, config.clock.skew_max.ms()));

@@ -272,7 +272,8 @@ async fn serve_on(
     let attending = tokio::spawn({
         let (node, supervisor) = (node.clone(), supervisor.clone());
         async move {
-            let all = open_sources(&node).await;
+            // One that waits for an operator has listed them, and opened none.
+            let all = open_sources(&node).await && node.incarnation().is_some();
             let rest = async {
                 if !all {
                     open_the_rest(&node).await;

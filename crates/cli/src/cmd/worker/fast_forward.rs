@@ -1,24 +1,52 @@
-//! `snowmint worker fast-forward`: the way out when a store or a journal is refused.
+//! `snowmint worker fast-forward` and `snowmint worker recover`: the ways out when a store or a journal is refused.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::journal::{self, DataDir, Record};
-use snowmint_coord::node::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
-use snowmint_coord::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
-use snowmint_coord::{ClockOf, ErrorKind, FastForward as Forward, Mark, StoreIdentity, Ticks};
-use snowmint_core::{Layout, UnixMillis};
+use snowmint_coord::{ErrorKind, FastForward as Forward, Mark, StoreIdentity};
+use snowmint_core::UnixMillis;
 
+use super::journals::read_all;
+use super::known::{Known, define, plan};
 use crate::audit;
 use crate::config::{Chosen, Config};
 use crate::exit::{Failure, Outcome, complain};
-use crate::node::{self, Journal};
+use crate::node;
 use crate::output::Output;
 use crate::store;
 use crate::when::{self, Zone};
+
+/// How far a store is moved, and by what is known.
+#[derive(Debug, Args)]
+struct How {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Also move worker marks up to this time.
+    #[arg(long, value_name = "TIME")]
+    mark: Option<String>,
+    /// The time of --mark is meant, though it is more than a day ahead of this clock.
+    #[arg(long, requires = "mark")]
+    far_ahead: bool,
+    /// The next number of a segment source, at least; may be given several times.
+    #[arg(long, value_name = "SOURCE=NUMBER", value_parser = segment)]
+    segment: Vec<(String, Mark)>,
+    /// The data directory of a server that is stopped, whose journal is read as well; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    journal: Vec<PathBuf>,
+    /// A journal that is lost, by its ID: what it alone knew may come again; may be given several times.
+    #[arg(long, value_name = "ID")]
+    without: Vec<String>,
+    /// Only say what would be done.
+    #[arg(long)]
+    dry_run: bool,
+    /// One JSON object, when all is done.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Move a restored or replaced store past everything that was ever promised, and set the journal
 /// aside.
@@ -36,35 +64,34 @@ use crate::when::{self, Zone};
 #[command(after_help = "Examples:
   snowmint worker fast-forward --dry-run
   snowmint worker fast-forward --config /etc/snowmint.toml
+  snowmint worker fast-forward --journal /srv/b --journal /srv/c
   snowmint worker fast-forward --segment invoices=500000 --new-identity")]
 pub(crate) struct FastForward {
     #[command(flatten)]
-    chosen: Chosen,
-    /// Also move worker marks up to this time.
-    #[arg(long, value_name = "TIME")]
-    mark: Option<String>,
-    /// The time of --mark is meant, though it is more than a day ahead of this clock.
-    #[arg(long, requires = "mark")]
-    far_ahead: bool,
-    /// The next number of a segment source, at least; may be given several times.
-    #[arg(long, value_name = "SOURCE=NUMBER", value_parser = segment)]
-    segment: Vec<(String, Mark)>,
+    how: How,
     /// Give the store a new identity, so that whoever knew the old one refuses it.
     #[arg(long)]
     new_identity: bool,
-    /// Only say what would be done.
-    #[arg(long)]
-    dry_run: bool,
-    /// One JSON object, when all is done.
-    #[arg(long)]
-    json: bool,
+}
+
+/// Move a store that is in doubt past all that the journals of its servers have reported, while they run.
+///
+/// A server that finds that its store was put back does not mint, and says so there: then no server mints. Each
+/// reports what its journal knows. With --dry-run this lists the journals that have reported and those that are missing,
+/// and what would be moved where; without, it moves the store, gives it a new history, and the servers go on by
+/// themselves. Start a server that is missing, or name its journal.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint worker recover --dry-run
+  snowmint worker recover --config /etc/snowmint.toml
+  snowmint worker recover --without 5f0c3a1b9d2e4f60718293a4b5c6d7e8 --segment invoices=500000")]
+pub(crate) struct Recover {
+    #[command(flatten)]
+    how: How,
 }
 
 /// So far ahead of the clock a mark is named without more ado.
 const DAY_MS: u64 = 86_400_000;
-
-/// What a start defines by itself.
-const BUILTIN: &[&str] = &[BUILTIN_DEFAULT, BUILTIN_NUMBERS, BUILTIN_COUNTERS];
 
 fn segment(text: &str) -> Result<(String, Mark), String> {
     let (name, number) = text.split_once('=').ok_or("write SOURCE=NUMBER")?;
@@ -75,49 +102,79 @@ fn segment(text: &str) -> Result<(String, Mark), String> {
 
 impl FastForward {
     pub(crate) fn run(self) -> Outcome {
-        let config = self.chosen.load(Vec::new())?;
+        let how = &self.how;
+        let config = how.chosen.load(Vec::new())?;
         // Who names no configuration may have meant another file.
-        if !self.chosen.has_file() {
+        if !how.chosen.has_file() {
             store::check_file(&config)?;
         }
         let data_dir = &config.server.data_dir;
-        if !self.dry_run && self.chosen.has_file() {
+        if !how.dry_run && how.chosen.has_file() {
             node::make_dir(data_dir)?;
         }
         let lock = data_dir.is_dir().then(|| DataDir::lock(data_dir)).transpose()?;
-        let journal = self.journal(lock.as_ref())?;
+        let own = how.own_journal(lock.as_ref())?;
+        let step = Step { command: "worker fast-forward", new_identity: self.new_identity, lock };
+        how.move_forward(&config, Some(own), step)
+    }
+}
+
+impl Recover {
+    pub(crate) fn run(self) -> Outcome {
+        let config = self.how.chosen.load(Vec::new())?;
+        if !self.how.chosen.has_file() {
+            store::check_file(&config)?;
+        }
+        // The servers run, and have their data directories.
+        let step = Step { command: "worker recover", new_identity: false, lock: None };
+        self.how.move_forward(&config, None, step)
+    }
+}
+
+/// One way to move a store.
+struct Step {
+    command: &'static str,
+    new_identity: bool,
+    /// The data directory whose journal is set aside.
+    lock: Option<DataDir>,
+}
+
+impl How {
+    fn move_forward(&self, config: &Config, own: Option<Record>, step: Step) -> Outcome {
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
         let mark = mark.map_err(Failure::usage)?;
         self.check_near(mark)?;
+        let runs = own.is_none();
+        let set_aside: Vec<_> = own.iter().map(|own| own.id.clone()).collect();
+        let read = own.into_iter().chain(read_all(&self.journal)?).collect();
         let runtime = store::runtime()?;
-        let known = runtime.block_on(Known::look(&config, &journal))?;
+        let known = runtime.block_on(Known::look(config, read, &self.without))?;
+        if runs && !known.journals.is_in_doubt() {
+            complain("the store is not in doubt: there is nothing to recover");
+            return Ok(());
+        }
         known.check_named(&self.segment)?;
-        let forward = plan(&journal, mark, &self.segment, &known.minting, known.reached);
-        let forward = Forward { new_identity: self.new_identity, ..forward };
+        let forward =
+            plan(&known.journals.known(), mark, &self.segment, &known.minting, known.reached);
+        let forget_journals = self.without.iter().cloned().chain(set_aside).collect();
+        let forward = Forward { new_identity: step.new_identity, forget_journals, ..forward };
 
         let mut out = Output::new();
         let mark = Zone::default().show(forward.marks_at_least.unix_millis());
         if !self.json {
+            known.journals.show(&mut out)?;
             show(&forward, &mark, &mut out)?;
         }
         known.tell_lost(&forward);
         if self.dry_run {
             complain("nothing was changed (--dry-run)");
-            return self.told(&forward, &mark, None, &mut out);
+            self.told(&known, &forward, &mark, None, &mut out)?;
+            return known.journals.check();
         }
-        let (before, identity) = runtime.block_on(async {
-            let store = store::configured(&config).await?;
-            let before = store.identity().await.ok();
-            let mut identity = store.fast_forward(&forward).await?;
-            if known.lacks_sources() {
-                define(&config).await?;
-                identity = store.identity().await?;
-            }
-            store.close().await?;
-            Ok::<_, Failure>((before, identity))
-        })?;
+        known.journals.check()?;
+        let (before, identity) = runtime.block_on(done(config, &known, &forward))?;
         let shown = |identity: &StoreIdentity| {
-            format!("store {} with {} writes", identity.id, identity.writes)
+            format!("store {} with {} writes", identity.store(), identity.writes)
         };
         let before = before.as_ref().map_or_else(|| "not known".to_owned(), shown);
         let segments: Vec<_> =
@@ -125,18 +182,19 @@ impl FastForward {
         let numbers = segments.join(" ");
         let after =
             format!("{}, worker marks at least {mark}, numbers {numbers}", shown(&identity));
-        audit::leave(data_dir, "worker fast-forward", before, after);
+        audit::leave(&config.server.data_dir, step.command, before, after);
         if !self.json {
-            out.line(format_args!("store: {} with {} writes", identity.id, identity.writes))?;
+            out.line(format_args!("{}", shown(&identity).replacen("store ", "store: ", 1)))?;
             out.flush()?;
         }
-        let aside = lock.as_ref().map(journal::set_aside).transpose()?.flatten();
-        self.told(&forward, &mark, Some((&identity, aside.as_deref())), &mut out)
+        let aside = step.lock.as_ref().map(journal::set_aside).transpose()?.flatten();
+        self.told(&known, &forward, &mark, Some((&identity, aside.as_deref())), &mut out)
     }
 
     /// The end of what is printed: everything, where machines read it.
     fn told(
         &self,
+        known: &Known,
         forward: &Forward,
         mark: &str,
         done: Option<(&StoreIdentity, Option<&Path>)>,
@@ -148,12 +206,13 @@ impl FastForward {
             let segments: BTreeMap<_, _> =
                 forward.segments.iter().map(|(name, mark)| (name, mark.get())).collect();
             out.json(&json!({
+                "journals": known.journals.to_json(),
                 "marks_at_least": mark,
                 "segments": segments,
                 "writes_at_least": forward.writes_at_least,
                 "done": identity.is_some(),
                 "store": identity.map(|identity| json!({
-                    "id": identity.id.to_string(),
+                    "id": identity.store(),
                     "writes": identity.writes,
                 })),
                 "journal_set_aside": aside,
@@ -180,7 +239,7 @@ impl FastForward {
     }
 
     /// What the journal knows; nothing when there is none.
-    fn journal(&self, lock: Option<&DataDir>) -> Outcome<Record> {
+    fn own_journal(&self, lock: Option<&DataDir>) -> Outcome<Record> {
         let Some(lock) = lock else { return Ok(Record::default()) };
         match journal::inspect(lock) {
             Ok(record) => Ok(record),
@@ -208,212 +267,19 @@ fn show(forward: &Forward, mark: &str, out: &mut Output) -> Outcome {
     out.flush()
 }
 
-/// What is known before anything is moved.
-#[derive(Debug)]
-struct Known {
-    /// Up to when servers of this configuration may have been granted time by now.
-    reached: UnixMillis,
-    /// The sources that the store itself mints.
-    minting: Vec<(String, Layout)>,
-    /// All sources of the store, also those that were deleted; none if it does not say.
-    sources: Option<BTreeSet<String>>,
-    /// The sources that a start with this configuration defines.
-    configured: BTreeSet<String>,
-    /// The sources that the journal has seen numbers of.
-    journalled: BTreeSet<String>,
-}
-
-impl Known {
-    /// Looks, and makes nothing.
-    async fn look(config: &Config, journal: &Record) -> Outcome<Self> {
-        let mut plans = configured_plans(config);
-        let (mut minting, mut sources) = (Vec::new(), Some(BTreeSet::new()));
-        let (mut clock, mut now) = (ClockOf::Caller, when::now());
-        if let Some(store) = store::existing(config).await? {
-            clock = store.capabilities().clock;
-            // What the store has lost it does not say; what is left of it helps.
-            match store.list().await {
-                Ok(catalog) => {
-                    sources = Some(
-                        catalog.definitions.iter().map(|stored| stored.name.clone()).collect(),
-                    );
-                    for stored in &catalog.definitions {
-                        let spec = SourceSpec::from_json(&stored.spec).ok();
-                        let Some(plan) = spec.as_ref().and_then(snowflake) else { continue };
-                        if matches!(plan.minted, Minted::Store { .. }) {
-                            minting.push((stored.name.clone(), plan.layout));
-                        }
-                        plans.push(plan);
-                    }
-                }
-                Err(error) => {
-                    sources = None;
-                    complain(format_args!(
-                        "the store's sources cannot be read, so those of the configuration count: {error}"
-                    ));
-                }
-            }
-            if let Ok(Some(theirs)) = store.now().await {
-                now = now.max(theirs);
-            }
-            store.close().await?;
-        }
-        let reached = now.saturating_add(node::pacing(config).reach_ms(&plans, clock));
-        // What is only going to be defined goes past the same time.
-        let stored = |name: &String| sources.as_ref().is_none_or(|stored| stored.contains(name));
-        let new = config.defined.iter().filter(|(name, _)| !stored(name));
-        minting.extend(new.filter_map(|(name, defined)| {
-            let plan = snowflake(&defined.spec)?;
-            matches!(plan.minted, Minted::Store { .. }).then(|| (name.clone(), plan.layout))
-        }));
-        let configured = defined(config).map(str::to_owned).collect();
-        let journalled = journal.segments.keys().cloned().collect();
-        Ok(Self { reached, minting, sources, configured, journalled })
+/// Moves the store. Answers its identity before and after.
+async fn done(
+    config: &Config,
+    known: &Known,
+    forward: &Forward,
+) -> Outcome<(Option<StoreIdentity>, StoreIdentity)> {
+    let store = store::configured(config).await?;
+    let before = store.identity().await.ok();
+    let mut identity = store.fast_forward(forward).await?;
+    if known.lacks_sources() {
+        define(config).await?;
+        identity = store.identity().await?;
     }
-
-    /// Refuses a name that was given by hand and that nothing here knows, before anything is changed: a slip
-    /// would leave the source that was meant where it is.
-    fn check_named(&self, named: &[(String, Mark)]) -> Outcome {
-        let is_seen = |name: &String| self.journalled.contains(name) || self.has(name);
-        match named.iter().find(|(name, _)| !is_seen(name)) {
-            None => Ok(()),
-            Some((name, mark)) => Err(Failure::no(format!(
-                "there is no source {name:?} that could go on at {mark}, neither in the store nor in the \
-                 configuration or the journal: define it in a file as it was ([sources.{name}]), and name that \
-                 file with --config"
-            ))),
-        }
-    }
-
-    /// Says which sources are moved that nobody defines.
-    fn tell_lost(&self, forward: &Forward) {
-        for (name, mark) in forward.segments.iter().filter(|(name, _)| !self.has(name)) {
-            complain(format_args!(
-                "the journal has seen numbers of source {name:?}, which neither the store nor the configuration \
-                 has: its name is kept like that of a deleted one, and if it is defined again (as it was, with \
-                 the same first, offset and increment), it goes on at {mark}"
-            ));
-        }
-    }
-
-    /// Whether the store has a source, or the configuration defines it.
-    fn has(&self, name: &String) -> bool {
-        let is_stored = self.sources.as_ref().is_none_or(|stored| stored.contains(name));
-        is_stored || self.configured.contains(name)
-    }
-
-    /// Whether the configuration defines what the store does not have.
-    fn lacks_sources(&self) -> bool {
-        let stored = self.sources.as_ref();
-        stored.is_some_and(|stored| !self.configured.is_subset(stored))
-    }
-}
-
-/// The sources that a start with this configuration defines.
-fn defined(config: &Config) -> impl Iterator<Item = &str> {
-    let builtin = if config.sources.builtin { BUILTIN } else { &[] };
-    builtin.iter().copied().chain(config.defined.keys().map(String::as_str))
-}
-
-/// Defines the sources of the configuration, as a start does.
-async fn define(config: &Config) -> Outcome {
-    let node = node::open(config, Journal::Without).await?;
-    node.close().await?;
-    Ok(node.store().close().await?)
-}
-
-/// The snowflake sources that the configuration defines.
-fn configured_plans(config: &Config) -> Vec<SnowflakePlan> {
-    let builtin = SourceSpec::default();
-    let defined = config.defined.values().map(|defined| &defined.spec);
-    defined.chain(config.sources.builtin.then_some(&builtin)).filter_map(snowflake).collect()
-}
-
-fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {
-    match spec.check() {
-        Ok(Plan::Snowflake(plan)) => Some(plan),
-        _ => None,
-    }
-}
-
-/// What must be moved, and how far.
-fn plan(
-    journal: &Record,
-    mark: Option<UnixMillis>,
-    segments: &[(String, Mark)],
-    minting: &[(String, Layout)],
-    reached: UnixMillis,
-) -> Forward {
-    let leases = journal.leases.iter().map(|lease| lease.mark);
-    let named = mark.map(Mark::from);
-    let marks_at_least =
-        leases.chain(named).fold(Mark::from(reached), |highest, mark| highest.max(mark));
-    let mut all = journal.segments.clone();
-    // What the store mints goes past the same time: its marks are numbers of ticks.
-    let times = minting.iter().map(|(name, layout)| {
-        let ticks = Ticks::of(layout, 0, 0, reached);
-        let time = marks_at_least.unix_millis().since(layout.epoch());
-        let next = (time / u64::from(layout.unit_ms())).saturating_add(1);
-        (name.clone(), Mark::new(ticks.first_of(next.min(ticks.tick_max))))
-    });
-    for (name, mark) in segments.iter().cloned().chain(times) {
-        let known = all.entry(name).or_insert(mark);
-        *known = (*known).max(mark);
-    }
-    Forward {
-        marks_at_least,
-        segments: all.into_iter().collect(),
-        writes_at_least: journal.writes,
-        new_identity: false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use snowmint_coord::Term;
-    use snowmint_coord::journal::JournalLease;
-
-    use super::*;
-
-    #[test]
-    fn everything_known_is_passed() {
-        let reached = UnixMillis::new(1_000_000);
-        let lease = |mark| JournalLease {
-            pool: "workers-10".into(),
-            slot: 0,
-            term: Term::new(1),
-            mark: Mark::new(mark),
-            released: false,
-            granted: Mark::ZERO,
-        };
-        let journal = Record {
-            writes: 7,
-            leases: vec![lease(5), lease(9_000_000)],
-            segments: [("a".to_owned(), Mark::new(50))].into(),
-            ..Record::default()
-        };
-        let named = [("a".to_owned(), Mark::new(40)), ("b".to_owned(), Mark::new(3))];
-        let forward = plan(&journal, None, &named, &[], reached);
-        assert_eq!(forward.marks_at_least, Mark::new(9_000_000));
-        assert_eq!(forward.writes_at_least, 7);
-        assert_eq!(forward.segments, [("a".into(), Mark::new(50)), ("b".into(), Mark::new(3))]);
-        let bare = plan(&Record::default(), None, &[], &[], reached);
-        assert_eq!(bare.marks_at_least, Mark::from(reached));
-        let late = Some(UnixMillis::new(u64::MAX >> 1));
-        let named = plan(&Record::default(), late, &[], &[], reached);
-        assert_eq!(named.marks_at_least, Mark::new(u64::MAX >> 1));
-    }
-
-    #[test]
-    fn what_the_store_mints_goes_past_the_same_time() {
-        let layout = Layout::REDIS;
-        let reached = layout.epoch().saturating_add(5_000);
-        let minting = [("orders".to_owned(), layout)];
-        let forward = plan(&Record::default(), None, &[], &minting, reached);
-        assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(5_001 << 10))]);
-        let late = Some(UnixMillis::new(u64::MAX >> 1));
-        let forward = plan(&Record::default(), late, &[], &minting, reached);
-        let last = layout.tick_max().get() << 10;
-        assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(last))], "and no further");
-    }
+    store.close().await?;
+    Ok((before, identity))
 }

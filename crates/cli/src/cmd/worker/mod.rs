@@ -2,6 +2,8 @@
 
 mod accept_lead;
 mod fast_forward;
+mod journals;
+mod known;
 
 use clap::{Args, Subcommand};
 use snowmint_coord::lend::is_lent;
@@ -16,6 +18,7 @@ use crate::output::Output;
 #[command(after_help = "Examples:
   snowmint worker list
   snowmint worker list --server http://ids.example:7700 --json
+  snowmint worker recover --dry-run
   snowmint worker fast-forward --data-dir /var/lib/snowmint
   snowmint worker accept-lead --until 2026-08-01T12:00:00Z")]
 pub(crate) struct Worker {
@@ -29,6 +32,7 @@ enum Action {
     /// by nobody who is there (free), that nobody shall have (avoided), or that is lent to a client up to its mark (lent); with owner, host (in a container, its name), process, mark, and
     /// when the process was launched, took the number and last renewed.
     List(List),
+    Recover(fast_forward::Recover),
     FastForward(fast_forward::FastForward),
     AcceptLead(accept_lead::AcceptLead),
 }
@@ -47,6 +51,7 @@ impl Worker {
     pub(crate) fn run(self) -> Outcome {
         match self.action {
             Action::List(list) => list.run(),
+            Action::Recover(recover) => recover.run(),
             Action::FastForward(forward) => forward.run(),
             Action::AcceptLead(accept) => accept.run(),
         }

@@ -6,6 +6,7 @@ use super::super::lease::{Held, LeaseKey};
 use super::super::record::{JournalMark, Written};
 use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage, uses_again};
 use crate::error::{Error, ErrorKind, Result, chain};
+use crate::history::Recalled;
 
 use crate::lease::{Extend, Extended, Release};
 use crate::machine::{Granted, LeaseAction, LeaseEvent, Now, PresenceMachine, WindowAction};
@@ -64,6 +65,9 @@ impl Driver {
             Done::Journal(written) => self.journal_written(now, written),
             Done::Released(done) => self.owed.done(&done),
             Done::Listed(member, answer) => self.listed(now, member, answer),
+            Done::Standing(Ok(standing)) => self.keeper.saw_journals(standing.journals),
+            // Asked again with the next renewal.
+            Done::Standing(Err(_)) => self.journals_of.clear(),
             Done::Failed(error) => tracing::error!(%error, "a task of the node failed"),
             Done::Catalog(answer) => {
                 self.catalog_busy = false;
@@ -101,12 +105,19 @@ impl Driver {
     fn entered(&mut self, now: Now, answer: Result<Entered>) {
         let Stage::Entering { failures } = self.stage else { return };
         match answer {
-            Ok(Entered { member, identity, joined_at, ground, doubts_raised }) => {
+            Ok(Entered { member, identity, recalled, joined_at, ground, doubts_raised }) => {
                 self.clock_agrees();
                 self.core.around.saw(0, identity.writes);
                 self.witness.store.clone_from(&identity.id);
                 self.witness.ground = ground;
-                self.witness.writes = self.witness.writes.max(identity.writes);
+                self.witness.writes = identity.writes;
+                if recalled == Recalled::Recovered {
+                    tracing::warn!(
+                        "the store was recovered, past all that this process knows: going on"
+                    );
+                    self.keeper.forget_tails();
+                    self.core.drop_stocks();
+                }
                 self.keeper.joined(&identity, member.incarnation);
                 self.core.around.doubts.end(doubts_raised);
                 self.core.kept.forget();
@@ -114,6 +125,7 @@ impl Driver {
                 let presence = PresenceMachine::new(ttl_ms, joined_at);
                 self.stage = Stage::In { member, presence };
                 self.begin_sections(now);
+                self.look_at_journals();
             }
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "the store cannot be joined");

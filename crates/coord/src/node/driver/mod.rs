@@ -25,14 +25,15 @@ use self::sections::SectionsDone;
 use self::strays::Strays;
 use super::Core;
 use super::compare::{self, Compared};
-use super::entry::{self, Entered, Left, Witness};
+use super::entry::{self, Entered, Left, Memory, Witness};
 use super::lease::{Held, LeaseKey};
 use super::record::{Keeper, Written};
 use super::settings::NodeSettings;
 use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result, chain};
+use crate::history::{History, Known, Standing};
 use crate::journal::{Disk, JournalLease, disk};
-use crate::lease::{Extend, Extended, Release};
+use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{
     Granted, Now, PresenceAction, PresenceMachine, SectionsMachine, WindowMachine,
 };
@@ -84,6 +85,8 @@ enum Done {
     Listed(Incarnation, Result<Vec<SlotInfo>>),
     /// About sections of counters, asked for as this member.
     Sections(Incarnation, SectionsDone),
+    /// Which journals there are.
+    Standing(Result<Standing>),
     /// A task ended as none can, unless it panics.
     Failed(Error),
 }
@@ -122,6 +125,8 @@ pub(super) struct Driver {
     disk: Arc<dyn Disk>,
     catalog_busy: bool,
     catalog_read_at_ms: u64,
+    /// The history of the store of which the journals were asked for last.
+    journals_of: String,
     owed: Owed,
     strays: Strays,
     sections: SectionsMachine,
@@ -158,6 +163,7 @@ impl Driver {
             disk,
             catalog_busy: false,
             catalog_read_at_ms: 0,
+            journals_of: String::new(),
             owed: Owed::default(),
             strays: Strays::default(),
             sections,
@@ -253,12 +259,24 @@ impl Driver {
 
     fn spawn_enter(&mut self) {
         let core = Arc::clone(&self.core);
-        let (witness, before) = (self.witness.clone(), self.before);
+        let (memory, before) = (self.memory(), self.before);
         self.tasks.spawn(async move {
-            let ends = core.ends_seen();
-            let entered = entry::enter(&core.around, &core.settings, &witness, &ends, before);
+            let entered = entry::enter(&core.around, &core.settings, &memory, before);
             Done::Entered(entered.await)
         });
+    }
+
+    /// What is known of the store, by the journal, by this process, and by those whose journal it was.
+    fn memory(&self) -> Memory {
+        let mut known = self.keeper.known();
+        let held = self.leases.values().flat_map(|held| held.windows());
+        let marks = held.map(WindowMachine::mark).chain(self.past.iter().map(|past| past.mark));
+        let writes = self.witness.writes.max(self.core.around.writes_seen());
+        let recoveries = History::of(&self.witness.store).recoveries;
+        let mark = marks.max().unwrap_or(Mark::ZERO).get();
+        let ends = self.core.ends_seen();
+        known.merge(&Known { mark, ends, writes, recoveries, ..Known::default() });
+        Memory { witness: self.witness.clone(), known, journal: self.keeper.id().map(Into::into) }
     }
 
     fn look_at_presence(&mut self, now: Now) {
@@ -267,6 +285,7 @@ impl Driver {
         let member = member.incarnation;
         if let Some(PresenceAction::Renew(said)) = presence.look(now) {
             let renewals = said.renewals;
+            self.look_at_journals();
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move {
                 let around = &core.around;
@@ -305,6 +324,22 @@ impl Driver {
         }
     }
 
+    /// With each start that was left in the store there may be another journal: a store that was put back may not know
+    /// of it, and this one's must.
+    pub(super) fn look_at_journals(&mut self) {
+        let is_told = self.keeper.is_kept() && matches!(self.stage, Stage::In { .. });
+        let Some(seen) = self.core.around.store.seen().filter(|_| is_told) else { return };
+        if seen.id == self.journals_of {
+            return;
+        }
+        self.journals_of = seen.id;
+        let core = Arc::clone(&self.core);
+        self.tasks.spawn(async move {
+            let around = &core.around;
+            Done::Standing(around.call("look at journals", around.store.standing()).await)
+        });
+    }
+
     /// Whether nobody mints: then the store is asked no more often than must be.
     fn rests(&self) -> bool {
         let mut windows = self.leases.values().flat_map(|held| held.windows()).peekable();
@@ -317,7 +352,14 @@ impl Driver {
 
     fn look_at_journal(&mut self, now: Now) {
         self.keeper.hears(self.core.around.reports.take());
-        self.keeper.saw_writes(self.core.around.writes_seen());
+        // Before the store was compared, this process knows nothing of the one that the journal knows.
+        if matches!(self.stage, Stage::In { .. }) && self.core.around.doubts.check().is_ok() {
+            let (seen, writes) = (self.core.around.store.seen(), self.core.around.writes_seen());
+            if let Some(seen) = &seen {
+                (self.witness.store, self.witness.writes) = (seen.id.clone(), seen.writes);
+            }
+            self.keeper.saw(seen, writes);
+        }
         if self.keeper.is_due(now) {
             // Each write is as far ahead as it can be for all of them, so that they are due together.
             self.leases.values_mut().for_each(|held| held.journal(now));

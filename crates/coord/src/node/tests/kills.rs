@@ -8,11 +8,12 @@ use snowmint_core::Clock;
 
 use super::*;
 use crate::error::ErrorKind;
+use crate::history::{Recalled, Starts, recall};
 use crate::journal::{DataDir, inspect};
-use crate::node::entry::Witness;
 use crate::pool::Reuse;
 use crate::random;
 use crate::sources::Source;
+use crate::store::StoreIdentity;
 
 const YEAR_MS: u64 = 31_556_952_000;
 
@@ -287,11 +288,12 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
     assert!(matches!(error.kind(), ErrorKind::OtherStore { .. }), "{error}");
     assert!(error.to_string().contains("but the journal belongs to"), "{error}");
     let remembered = Keeper::none().witness();
-    let witness = Witness { store: "s".into(), writes: 10, ..remembered };
-    let identity = |writes| crate::store::StoreIdentity { id: "s".into(), writes };
-    assert!(entry::check_store(&witness, &identity(10)).is_ok());
-    let error = entry::check_store(&witness, &identity(9)).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::StoreWentBack { .. }), "{error}");
+    let identity = |writes| StoreIdentity { id: "s".into(), writes };
+    let recall =
+        |found| recall(&remembered.who, &identity(10), &identity(found), &Starts::default());
+    assert_eq!(recall(10), Ok(Recalled::Same));
+    let error = recall(9).unwrap_err();
+    assert!(matches!(error, ErrorKind::StoreWentBack { .. }), "{error}");
     assert!(
         error.to_string().contains("that this process has seen"),
         "there is no journal: {error}"

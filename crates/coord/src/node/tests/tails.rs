@@ -7,6 +7,7 @@ use super::disk::{Failing, Hanging};
 use super::kills::in_time;
 use super::segments::Tap;
 use super::*;
+use crate::history::History;
 use crate::journal::{DataDir, Disk, inspect};
 use crate::origin::Origin;
 use crate::sources::NumberStats;
@@ -371,5 +372,6 @@ async fn a_journal_that_is_left_before_its_node_had_joined_knows_the_store() {
     drop(node);
     settle().await;
     let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
-    assert_eq!(record.store, world.handle().identity().await.unwrap().id);
+    let met = History::of(&record.store).store;
+    assert_eq!(met, world.handle().identity().await.unwrap().store());
 }

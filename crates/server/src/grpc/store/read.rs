@@ -226,5 +226,6 @@ pub(super) fn fast_forward(request: said::FastForwardRequest) -> FastForward {
         segments: request.segments.into_iter().map(segment).collect(),
         writes_at_least: request.writes_at_least,
         new_identity: request.new_identity,
+        ..FastForward::default()
     }
 }

@@ -1,0 +1,119 @@
+//! What journals know of a store, as it is collected there before an operator recovers it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Doubt;
+use crate::lease::Mark;
+use crate::store::FastForward;
+
+/// How many journals a store remembers: those that joined last.
+pub const JOURNALS_MAX: usize = 256;
+
+/// How far a store has come, as somebody knows it. Each is a maximum: two reports together know the larger.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Known {
+    /// The highest mark of a worker number.
+    pub mark: u64,
+    /// The next number of each source.
+    pub ends: BTreeMap<String, u64>,
+    /// The count of writes.
+    pub writes: u64,
+    /// How often the store was recovered.
+    pub recoveries: u64,
+    /// The other journals that had joined, of which a store that was put back may not know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub journals: Vec<JournalInfo>,
+}
+
+impl Known {
+    /// Takes in what another knows of the store, but not of other journals.
+    pub fn merge(&mut self, other: &Self) {
+        self.mark = self.mark.max(other.mark);
+        self.writes = self.writes.max(other.writes);
+        self.recoveries = self.recoveries.max(other.recoveries);
+        for (name, end) in &other.ends {
+            let known = self.ends.entry(name.clone()).or_default();
+            *known = (*known).max(*end);
+        }
+    }
+
+    /// Moves a plan at least as far.
+    pub fn raise(&self, forward: &mut FastForward) {
+        forward.marks_at_least = forward.marks_at_least.max(Mark::new(self.mark));
+        forward.writes_at_least = forward.writes_at_least.max(self.writes);
+        forward.recoveries_at_least = forward.recoveries_at_least.max(self.recoveries);
+        for (name, end) in &self.ends {
+            match forward.segments.iter_mut().find(|(known, _)| known == name) {
+                Some((_, mark)) => *mark = (*mark).max(Mark::new(*end)),
+                None => forward.segments.push((name.clone(), Mark::new(*end))),
+            }
+        }
+    }
+}
+
+/// A journal that has joined a store, as the store remembers it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalInfo {
+    /// Its own name, at random; an owner may have several.
+    pub id: String,
+    /// The label of the process that has it.
+    pub owner: String,
+    /// Where that runs.
+    pub host: String,
+    /// When it joined or reported last, in Unix milliseconds by the clock of its process.
+    pub seen_at_ms: u64,
+    /// What it knows has been reported, since the store is in doubt.
+    #[serde(default)]
+    pub has_reported: bool,
+}
+
+/// Whether a store is in doubt, and what journals have said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Why it is; none when it is not.
+    pub doubt: Option<Doubt>,
+    /// The journals that have joined, by their names.
+    pub journals: Vec<JournalInfo>,
+    /// All that was reported.
+    pub known: Known,
+}
+
+impl Standing {
+    /// Takes in what a journal says.
+    pub fn hear(&mut self, journal: &JournalInfo, known: Option<&Known>) {
+        let before = self.journals.iter().position(|known| known.id == journal.id);
+        let before = before.map(|at| self.journals.remove(at));
+        let has_reported = known.is_some() || before.is_some_and(|before| before.has_reported);
+        self.journals.push(JournalInfo { has_reported, ..journal.clone() });
+        if self.journals.len() > JOURNALS_MAX {
+            let oldest =
+                self.journals.iter().min_by_key(|known| (known.seen_at_ms, known.id.clone()));
+            let oldest = oldest.map(|known| known.id.clone());
+            self.journals.retain(|known| Some(&known.id) != oldest.as_ref());
+        }
+        self.journals.sort_by(|one, other| one.id.cmp(&other.id));
+        if let Some(known) = known {
+            self.known.merge(known);
+            let is_new = |other: &&JournalInfo| self.journals.iter().all(|it| it.id != other.id);
+            let others: Vec<_> = known.journals.iter().filter(is_new).cloned().collect();
+            let unheard = |other| JournalInfo { has_reported: false, ..other };
+            others.into_iter().map(unheard).for_each(|other| self.hear(&other, None));
+        }
+    }
+
+    /// The journals whose reports are missing.
+    pub fn missing(&self) -> impl Iterator<Item = &JournalInfo> {
+        self.journals.iter().filter(|journal| !journal.has_reported)
+    }
+
+    /// The store was moved forward: what was reported has been done.
+    pub fn end(&mut self, forward: &FastForward) {
+        self.doubt = None;
+        self.journals.retain(|journal| !forward.forget_journals.contains(&journal.id));
+        self.journals.iter_mut().for_each(|journal| journal.has_reported = false);
+        self.known = Known::default();
+    }
+}

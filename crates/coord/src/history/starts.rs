@@ -1,0 +1,65 @@
+//! The starts of a store, as it keeps them.
+
+/// How many are kept. Whoever comes back after more has the count of writes alone.
+pub const STARTS_MAX: usize = 1024;
+
+/// The starts, the newest last, each with the count of writes after the step that left it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Starts(Vec<(u64, String)>);
+
+impl Starts {
+    /// Reads the form in which they are kept: `COUNT-START`, and a blank between two. The step that wrote it ended at
+    /// the count `written`, which it did not know yet where the newest has none.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(text: &str, written: u64) -> Result<Self, String> {
+        let mut starts = Vec::new();
+        for entry in text.split_ascii_whitespace() {
+            let wrong = || format!("the start {entry:?}");
+            let (count, start) = entry.split_once('-').ok_or_else(wrong)?;
+            let count =
+                if count.is_empty() { written } else { count.parse().map_err(|_| wrong())? };
+            starts.push((count, start.to_owned()));
+        }
+        Ok(Self(starts))
+    }
+
+    /// The form with one more start. `from` is the count from which on nothing of the history before was kept, where
+    /// that is known; else it is that of the step which writes this.
+    #[must_use]
+    pub fn with(&self, start: &str, from: Option<u64>) -> String {
+        let too_many = (self.0.len() + 1).saturating_sub(STARTS_MAX);
+        let kept = self.0.iter().skip(too_many).map(|(count, start)| format!("{count}-{start}"));
+        let from = from.map_or_else(String::new, |count| count.to_string());
+        let mut entries: Vec<_> = kept.collect();
+        entries.push(format!("{from}-{start}"));
+        entries.join(" ")
+    }
+
+    /// The same, in memory.
+    #[must_use]
+    pub fn and(&self, start: &str, from: u64) -> Self {
+        let too_many = (self.0.len() + 1).saturating_sub(STARTS_MAX);
+        let new = std::iter::once((from, start.to_owned()));
+        Self(self.0.iter().skip(too_many).cloned().chain(new).collect())
+    }
+
+    /// Whether a store with these starts has all that was written up to this count, when the newest start then was
+    /// `start` (empty: none yet).
+    #[must_use]
+    pub fn have(&self, start: &str, writes: u64) -> bool {
+        let Self(starts) = self;
+        let next = match starts.iter().position(|(_, known)| known == start) {
+            Some(at) => starts.get(at + 1),
+            None if start.is_empty() => starts.first(),
+            // So long ago that it may have been dropped.
+            None => {
+                return starts.len() >= STARTS_MAX
+                    && starts.first().is_some_and(|(oldest, _)| *oldest > writes);
+            }
+        };
+        let dropped = start.is_empty() && starts.len() >= STARTS_MAX;
+        dropped || next.is_none_or(|(count, _)| *count > writes)
+    }
+}

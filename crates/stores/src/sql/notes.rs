@@ -1,0 +1,60 @@
+//! Texts of a namespace as a whole, and of the store.
+
+use super::{Done, Session, Table, Tx, Value};
+use crate::verbs::STARTS;
+
+const NOTES: Table =
+    Table { name: "snowmint_note", keys: &["name"], columns: &["text"], counted: false };
+
+impl<S: Session> Tx<S> {
+    /// The history is that of all namespaces: they share the store's row.
+    fn namespace_of(&self, note: &str) -> &str {
+        if note == STARTS { "" } else { &self.namespace }
+    }
+
+    pub(super) async fn read_note(&mut self, name: &str) -> Done<Option<(String, u64)>> {
+        let query = "SELECT text FROM snowmint_note WHERE namespace = ? AND name = ?";
+        let values = vec![Value::text(self.namespace_of(name)), Value::text(name)];
+        let Some(mut row) = self.fetch_one(query, values).await? else { return Ok(None) };
+        // Each start has its count.
+        Ok(Some((row.text()?, 0)))
+    }
+
+    pub(super) async fn write_note(&mut self, name: &str, text: String) -> Done<()> {
+        let namespace = self.namespace_of(name).to_owned();
+        self.put_note_in(&namespace, name, text).await
+    }
+
+    async fn put_note_in(&mut self, namespace: &str, name: &str, text: String) -> Done<()> {
+        let statement = NOTES.upsert(S::UPSERT, 1);
+        let values = vec![Value::text(namespace), Value::text(name), Value::text(text)];
+        self.run(statement, values).await?;
+        Ok(())
+    }
+
+    pub(super) async fn delete_note(&mut self, name: &str) -> Done<()> {
+        let values = vec![Value::text(self.namespace_of(name)), Value::text(name)];
+        let statement = "DELETE FROM snowmint_note WHERE namespace = ? AND name = ?";
+        self.run(statement, values).await?;
+        Ok(())
+    }
+
+    pub(super) async fn write_note_everywhere(&mut self, name: &str, text: String) -> Done<()> {
+        let query = "SELECT namespace FROM snowmint_namespace UNION SELECT namespace FROM
+            snowmint_source UNION SELECT namespace FROM snowmint_member";
+        let mut namespaces = vec![self.namespace.clone()];
+        for mut row in self.fetch(query, Vec::new()).await? {
+            namespaces.push(row.text()?);
+        }
+        for namespace in namespaces {
+            self.put_note_in(&namespace, name, text.clone()).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn note_is_elsewhere(&mut self, name: &str) -> Done<bool> {
+        let query = "SELECT namespace FROM snowmint_note WHERE name = ? AND namespace <> ?";
+        let values = vec![Value::text(name), self.named()];
+        Ok(!self.fetch(query, values).await?.is_empty())
+    }
+}

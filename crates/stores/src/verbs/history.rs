@@ -1,0 +1,141 @@
+//! The verbs on the history of a store, and on doubts about it.
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use snowmint_coord::history::recall;
+use snowmint_coord::{
+    Doubt, FastForward, History, JournalInfo, Known, Recalled, Standing, Starts, StoreIdentity,
+};
+
+use super::{Access, Answer, Failure, Rows, Step, Verb};
+
+/// The note with the starts.
+pub(crate) const STARTS: &str = "starts";
+/// Why the store is in doubt.
+const DOUBT: &str = "doubt";
+/// The journals that have joined.
+const JOURNALS: &str = "journals";
+/// What they have reported.
+const KNOWN: &str = "known";
+
+pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> Answer<R, Starts> {
+    let Some((text, written)) = rows.note(STARTS).await? else { return Ok(Starts::default()) };
+    Starts::read(&text, written).map_err(Failure::Damaged)
+}
+
+async fn read<R: Rows, T: DeserializeOwned>(rows: &mut R, name: &str) -> Answer<R, Option<T>> {
+    let Some((text, _)) = rows.note(name).await? else { return Ok(None) };
+    let read = serde_json::from_str(&text);
+    read.map(Some).map_err(|error| Failure::Damaged(format!("the note {name}: {error}")))
+}
+
+fn text<E>(value: &impl Serialize) -> Result<String, Failure<E>> {
+    serde_json::to_string(value).map_err(|error| Failure::Damaged(error.to_string()))
+}
+
+/// Refuses everybody, if this namespace is in doubt.
+pub(super) async fn refuse_doubt<R: Rows>(rows: &mut R) -> Answer<R, ()> {
+    // Another namespace that shares the identity may be the one.
+    if !History::of(&rows.identity().id).in_doubt {
+        return Ok(());
+    }
+    match read::<R, Doubt>(rows, DOUBT).await? {
+        Some(doubt) => Err(Failure::Refused(doubt.refusal())),
+        None => Ok(()),
+    }
+}
+
+/// Ends the doubt with an operator's step. Whether another namespace of the store is in doubt still.
+pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> Answer<R, bool> {
+    let mut standing = standing(rows).await?;
+    standing.end(forward);
+    rows.remove_note(DOUBT).await?;
+    rows.remove_note(KNOWN).await?;
+    rows.put_note(JOURNALS, text(&standing.journals)?).await?;
+    rows.is_elsewhere(DOUBT).await
+}
+
+async fn standing<R: Rows>(rows: &mut R) -> Answer<R, Standing> {
+    Ok(Standing {
+        doubt: read(rows, DOUBT).await?,
+        journals: read(rows, JOURNALS).await?.unwrap_or_default(),
+        known: read(rows, KNOWN).await?.unwrap_or_default(),
+    })
+}
+
+pub(super) struct Recalls<'a> {
+    pub(super) who: &'a str,
+    pub(super) seen: &'a StoreIdentity,
+}
+
+#[async_trait]
+impl Verb for Recalls<'_> {
+    type Answer = Recalled;
+    const OP: &'static str = "recall";
+    const ACCESS: Access = Access::Read;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Recalled> {
+        refuse_doubt(rows).await?;
+        let starts = read_starts(rows).await?;
+        Ok((recall(self.who, self.seen, rows.identity(), &starts)?, false))
+    }
+}
+
+pub(super) struct Doubts<'a> {
+    pub(super) doubt: &'a Doubt,
+}
+
+#[async_trait]
+impl Verb for Doubts<'_> {
+    type Answer = ();
+    const OP: &'static str = "doubt";
+    const IN_DOUBT: bool = true;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        if rows.note(DOUBT).await?.is_some() {
+            return Ok(((), false));
+        }
+        rows.put_note_everywhere(DOUBT, text(self.doubt)?).await?;
+        let history = History::of(&rows.identity().id);
+        rows.name(History { in_doubt: true, ..history }.to_string())?;
+        Ok(((), true))
+    }
+}
+
+pub(super) struct Reports<'a> {
+    pub(super) journal: &'a JournalInfo,
+    pub(super) known: Option<&'a Known>,
+}
+
+#[async_trait]
+impl Verb for Reports<'_> {
+    type Answer = ();
+    const OP: &'static str = "report";
+    const IN_DOUBT: bool = true;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        let before = standing(rows).await?;
+        let mut after = before.clone();
+        after.hear(self.journal, self.known);
+        if after.known != before.known {
+            rows.put_note(KNOWN, text(&after.known)?).await?;
+        }
+        rows.put_note(JOURNALS, text(&after.journals)?).await?;
+        Ok(((), true))
+    }
+}
+
+pub(super) struct Stands;
+
+#[async_trait]
+impl Verb for Stands {
+    type Answer = Standing;
+    const OP: &'static str = "standing";
+    const ACCESS: Access = Access::Read;
+    const IN_DOUBT: bool = true;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Standing> {
+        Ok((standing(rows).await?, false))
+    }
+}

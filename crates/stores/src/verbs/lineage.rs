@@ -1,0 +1,108 @@
+//! What a handle has seen of its store: the identity and the count of writes go together.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use snowmint_coord::history::recall;
+use snowmint_coord::{ErrorKind, History, Recalled, StoreIdentity};
+
+use super::history::{read_starts, refuse_doubt};
+use super::{Access, Answer, Failure, Rows, STARTS, WITNESS};
+
+#[derive(Debug)]
+pub(super) struct Lineage {
+    /// None before the first step on rows.
+    seen: Mutex<Option<Arc<StoreIdentity>>>,
+    /// This handle has left a start.
+    has_begun: AtomicBool,
+}
+
+impl Lineage {
+    pub(super) const fn new() -> Self {
+        Self { seen: Mutex::new(None), has_begun: AtomicBool::new(false) }
+    }
+
+    pub(super) fn seen(&self) -> Option<Arc<StoreIdentity>> {
+        self.lock().clone()
+    }
+
+    /// What steps of the back end's own may rest on: none before this handle has left a start, or in doubt.
+    pub(super) fn begun(&self) -> Option<Arc<StoreIdentity>> {
+        let seen = self.seen().filter(|_| self.has_begun.load(Ordering::SeqCst))?;
+        (!History::of(&seen.id).in_doubt).then_some(seen)
+    }
+
+    /// A step has ended with this, and has left a start or not.
+    pub(super) fn saw(&self, identity: StoreIdentity, access: Access, begins: bool) {
+        let mut seen = self.lock();
+        let is_newest = seen.as_ref().is_none_or(|seen| seen.writes <= identity.writes);
+        if access == Access::Forward || is_newest {
+            *seen = Some(Arc::new(identity));
+        }
+        drop(seen);
+        if begins {
+            self.has_begun.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// A step of the back end's own has ended at this count, in the history that it was told.
+    pub(super) fn counted(&self, id: &str, writes: u64) {
+        let mut seen = self.lock();
+        if let Some(known) = seen.as_ref().filter(|known| known.id == id && known.writes < writes) {
+            *seen = Some(Arc::new(StoreIdentity { id: known.id.clone(), writes }));
+        }
+    }
+
+    /// Whoever remembers another store knows that this was made in its place; whoever remembers more of it, that the
+    /// store is an older copy.
+    pub(super) async fn check<R: Rows>(
+        &self,
+        rows: &mut R,
+        access: Access,
+        seen: Option<&StoreIdentity>,
+        label: &str,
+    ) -> Answer<R, ()> {
+        let found = rows.identity().clone();
+        if access == Access::Write {
+            refuse_doubt(rows).await?;
+        }
+        let Some(seen) = seen else { return Ok(()) };
+        if seen.id == found.id && seen.writes <= found.writes {
+            return Ok(());
+        }
+        let starts = read_starts(rows).await?;
+        let went_back = |seen, found| {
+            let witness = format!("the number of changes in {label}");
+            Failure::Refused(ErrorKind::StoreWentBack { witness, seen, found })
+        };
+        match recall(WITNESS, seen, &found, &starts) {
+            Ok(Recalled::Same) => Ok(()),
+            Ok(Recalled::Recovered) => {
+                let writes = found.writes;
+                // Whoever rests on this handle is told once that what it has is worth nothing.
+                self.saw(found, Access::Forward, false);
+                Err(went_back(seen.writes, writes))
+            }
+            Err(ErrorKind::StoreWentBack { seen, found, .. }) => Err(went_back(seen, found)),
+            Err(kind) => Err(Failure::Refused(kind)),
+        }
+    }
+
+    /// Leaves a start with a step that writes, if this handle has left none. Answers whether it does.
+    pub(super) async fn begin<R: Rows>(&self, rows: &mut R) -> Answer<R, bool> {
+        if self.has_begun.load(Ordering::SeqCst) {
+            return Ok(false);
+        }
+        let starts = read_starts(rows).await?;
+        let history = History::of(&rows.identity().id).started();
+        let history = history.map_err(|error| Failure::Refused(error.kind().clone()))?;
+        let from = rows.begins_alone();
+        rows.put_note(STARTS, starts.with(&history.start, from)).await?;
+        rows.name(history.to_string())?;
+        Ok(true)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<StoreIdentity>>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

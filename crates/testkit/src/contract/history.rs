@@ -1,0 +1,221 @@
+//! What is known of a store's history: whether it has all that somebody has seen, and what becomes of a store of which
+//! somebody has seen more.
+
+use std::sync::Arc;
+
+use snowmint_coord::{
+    Doubt, FastForward, History, JournalInfo, Known, Mark, Recalled, Store, StoreIdentity,
+};
+
+use super::case::{Case, code, reached};
+use super::cases;
+use super::lost::{Holder, READS};
+
+cases!(
+    what_was_seen_of_a_store_is_recalled,
+    each_handle_that_writes_leaves_one_start,
+    a_store_in_doubt_refuses_every_verb_that_writes,
+    reports_are_kept_until_the_store_is_moved_forward,
+    only_this_namespace_goes_on_when_it_was_moved_forward,
+);
+
+async fn what_was_seen_of_a_store_is_recalled(case: Case) {
+    let source = case.define("orders").await;
+    let other = case.another().await;
+    let mut seen = vec![case.store.identity().await.unwrap()];
+    for _ in 0..3 {
+        case.reserve(&source, 1).await.unwrap();
+        seen.push(case.store.identity().await.unwrap());
+        other.reserve(&source, 1).await.unwrap();
+        seen.push(other.store.identity().await.unwrap());
+        // Another process.
+        let third = case.another().await;
+        third.reserve(&source, 1).await.unwrap();
+        seen.push(third.store.identity().await.unwrap());
+    }
+    let nothing = StoreIdentity { id: String::new(), writes: 0 };
+    for seen in seen.iter().chain([&nothing]) {
+        let recalled = reached(|| case.store.recall("it", seen)).await.unwrap();
+        assert_eq!(recalled, Recalled::Same, "{seen:?}");
+    }
+    let [first, .., last] = seen.as_slice() else { panic!("{seen:?}") };
+    let lost = |start: &str, writes| {
+        let history = History { start: start.into(), ..History::of(&last.id) };
+        StoreIdentity { id: history.to_string(), writes }
+    };
+    // A start that is not there; a start before the last, and what was written when it was the last.
+    let unknown = lost("0123456789abcdef", first.writes);
+    let before = lost(&History::of(&seen[seen.len() - 2].id).start, last.writes);
+    let more = StoreIdentity { writes: last.writes + 1_000_000, ..last.clone() };
+    for seen in [&unknown, &before, &more] {
+        assert_eq!(code(case.store.recall("it", seen).await), "store_went_back", "{seen:?}");
+    }
+    let another = StoreIdentity { id: "0123".into(), writes: 0 };
+    assert_eq!(code(case.store.recall("it", &another).await), "other_store");
+
+    // Whoever saw what was lost is told that somebody has seen to it; the others go on.
+    case.store.fast_forward(&FastForward::default()).await.unwrap();
+    let after = case.another().await;
+    for seen in [&unknown, &before] {
+        let recalled = reached(|| after.store.recall("it", seen)).await.unwrap();
+        assert_eq!(recalled, Recalled::Recovered, "{seen:?}");
+    }
+    let recalled = reached(|| after.store.recall("it", last)).await.unwrap();
+    assert_eq!(recalled, Recalled::Same);
+}
+
+async fn each_handle_that_writes_leaves_one_start(case: Case) {
+    let source = case.define("orders").await;
+    let first = case.store.identity().await.unwrap();
+    let reader = case.another().await;
+    reader.store.get("orders").await.unwrap();
+    case.reserve(&source, 1).await.unwrap();
+    assert_eq!(case.store.identity().await.unwrap().id, first.id, "who reads leaves nothing");
+    reader.reserve(&source, 1).await.unwrap();
+    let second = case.store.identity().await.unwrap();
+    assert!(second.id != first.id && second.store() == first.store(), "{first:?} {second:?}");
+    for _ in 0..3 {
+        reader.reserve(&source, 1).await.unwrap();
+        case.reserve(&source, 1).await.unwrap();
+    }
+    assert_eq!(case.store.identity().await.unwrap().id, second.id);
+    assert_eq!(reader.store.seen().unwrap().id, second.id);
+}
+
+fn doubt() -> Doubt {
+    Doubt { witness: "the journal of somebody".into(), seen: 9_000, found: 7 }
+}
+
+async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
+    let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
+    holder.use_all().await;
+    case.store.doubt(&doubt()).await.unwrap();
+    let before = case.store.identity().await.unwrap();
+    // Who says so twice, or says something else, changes nothing.
+    case.store.doubt(&Doubt { seen: 1, ..doubt() }).await.unwrap();
+    for round in 0..2 {
+        for (verb, answer) in holder.every_verb() {
+            if READS.contains(&verb) {
+                answer.await.expect(verb);
+                continue;
+            }
+            let refused = answer.await.expect_err(verb);
+            assert_eq!(refused.kind().code(), "store_went_back", "{verb} {round}: {refused}");
+            assert!(refused.to_string().contains("journal of somebody"), "{refused}");
+        }
+    }
+    assert_eq!(case.store.identity().await.unwrap(), before, "it was written");
+    let fresh = case.another().await;
+    assert_eq!(code(fresh.store.recall("it", &before).await), "store_went_back");
+    assert_eq!(
+        code(fresh.store.define(&super::case::definition("new", "a")).await),
+        "store_went_back"
+    );
+    let standing = fresh.store.standing().await.unwrap();
+    assert_eq!(standing.doubt, Some(doubt()));
+
+    fresh.store.fast_forward(&FastForward::default()).await.unwrap();
+    assert_eq!(fresh.store.standing().await.unwrap().doubt, None);
+    let source = fresh.store.get("orders").await.unwrap();
+    case.reserve(&source, 1).await.unwrap();
+    fresh.reserve(&source, 1).await.unwrap();
+}
+
+async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
+    let journal = |id: &str| JournalInfo {
+        id: id.into(),
+        owner: "shop-1".into(),
+        host: "h".into(),
+        seen_at_ms: 7,
+        has_reported: false,
+    };
+    let known = |mark, end| Known {
+        mark,
+        ends: [("orders".to_owned(), end), (format!("of-{end}"), 5)].into(),
+        writes: mark,
+        ..Known::default()
+    };
+    for id in ["a", "b", "c"] {
+        let journal = journal(id);
+        reached(|| case.store.report(&journal, None)).await.unwrap();
+    }
+    case.store.doubt(&doubt()).await.unwrap();
+    let other = case.another().await;
+    let others = Known { journals: vec![journal("d")], ..known(4, 50) };
+    for (journal, known) in [(journal("a"), others), (journal("b"), known(8, 20))] {
+        reached(|| other.store.report(&journal, Some(&known))).await.unwrap();
+    }
+    let standing = other.store.standing().await.unwrap();
+    let missing: Vec<_> = standing.missing().map(|journal| journal.id.as_str()).collect();
+    assert_eq!(missing, ["c", "d"]);
+    assert_eq!(standing.known.mark, 8);
+    assert_eq!(standing.known.ends["orders"], 50);
+
+    let mut forward =
+        FastForward { forget_journals: vec!["c".into(), "d".into()], ..FastForward::default() };
+    standing.known.raise(&mut forward);
+    other.store.fast_forward(&forward).await.unwrap();
+    let standing = case.store.standing().await.unwrap();
+    let left: Vec<_> = standing.missing().map(|journal| journal.id.clone()).collect();
+    assert_eq!(
+        (left, standing.doubt, standing.known),
+        (vec!["a".to_owned(), "b".to_owned()], None, Known::default())
+    );
+    let source = case.define("orders").await;
+    assert_eq!(case.reserve(&source, 1).await.unwrap().first, 50);
+    assert_eq!(case.store.ground().await.unwrap().mark, Mark::new(8));
+}
+
+/// Where namespaces share an identity, all of them are in doubt, and each waits for its own reports.
+async fn only_this_namespace_goes_on_when_it_was_moved_forward(case: Case) {
+    let elsewhere = case.elsewhere().await;
+    let (here, there) = (case.define("orders").await, elsewhere.define("orders").await);
+    case.store.doubt(&doubt()).await.unwrap();
+    let identity = async |case: &Case| case.store.identity().await.unwrap().store();
+    let shared = identity(&case).await == identity(&elsewhere).await;
+    let refused = elsewhere.reserve(&there, 1).await.err().map(|error| error.kind().code());
+    assert_eq!(refused, shared.then_some("store_went_back"));
+    case.store.fast_forward(&FastForward::default()).await.unwrap();
+    case.reserve(&here, 1).await.unwrap();
+    if shared {
+        assert_eq!(code(elsewhere.reserve(&there, 1).await), "store_went_back");
+        elsewhere.store.fast_forward(&FastForward::default()).await.unwrap();
+    }
+    elsewhere.reserve(&there, 1).await.unwrap();
+}
+
+/// A store that is put back under a handle: `back_up` copies it, `put_back` puts that in its place. With `goes_on`,
+/// another process writes to it after that, more than was lost.
+///
+/// # Panics
+/// When a verb is not refused, or what was seen is taken for what there is.
+pub async fn every_verb_is_refused_by_an_older_state(
+    open: impl AsyncFn() -> Arc<dyn Store>,
+    back_up: impl AsyncFnOnce(),
+    put_back: impl AsyncFnOnce(),
+    goes_on: bool,
+) {
+    let mut holder = Holder::new(open().await).await;
+    back_up().await;
+    reached(|| holder.store.identity()).await.unwrap();
+    holder.use_all().await;
+    let seen = holder.store.identity().await.unwrap();
+    put_back().await;
+    let fresh = open().await;
+    if goes_on {
+        let source = reached(|| fresh.get("bills")).await.unwrap();
+        let reserve = super::lost::five_of(&source);
+        while fresh.identity().await.unwrap().writes <= seen.writes {
+            fresh.reserve(&reserve).await.unwrap();
+        }
+    }
+    assert_eq!(code(reached(|| fresh.recall("the journal", &seen)).await), "store_went_back");
+    for round in 0..2 {
+        for (verb, answer) in holder.every_verb() {
+            let refused = answer.await.expect_err(verb);
+            assert_eq!(refused.kind().code(), "store_went_back", "{verb} {round}: {refused}");
+        }
+    }
+    holder.store.close().await.unwrap();
+    fresh.close().await.unwrap();
+}
