@@ -144,8 +144,8 @@ impl Store for LateStore {
         self.store().await?.recall(who, seen).await
     }
 
-    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
-        self.store().await?.doubt(doubt).await
+    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+        self.store().await?.doubt(doubt, id).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

@@ -144,12 +144,13 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Puts the store in doubt, since somebody has seen more than it has: every verb that hands out, moves or
     /// renews anything is refused with `StoreWentBack` from then on, whoever asks, until an operator has
-    /// [moved it forward](Self::fast_forward). One that is in doubt stays as it is.
+    /// [moved it forward](Self::fast_forward). One that is in doubt stays as it is, and so does one whose identity, in its
+    /// history, is not the one that this was found of, `id`: it may have been recovered since.
     ///
     /// Atomicity: the store's identity. Whose clock: none. On retry: repeat freely.
     ///
     /// `Unsupported` through servers, where the server doubts for itself.
-    async fn doubt(&self, doubt: &Doubt) -> Result<()>;
+    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()>;
 
     /// Makes a journal known, and what it knows if that is said.
     ///

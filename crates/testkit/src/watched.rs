@@ -58,8 +58,8 @@ impl<W: Witness> Store for Watched<W> {
         self.store.recall(who, seen).await
     }
 
-    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
-        self.store.doubt(doubt).await
+    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+        self.store.doubt(doubt, id).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

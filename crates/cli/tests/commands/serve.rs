@@ -202,10 +202,22 @@ fn a_store_that_went_backwards_is_refused() {
     stop(server);
     copy(&aside, &data_dir);
 
-    let ran = refused(&data_dir, &[]);
-    assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
-    assert!(ran.err.contains("fast-forward"), "{}", ran.err);
+    // It says so, and gives nothing; and nor does any other, whatever that remembers.
+    let server = Server::start(serve(&data_dir, &[]));
+    let file = format!("sqlite:{}", data_dir.join("snowmint.db").display());
+    let other = Server::start(serve(&directory.path().join("other"), &["--store", &file]));
     let dir = data_dir.to_str().unwrap();
+    for server in [&server, &other] {
+        let ran = server.mint(&["numbers", "-n", "1"]);
+        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
+        assert!(ran.err.contains("went back") && ran.err.contains("recover"), "{}", ran.err);
+    }
+    let beside = run(&["mint", "numbers", "--store", &file, "--data-dir", dir]);
+    assert_eq!((beside.code, beside.out.as_str()), (3, ""), "{}", beside.err);
+    let doctor = run(&["doctor", "--data-dir", dir]);
+    assert!(doctor.out.contains("It is in doubt, and nobody mints"), "{}", doctor.out);
+    stop(server);
+    stop(other);
     run(&["worker", "fast-forward", "--data-dir", dir]).ok();
     let server = Server::start(serve(&data_dir, &[]));
     all.push_str(&server.mint(&["numbers", "-n", "1000"]).ok());

@@ -4,10 +4,11 @@
 use std::collections::HashSet;
 use std::fs;
 use std::process::Output;
+use std::time::Instant;
 
 use snowmint_testkit::servers;
 
-use super::server::{Folder, Resp, Server, curl, snowmint, until};
+use super::server::{Folder, PATIENCE, Resp, Server, curl, snowmint, until};
 
 const CONFIG: &str = "
 [sources.invoices]
@@ -56,11 +57,12 @@ impl Shop {
 
     fn mint(&mut self, server: &Server, source: &str, count: usize) {
         let mut ids = Vec::new();
-        until("numbers are had", || {
+        let end = Instant::now() + PATIENCE;
+        while ids.len() < count {
             let mut connection = Resp::connect(&server.resp).unwrap();
             connection.incr(source, (count - ids.len()).min(100), &mut ids).unwrap();
-            ids.len() >= count
-        });
+            assert!(Instant::now() < end, "{source}: {} of {count}: {}", ids.len(), server.said());
+        }
         for id in ids {
             assert!(self.seen.insert((source.into(), id)), "{source}: {id} came twice");
         }

@@ -86,7 +86,7 @@ impl Store for RemoteStore {
         recall_by_count(who, seen, &found).map_err(|kind| Error::new("recall", kind))
     }
 
-    async fn doubt(&self, _: &Doubt) -> Result<()> {
+    async fn doubt(&self, _: &Doubt, _: &str) -> Result<()> {
         Err(untold("doubt"))
     }
 

@@ -73,6 +73,8 @@ pub struct JournalInfo {
 /// Whether a store is in doubt, and what journals have said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
+    /// The store's identity, in its history: [`StoreIdentity::id`](crate::StoreIdentity::id).
+    pub id: String,
     /// Why it is; none when it is not.
     pub doubt: Option<Doubt>,
     /// The journals that have joined, by their names.
@@ -82,8 +84,22 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Takes in what a journal says.
+    /// Puts the store in doubt, unless it is.
+    pub fn begin(&mut self, doubt: &Doubt) {
+        if self.doubt.is_none() {
+            self.doubt = Some(doubt.clone());
+            self.forget_reports();
+        }
+    }
+
+    fn forget_reports(&mut self) {
+        self.journals.iter_mut().for_each(|journal| journal.has_reported = false);
+        self.known = Known::default();
+    }
+
+    /// Takes in what a journal says: what it knows only while the store is in doubt, as it may know more by the next time.
     pub fn hear(&mut self, journal: &JournalInfo, known: Option<&Known>) {
+        let known = known.filter(|_| self.doubt.is_some());
         let before = self.journals.iter().position(|known| known.id == journal.id);
         let before = before.map(|at| self.journals.remove(at));
         let has_reported = known.is_some() || before.is_some_and(|before| before.has_reported);
@@ -113,7 +129,6 @@ impl Standing {
     pub fn end(&mut self, forward: &FastForward) {
         self.doubt = None;
         self.journals.retain(|journal| !forward.forget_journals.contains(&journal.id));
-        self.journals.iter_mut().for_each(|journal| journal.has_reported = false);
-        self.known = Known::default();
+        self.forget_reports();
     }
 }

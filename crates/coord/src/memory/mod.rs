@@ -313,9 +313,11 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
-        self.atomic("report", |space, _| {
-            space.standing.doubt.get_or_insert_with(|| doubt.clone());
+    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+        self.atomic("report", |space, line| {
+            if line.identity.id == id {
+                space.standing.begin(doubt);
+            }
             changed(())
         })
     }
@@ -328,7 +330,9 @@ impl Store for MemoryStore {
     }
 
     async fn standing(&self) -> Result<Standing> {
-        self.atomic("standing", |space, _| unchanged(space.standing.clone()))
+        self.atomic("standing", |space, line| {
+            unchanged(Standing { id: line.identity.id.clone(), ..space.standing.clone() })
+        })
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {

@@ -82,41 +82,67 @@ impl Memory {
         around: &Surroundings,
         settings: &NodeSettings,
     ) -> Result<Recalled> {
-        let (who, seen) = (&self.witness.who, self.seen());
-        match around.call("recall", around.store.recall(who, &seen)).await {
-            Ok(recalled) => Ok(recalled),
+        match self.look(around).await {
+            Ok((recalled, None)) => Ok(recalled),
+            // It was recovered without this node, which keeps to itself that it knows more.
+            Ok((Recalled::Recovered, Some(above))) => Err(above),
+            Ok((Recalled::Same, Some(error))) => Err(self.doubts(around, settings, error).await),
             Err(error) => Err(self.doubts(around, settings, error).await),
         }
     }
 
+    /// How the store stands to what was seen of it by its history; and what it shows in its rows that was seen further.
+    async fn look(&self, around: &Surroundings) -> Result<(Recalled, Option<Error>)> {
+        let (who, seen) = (&self.witness.who, self.seen());
+        let recalled = around.call("recall", around.store.recall(who, &seen)).await?;
+        // Servers show a program no more than its token may see, and compare for themselves.
+        if around.store.owners().is_some() {
+            return Ok((recalled, None));
+        }
+        let ground = around.call("look at ground", around.store.ground()).await?;
+        let catalog = around.call("list sources", around.store.list()).await?;
+        let ends = check_ends(who, &self.known.ends, &catalog.definitions);
+        let covered = match recalled {
+            Recalled::Recovered => ends.and_then(|()| self.check_ground(ground)),
+            Recalled::Same => ends,
+        };
+        Ok((recalled, covered.err()))
+    }
+
     /// Puts the store in doubt, and reports, if this error is a reason. Answers the error.
     async fn doubts(&self, around: &Surroundings, settings: &NodeSettings, error: Error) -> Error {
-        let who = match settings.owner.as_str() {
-            "" => format!("{} on {}", self.witness.who, settings.host),
-            owner => format!("{} of {owner}", self.witness.who),
-        };
-        let Some(doubt) = Doubt::of(error.kind(), &who) else { return error };
         // The servers doubt for themselves.
-        if around.store.owners().is_some() {
+        if around.store.owners().is_some() || !is_in_doubt(&error) {
             return error;
         }
-        let told = around.call("doubt", around.store.doubt(&doubt)).await;
-        let reported = match self.journal(around, settings) {
-            Some(journal) => {
-                let report = around.store.report(&journal, Some(&self.known));
-                around.call("report", report).await
-            }
-            None => Ok(()),
-        };
-        if let Err(untold) = told.and(reported) {
+        if let Err(untold) = self.tell(around, settings).await {
             tracing::warn!(error = %chain(&untold), "the store went back, and could not be told so");
         }
         error
     }
 
-    /// Refuses a store that lies below what was seen, for all that the catalog and the ground say.
-    fn check_covered(&self, definitions: &[Definition], ground: Ground) -> Result<()> {
-        check_ends(&self.witness.who, &self.known.ends, definitions)?;
+    async fn tell(&self, around: &Surroundings, settings: &NodeSettings) -> Result<()> {
+        let standing = around.call("look at journals", around.store.standing()).await?;
+        if standing.doubt.is_none() {
+            // What was found before may have been mended meanwhile; what is found now is of this history.
+            let error = match self.look(around).await {
+                Ok((Recalled::Same, Some(error))) => error,
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            let who = match settings.owner.as_str() {
+                "" => format!("{} on {}", self.witness.who, settings.host),
+                owner => format!("{} of {owner}", self.witness.who),
+            };
+            let Some(doubt) = Doubt::of(error.kind(), &who) else { return Ok(()) };
+            around.call("doubt", around.store.doubt(&doubt, &standing.id)).await?;
+        }
+        let Some(journal) = self.journal(around, settings) else { return Ok(()) };
+        around.call("report", around.store.report(&journal, Some(&self.known))).await
+    }
+
+    /// Refuses a store that was recovered without this node, and lies below its marks.
+    fn check_ground(&self, ground: Ground) -> Result<()> {
         if ground.mark.get() >= self.known.mark {
             return Ok(());
         }
@@ -145,23 +171,11 @@ pub(super) async fn enter(
     let recalled = memory.recall(around, settings).await?;
     let identity = around.call("identity", around.store.identity()).await?;
     let mut ground = None;
-    // Servers show a program no more than its token may see, and compare for themselves.
     if around.store.owners().is_none() {
-        let witness = &memory.witness;
         let found = around.call("look at ground", around.store.ground()).await?;
         ground = Some(found.term);
-        if let Some(why) = around.doubts.went_back().filter(|_| witness.ground == ground) {
+        if let Some(why) = around.doubts.went_back().filter(|_| memory.witness.ground == ground) {
             return Err(why);
-        }
-        let catalog = around.call("list sources", around.store.list()).await?;
-        match recalled {
-            Recalled::Recovered => memory.check_covered(&catalog.definitions, found)?,
-            Recalled::Same => {
-                let ends = check_ends(&witness.who, &memory.known.ends, &catalog.definitions);
-                if let Err(error) = ends {
-                    return Err(memory.doubts(around, settings, error).await);
-                }
-            }
         }
         if let Some(journal) = memory.journal(around, settings) {
             around.call("report", around.store.report(&journal, None)).await?;

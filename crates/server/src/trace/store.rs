@@ -78,8 +78,8 @@ impl Store for Traced {
         self.call("store recall", vec![], self.store.recall(who, seen)).await
     }
 
-    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
-        self.call("store doubt", vec![], self.store.doubt(doubt)).await
+    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+        self.call("store doubt", vec![], self.store.doubt(doubt, id)).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

@@ -8,7 +8,7 @@ use snowmint_coord::{
     Doubt, FastForward, History, JournalInfo, Known, Recalled, Standing, Starts, StoreIdentity,
 };
 
-use super::{Access, Answer, Failure, Rows, Step, Verb};
+use super::{Access, Answer, Failure, Rows, Step, Verb, WITNESS};
 
 /// The note with the starts.
 pub(crate) const STARTS: &str = "starts";
@@ -58,32 +58,44 @@ pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> A
 
 async fn standing<R: Rows>(rows: &mut R) -> Answer<R, Standing> {
     Ok(Standing {
+        id: rows.identity().id.clone(),
         doubt: read(rows, DOUBT).await?,
         journals: read(rows, JOURNALS).await?.unwrap_or_default(),
         known: read(rows, KNOWN).await?.unwrap_or_default(),
     })
 }
 
+/// Holds the store against what somebody has seen, and against what this handle has.
 pub(super) struct Recalls<'a> {
     pub(super) who: &'a str,
     pub(super) seen: &'a StoreIdentity,
+    pub(super) by_handle: Option<&'a StoreIdentity>,
 }
 
 #[async_trait]
 impl Verb for Recalls<'_> {
-    type Answer = Recalled;
+    type Answer = (Recalled, StoreIdentity);
     const OP: &'static str = "recall";
     const ACCESS: Access = Access::Read;
+    const IN_DOUBT: bool = true;
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Recalled> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
         refuse_doubt(rows).await?;
         let starts = read_starts(rows).await?;
-        Ok((recall(self.who, self.seen, rows.identity(), &starts)?, false))
+        let found = rows.identity().clone();
+        let mut recalled = recall(self.who, self.seen, &found, &starts)?;
+        if let Some(seen) = self.by_handle
+            && recall(WITNESS, seen, &found, &starts)? == Recalled::Recovered
+        {
+            recalled = Recalled::Recovered;
+        }
+        Ok(((recalled, found), false))
     }
 }
 
 pub(super) struct Doubts<'a> {
     pub(super) doubt: &'a Doubt,
+    pub(super) id: &'a str,
 }
 
 #[async_trait]
@@ -93,9 +105,13 @@ impl Verb for Doubts<'_> {
     const IN_DOUBT: bool = true;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
-        if rows.note(DOUBT).await?.is_some() {
+        if rows.identity().id != self.id || rows.note(DOUBT).await?.is_some() {
             return Ok(((), false));
         }
+        let mut standing = standing(rows).await?;
+        standing.begin(self.doubt);
+        rows.remove_note(KNOWN).await?;
+        rows.put_note(JOURNALS, text(&standing.journals)?).await?;
         rows.put_note_everywhere(DOUBT, text(self.doubt)?).await?;
         let history = History::of(&rows.identity().id);
         rows.name(History { in_doubt: true, ..history }.to_string())?;

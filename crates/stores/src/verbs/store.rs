@@ -115,11 +115,16 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
         self.backend.catch_up().await.map_err(|failure| self.said(Recalls::OP, failure))?;
-        self.answer(Recalls { who, seen }).await
+        let by_handle = self.lineage.seen();
+        let recalls = Recalls { who, seen, by_handle: by_handle.as_deref() };
+        let (recalled, found) = self.answer(recalls).await?;
+        // Whoever asks sees to it that nothing of what was lost is used.
+        self.lineage.saw(found, Access::Forward, false);
+        Ok(recalled)
     }
 
-    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
-        self.answer(Doubts { doubt }).await
+    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+        self.answer(Doubts { doubt, id }).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

@@ -86,13 +86,22 @@ fn doubt() -> Doubt {
     Doubt { witness: "the journal of somebody".into(), seen: 9_000, found: 7 }
 }
 
+async fn doubted(case: &Case) {
+    let found = case.store.identity().await.unwrap().id;
+    case.store.doubt(&doubt(), &found).await.unwrap();
+}
+
 async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
     let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
-    case.store.doubt(&doubt()).await.unwrap();
+    let found = case.store.identity().await.unwrap().id;
+    // What was found of another history says nothing of this one.
+    case.store.doubt(&doubt(), &format!("{found}f")).await.unwrap();
+    holder.use_all().await;
+    case.store.doubt(&doubt(), &found).await.unwrap();
     let before = case.store.identity().await.unwrap();
     // Who says so twice, or says something else, changes nothing.
-    case.store.doubt(&Doubt { seen: 1, ..doubt() }).await.unwrap();
+    case.store.doubt(&Doubt { seen: 1, ..doubt() }, &before.id).await.unwrap();
     for round in 0..2 {
         for (verb, answer) in holder.every_verb() {
             if READS.contains(&verb) {
@@ -139,7 +148,10 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
         let journal = journal(id);
         reached(|| case.store.report(&journal, None)).await.unwrap();
     }
-    case.store.doubt(&doubt()).await.unwrap();
+    // Before it is in doubt, nothing of what a journal knows is kept.
+    let (early, far) = (journal("b"), known(9_999, 9_999));
+    reached(|| case.store.report(&early, Some(&far))).await.unwrap();
+    doubted(&case).await;
     let other = case.another().await;
     let others = Known { journals: vec![journal("d")], ..known(4, 50) };
     for (journal, known) in [(journal("a"), others), (journal("b"), known(8, 20))] {
@@ -170,7 +182,7 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
 async fn only_this_namespace_goes_on_when_it_was_moved_forward(case: Case) {
     let elsewhere = case.elsewhere().await;
     let (here, there) = (case.define("orders").await, elsewhere.define("orders").await);
-    case.store.doubt(&doubt()).await.unwrap();
+    doubted(&case).await;
     let identity = async |case: &Case| case.store.identity().await.unwrap().store();
     let shared = identity(&case).await == identity(&elsewhere).await;
     let refused = elsewhere.reserve(&there, 1).await.err().map(|error| error.kind().code());

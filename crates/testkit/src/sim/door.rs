@@ -46,8 +46,8 @@ impl Store for Door {
         self.store.recall(who, seen).await
     }
 
-    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
-        self.store.doubt(doubt).await
+    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+        self.store.doubt(doubt, id).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

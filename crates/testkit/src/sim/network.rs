@@ -208,8 +208,8 @@ impl Store for Faulty {
         through!(self, "recall", |store, who, seen| store.recall(&who, &seen))
     }
 
-    async fn doubt(&self, doubt: &Doubt) -> Result<()> {
-        through!(self, "doubt", |store, doubt| store.doubt(&doubt))
+    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+        through!(self, "doubt", |store, doubt, id| store.doubt(&doubt, &id))
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
@@ -218,7 +218,7 @@ impl Store for Faulty {
     }
 
     async fn standing(&self) -> Result<Standing> {
-        self.inner.standing().await
+        through!(self, "standing", |store| store.standing())
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
