@@ -205,7 +205,7 @@ impl MemoryStore {
             line.identity.writes += 1;
         }
         if changed && !IN_DOUBT.contains(&op) && !self.started.swap(true, Ordering::SeqCst) {
-            line.begin(History::of(&line.identity.id).started()?, line.identity.writes);
+            line.begin(&History::of(&line.identity.id).started()?, line.identity.writes);
         }
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = |seen| recall("", seen, &line.identity, &line.starts) != Ok(Recalled::Same);
@@ -221,7 +221,7 @@ impl MemoryStore {
 
 impl Line {
     /// Nothing of what others wrote from this count on is kept.
-    fn begin(&mut self, history: History, from: u64) {
+    fn begin(&mut self, history: &History, from: u64) {
         self.starts = self.starts.and(&history.start, from);
         self.identity.id = history.to_string();
     }
@@ -467,7 +467,7 @@ impl Store for MemoryStore {
             forward.check()?;
             space.fast_forward(forward);
             let history = History::of(&line.identity.id).recovered(forward, &id);
-            line.begin(history.map_err(|error| error.kind().clone())?, line.identity.writes + 1);
+            line.begin(&history.map_err(|error| error.kind().clone())?, line.identity.writes + 1);
             // The write that counts for this step is added after it.
             line.identity.writes = line.identity.writes.max(forward.writes_at_least);
             let StoreIdentity { id, writes } = line.identity.clone();

@@ -115,7 +115,7 @@ impl FastForward {
         let lock = data_dir.is_dir().then(|| DataDir::lock(data_dir)).transpose()?;
         let own = how.own_journal(lock.as_ref())?;
         let step = Step { command: "worker fast-forward", new_identity: self.new_identity, lock };
-        how.move_forward(&config, Some(own), step)
+        how.move_forward(&config, Some(own), &step)
     }
 }
 
@@ -127,7 +127,7 @@ impl Recover {
         }
         // The servers run, and have their data directories.
         let step = Step { command: "worker recover", new_identity: false, lock: None };
-        self.how.move_forward(&config, None, step)
+        self.how.move_forward(&config, None, &step)
     }
 }
 
@@ -140,7 +140,7 @@ struct Step {
 }
 
 impl How {
-    fn move_forward(&self, config: &Config, own: Option<Record>, step: Step) -> Outcome {
+    fn move_forward(&self, config: &Config, own: Option<Record>, step: &Step) -> Outcome {
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
         let mark = mark.map_err(Failure::usage)?;
         self.check_near(mark)?;
@@ -172,23 +172,14 @@ impl How {
             return known.journals.check();
         }
         known.journals.check()?;
-        let (before, identity) = runtime.block_on(done(config, &known, &forward))?;
-        let shown = |identity: &StoreIdentity| {
-            format!("store {} with {} writes", identity.store(), identity.writes)
-        };
-        let before = before.as_ref().map_or_else(|| "not known".to_owned(), shown);
-        let segments: Vec<_> =
-            forward.segments.iter().map(|(name, mark)| format!("{name}={mark}")).collect();
-        let numbers = segments.join(" ");
-        let after =
-            format!("{}, worker marks at least {mark}, numbers {numbers}", shown(&identity));
-        audit::leave(&config.server.data_dir, step.command, before, after);
+        let (before, after) = runtime.block_on(done(config, &known, &forward))?;
+        leave_trail(config, step, before.as_ref(), (&forward, &after));
         if !self.json {
-            out.line(format_args!("{}", shown(&identity).replacen("store ", "store: ", 1)))?;
+            out.line(format_args!("store: {} with {} writes", after.store(), after.writes))?;
             out.flush()?;
         }
         let aside = step.lock.as_ref().map(journal::set_aside).transpose()?.flatten();
-        self.told(&known, &forward, &mark, Some((&identity, aside.as_deref())), &mut out)
+        self.told(&known, &forward, &mark, Some((&after, aside.as_deref())), &mut out)
     }
 
     /// The end of what is printed: everything, where machines read it.
@@ -282,4 +273,23 @@ async fn done(
     }
     store.close().await?;
     Ok((before, identity))
+}
+
+/// One line for whoever asks later what was done.
+fn leave_trail(
+    config: &Config,
+    step: &Step,
+    before: Option<&StoreIdentity>,
+    (forward, after): (&Forward, &StoreIdentity),
+) {
+    let shown = |identity: &StoreIdentity| {
+        format!("store {} with {} writes", identity.store(), identity.writes)
+    };
+    let before = before.map_or_else(|| "not known".to_owned(), shown);
+    let numbers: Vec<_> =
+        forward.segments.iter().map(|(name, mark)| format!("{name}={mark}")).collect();
+    let mark = Zone::default().show(forward.marks_at_least.unix_millis());
+    let numbers = numbers.join(" ");
+    let after = format!("{}, worker marks at least {mark}, numbers {numbers}", shown(after));
+    audit::leave(&config.server.data_dir, step.command, before, after);
 }
