@@ -25,7 +25,7 @@ use crate::slot::SlotInfo;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreIdentity {
     /// Made at random with the store (where namespaces may live on servers of their own, with the
-    /// namespace), and anew when an operator says so; with its [`History`](crate::History), whose parts it has.
+    /// namespace), and anew when an operator says so; with its [`History`], whose parts it has.
     pub id: String,
     /// Raised by every durable change, in the same atomic step, and by nothing that this namespace
     /// can do besides. Whoever remembers a higher one knows that the store was restored from an older

@@ -55,7 +55,7 @@ fn restored(ground: &mut Ground) -> u64 {
                 marks_at_least: Mark::new(slots),
                 segments: vec![(NUMBERS.into(), Mark::new(numbers))],
                 writes_at_least: writes + 1_000_000,
-                new_identity: false,
+                ..FastForward::default()
             };
             store.fast_forward(&forward).await
         });

@@ -17,6 +17,7 @@ mod tests;
 use std::fmt;
 
 pub use journals::{JOURNALS_MAX, JournalInfo, Known, Standing};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 pub use starts::{STARTS_MAX, Starts};
 
@@ -76,6 +77,31 @@ impl fmt::Display for History {
             write!(f, ".{recoveries}.{start}")?;
         }
         f.write_str(if *in_doubt { "!" } else { "" })
+    }
+}
+
+/// What a store keeps of its history as a text that a person can read.
+pub trait Noted: Sized {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn from_note(text: &str) -> Result<Self, String>;
+
+    /// The text.
+    ///
+    /// # Errors
+    /// What has no text.
+    fn to_note(&self) -> Result<String, String>;
+}
+
+impl<T: Serialize + DeserializeOwned> Noted for T {
+    fn from_note(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    fn to_note(&self) -> Result<String, String> {
+        serde_json::to_string(self).map_err(|error| error.to_string())
     }
 }
 

@@ -1,9 +1,7 @@
 //! The verbs on the history of a store, and on doubts about it.
 
 use async_trait::async_trait;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use snowmint_coord::history::recall;
+use snowmint_coord::history::{Noted, recall};
 use snowmint_coord::{
     Doubt, FastForward, History, JournalInfo, Known, Recalled, Standing, Starts, StoreIdentity,
 };
@@ -24,14 +22,14 @@ pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> Answer<R, Starts> {
     Starts::read(&text, written).map_err(Failure::Damaged)
 }
 
-async fn read<R: Rows, T: DeserializeOwned>(rows: &mut R, name: &str) -> Answer<R, Option<T>> {
+async fn read<R: Rows, T: Noted>(rows: &mut R, name: &str) -> Answer<R, Option<T>> {
     let Some((text, _)) = rows.note(name).await? else { return Ok(None) };
-    let read = serde_json::from_str(&text);
-    read.map(Some).map_err(|error| Failure::Damaged(format!("the note {name}: {error}")))
+    let read = T::from_note(&text);
+    read.map(Some).map_err(|wrong| Failure::Damaged(format!("the note {name}: {wrong}")))
 }
 
-fn text<E>(value: &impl Serialize) -> Result<String, Failure<E>> {
-    serde_json::to_string(value).map_err(|error| Failure::Damaged(error.to_string()))
+fn text<E>(value: &impl Noted) -> Result<String, Failure<E>> {
+    value.to_note().map_err(Failure::Damaged)
 }
 
 /// Refuses everybody, if this namespace is in doubt.
