@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 use snowmint_coord::error::chain;
-use snowmint_coord::{Error, ErrorKind, Result, Timer, random};
+use snowmint_coord::{Error, ErrorKind, History, Result, Timer, random};
 use snowmint_core::ElapsedMillis;
 
 use crate::approach::Approach;
@@ -113,7 +113,7 @@ impl Servers {
     /// The store has another identity from here on.
     pub(crate) fn is_now(&self, identity: &str) {
         if let Some(known) = &mut *self.known.lock().unwrap_or_else(PoisonError::into_inner) {
-            identity.clone_into(&mut known.identity);
+            known.identity = History::of(identity).store;
         }
     }
 
@@ -332,7 +332,8 @@ impl Servers {
             let (stored, wanted) = (described.namespace.clone(), self.namespace.clone());
             return Err(Error::new(op, ErrorKind::Conflict { what, stored, wanted }));
         }
-        let found = described.identity.as_ref().map(|identity| identity.id.clone());
+        // Its history goes on with each process that comes.
+        let found = described.identity.as_ref().map(|identity| History::of(&identity.id).store);
         let found = found.ok_or_else(|| Error::internal(op, "a store without identity"))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_with(|| Known {

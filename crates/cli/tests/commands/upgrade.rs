@@ -43,11 +43,11 @@ fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_whe
     mints_on();
 
     let record = cli(&["HGET", KEY, "store"]);
-    assert!(record.contains("\"form\":1"), "{record}");
+    assert!(record.contains("\"form\":2"), "{record}");
     // As every change: counted, and with the count as the version of what was changed.
     let (_, value) = record.split_once(' ').unwrap();
     let count = cli(&["HINCRBY", KEY, "writes", "1"]);
-    let newer = format!("{count} {}", value.replace("\"form\":1", "\"form\":2"));
+    let newer = format!("{count} {}", value.replace("\"form\":2", "\"form\":3"));
     cli(&["HSET", KEY, "store", &newer]);
     until("it says that a newer one has come", || {
         let Ran { out, code, .. } = health();

@@ -70,6 +70,25 @@ pub struct JournalInfo {
     pub has_reported: bool,
 }
 
+/// What one takes as a text, beside its names.
+const JOURNAL_BYTES: usize = 120;
+
+impl JournalInfo {
+    /// Those that were seen last, as far as they fit into so many bytes; what they have reported is left out.
+    #[must_use]
+    pub fn fitting(mut journals: Vec<Self>, bytes_max: usize) -> Vec<Self> {
+        journals.sort_by_key(|journal| std::cmp::Reverse(journal.seen_at_ms));
+        let mut room = bytes_max;
+        journals.retain_mut(|journal| {
+            journal.has_reported = false;
+            let left = room.checked_sub(journal.owner.len() + journal.host.len() + JOURNAL_BYTES);
+            room = left.unwrap_or(0);
+            left.is_some()
+        });
+        journals
+    }
+}
+
 /// Whether a store is in doubt, and what journals have said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {

@@ -14,6 +14,7 @@ mod clock;
 #[cfg(test)]
 mod faults;
 mod space;
+mod world;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +47,8 @@ pub use clock::MemoryClock;
 #[cfg(test)]
 pub(crate) use faults::Faults;
 use space::Space;
+pub use world::MemoryBackup;
+use world::{IN_DOUBT, Line, World};
 
 /// A handle on one namespace of a store in memory. The store lives as long as a handle on it.
 pub struct MemoryStore {
@@ -61,38 +64,6 @@ pub struct MemoryStore {
     #[cfg(test)]
     pub(crate) faults: Faults,
 }
-
-#[derive(Clone)]
-struct World {
-    line: Line,
-    spaces: BTreeMap<String, Space>,
-}
-
-/// How far the store has come.
-#[derive(Clone)]
-struct Line {
-    identity: StoreIdentity,
-    starts: Starts,
-}
-
-/// Everything that a store in memory held at one moment.
-#[derive(Clone)]
-pub struct MemoryBackup(World);
-
-/// What is asked of a store in doubt, too.
-const IN_DOUBT: [&str; 11] = [
-    "now",
-    "identity",
-    "members",
-    "workers",
-    "get",
-    "list",
-    "ground",
-    "recall",
-    "report",
-    "standing",
-    "fast_forward",
-];
 
 /// What a verb answers inside the atomic step, and whether it changed anything.
 type Step<T> = Result<(T, bool), ErrorKind>;
@@ -219,29 +190,6 @@ impl MemoryStore {
     }
 }
 
-impl Line {
-    /// Nothing of what others wrote from this count on is kept.
-    fn begin(&mut self, history: &History, from: u64) {
-        self.starts = self.starts.and(&history.start, from);
-        self.identity.id = history.to_string();
-    }
-}
-
-impl MemoryBackup {
-    /// The slots of a namespace and their pools' names.
-    pub fn slots_mut(&mut self, namespace: &str) -> impl Iterator<Item = (&str, &mut SlotRow)> {
-        self.0.spaces.get_mut(namespace).into_iter().flat_map(Space::slots_mut)
-    }
-}
-
-impl fmt::Debug for MemoryBackup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryBackup")
-            .field("identity", &self.0.line.identity)
-            .finish_non_exhaustive()
-    }
-}
-
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore").field("namespace", &self.namespace).finish_non_exhaustive()
@@ -314,12 +262,8 @@ impl Store for MemoryStore {
     }
 
     async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
-        self.atomic("report", |space, line| {
-            if line.identity.id == id {
-                space.standing.begin(doubt);
-            }
-            changed(())
-        })
+        self.world.lock().unwrap_or_else(PoisonError::into_inner).doubt(doubt, id);
+        Ok(())
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

@@ -1,39 +1,24 @@
 //! The two steps by which a node gets the right to mint: joining, and claiming. Each is a row of calls
 //! to the store, without state of its own.
 
-use std::collections::BTreeMap;
-
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::compare;
+use super::seen::Memory;
 use super::settings::{AfterCrash, NodeSettings};
-use crate::catalog::Definition;
 use crate::error::{Error, ErrorKind, Result, chain};
-use crate::history::{Doubt, JournalInfo, Known, Recalled};
+use crate::history::Recalled;
 use crate::journal::JournalLease;
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
 use crate::machine::{Granted, PresenceMachine};
 use crate::member::{Incarnation, Member};
-use crate::pool::{Ground, Pool};
+use crate::pool::Pool;
 use crate::random;
 use crate::sources::Surroundings;
 use crate::store::StoreIdentity;
 
 /// How far ahead of the clock a journal's mark may lie to be gone on from: its own lead and a bit.
 pub(super) const JOURNAL_LEAD_MS_MAX: u64 = 1_000;
-
-/// What is remembered about the store.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Witness {
-    /// The identity; empty when the store was never met.
-    pub(super) store: String,
-    /// The highest count of writes.
-    pub(super) writes: u64,
-    /// The term of slots that nobody has had, at the last join: it leaps when an operator moves the store forward.
-    pub(super) ground: Option<Term>,
-    /// Who remembers, for messages.
-    pub(super) who: String,
-}
 
 /// A member that has just joined.
 #[derive(Debug)]
@@ -48,111 +33,6 @@ pub(super) struct Entered {
     pub(super) ground: Option<Term>,
     /// How many doubts about the store there were before it was asked.
     pub(super) doubts_raised: u64,
-}
-
-/// What a node has seen of its store, and who is to say so.
-#[derive(Clone, Debug)]
-pub(super) struct Memory {
-    pub(super) witness: Witness,
-    /// How far the store had come.
-    pub(super) known: Known,
-    /// What the store calls the journal; none without one.
-    pub(super) journal: Option<String>,
-}
-
-impl Memory {
-    fn seen(&self) -> StoreIdentity {
-        StoreIdentity { id: self.witness.store.clone(), writes: self.witness.writes }
-    }
-
-    fn journal(&self, around: &Surroundings, settings: &NodeSettings) -> Option<JournalInfo> {
-        Some(JournalInfo {
-            id: self.journal.clone()?,
-            owner: settings.owner.clone(),
-            host: settings.host.clone(),
-            seen_at_ms: around.clock.unix_ms().get(),
-            has_reported: false,
-        })
-    }
-
-    /// Whether the store has all that this node has seen of it. If it has not, nobody is to mint from it, and the store
-    /// is told how far it had come.
-    pub(super) async fn recall(
-        &self,
-        around: &Surroundings,
-        settings: &NodeSettings,
-    ) -> Result<Recalled> {
-        match self.look(around).await {
-            Ok((recalled, None)) => Ok(recalled),
-            // It was recovered without this node, which keeps to itself that it knows more.
-            Ok((Recalled::Recovered, Some(above))) => Err(above),
-            Ok((Recalled::Same, Some(error))) => Err(self.doubts(around, settings, error).await),
-            Err(error) => Err(self.doubts(around, settings, error).await),
-        }
-    }
-
-    /// How the store stands to what was seen of it by its history; and what it shows in its rows that was seen further.
-    async fn look(&self, around: &Surroundings) -> Result<(Recalled, Option<Error>)> {
-        let (who, seen) = (&self.witness.who, self.seen());
-        let recalled = around.call("recall", around.store.recall(who, &seen)).await?;
-        // Servers show a program no more than its token may see, and compare for themselves.
-        if around.store.owners().is_some() {
-            return Ok((recalled, None));
-        }
-        let ground = around.call("look at ground", around.store.ground()).await?;
-        let catalog = around.call("list sources", around.store.list()).await?;
-        let ends = check_ends(who, &self.known.ends, &catalog.definitions);
-        let covered = match recalled {
-            Recalled::Recovered => ends.and_then(|()| self.check_ground(ground)),
-            Recalled::Same => ends,
-        };
-        Ok((recalled, covered.err()))
-    }
-
-    /// Puts the store in doubt, and reports, if this error is a reason. Answers the error.
-    async fn doubts(&self, around: &Surroundings, settings: &NodeSettings, error: Error) -> Error {
-        // The servers doubt for themselves.
-        if around.store.owners().is_some() || !is_in_doubt(&error) {
-            return error;
-        }
-        if let Err(untold) = self.tell(around, settings).await {
-            tracing::warn!(error = %chain(&untold), "the store went back, and could not be told so");
-        }
-        error
-    }
-
-    async fn tell(&self, around: &Surroundings, settings: &NodeSettings) -> Result<()> {
-        let standing = around.call("look at journals", around.store.standing()).await?;
-        if standing.doubt.is_none() {
-            // What was found before may have been mended meanwhile; what is found now is of this history.
-            let error = match self.look(around).await {
-                Ok((Recalled::Same, Some(error))) => error,
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            };
-            let who = match settings.owner.as_str() {
-                "" => format!("{} on {}", self.witness.who, settings.host),
-                owner => format!("{} of {owner}", self.witness.who),
-            };
-            let Some(doubt) = Doubt::of(error.kind(), &who) else { return Ok(()) };
-            around.call("doubt", around.store.doubt(&doubt, &standing.id)).await?;
-        }
-        let Some(journal) = self.journal(around, settings) else { return Ok(()) };
-        around.call("report", around.store.report(&journal, Some(&self.known))).await
-    }
-
-    /// Refuses a store that was recovered without this node, and lies below its marks.
-    fn check_ground(&self, ground: Ground) -> Result<()> {
-        if ground.mark.get() >= self.known.mark {
-            return Ok(());
-        }
-        let witness = format!(
-            "a worker number's mark, as {} has seen it (the store was recovered without it),",
-            self.witness.who
-        );
-        let (seen, found) = (self.known.mark, ground.mark.get());
-        Err(Error::new("join", ErrorKind::StoreWentBack { witness, seen, found }))
-    }
 }
 
 /// Checks clock and store, and joins as a new member. The one that was is not told to leave: its slots
@@ -194,48 +74,6 @@ pub(super) async fn enter(
     let presence = PresenceMachine::joining(settings.presence_ttl_ms, wall);
     around.call("join", around.store.join(&member, presence, wall)).await?;
     Ok(Entered { member, identity, recalled, joined_at, ground, doubts_raised })
-}
-
-/// A source whose numbers begin below what was seen handed out: the store went back, however far it has counted since.
-pub(super) fn check_ends(
-    who: &str,
-    ends: &BTreeMap<String, u64>,
-    stored: &[Definition],
-) -> Result<()> {
-    for (name, seen) in ends {
-        let source = stored.iter().find(|source| source.name == *name);
-        let found = source.map_or(0, |source| source.segment.mark.get());
-        if found < *seen {
-            let witness = format!("the next number of source {name}, as {who} has seen it,");
-            let kind = ErrorKind::StoreWentBack { witness, seen: *seen, found };
-            return Err(Error::new("join", kind));
-        }
-    }
-    Ok(())
-}
-
-/// A journal that knows another store, or a newer state of this one, is a reason not to start. Answers
-/// how the store stands to what the journal knows; none where it was not met, and is waited for: it is compared before
-/// anything is minted.
-pub(super) async fn refuse_other_store(
-    around: &Surroundings,
-    settings: &NodeSettings,
-    memory: &Memory,
-) -> Result<Option<Recalled>> {
-    if memory.witness.store.is_empty() {
-        return Ok(None);
-    }
-    match memory.recall(around, settings).await {
-        Ok(recalled) => Ok(Some(recalled)),
-        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(None),
-        Err(error) if settings.waits_for_recovery && is_in_doubt(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether this says that an operator must recover the store.
-pub(super) fn is_in_doubt(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreWentBack { .. })
 }
 
 /// What a claim wants, and what it knows.

@@ -12,6 +12,7 @@ mod defining;
 mod definitions;
 mod driver;
 mod entry;
+mod journal_write;
 mod kept;
 mod lease;
 mod lend;
@@ -19,6 +20,7 @@ mod listed;
 mod lookup;
 mod record;
 mod restripe;
+mod seen;
 mod settings;
 mod tails;
 #[cfg(test)]
@@ -164,12 +166,12 @@ impl Node {
             let known = keeper.segments_seen().into_keys().collect();
             around.reports.begin(known, keeper.segments_bytes_max());
             let witness = keeper.witness();
-            let memory = entry::Memory {
+            let memory = seen::Memory {
                 witness: witness.clone(),
                 known: keeper.known(),
                 journal: keeper.id().map(Into::into),
             };
-            let met = entry::refuse_other_store(&around, &settings, &memory).await?;
+            let met = seen::refuse_other_store(&around, &settings, &memory).await?;
             let tails = keeper.take_tails(&*disk, met == Some(Recalled::Same)).await?;
             let core = Arc::new(Core {
                 around,
@@ -197,8 +199,8 @@ impl Node {
             if node.store().owners().is_none() {
                 match node.define_builtin().await {
                     Err(error)
-                        if node.core().settings.waits_for_recovery
-                            && entry::is_in_doubt(&error) => {}
+                        if node.core().settings.waits_for_recovery && seen::is_in_doubt(&error) => {
+                    }
                     defined => defined?,
                 }
             }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use snowmint_core::{ElapsedMillis, UnixMillis};
+use snowmint_core::ElapsedMillis;
 
-use super::entry::Witness;
+use super::journal_write::{JournalMark, Write, Written};
+use super::seen::Witness;
 use crate::error::{Error, Result, chain};
 use crate::history::{JournalInfo, Known};
 use crate::journal::{
     Directory, Disk, Journal, JournalLease, JournalTail, KeptSource, Past, Record, disk,
 };
-use crate::lease::{Mark, Term};
+use crate::lease::Mark;
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
 use crate::random;
@@ -23,23 +24,13 @@ const SOURCES_BYTES_MAX: usize = 1 << 19;
 /// So many bytes are for definitions and the ends of segment sources: what the most tails that are kept, some
 /// hundreds of leases, and the other journals, leave of a journal.
 const KEPT_BYTES_MAX: usize = 10 << 16;
-/// So many bytes are for the other journals of the store, and each takes so many beside its names.
+/// So many bytes are for the other journals of the store.
 const JOURNALS_BYTES_MAX: usize = 48 << 10;
-const JOURNAL_BYTES: usize = 120;
 /// How many members before the last are kept. In a loop of crashes a member lives for a second or so, and its lease for
 /// ten: what those before these held has lapsed.
 const EARLIER_MAX: usize = 64;
 /// How long to wait after a write that failed.
 const RETRY_MS: u64 = 200;
-
-/// The mark of a lease in the journal.
-#[derive(Clone, Debug)]
-pub(super) struct JournalMark {
-    pub(super) pool: String,
-    pub(super) slot: u64,
-    pub(super) term: Term,
-    pub(super) mark: UnixMillis,
-}
 
 /// The journal of a node, if it has one.
 #[derive(Debug)]
@@ -65,39 +56,11 @@ struct OpenJournal {
     on_disk: u64,
 }
 
-/// A write to be done off the loop: it blocks on the disk.
-#[derive(Debug)]
-pub(super) struct Write {
-    number: u64,
-    journal: Journal,
-    record: Record,
-    marks: Vec<JournalMark>,
-    told: Waiters<()>,
-}
-
-/// A write that was done.
-#[derive(Debug)]
-pub(super) struct Written {
-    number: u64,
-    journal: Journal,
-    marks: Vec<JournalMark>,
-    told: Waiters<()>,
-    outcome: Result<()>,
-}
-
 /// What a definition takes of a journal: a text within a text, in which quotes are escaped.
 fn source_bytes(name: &str, source: &KeptSource) -> usize {
     let escaped = source.spec.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
     const REST: usize = r#""":{"spec":"","version":18446744073709551615},"#.len();
     name.len() + source.spec.len() + escaped + REST
-}
-
-impl Write {
-    pub(super) fn run(mut self) -> Written {
-        let outcome = self.journal.write(&self.record);
-        let Self { number, journal, marks, told, .. } = self;
-        Written { number, journal, marks, told, outcome }
-    }
 }
 
 impl Keeper {
@@ -304,14 +267,7 @@ impl Keeper {
     pub(super) fn saw_journals(&mut self, mut journals: Vec<JournalInfo>) {
         let Some(kept) = &mut self.kept else { return };
         journals.retain(|other| other.id != kept.record.id);
-        journals.sort_by_key(|other| std::cmp::Reverse(other.seen_at_ms));
-        let mut room = JOURNALS_BYTES_MAX;
-        journals.retain_mut(|other| {
-            other.has_reported = false;
-            let left = room.checked_sub(other.owner.len() + other.host.len() + JOURNAL_BYTES);
-            room = left.unwrap_or(0);
-            left.is_some()
-        });
+        let journals = JournalInfo::fitting(journals, JOURNALS_BYTES_MAX);
         if kept.record.journals != journals {
             kept.record.journals = journals;
             kept.wanted = true;
@@ -497,6 +453,7 @@ mod tests {
     use super::*;
     use crate::catalog::NAME_BYTES_MAX;
     use crate::journal::LocalDisk;
+    use crate::lease::Term;
     use crate::node::tails::TAILS_MAX;
 
     fn name(number: u64) -> String {

@@ -2,8 +2,8 @@
 
 use super::super::compare::Compared;
 use super::super::entry::{Entered, JOURNAL_LEAD_MS_MAX};
+use super::super::journal_write::{JournalMark, Written};
 use super::super::lease::{Held, LeaseKey};
-use super::super::record::{JournalMark, Written};
 use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage, uses_again};
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::history::Recalled;
