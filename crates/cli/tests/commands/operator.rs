@@ -128,8 +128,10 @@ fn a_source_that_only_the_journal_knows_does_not_block_the_way_out() {
     let before: u64 = mint(&server).ok().trim().parse().unwrap();
     stop(server);
     std::fs::rename(&backup, &database).unwrap();
-    let refused: Ran = serve(&data, &["--store", &store]).output().unwrap().into();
+    let server = start();
+    let refused = server.mint(&["numbers"]);
     assert_eq!(refused.code, 3, "{}", refused.err);
+    stop(server);
 
     let data = data.to_str().unwrap();
     let args = ["worker", "fast-forward", "--data-dir", data, "--store", &store];
