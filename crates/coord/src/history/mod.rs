@@ -50,6 +50,12 @@ impl History {
         Self { store, recoveries, start, in_doubt }
     }
 
+    /// Whether an identity says that its store is in doubt.
+    #[must_use]
+    pub fn says_doubt(id: &str) -> bool {
+        id.ends_with('!')
+    }
+
     /// With another start, at random.
     ///
     /// # Errors

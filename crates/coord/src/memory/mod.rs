@@ -179,10 +179,7 @@ impl MemoryStore {
             line.begin(&History::of(&line.identity.id).started()?, line.identity.writes);
         }
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = |seen| recall("", seen, &line.identity, &line.starts) != Ok(Recalled::Same);
-        if op == "recall" || !seen.as_ref().is_some_and(is_new) {
-            *seen = Some(line.identity.clone());
-        }
+        line.show(&mut seen, op == "recall");
         drop(seen);
         #[cfg(test)]
         self.faults.after(op)?;

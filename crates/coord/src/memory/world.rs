@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::space::Space;
-use crate::history::{Doubt, History, Starts};
+use crate::history::{Doubt, History, Recalled, Starts, recall};
 use crate::lease::SlotRow;
 use crate::store::StoreIdentity;
 
@@ -50,6 +50,23 @@ impl World {
 }
 
 impl Line {
+    /// Tells a handle how the store is now, unless it has seen more: then it stays as it was, but where it has asked.
+    pub(super) fn show(&self, seen: &mut Option<StoreIdentity>, has_asked: bool) {
+        match seen {
+            // As nearly always, and at little cost.
+            Some(seen) if seen.id == self.identity.id && seen.writes <= self.identity.writes => {
+                seen.writes = self.identity.writes;
+            }
+            Some(known) => {
+                let recalled = recall("", known, &self.identity, &self.starts);
+                if has_asked || recalled == Ok(Recalled::Same) {
+                    *known = self.identity.clone();
+                }
+            }
+            None => *seen = Some(self.identity.clone()),
+        }
+    }
+
     /// Nothing of what others wrote from this count on is kept.
     pub(super) fn begin(&mut self, history: &History, from: u64) {
         self.starts = self.starts.and(&history.start, from);

@@ -35,7 +35,7 @@ fn text<E>(value: &impl Noted) -> Result<String, Failure<E>> {
 /// Refuses everybody, if this namespace is in doubt.
 pub(super) async fn refuse_doubt<R: Rows>(rows: &mut R) -> Answer<R, ()> {
     // Another namespace that shares the identity may be the one.
-    if !History::of(&rows.identity().id).in_doubt {
+    if !History::says_doubt(&rows.identity().id) {
         return Ok(());
     }
     match read::<R, Doubt>(rows, DOUBT).await? {

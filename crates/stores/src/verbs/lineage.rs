@@ -29,7 +29,7 @@ impl Lineage {
     /// What steps of the back end's own may rest on: none before this handle has left a start, or in doubt.
     pub(super) fn begun(&self) -> Option<Arc<StoreIdentity>> {
         let seen = self.seen().filter(|_| self.has_begun.load(Ordering::SeqCst))?;
-        (!History::of(&seen.id).in_doubt).then_some(seen)
+        (!History::says_doubt(&seen.id)).then_some(seen)
     }
 
     /// A step has ended with this, and has left a start or not.
