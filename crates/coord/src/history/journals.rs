@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Doubt;
-use crate::lease::Mark;
 use crate::store::FastForward;
 
 /// How many journals a store remembers: those that joined last.
@@ -37,19 +36,6 @@ impl Known {
         for (name, end) in &other.ends {
             let known = self.ends.entry(name.clone()).or_default();
             *known = (*known).max(*end);
-        }
-    }
-
-    /// Moves a plan at least as far.
-    pub fn raise(&self, forward: &mut FastForward) {
-        forward.marks_at_least = forward.marks_at_least.max(Mark::new(self.mark));
-        forward.writes_at_least = forward.writes_at_least.max(self.writes);
-        forward.recoveries_at_least = forward.recoveries_at_least.max(self.recoveries);
-        for (name, end) in &self.ends {
-            match forward.segments.iter_mut().find(|(known, _)| known == name) {
-                Some((_, mark)) => *mark = (*mark).max(Mark::new(*end)),
-                None => forward.segments.push((name.clone(), Mark::new(*end))),
-            }
         }
     }
 }
@@ -123,7 +109,8 @@ impl Standing {
         let before = before.map(|at| self.journals.remove(at));
         let has_reported = known.is_some() || before.is_some_and(|before| before.has_reported);
         self.journals.push(JournalInfo { has_reported, ..journal.clone() });
-        if self.journals.len() > JOURNALS_MAX {
+        // In doubt, one that was forgotten would not be missed.
+        if self.doubt.is_none() && self.journals.len() > JOURNALS_MAX {
             let oldest =
                 self.journals.iter().min_by_key(|known| (known.seen_at_ms, known.id.clone()));
             let oldest = oldest.map(|known| known.id.clone());

@@ -194,9 +194,6 @@ fn reports_together_know_the_larger() {
     standing.hear(&journal("1"), None);
     assert_eq!(standing.known, known(5, 30, 9));
     assert_eq!(standing.missing().map(|journal| &*journal.id).collect::<Vec<_>>(), ["2"]);
-    let mut forward = FastForward::default();
-    standing.known.raise(&mut forward);
-    assert_eq!(forward.segments, [("a".to_owned(), crate::Mark::new(30))]);
     standing.end(&FastForward { forget_journals: vec!["2".into()], ..FastForward::default() });
     let left: Vec<_> = standing.missing().map(|journal| &*journal.id).collect();
     assert_eq!(left, ["1", "3"], "the one that was named is given up");
@@ -216,4 +213,10 @@ fn the_journals_that_joined_last_are_remembered() {
     }
     assert_eq!(standing.journals.len(), JOURNALS_MAX);
     assert_eq!(standing.journals[0].id, "00010");
+    // One that is missing stays, however many come while the store is in doubt.
+    standing.begin(&Doubt { witness: String::new(), seen: 2, found: 1 });
+    let late =
+        JournalInfo { id: "late".into(), seen_at_ms: u64::MAX, ..standing.journals[0].clone() };
+    standing.hear(&late, Some(&Known::default()));
+    assert_eq!(standing.missing().count(), JOURNALS_MAX);
 }

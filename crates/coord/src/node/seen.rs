@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::settings::NodeSettings;
 use crate::catalog::Definition;
 use crate::error::{Error, ErrorKind, Result, chain};
-use crate::history::{Doubt, JournalInfo, Known, Recalled};
+use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
 use crate::lease::Term;
 use crate::pool::Ground;
 use crate::sources::Surroundings;
@@ -117,6 +117,22 @@ impl Memory {
         }
         let Some(journal) = self.journal(around, settings) else { return Ok(()) };
         around.call("report", around.store.report(&journal, Some(&self.known))).await
+    }
+
+    /// The journals that the store knows. This one joins again if the store has forgotten it, as it does when many have
+    /// joined since: a recovery would not miss it.
+    pub(super) async fn look_at_journals(
+        &self,
+        around: &Surroundings,
+        settings: &NodeSettings,
+    ) -> Result<Standing> {
+        let standing = around.call("look at journals", around.store.standing()).await?;
+        if let Some(own) = self.journal(around, settings)
+            && standing.journals.iter().all(|known| known.id != own.id)
+        {
+            around.call("report", around.store.report(&own, None)).await?;
+        }
+        Ok(standing)
     }
 
     /// Refuses a store that was recovered without this node, and lies below its marks.

@@ -132,6 +132,11 @@ impl Core {
         ends
     }
 
+    /// Numbers that an earlier process kept may be another process's in the history that a recovery began.
+    pub(super) fn forget_tails(&self) {
+        self.tails.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// What is remembered of a source that is opened now. Whatever was kept by another definition, or lies
     /// above the mark of a store that went back, is used by nobody.
     pub(super) fn remembered(&self, definition: &Definition) -> Remembered {

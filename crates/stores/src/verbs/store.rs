@@ -118,8 +118,12 @@ impl<B: Backend> Store for StoreOver<B> {
         let by_handle = self.lineage.seen();
         let recalls = Recalls { who, seen, by_handle: by_handle.as_deref() };
         let (recalled, found) = self.answer(recalls).await?;
-        // Whoever asks sees to it that nothing of what was lost is used.
-        self.lineage.saw(found, Access::Forward, false);
+        // After a recovery the caller sees to it that nothing of what was lost is used.
+        let access = match recalled {
+            Recalled::Recovered => Access::Forward,
+            Recalled::Same => Access::Read,
+        };
+        self.lineage.saw(found, access, false);
         Ok(recalled)
     }
 

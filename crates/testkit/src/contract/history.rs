@@ -163,9 +163,14 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
     assert_eq!(standing.known.mark, 8);
     assert_eq!(standing.known.ends["orders"], 50);
 
-    let mut forward =
-        FastForward { forget_journals: vec!["c".into(), "d".into()], ..FastForward::default() };
-    standing.known.raise(&mut forward);
+    let ends = standing.known.ends.iter().map(|(name, end)| (name.clone(), Mark::new(*end)));
+    let forward = FastForward {
+        marks_at_least: Mark::new(standing.known.mark),
+        segments: ends.collect(),
+        writes_at_least: standing.known.writes,
+        forget_journals: vec!["c".into(), "d".into()],
+        ..FastForward::default()
+    };
     other.store.fast_forward(&forward).await.unwrap();
     let standing = case.store.standing().await.unwrap();
     let left: Vec<_> = standing.missing().map(|journal| journal.id.clone()).collect();

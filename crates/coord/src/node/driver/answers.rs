@@ -116,6 +116,7 @@ impl Driver {
                         "the store was recovered, past all that this process knows: going on"
                     );
                     self.keeper.forget_tails();
+                    self.core.forget_tails();
                     self.core.drop_stocks();
                 }
                 self.keeper.joined(&identity, member.incarnation);

@@ -335,10 +335,9 @@ impl Driver {
             return;
         }
         self.journals_of = seen.id;
-        let core = Arc::clone(&self.core);
+        let (core, memory) = (Arc::clone(&self.core), self.memory());
         self.tasks.spawn(async move {
-            let around = &core.around;
-            Done::Standing(around.call("look at journals", around.store.standing()).await)
+            Done::Standing(memory.look_at_journals(&core.around, &core.settings).await)
         });
     }
 

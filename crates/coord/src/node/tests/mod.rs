@@ -13,6 +13,7 @@ mod lend;
 mod lives;
 mod order;
 mod readiness;
+mod recovered;
 mod segments;
 mod serials;
 mod several;

@@ -1,0 +1,125 @@
+//! A store that an operator has recovered, under a node that runs.
+
+use super::kills::{Scratch, in_time};
+use super::*;
+use crate::history::{JOURNALS_MAX, JournalInfo};
+use crate::journal::{DataDir, inspect};
+use crate::segment::{Reserve, Segment};
+
+const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
+
+async fn open(world: &World, dir: &Scratch) -> Node {
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    joined(world, &node).await;
+    node
+}
+
+async fn joined(world: &World, node: &Node) {
+    in_time(world, async {
+        while node.incarnation().is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+async fn drawn(world: &World, node: &Node, count: u32) -> Vec<u64> {
+    let source = in_time(world, node.source("bills")).await.unwrap();
+    numbers(in_time(world, source.mint(count, None, 5_000)).await.unwrap())
+}
+
+/// Another process takes numbers.
+async fn taken(world: &World, length: u64) -> Segment {
+    let store = world.handle();
+    let definition_version = store.get("bills").await.unwrap().version;
+    let source = "bills".into();
+    store.reserve(&Reserve { source, length, definition_version, within: None }).await.unwrap()
+}
+
+/// They were this process's in the history that was lost, and are another's in the one that the recovery went on with.
+#[tokio::test]
+async fn numbers_that_a_journal_kept_are_not_used_after_a_recovery() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
+    // What is left cannot go back to the store.
+    taken(&world, 100).await;
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    let kept = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().tails;
+    assert_eq!(kept.iter().map(|tail| (tail.first, tail.last)).collect::<Vec<_>>(), [(51, 100)]);
+
+    let node = open(&world, &dir).await;
+    world.store.restore(backup);
+    let other = taken(&world, 150).await;
+    assert_eq!((other.first, other.last), (1, 150));
+    in_time(&world, async {
+        while world.handle().standing().await.unwrap().doubt.is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let forward = FastForward {
+        marks_at_least: Mark::from(world.clock.unix_ms().saturating_add(100_000)),
+        segments: vec![("bills".into(), Mark::new(1_000))],
+        writes_at_least: 1_000,
+        ..FastForward::default()
+    };
+    world.handle().fast_forward(&forward).await.unwrap();
+    joined(&world, &node).await;
+    assert_eq!(drawn(&world, &node, 1).await, [1_000]);
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// A recovery misses only journals that the store knows.
+#[tokio::test]
+async fn a_journal_that_the_store_has_forgotten_joins_again() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    settle().await;
+    let own = only_journal(&world).await;
+    let store = world.handle();
+    for number in 0..JOURNALS_MAX {
+        let journal = JournalInfo {
+            id: format!("other-{number}"),
+            owner: String::new(),
+            host: String::new(),
+            seen_at_ms: START.get() + 1,
+            has_reported: false,
+        };
+        store.report(&journal, None).await.unwrap();
+    }
+    let is_known = async || {
+        let standing = store.standing().await.unwrap();
+        standing.journals.iter().any(|journal| journal.id == own)
+    };
+    assert!(!is_known().await, "the store must have forgotten it");
+    // Each process that comes is a reason to look.
+    store
+        .define(&crate::catalog::NewDefinition {
+            name: "bills".into(),
+            spec: "{}".into(),
+            identity: "{}".into(),
+            enabled: None,
+        })
+        .await
+        .unwrap();
+    in_time(&world, async {
+        while !is_known().await {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// The one journal that the store knows.
+async fn only_journal(world: &World) -> String {
+    let standing = world.handle().standing().await.unwrap();
+    let [journal] = standing.journals.as_slice() else { panic!("{standing:?}") };
+    journal.id.clone()
+}
