@@ -17,7 +17,7 @@ use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
-use crate::member::{Incarnation, Member, MemberInfo, Presence};
+use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;
@@ -162,6 +162,10 @@ impl Store for LateStore {
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
         self.store().await?.renew(member, presence, now).await
+    }
+
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        self.store().await?.announce(member, status).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {

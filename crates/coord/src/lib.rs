@@ -62,7 +62,7 @@ pub use home::Home;
 pub use late::{LateStore, Opening};
 pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, Term, Wish};
 pub use lend::{Borrower, Lent, Loan};
-pub use member::{Incarnation, Member, MemberInfo, Presence};
+pub use member::{Incarnation, Member, MemberInfo, MemberStatus, Presence, Serves};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{AfterCrash, Listed, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo};
 pub use ordered::{LetGo, Silent, Take, Taken};

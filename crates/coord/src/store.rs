@@ -14,7 +14,7 @@ use crate::clock_witness::ClockWitness;
 use crate::error::{ErrorKind, Result};
 use crate::history::{Doubt, History, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
-use crate::member::{Incarnation, Member, MemberInfo, Presence};
+use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;
@@ -175,6 +175,14 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// On retry: repeat freely; one that comes after a later one changes nothing. `NotFound`: forgotten or
     /// left; join again, then claim again what was lost.
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()>;
+
+    /// Says what the others are to know of a member: what it answers for, and whom it cannot reach.
+    ///
+    /// Atomicity: the member's record. Whose clock: none. On retry: repeat freely; one of an earlier revision
+    /// changes nothing. `NotFound`: forgotten or left.
+    ///
+    /// `Unsupported` through servers: who comes so answers for nobody.
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()>;
 
     /// Says that a member is gone. Slots that it still holds pass on at once, their marks left
     /// where they are and their terms raised; release them before, at finer marks.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use snowmint_coord::{Node, Store, Timer};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accept::{Surroundings, stopping};
@@ -15,8 +15,8 @@ use crate::access::Access;
 use crate::config::Settings;
 use crate::live::Live;
 use crate::meter::Protocol;
-use crate::peers::Peers;
-use crate::service::Service;
+use crate::peers::{Peers, UNANSWERED_MAX};
+use crate::service::{Service, try_others};
 use crate::tls::Tls;
 use crate::trace::Traces;
 use crate::{grpc, http, resp};
@@ -77,7 +77,9 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
         Surroundings { timer, closing: closing_seen, live: live.clone(), tls: tls.clone() };
     let timer = Arc::clone(&surroundings.timer);
     let missed_ms = node.missed_ms();
-    let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms);
+    let (unanswered, unanswered_seen) = mpsc::channel(UNANSWERED_MAX);
+    let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms, unanswered);
+    let trying = try_others(node.clone(), peers.clone(), unanswered_seen);
     let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
     let calls = service.speaking(Protocol::Grpc);
     let grpc = grpc::Door::new(calls, offered, &settings.http, Arc::clone(&surroundings.timer))?;
@@ -102,7 +104,10 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     }
     let mut stopped_by_handle = surroundings.closing;
     let task = tokio::spawn(async move {
-        stopping(&mut stopped_by_handle).await;
+        tokio::select! {
+            () = stopping(&mut stopped_by_handle) => {}
+            () = trying => {}
+        }
         while listeners.join_next().await.is_some() {}
     });
     Ok(Handle { http: http_address, resp: resp_address, closing, service, task })

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioExecutor;
 use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
+use tokio::sync::mpsc;
 
 use crate::access::Access;
 use crate::live::Live;
@@ -33,6 +34,12 @@ const NOT_TAKEN: &str = "it does not take our token (peers.token)";
 /// the clients of gRPC, which stop after five attempts whatever they are told.
 const ASKED_AGAIN: u64 = 3;
 
+/// How long a server that is tried may take to say that it lives.
+const TRY_MS: u64 = 1_000;
+
+/// How many addresses are kept of requests that were not answered, until they are looked at.
+pub(crate) const UNANSWERED_MAX: usize = 16;
+
 /// Asks other servers. Clones share its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
@@ -46,6 +53,8 @@ pub(crate) struct Peers {
     traces: Option<Traces>,
     /// How long one that died is missed until another has taken over.
     missed_ms: u64,
+    /// Where requests go unanswered.
+    unanswered: mpsc::Sender<String>,
 }
 
 /// Why another server was not asked, or has not answered.
@@ -100,9 +109,10 @@ impl Peers {
         tls: Option<Tls>,
         traces: Option<Traces>,
         missed_ms: u64,
+        unanswered: mpsc::Sender<String>,
     ) -> Self {
         let client = Arc::new(ArcSwap::from_pointee(Asking::new(tls.as_ref())));
-        Self { client, tls, timer, live, access, traces, missed_ms }
+        Self { client, tls, timer, live, access, traces, missed_ms, unanswered }
     }
 
     /// What to ask with.
@@ -189,11 +199,27 @@ impl Peers {
                     Err(NotAsked::lasting(NOT_TAKEN))
                 }
                 Ok(answer) => Ok(answer),
-                Err(why) => Err(NotAsked { why, lasts: false }),
+                Err(why) => Err(self.unanswered(address, why)),
             },
             () = self.timer.sleep_ms(within_ms) => {
-                Err(NotAsked { why: format!("no answer within {within_ms} ms"), lasts: false })
+                Err(self.unanswered(address, format!("no answer within {within_ms} ms")))
             }
+        }
+    }
+
+    fn unanswered(&self, address: &str, why: String) -> NotAsked {
+        // One that finds no room is told with the next request.
+        let _ = self.unanswered.try_send(address.to_owned());
+        NotAsked { why, lasts: false }
+    }
+
+    /// Whether the server at this address says anything at all, soon.
+    pub(crate) async fn is_reached(&self, address: &str) -> bool {
+        let asked = self.ask(address, Method::GET, "/livez", None, Vec::new(), 1 << 16);
+        tokio::select! {
+            biased;
+            answer = asked => !matches!(answer, Err(NotAsked { lasts: false, .. })),
+            () = self.timer.sleep_ms(TRY_MS) => false,
         }
     }
 
@@ -251,7 +277,15 @@ mod tests {
                 stream.write_all(said.as_bytes()).await.unwrap();
                 std::future::pending::<()>().await;
             });
-            let peers = Peers::new(Arc::new(BootTimer), patient(50), None, None, None, 3_000);
+            let peers = Peers::new(
+                Arc::new(BootTimer),
+                patient(50),
+                None,
+                None,
+                None,
+                3_000,
+                mpsc::channel(1).0,
+            );
             let asked = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99);
             let answer = tokio::time::timeout(Duration::from_secs(30), asked).await;
             let why = answer.expect("it is waited for without a bound").unwrap_err();
@@ -280,7 +314,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_does_not_take_our_token_has_not_answered_the_caller() {
-        let peers = Peers::new(Arc::new(BootTimer), patient(60_000), None, None, None, 3_000);
+        let peers = Peers::new(
+            Arc::new(BootTimer),
+            patient(60_000),
+            None,
+            None,
+            None,
+            3_000,
+            mpsc::channel(1).0,
+        );
         for (status, is_answer) in [
             ("401 Unauthorized", false),
             ("403 Forbidden", false),

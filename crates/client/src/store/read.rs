@@ -2,7 +2,8 @@
 
 use snowmint_coord::{
     Catalog, Definition, Error, ErrorKind, Extended, Incarnation, Lease, Mark, Member, MemberInfo,
-    Presence, Result, Segment, SlotInfo, SourceState, StoreIdentity, Taken, Term, segment,
+    MemberStatus, Presence, Result, Segment, SlotInfo, SourceState, StoreIdentity, Taken, Term,
+    segment,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -53,6 +54,8 @@ fn member(op: Op, info: said::MemberInfo) -> Result<MemberInfo> {
         joined_at: UnixMillis::new(info.joined_at),
         renewed_at: UnixMillis::new(info.renewed_at),
         live: info.live,
+        // Told to servers alone.
+        status: MemberStatus::default(),
     })
 }
 

@@ -9,8 +9,9 @@ use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error,
     ErrorKind, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease,
-    LetGo, Mark, Member, MemberInfo, NewDefinition, Owners, Presence, Recalled, Release, Reserve,
-    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled,
+    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
+    StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -109,6 +110,10 @@ impl Store for RemoteStore {
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
         let message = write::renew(member, presence, now);
         self.ask(verb!("renew", "Renew"), FREELY, message).await.map(read::done)
+    }
+
+    async fn announce(&self, _: Incarnation, _: &MemberStatus) -> Result<()> {
+        Err(untold("announce"))
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {

@@ -9,6 +9,7 @@ mod lease;
 mod pace;
 mod presence;
 mod sections;
+mod serving;
 #[cfg(test)]
 mod tests;
 mod voices;
@@ -24,6 +25,7 @@ pub use lease::{Granted, LeaseAction, LeaseEvent, LeaseMachine};
 pub use pace::{JournalPace, Pace};
 pub use presence::{PresenceAction, PresenceMachine};
 pub(crate) use sections::{Actor, SectionChange, SectionsAction, SectionsMachine};
+pub(crate) use serving::{Reasons, Serving};
 pub(crate) use voices::{Verdict, Voices};
 pub use window::{Position, WindowAction, WindowMachine};
 

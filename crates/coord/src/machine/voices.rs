@@ -153,6 +153,7 @@ mod tests {
             joined_at: sample,
             renewed_at: sample,
             live: Presence::live(TTL_MS, sample, ours),
+            status: crate::member::MemberStatus::default(),
         }
     }
 

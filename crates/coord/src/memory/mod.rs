@@ -35,7 +35,7 @@ use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::{Doubt, History, JournalInfo, Known, Recalled, Standing, Starts, recall};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, check_mark};
-use crate::member::{self, Incarnation, Member, MemberInfo, Presence};
+use crate::member::{self, Incarnation, Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;
@@ -290,6 +290,13 @@ impl Store for MemoryStore {
         self.atomic("renew", |space, _| {
             member::check_presence(presence)?;
             Ok(((), space.renew(member, presence, now)?))
+        })
+    }
+
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        self.atomic("announce", |space, _| {
+            status.check()?;
+            Ok(((), space.announce(member, status)?))
         })
     }
 

@@ -13,7 +13,7 @@ use crate::lease::{
     ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotRow, decide_extend, decide_release,
     forwarded, given_up, never_claimed,
 };
-use crate::member::{self, Incarnation, Member, MemberInfo, MemberRow, Presence};
+use crate::member::{self, Incarnation, Member, MemberInfo, MemberRow, MemberStatus, Presence};
 use crate::ordered::{
     LetGo, Take, TakeStep, Taken, check_joined, check_take, decide_let_go, decide_take, gone,
 };
@@ -48,7 +48,7 @@ impl PoolRows {
 
 impl Space {
     pub(super) fn join(&mut self, member: &Member, presence: Presence, now: UnixMillis) {
-        let new = MemberRow { member: member.clone(), presence, joined_at: now, renewed_at: now };
+        let new = MemberRow::new(member.clone(), presence, now);
         let row = match self.members.get(&member.incarnation) {
             None => Some(new),
             Some(known) => {
@@ -77,6 +77,18 @@ impl Space {
     }
 
     /// Answers whether there was anything to do.
+    /// Answers whether it was not late.
+    pub(super) fn announce(
+        &mut self,
+        incarnation: Incarnation,
+        status: &MemberStatus,
+    ) -> Result<bool, ErrorKind> {
+        let row =
+            self.members.get_mut(&incarnation).ok_or_else(|| member::not_joined(incarnation))?;
+        let announced = row.announced(status);
+        Ok(announced.map(|announced| *row = announced).is_some())
+    }
+
     pub(super) fn leave(&mut self, member: Incarnation, now: UnixMillis) -> bool {
         for row in self.pools.values_mut().flat_map(|pool| pool.rows.values_mut()) {
             if row.holder == Some(member) {

@@ -9,7 +9,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use snowmint_core::UnixMillis;
 
 use super::{Core, Node};
-use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
 use crate::lend::{Borrower, KEEP_MS_MAX, Lent, Loan, is_lent_in, lent_pool};
@@ -200,13 +199,7 @@ impl Node {
 impl Core {
     /// How far two clocks of the namespace are apart at most.
     fn apart_ms(&self) -> u64 {
-        let off_ms = self.settings.clock_skew_max_ms;
-        let off_ms = match self.around.store.capabilities().clock {
-            ClockOf::Store => off_ms,
-            // What clocks are compared with is as old as a presence.
-            ClockOf::Caller => off_ms.saturating_add(self.settings.presence_ttl_ms),
-        };
-        off_ms.saturating_mul(2)
+        self.settings.off_ms(self.around.store.capabilities().clock).saturating_mul(2)
     }
 
     /// So far that no clock of the namespace has passed it before `keep_ms` are over.

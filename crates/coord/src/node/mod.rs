@@ -57,7 +57,7 @@ use crate::pool::SECTIONS_POOL;
 pub use crate::pool::{is_worker_pool, pool_of};
 use crate::random;
 use crate::slot::SlotInfo;
-use crate::sources::{Back, Shares, Source, SourceInner, Surroundings};
+use crate::sources::{Back, Server, Shares, Source, SourceInner, Surroundings};
 use crate::spec::Plan;
 use crate::stats::NodeStats;
 use crate::store::Store;
@@ -370,6 +370,29 @@ impl Node {
         // Whoever asks wants to know how it is, not how it was when somebody counted last.
         sections.look_again();
         sections.shares()
+    }
+
+    /// A request to a server that shares counters or a global order with this one was not answered: it is
+    /// [tried](Self::to_try), and most others' word that it cannot be reached has it give up what it answers for.
+    pub fn suspect(&self, server: Incarnation) {
+        let around = &self.core().around;
+        if around.reaching.suspect(server) {
+            around.wake.notify_one();
+        }
+    }
+
+    /// The servers that are to be tried at their addresses now, since a request was not answered or another server
+    /// cannot reach them. Waits until there are some. What becomes of it is to be [told](Self::tried).
+    pub async fn to_try(&self) -> Vec<Server> {
+        self.core().around.reaching.to_try().await
+    }
+
+    /// A server answered at its address when it was tried, or not.
+    pub fn tried(&self, server: Incarnation, answered: bool) {
+        let around = &self.core().around;
+        if around.reaching.tried(server, answered) {
+            around.wake.notify_one();
+        }
     }
 
     /// How long a process that answers for sections of counters, or for an order, is missed at most when

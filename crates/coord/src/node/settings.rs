@@ -71,12 +71,18 @@ impl NodeSettings {
         }
         let skew_ms = self.clock_skew_max_ms;
         let pace = Pace::new(self.window_ms, unit_ms, lead_ms, skew_ms, false);
-        let apart_ms = match clock {
-            ClockOf::Store => skew_ms,
-            // What clocks are compared with is as old as a presence.
-            ClockOf::Caller => skew_ms.saturating_add(self.presence_ttl_ms),
-        };
-        pace.ahead_max_ms.saturating_add(apart_ms)
+        pace.ahead_max_ms.saturating_add(self.off_ms(clock))
+    }
+
+    /// How far a clock of the namespace may be off from the one that it is compared with.
+    pub(super) fn off_ms(&self, clock: ClockOf) -> u64 {
+        match clock {
+            ClockOf::Store => self.clock_skew_max_ms,
+            // What clocks are compared with is as old as a presence: ours, or a program's.
+            ClockOf::Caller => {
+                self.clock_skew_max_ms.saturating_add(self.presence_ttl_ms.max(PRESENCE_TTL_MS))
+            }
+        }
     }
 
     /// What a generator for a source is made of.
@@ -87,6 +93,9 @@ impl NodeSettings {
         }
     }
 }
+
+/// How long a member counts as live without a renewal, if nothing else is said.
+const PRESENCE_TTL_MS: u64 = 10_000;
 
 /// What a node can be told. Everything has a default.
 #[derive(Clone, Debug)]
@@ -160,7 +169,7 @@ impl Default for NodeSettings {
             rest_after_ms: None,
             start_without_store: false,
             waits_for_recovery: false,
-            presence_ttl_ms: 10_000,
+            presence_ttl_ms: PRESENCE_TTL_MS,
             clock_skew_max_ms: 10_000,
             clock_jump_max_ms: 600_000,
             clock_witness: None,

@@ -18,6 +18,7 @@ fn info(member: u128, renewals: u64, ttl_ms: u64) -> MemberInfo {
         joined_at: UnixMillis::ZERO,
         renewed_at: UnixMillis::ZERO,
         live: false,
+        status: crate::member::MemberStatus::default(),
     }
 }
 

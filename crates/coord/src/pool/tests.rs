@@ -22,6 +22,7 @@ fn member(incarnation: u128, live: bool) -> MemberInfo {
         joined_at: renewed_at,
         renewed_at,
         live,
+        status: crate::member::MemberStatus::default(),
     }
 }
 

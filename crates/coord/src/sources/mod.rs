@@ -13,6 +13,7 @@ mod ordered;
 mod patience;
 mod prefill;
 mod queue;
+mod reaching;
 mod reports;
 mod running;
 mod sections;

@@ -3,13 +3,14 @@
 //! By rendezvous hashing: of all who serve, the one whose address has the highest hash with the section.
 //! Everybody computes the same from the same list, whoever joins or leaves moves no more than its own share,
 //! and whoever is started again gets its share again.
+//! Whoever says that it does not answer for something is passed over, as long as anybody does.
 //! This is a wish: who has a section is what the store says.
 
 use std::collections::HashMap;
 
 use snowmint_core::ElapsedMillis;
 
-use crate::member::Incarnation;
+use crate::member::{Incarnation, Serves};
 use crate::pool::SECTIONS;
 
 /// How many neighbouring sections go together: few ranges make short answers to cluster clients, and
@@ -33,10 +34,14 @@ pub struct Server {
 pub struct Shares {
     /// Who serves, in the order of their addresses; with ourselves, if we do.
     servers: Vec<Server>,
+    /// What each of them answers for.
+    serves: Vec<Serves>,
     /// Ourselves.
     own: Option<Incarnation>,
-    /// Whose each group of neighbours should be: a place in `servers`.
+    /// Whose each group of neighbouring sections should be: a place in `servers`.
     owners: Vec<usize>,
+    /// The same of the slots of sources of global order.
+    ordered: Vec<usize>,
     /// Sections that the store said somebody else has, and when it said so.
     held: HashMap<u16, (Server, ElapsedMillis)>,
 }
@@ -51,24 +56,30 @@ pub enum Place {
 }
 
 impl Shares {
-    /// The shares of those who serve.
+    /// The shares of those who serve, each of which answers for everything.
     #[must_use]
-    pub fn new(own: Option<Incarnation>, mut servers: Vec<Server>) -> Self {
-        servers.sort_by(|one, next| one.address.cmp(&next.address));
-        let serves = servers.iter().any(|server| Some(server.member) == own);
-        let owners = if serves {
-            let hashes: Vec<u64> = servers.iter().map(|server| hash(&server.address)).collect();
-            (0..SECTIONS / TOGETHER).map(|group| owner(&hashes, group)).collect()
-        } else {
-            // Who serves nobody has what it can get.
-            Vec::new()
-        };
-        Self { servers, own, owners, held: HashMap::new() }
+    pub fn new(own: Option<Incarnation>, servers: Vec<Server>) -> Self {
+        Self::serving(own, servers.into_iter().map(|server| (server, Serves::All)).collect())
+    }
+
+    /// The shares of those who serve, each of which answers for so much.
+    #[must_use]
+    pub fn serving(own: Option<Incarnation>, mut servers: Vec<(Server, Serves)>) -> Self {
+        servers.sort_by(|(one, _), (next, _)| one.address.cmp(&next.address));
+        let (servers, serves): (Vec<Server>, Vec<Serves>) = servers.into_iter().unzip();
+        let (mut owners, mut ordered) = (Vec::new(), Vec::new());
+        // Who serves nobody has what it can get.
+        if servers.iter().any(|server| Some(server.member) == own) {
+            owners = owners_of(&servers, &serves, Serves::Counters);
+            ordered = owners_of(&servers, &serves, Serves::All);
+        }
+        Self { servers, serves, own, owners, ordered, held: HashMap::new() }
     }
 
     /// Whether these are the shares of those who serve, in the order of their addresses.
-    pub(crate) fn is_of(&self, own: Incarnation, servers: &[Server]) -> bool {
-        self.own == Some(own) && self.servers == servers
+    pub(crate) fn is_of(&self, own: Incarnation, servers: &[(Server, Serves)]) -> bool {
+        let ours = self.servers.iter().zip(&self.serves);
+        self.own == Some(own) && ours.eq(servers.iter().map(|(server, serves)| (server, serves)))
     }
 
     /// The same, knowing that somebody else has some sections.
@@ -79,8 +90,9 @@ impl Shares {
     /// Whose a section should be; none when whoever comes first may have it.
     #[must_use]
     pub fn owner(&self, section: u16) -> Option<&Server> {
+        let owners = if section < SECTIONS { &self.owners } else { &self.ordered };
         let group = usize::from(section % SECTIONS / TOGETHER);
-        self.servers.get(*self.owners.get(group)?)
+        self.servers.get(*owners.get(group)?)
     }
 
     /// Whether a section should be ours.
@@ -146,11 +158,26 @@ fn hash(address: &str) -> u64 {
     address.bytes().fold(0, |sum, byte| mix(sum ^ u64::from(byte)))
 }
 
+/// Whose each group of neighbours should be: a place among the servers. Those who do not answer for what is
+/// `needed` are passed over; where nobody does, those who answer for most.
+fn owners_of(servers: &[Server], serves: &[Serves], needed: Serves) -> Vec<usize> {
+    let most = serves.iter().copied().min().unwrap_or_default();
+    let may = needed.max(most);
+    let hashes: Vec<(usize, u64)> = servers
+        .iter()
+        .zip(serves)
+        .enumerate()
+        .filter(|(_, (_, serves))| **serves <= may)
+        .map(|(place, (server, _))| (place, hash(&server.address)))
+        .collect();
+    (0..SECTIONS / TOGETHER).map(|group| owner(&hashes, group)).collect()
+}
+
 /// The place of the server whose address has the highest hash with the group.
-fn owner(addresses: &[u64], group: u16) -> usize {
+fn owner(addresses: &[(usize, u64)], group: u16) -> usize {
     let group = mix(group.into());
-    let best = addresses.iter().enumerate().max_by_key(|(_, address)| mix(*address ^ group));
-    best.map_or(0, |(place, _)| place)
+    let best = addresses.iter().max_by_key(|(_, address)| mix(*address ^ group));
+    best.map_or(0, |(place, _)| *place)
 }
 
 /// Spreads the bits of a number (the last step of `SplitMix64`, Steele, Lea and Flood 2014).
@@ -200,6 +227,34 @@ mod tests {
         let (before, after) = (owners(&four[..3]), owners(&four));
         for (before, after) in before.iter().zip(&after) {
             assert!(before == after || *after == four[3].member);
+        }
+    }
+
+    #[test]
+    fn who_does_not_answer_for_something_is_passed_over_while_anybody_does() {
+        let three = servers(3);
+        let owners = |serves: [Serves; 3], sections: std::ops::Range<u16>| -> Vec<Incarnation> {
+            let servers = three.iter().cloned().zip(serves).collect();
+            // The first looks, whatever it answers for itself.
+            let shares = Shares::serving(Some(three[0].member), servers);
+            sections.map(|section| shares.owner(section).unwrap().member).collect()
+        };
+        let (counters, ordered) = (|| 0..SECTIONS, || SECTIONS..2 * SECTIONS);
+        let all = owners([Serves::All; 3], counters());
+        assert_eq!(all, owners([Serves::All; 3], ordered()));
+        let some = [Serves::Counters, Serves::All, Serves::All];
+        assert_eq!(owners(some, counters()), all);
+        assert!(!owners(some, ordered()).contains(&three[0].member));
+        let none = [Serves::Nothing, Serves::Counters, Serves::All];
+        assert!(!owners(none, counters()).contains(&three[0].member));
+        assert!(owners(none, ordered()).iter().all(|owner| *owner == three[2].member));
+        // What is not the first's stays with whom it was with.
+        for (before, after) in all.iter().zip(owners(none, counters())) {
+            assert!(*before == after || *before == three[0].member);
+        }
+        for serves in [Serves::Counters, Serves::Nothing] {
+            assert_eq!(owners([serves; 3], counters()), all);
+            assert_eq!(owners([serves; 3], ordered()), all);
         }
     }
 

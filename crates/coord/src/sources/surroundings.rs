@@ -9,6 +9,7 @@ use snowmint_core::UnixMillis;
 use tokio::sync::{Notify, SetOnce};
 
 use super::doubts::Doubts;
+use super::reaching::Reaching;
 use super::reports::{Reports, ended};
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
@@ -39,6 +40,7 @@ pub(crate) struct Surroundings {
     pub(crate) wake: Arc<Notify>,
     /// What this node answers for, of what one at a time answers for.
     pub(crate) sections: Sections,
+    pub(crate) reaching: Reaching,
     /// How many bytes the keys of one counter source may take.
     pub(crate) counter_bytes_max: usize,
     /// What sources draw from that do not count here.
@@ -93,6 +95,7 @@ impl Surroundings {
             runtime,
             store_call_ms,
             sections: Sections::new(Arc::clone(&wake)),
+            reaching: Reaching::default(),
             wake,
             counter_bytes_max: usize::MAX,
             origins: Origins::new(),

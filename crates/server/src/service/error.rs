@@ -62,8 +62,11 @@ impl Error {
     /// What another server said, to be passed on.
     pub(crate) fn said(said: ErrorInfo) -> Self {
         let code = Code::from_name(&said.code).unwrap_or(Code::Unavailable);
-        let retry_after_ms = said.retry_after_ms;
-        Self { code, message: said.message, retry_after_ms, elsewhere: None, cause: None }
+        let ErrorInfo { message, retry_after_ms, elsewhere, .. } = said;
+        let elsewhere = elsewhere.map(|owner| {
+            Box::new(Elsewhere { section: owner.section, reach: Reach::read(&owner.address) })
+        });
+        Self { code, message, retry_after_ms, elsewhere, cause: None }
     }
 
     /// The same error, of which more is to be said.

@@ -148,7 +148,15 @@ mod tests {
             });
             let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
             let live = Live::new(limits, false, None);
-            let peers = Peers::new(Arc::new(BootTimer), live.clone(), None, None, None, 3_000);
+            let peers = Peers::new(
+                Arc::new(BootTimer),
+                live.clone(),
+                None,
+                None,
+                None,
+                3_000,
+                tokio::sync::mpsc::channel(1).0,
+            );
             let relay = Relay::new(peers, live);
             let fetch = || relay.fetch("orders", address.clone(), 1);
             let both = async { tokio::join!(fetch(), fetch()) };

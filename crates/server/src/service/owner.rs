@@ -16,8 +16,9 @@ pub(crate) type FromOwner<'a, T> = BoxFuture<'a, Result<T, Unanswered>>;
 const LOOK_AGAIN_MS: u64 = 20;
 
 impl Service {
-    /// After a refusal that names the owner: asks it, at its address, and looks it up again as long as a request may wait
-    /// (`limits.wait_max`), since it may have died, or have handed over. Answered or refused within twice that.
+    /// After a refusal that names the owner: asks it, at its address, and looks it up again, since it may have died, or
+    /// have handed over. While the right changes hands the next owner may know who has it still: that one is asked at
+    /// once. Answered or refused within twice `limits.wait_max`: an owner that is asked may wait as long as we may.
     ///
     /// # Errors
     /// The refusal, if it names nobody who speaks HTTP; else what was said last.
@@ -30,9 +31,10 @@ impl Service {
         let timer = self.peers().timer();
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let (begun, within_ms) = (timer.elapsed(), wait_ms.saturating_mul(2));
+        let mut was_sent_on = false;
         loop {
-            let address = refusal.elsewhere().and_then(|owner| owner.reach.http.clone());
-            let Some(address) = address else { return Err(refusal) };
+            let Some(address) = http_of(&refusal) else { return Err(refusal) };
+            let asked = address.clone();
             let left_ms = within_ms.saturating_sub(timer.elapsed().since(begun));
             let answer = tokio::select! {
                 biased;
@@ -47,16 +49,33 @@ impl Service {
                 Err(Unanswered { error, lasts: true }) => return Err(error),
                 Err(Unanswered { error, lasts: false }) => error,
             };
-            if timer.elapsed().since(begun) >= wait_ms {
-                return Err(error);
+            // Not for ever from one to the other.
+            was_sent_on = !was_sent_on && http_of(&error).is_some_and(|next| next != asked);
+            if was_sent_on {
+                refusal = error;
+                continue;
             }
             timer.sleep_ms(LOOK_AGAIN_MS).await;
-            refusal = match here().await {
+            let left_ms = within_ms.saturating_sub(timer.elapsed().since(begun));
+            let answer = tokio::select! {
+                biased;
+                answer = here() => answer,
+                () = timer.sleep_ms(left_ms) => return Err(error),
+            };
+            refusal = match answer {
                 Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
                 answer => return answer,
             };
+            if timer.elapsed().since(begun) >= within_ms {
+                return Err(refusal);
+            }
         }
     }
+}
+
+/// Where the owner that a refusal names speaks HTTP.
+fn http_of(refusal: &Error) -> Option<String> {
+    refusal.elsewhere().and_then(|owner| owner.reach.http.clone())
 }
 
 /// Why the owner did not do what it was asked.

@@ -8,9 +8,9 @@ use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Doubt, Extend, Extended, FastForward, GiveBack,
-    Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo, NewDefinition,
-    Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
-    Standing, Store, StoreIdentity, Take, Taken,
+    Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo, MemberStatus,
+    NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo,
+    SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -96,6 +96,10 @@ impl Store for Traced {
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
         self.call("store renew", vec![], self.store.renew(member, presence, now)).await
+    }
+
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        self.call("store announce", vec![], self.store.announce(member, status)).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {

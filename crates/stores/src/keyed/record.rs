@@ -158,6 +158,8 @@ pub(super) struct MemberForm {
     ttl_ms: u64,
     joined_at_ms: u64,
     renewed_at_ms: u64,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    status: String,
 }
 
 impl Record for MemberRow {
@@ -175,6 +177,7 @@ impl Record for MemberRow {
             ttl_ms: self.presence.ttl_ms,
             joined_at_ms: self.joined_at.get(),
             renewed_at_ms: self.renewed_at.get(),
+            status: self.status.to_string(),
         }
     }
 
@@ -194,6 +197,7 @@ impl Record for MemberRow {
             },
             joined_at: UnixMillis::new(form.joined_at_ms),
             renewed_at: UnixMillis::new(form.renewed_at_ms),
+            status: form.status.parse().ok()?,
         })
     }
 }

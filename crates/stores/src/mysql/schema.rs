@@ -100,6 +100,9 @@ const STEPS: Steps = &[
         text MEDIUMTEXT NOT NULL,
         PRIMARY KEY (namespace, name)
     ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"],
+    &[
+        "ALTER TABLE snowmint_member ADD COLUMN status VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ''",
+    ],
 ];
 
 /// Waits up to half a minute for other processes that make the tables of this database. MySQL's locks have names of

@@ -91,6 +91,7 @@ const STEPS: Steps = &[
         text TEXT NOT NULL,
         PRIMARY KEY (namespace, name)
     )"],
+    &["ALTER TABLE snowmint_member ADD COLUMN status TEXT NOT NULL DEFAULT ''"],
 ];
 
 /// Takes the lock under which tables are made, by a number of our own, until the transaction ends.

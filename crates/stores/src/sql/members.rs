@@ -3,7 +3,7 @@
 use snowmint_coord::member::MemberRow;
 use snowmint_coord::{Incarnation, Member, Presence};
 
-use super::{Done, Session, Table, Tx, Value, Values};
+use super::{Done, Session, Table, Tx, Value, Values, damaged};
 
 const MEMBERS: Table = Table {
     name: "snowmint_member",
@@ -18,12 +18,13 @@ const MEMBERS: Table = Table {
         "ttl_ms",
         "joined_at_ms",
         "renewed_at_ms",
+        "status",
     ],
     counted: false,
 };
 
 const SELECT: &str = "SELECT incarnation, owner, host, process, address, sample_ms, renewals,
-    ttl_ms, joined_at_ms, renewed_at_ms FROM snowmint_member WHERE namespace = ?";
+    ttl_ms, joined_at_ms, renewed_at_ms, status FROM snowmint_member WHERE namespace = ?";
 
 impl<S: Session> Tx<S> {
     pub(super) async fn read_members(&mut self) -> Done<Vec<MemberRow>> {
@@ -38,7 +39,7 @@ impl<S: Session> Tx<S> {
     }
 
     pub(super) async fn write_member(&mut self, row: &MemberRow) -> Done<()> {
-        let MemberRow { member, presence, joined_at, renewed_at } = row;
+        let MemberRow { member, presence, joined_at, renewed_at, status } = row;
         let values = vec![
             Value::text(member.incarnation.to_string()),
             Value::text(&member.owner),
@@ -50,6 +51,7 @@ impl<S: Session> Tx<S> {
             Value::capped(presence.ttl_ms),
             Value::capped(joined_at.get()),
             Value::capped(renewed_at.get()),
+            Value::text(status.to_string()),
         ];
         self.upsert(&MEMBERS, vec![values]).await
     }
@@ -73,5 +75,6 @@ fn member_row(mut row: Values) -> Done<MemberRow> {
         presence: Presence { sample: row.time()?, renewals: row.number()?, ttl_ms: row.number()? },
         joined_at: row.time()?,
         renewed_at: row.time()?,
+        status: row.text()?.parse().map_err(|_| damaged("a member's status"))?,
     })
 }

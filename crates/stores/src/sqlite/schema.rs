@@ -87,6 +87,7 @@ pub(super) const STEPS: Steps = &[
         text TEXT NOT NULL,
         PRIMARY KEY (namespace, name)
     ) STRICT, WITHOUT ROWID"],
+    &["ALTER TABLE snowmint_member ADD COLUMN status TEXT NOT NULL DEFAULT ''"],
 ];
 
 /// Brings the file to the newest version, in one transaction; `new_id` names the store if it is

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use async_trait::async_trait;
 use snowmint_coord::lease::given_up;
-use snowmint_coord::member::{MemberRow, check, check_presence, not_joined};
+use snowmint_coord::member::{MemberRow, MemberStatus, check, check_presence, not_joined};
 use snowmint_coord::{Incarnation, Member, MemberInfo, Presence};
 use snowmint_core::UnixMillis;
 
@@ -29,7 +29,7 @@ impl Verb for Join<'_> {
         let before = known.iter().find(|row| row.member.incarnation == self.member.incarnation);
         let member = self.member.clone();
         let row = match before {
-            None => MemberRow { member, presence: self.presence, joined_at: now, renewed_at: now },
+            None => MemberRow::new(member, self.presence, now),
             Some(before) => match before.renewed(self.presence, now) {
                 Some(row) => MemberRow { member, ..row },
                 None => return Ok(((), false)),
@@ -83,6 +83,27 @@ impl Verb for Renew {
             rows.put_member(row).await?;
         }
         Ok(((), renewed.is_some()))
+    }
+}
+
+pub(super) struct Announce<'a> {
+    pub(super) member: Incarnation,
+    pub(super) status: &'a MemberStatus,
+}
+
+#[async_trait]
+impl Verb for Announce<'_> {
+    type Answer = ();
+    const OP: &'static str = "announce";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        self.status.check()?;
+        let row = rows.member(self.member).await?.ok_or_else(|| not_joined(self.member))?;
+        let announced = row.announced(self.status);
+        if let Some(row) = &announced {
+            rows.put_member(row).await?;
+        }
+        Ok(((), announced.is_some()))
     }
 }
 

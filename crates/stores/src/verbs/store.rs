@@ -9,16 +9,16 @@ use snowmint_coord::pool::{Ground, check_group};
 use snowmint_coord::{
     Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Doubt, Error,
     ErrorKind, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease,
-    LetGo, Mark, Member, MemberInfo, NewDefinition, Owners, Presence, Recalled, Release, Reserve,
-    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
-    random,
+    LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled,
+    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
+    StoreIdentity, Take, Taken, random,
 };
 use snowmint_core::UnixMillis;
 
 use super::avoid::Avoids;
 use super::forward::{AcceptLead, Forward, LooksAtGround, Walk};
 use super::history::{Doubts, Recalls, Reports, Stands};
-use super::members::{Join, Leave, Members, Renew};
+use super::members::{Announce, Join, Leave, Members, Renew};
 use super::ordered::{LetsGo, Takes};
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
@@ -154,6 +154,10 @@ impl<B: Backend> Store for StoreOver<B> {
         // Both at once: a renewal that comes too late costs more than one too many.
         let (renewed, safe) = tokio::join!(renewal, self.check_settings("renew"));
         renewed.and(safe)
+    }
+
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        self.answer(Announce { member, status }).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use snowmint_coord::{
     Avoid, ClaimRequest, ClockOf, Definition, Extend, Extended, GiveBack, Incarnation, Lease,
-    LetGo, Mark, Member, Pool, Presence, Release, Reserve, Restripe, Result, Reuse, Segment,
-    SourceState, Store, Take, Taken, Wish,
+    LetGo, Mark, Member, MemberStatus, Pool, Presence, Release, Reserve, Restripe, Result, Reuse,
+    Segment, Serves, SourceState, Store, Take, Taken, Wish,
 };
 use snowmint_core::UnixMillis;
 
@@ -90,6 +90,10 @@ fn member() -> Member {
 
 const fn presence(renewals: u64) -> Presence {
     Presence { sample: NOW, renewals, ttl_ms: 600_000 }
+}
+
+fn status() -> MemberStatus {
+    MemberStatus { revision: 1, serves: Serves::Nothing, unreachable: Vec::new() }
 }
 
 fn claim() -> ClaimRequest {
@@ -187,6 +191,7 @@ impl Holder {
             "renew" => store.renew(MEMBER, presence(2), NOW),
             "extend" => self.extend(self.extending(1_000)),
             "renew as before" => store.renew(MEMBER, presence(1), NOW),
+            "announce" => store.announce(MEMBER, &status()),
             "identity" => store.identity(),
             "join" => store.join(&member(), presence(0), NOW),
             "members" => store.members(NOW),

@@ -1,6 +1,6 @@
 use super::case::{Case, TTL_LONG_MS, code, pool};
 use super::cases;
-use snowmint_coord::{Incarnation, Mark, Member, Presence, random};
+use snowmint_coord::{Incarnation, Mark, Member, MemberStatus, Presence, Serves, random};
 
 cases![
     a_member_is_known_once_it_joined,
@@ -12,6 +12,7 @@ cases![
     leaving_twice_is_no_error,
     a_presence_without_life_is_refused,
     over_long_labels_are_refused,
+    what_a_member_says_is_seen_by_others,
     many_members_renew_at_once,
     listings_show_who_holds_what,
 ];
@@ -118,6 +119,46 @@ async fn over_long_labels_are_refused(case: Case) {
             assert_eq!(case.store.join(&labelled, presence, now).await.is_ok(), accepted);
         }
     }
+}
+
+async fn what_a_member_says_is_seen_by_others(case: Case) {
+    let member = case.member("orders").await;
+    let status = |revision, serves, count: u128| {
+        let unreachable = (0..count).map(|number| Incarnation::new(u128::MAX - number)).collect();
+        MemberStatus { revision, serves, unreachable }
+    };
+    if case.store.owners().is_some() {
+        // Who comes through servers answers for nobody.
+        let said = case.store.announce(member.incarnation, &status(1, Serves::All, 0)).await;
+        assert_eq!(code(said), "unsupported");
+        return;
+    }
+    let other = case.another().await;
+    let seen = async || {
+        let listed = other.store.members(other.now().await).await.unwrap();
+        listed.into_iter().find(|info| info.member == member).unwrap().status
+    };
+    assert_eq!(seen().await, MemberStatus::default());
+    let longest = status(7, Serves::Counters, 6);
+    for said in [status(1, Serves::Nothing, 1), longest.clone()] {
+        case.store.announce(member.incarnation, &said).await.unwrap();
+        assert_eq!(seen().await, said);
+    }
+    // It comes late, or twice.
+    for late in [status(6, Serves::All, 0), status(7, Serves::All, 0)] {
+        case.store.announce(member.incarnation, &late).await.unwrap();
+        assert_eq!(seen().await, longest);
+    }
+    // It stays while the member renews, and joins again.
+    case.renew(&member, TTL_LONG_MS).await;
+    let presence = case.presence(100, TTL_LONG_MS).await;
+    case.store.join(&member, presence, case.now().await).await.unwrap();
+    assert_eq!(seen().await, longest);
+    let too_many = status(9, Serves::All, 7);
+    assert_eq!(code(case.store.announce(member.incarnation, &too_many).await), "invalid");
+    let nobody = random::incarnation().unwrap();
+    assert_eq!(code(case.store.announce(nobody, &longest).await), "not_found");
+    assert_eq!(seen().await, longest);
 }
 
 async fn many_members_renew_at_once(case: Case) {

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Doubt, Extend, Extended, FastForward, GiveBack,
-    Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo, MemoryStore,
-    NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo, MemberStatus,
+    MemoryStore, NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment,
+    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -64,6 +64,10 @@ impl Store for Door {
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
         self.store.renew(member, presence, now).await
+    }
+
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        self.store.announce(member, status).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {

@@ -9,8 +9,8 @@ use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Doubt, Error, ErrorKind, Extend, Extended,
     FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
-    NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    MemberStatus, NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment,
+    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -237,6 +237,10 @@ impl Store for Faulty {
         through!(self, "renew", |store| store.renew(member, presence, now))?;
         counts_now.store(true, Ordering::SeqCst);
         away("renew")
+    }
+
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        through!(self, "announce", |store, status| store.announce(member, &status))
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {

@@ -46,6 +46,19 @@ pub struct ErrorInfo {
     pub message: String,
     /// In how many milliseconds the same request may succeed; none when a retry does not help.
     pub retry_after_ms: Option<u64>,
+    /// Which server answers for the key instead, where that is what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<ElsewhereInfo>,
+}
+
+/// Which server answers for a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ElsewhereInfo {
+    /// The key's section: 0 to 16,383, its hash slot as in a Redis cluster.
+    pub section: u16,
+    /// Where that server is reached: `resp=HOST:PORT http=HOST:PORT`, or `https=HOST:PORT`.
+    pub address: String,
 }
 
 impl ErrorBody {
@@ -53,6 +66,7 @@ impl ErrorBody {
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>, retry_after_ms: Option<u64>) -> Self {
         let code = code.as_str().to_owned();
-        Self { error: ErrorInfo { code, message: message.into(), retry_after_ms } }
+        let message = message.into();
+        Self { error: ErrorInfo { code, message, retry_after_ms, elsewhere: None } }
     }
 }

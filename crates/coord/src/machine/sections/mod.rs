@@ -22,9 +22,9 @@ use self::turn::{AT_ONCE, Turn};
 use super::{Now, Requests};
 use crate::error::{Result, chain};
 use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Term};
-use crate::member::{Incarnation, MemberInfo};
+use crate::member::{Incarnation, MemberInfo, Serves};
 use crate::ordered::{LetGo, Take, Watch};
-use crate::pool::Pool;
+use crate::pool::{Pool, SECTIONS};
 use crate::sources::{FRESH_MS, Shares, Want};
 
 /// How soon the members are listed again, when somebody was sent elsewhere.
@@ -63,6 +63,8 @@ pub(crate) struct Actor {
     pub(crate) before: Option<Incarnation>,
     /// Our own address; empty if we serve nobody.
     pub(crate) address: String,
+    /// What we answer for.
+    pub(crate) serves: Serves,
     /// How often the members are listed.
     pub(crate) list_every_ms: u64,
     /// How far apart our clock and the store's may be.
@@ -97,6 +99,8 @@ pub(crate) struct SectionsMachine {
     watch: Watch,
     /// Who should have what, of those who served when it was last asked.
     shares: Shares,
+    /// The store has refused, by its time, to move a slot of global order as far as our clock says.
+    ahead: bool,
 }
 
 impl SectionsMachine {
@@ -120,6 +124,7 @@ impl SectionsMachine {
             members: Vec::new(),
             watch: Watch::default(),
             shares: Shares::default(),
+            ahead: false,
         }
     }
 
@@ -263,6 +268,7 @@ impl SectionsMachine {
                     NotExtended::Unknown => failed = Some(error),
                     // Asked for again when it is wanted again.
                     NotExtended::Refused => {
+                        self.ahead |= section >= SECTIONS;
                         self.settled(section);
                         failed = Some(error);
                     }
@@ -280,6 +286,11 @@ impl SectionsMachine {
         }
         self.extending.ended(now, failed.is_some());
         changes
+    }
+
+    /// Whether the store has found our clock ahead since this was last asked.
+    pub(crate) const fn take_ahead(&mut self) -> bool {
+        std::mem::replace(&mut self.ahead, false)
     }
 
     /// It is known what became of a section's extend.
@@ -330,6 +341,11 @@ impl SectionsMachine {
         self.listed_at = Some(now);
         self.watch.look(&members, now);
         self.members = members;
+        self.give_up(now, actor)
+    }
+
+    /// Answers what is to be let go, as things stand: whoever answers from it must stop first.
+    pub(crate) fn give_up(&mut self, now: ElapsedMillis, actor: &Actor) -> Vec<u16> {
         let shares = self.shares_now(now, actor);
         let not_ours = |section: &u16| !shares.is_own(*section) && !self.leaving.contains(section);
         let leaving: Vec<u16> = self.held.keys().copied().filter(not_ours).take(AT_ONCE).collect();

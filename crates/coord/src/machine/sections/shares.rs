@@ -1,11 +1,11 @@
 //! Who should have what, as far as this member knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::{Actor, SectionsMachine};
-use crate::member::Incarnation;
+use crate::member::{Incarnation, MemberInfo, Serves};
 use crate::sources::{Server, Shares};
 
 impl SectionsMachine {
@@ -26,13 +26,11 @@ impl SectionsMachine {
     /// One server at each address: ourselves, or who joined last. The other is its life before, which
     /// answers no more.
     pub(super) fn shares_now(&mut self, now: ElapsedMillis, actor: &Actor) -> Shares {
-        let mut servers: BTreeMap<&str, (UnixMillis, Incarnation)> = BTreeMap::new();
+        let mut servers: BTreeMap<&str, (UnixMillis, Incarnation, Serves)> = BTreeMap::new();
         for info in &self.members {
             let (member, address) = (info.member.incarnation, info.member.address.as_str());
-            let is_other = !address.is_empty() && address != actor.address;
-            let is_over = Some(member) == actor.before || self.watch.is_silent(member, now);
-            if is_other && !is_over {
-                let this = (info.joined_at, member);
+            if self.serves_beside(info, now, actor) {
+                let this = (info.joined_at, member, info.status.serves);
                 servers
                     .entry(address)
                     .and_modify(|known| *known = (*known).max(this))
@@ -40,16 +38,51 @@ impl SectionsMachine {
             }
         }
         if !actor.address.is_empty() {
-            servers.insert(&actor.address, (UnixMillis::MAX, actor.member));
+            servers.insert(&actor.address, (UnixMillis::MAX, actor.member, actor.serves));
         }
         let servers = servers.into_iter();
-        let server = |(address, (_, member)): (&str, _)| Server { member, address: address.into() };
+        let server = |(address, (_, member, serves)): (&str, _)| {
+            (Server { member, address: address.into() }, serves)
+        };
         let servers: Vec<_> = servers.map(server).collect();
         // Who serves changes seldom, and it takes a thousand comparisons.
         if !self.shares.is_of(actor.member, &servers) {
-            self.shares = Shares::new(Some(actor.member), servers);
+            self.shares = Shares::serving(Some(actor.member), servers);
         }
         self.shares.clone()
+    }
+
+    /// Whether another serves, at an address of its own.
+    fn serves_beside(&self, info: &MemberInfo, now: ElapsedMillis, actor: &Actor) -> bool {
+        let (member, address) = (info.member.incarnation, info.member.address.as_str());
+        let is_other = !address.is_empty() && address != actor.address;
+        let is_over = Some(member) == actor.before || self.watch.is_silent(member, now);
+        is_other && !is_over
+    }
+
+    /// What the others who serve say about whom they cannot reach: whether more than half of them cannot reach
+    /// us, and whom else somebody cannot reach.
+    pub(crate) fn reached(
+        &self,
+        now: ElapsedMillis,
+        actor: &Actor,
+    ) -> (bool, BTreeSet<Incarnation>) {
+        let (mut others, mut without_us, mut unreachable) = (0_usize, 0_usize, BTreeSet::new());
+        for info in &self.members {
+            if self.serves_beside(info, now, actor) {
+                others += 1;
+                without_us += usize::from(info.status.unreachable.contains(&actor.member));
+                unreachable.extend(&info.status.unreachable);
+            }
+        }
+        unreachable.remove(&actor.member);
+        (2 * without_us > others, unreachable)
+    }
+
+    /// The others who serve.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &Server> {
+        let own = self.shares.own();
+        self.shares.servers().iter().filter(move |server| Some(server.member) != own)
     }
 
     fn server(&self, member: Incarnation) -> Server {

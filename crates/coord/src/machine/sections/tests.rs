@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::{Error, ErrorKind};
-use crate::member::{Member, Presence};
+use crate::member::{Member, MemberStatus, Presence};
 use crate::ordered::{Taken, silence_ms};
 use crate::pool::{SECTIONS, sections_pool};
 use snowmint_core::UnixMillis;
@@ -27,6 +27,7 @@ fn actor(address: &str) -> Actor {
         owner: "a".into(),
         before: None,
         address: address.into(),
+        serves: Serves::All,
         list_every_ms: 1_000,
         skew_max_ms: 0,
     }
@@ -45,6 +46,7 @@ fn info(number: u128, renewals: u64, address: &str) -> MemberInfo {
         joined_at: UnixMillis::ZERO,
         renewed_at: UnixMillis::ZERO,
         live: true,
+        status: MemberStatus::default(),
     }
 }
 

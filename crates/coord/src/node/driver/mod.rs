@@ -37,7 +37,7 @@ use crate::history::{History, Known, Standing};
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{
-    Granted, Now, PresenceAction, PresenceMachine, SectionsMachine, WindowMachine,
+    Granted, Now, PresenceAction, PresenceMachine, SectionsMachine, Serving, WindowMachine,
 };
 use crate::member::{Incarnation, Member};
 use crate::pool::{Reuse, sections_pool};
@@ -132,6 +132,7 @@ pub(super) struct Driver {
     owed: Owed,
     strays: Strays,
     sections: SectionsMachine,
+    serving: Serving,
     ordered: OrderedSources,
     /// Which membership in the store this is.
     membership: u64,
@@ -169,6 +170,7 @@ impl Driver {
             owed: Owed::default(),
             strays: Strays::default(),
             sections,
+            serving: Serving::default(),
             ordered: OrderedSources::default(),
             membership: 0,
         }

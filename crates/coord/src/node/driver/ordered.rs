@@ -12,6 +12,9 @@ use crate::random;
 use crate::sources::{Make, Minter, SlotWindow, SnowflakeBack, SourceInner};
 use crate::spec::{Plan, SnowflakePlan};
 
+/// A clock that is behind by no more will be there before another could answer.
+const BEHIND_MS: u64 = 1_000;
+
 /// The slots that are ours.
 #[derive(Debug, Default)]
 pub(super) struct OrderedSources {
@@ -75,6 +78,22 @@ impl OrderedSources {
         for slot in slots {
             self.shut(core, slot);
         }
+    }
+
+    /// Whether the clock is so far behind what would have to be minted after that it takes longer than
+    /// [`BEHIND_MS`] until anything can be.
+    pub(super) fn are_behind(&self, core: &Core, wall: UnixMillis) -> bool {
+        self.slots.iter().any(|(slot, held)| {
+            core.known_sources().iter().any(|source| {
+                let Some((back, ordered)) = source.in_order() else { return false };
+                let Some(minter) = back.minter().filter(|_| ordered.slot() == *slot) else {
+                    return false;
+                };
+                let (taken_until, _) = minter.reach();
+                let lead_max_ms = held.makes.get(&source.name).map_or(0, Make::lead_max_ms);
+                taken_until.since(wall) > lead_max_ms.saturating_add(BEHIND_MS)
+            })
+        })
     }
 
     /// The definition of a source was changed: its next generator goes on above all that this one may

@@ -7,10 +7,11 @@ use snowmint_core::Clock as _;
 use super::{Done, Driver, Stage};
 use crate::error::{Result, chain};
 use crate::lease::{Extend, Extended, Term};
-use crate::machine::{Actor, Now, SectionChange, SectionsAction};
+use crate::machine::{Actor, Now, Reasons, SectionChange, SectionsAction};
 use crate::member::{Incarnation, MemberInfo};
 use crate::ordered::{LetGo, Taken};
 use crate::pool::SECTIONS;
+use crate::sources::Server;
 
 /// What tasks for sections bring back.
 pub(super) enum SectionsDone {
@@ -18,6 +19,8 @@ pub(super) enum SectionsDone {
     Extended(Vec<Extend>, Vec<Result<Extended>>),
     LetGo(Vec<(u64, Term)>, Result<()>),
     Listed(Result<Vec<MemberInfo>>),
+    /// This revision of our status.
+    Announced(u64, Result<()>),
 }
 
 impl Driver {
@@ -29,6 +32,7 @@ impl Driver {
             owner: member.owner.clone(),
             before: self.before,
             address: member.address.clone(),
+            serves: self.serving.serves(),
             list_every_ms: self.settings().list_every_ms(),
             skew_max_ms: self.settings().clock_skew_max_ms,
         })
@@ -41,9 +45,42 @@ impl Driver {
         sections.lease_until(self.membership, presence.lease_until());
         self.sections.want(sections.take_wanted(), now.elapsed);
         self.sections.disown(sections.take_disowned(), now.elapsed);
-        let again = sections.take_look_again();
+        self.look_at_serving(now, &actor);
+        let Some(actor) = self.actor() else { return };
+        let again = self.core.around.sections.take_look_again();
         for action in self.sections.look(now, &actor, again) {
             self.spawn_sections(actor.member, action);
+        }
+    }
+
+    /// Gives up what we cannot use, or others cannot reach here, and tells them.
+    fn look_at_serving(&mut self, now: Now, actor: &Actor) {
+        if !self.serving.is_due(now.elapsed) {
+            return;
+        }
+        let core = Arc::clone(&self.core);
+        let (unreached, named) = self.sections.reached(now.elapsed, actor);
+        let servers: Vec<Server> = self.sections.others().cloned().collect();
+        let clock = self.sections.take_ahead()
+            || self.clock_error.is_some()
+            || self.ordered.are_behind(&core, now.wall);
+        let unreachable = core.around.reaching.look(&servers, &named);
+        if self.serving.look(now.elapsed, Reasons { clock, unreached, unreachable })
+            && let Some(actor) = self.actor()
+        {
+            let (serves, owner) = (self.serving.serves(), &actor.owner);
+            tracing::warn!(?serves, %owner, clock, unreached, "what this server answers for has changed");
+            let leaving = self.sections.give_up(now.elapsed, &actor);
+            self.hand_over(&leaving);
+            self.share(now, &actor);
+        }
+        if let Some(status) = self.serving.announcement(now.elapsed) {
+            let member = actor.member;
+            self.tasks.spawn(async move {
+                let announced = core.around.store.announce(member, &status);
+                let answer = core.around.call("announce", announced).await;
+                Done::Sections(member, SectionsDone::Announced(status.revision, answer))
+            });
         }
     }
 
@@ -101,23 +138,47 @@ impl Driver {
             }
             SectionsDone::LetGo(slots, answer) => {
                 self.sections.let_go(now.elapsed, &slots, &answer);
+                // Before the next ones are on their way, callers are told of these.
+                self.share(now, &actor);
+                let leaving = self.sections.give_up(now.elapsed, &actor);
+                self.hand_over(&leaving);
             }
             SectionsDone::Listed(answer) => {
                 let leaving = self.sections.listed(now.elapsed, &actor, answer);
-                if !leaving.is_empty() {
-                    tracing::info!(sections = leaving.len(), "handing sections of counters over");
-                    for section in leaving {
-                        self.shut_section(section);
-                    }
-                    // Whoever is in the middle of taking ends before the next has them.
-                    around.sections.settle();
+                self.hand_over(&leaving);
+            }
+            SectionsDone::Announced(revision, answer) => {
+                if let Err(error) = &answer {
+                    tracing::warn!(error = %chain(&error), "the others could not be told of our state");
                 }
+                self.serving.announced(now.elapsed, revision, answer.is_ok());
+                shares_change = false;
             }
         }
-        if shares_change && let Some(shares) = self.sections.shares(now.elapsed, &actor) {
-            around.sections.share(shares);
+        if shares_change {
+            self.share(now, &actor);
         }
         around.sections.tell();
+    }
+
+    /// Nothing is answered any more from what is to be another's.
+    fn hand_over(&mut self, leaving: &[u16]) {
+        if leaving.is_empty() {
+            return;
+        }
+        tracing::info!(sections = leaving.len(), "handing sections of counters over");
+        for section in leaving {
+            self.shut_section(*section);
+        }
+        // Whoever is in the middle of taking ends before the next has them.
+        self.core.around.sections.settle();
+    }
+
+    /// Callers are sent to whom they belong to.
+    fn share(&mut self, now: Now, actor: &Actor) {
+        if let Some(shares) = self.sections.shares(now.elapsed, actor) {
+            self.core.around.sections.share(shares);
+        }
     }
 
     fn apply(&mut self, changes: &[SectionChange]) {
@@ -157,10 +218,9 @@ impl Driver {
     /// A membership begins: nobody has had any section of ours in it.
     pub(super) fn begin_sections(&mut self, now: Now) {
         self.membership = self.core.around.sections.joined();
-        if let Some(actor) = self.actor()
-            && let Some(shares) = self.sections.shares(now.elapsed, &actor)
-        {
-            self.core.around.sections.share(shares);
+        self.serving.joined();
+        if let Some(actor) = self.actor() {
+            self.share(now, &actor);
         }
     }
 

@@ -16,6 +16,7 @@ mod readiness;
 mod recovered;
 mod segments;
 mod serials;
+mod serving;
 mod several;
 mod sources;
 mod stats;

@@ -198,6 +198,7 @@ pub(super) fn members(live: impl Fn(Incarnation) -> bool, lives: u64) -> Vec<Mem
             joined_at: UnixMillis::ZERO,
             renewed_at: UnixMillis::ZERO,
             live: live(incarnation),
+            status: snowmint_coord::MemberStatus::default(),
         }
     };
     all.map(info).collect()

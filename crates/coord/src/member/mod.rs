@@ -7,6 +7,10 @@ use snowmint_core::UnixMillis;
 
 use crate::error::{Error, ErrorKind};
 
+mod status;
+
+pub use status::{MemberStatus, Serves, UNREACHABLE_MAX};
+
 /// One open handle on a store. Random, so that a restarted, forked or copied process is another
 /// member, whatever it calls itself. Text form: 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,6 +168,8 @@ pub struct MemberInfo {
     pub renewed_at: UnixMillis,
     /// Whether its presence is live.
     pub live: bool,
+    /// What it says of itself and of others.
+    pub status: MemberStatus,
 }
 
 /// All that a store keeps about one member.
@@ -177,9 +183,25 @@ pub struct MemberRow {
     pub joined_at: UnixMillis,
     /// When it last renewed, by the clock that the store goes by.
     pub renewed_at: UnixMillis,
+    /// What it says of itself and of others.
+    pub status: MemberStatus,
 }
 
 impl MemberRow {
+    /// The row of a member that joins at `now`.
+    #[must_use]
+    pub fn new(member: Member, presence: Presence, now: UnixMillis) -> Self {
+        let status = MemberStatus::default();
+        Self { member, presence, joined_at: now, renewed_at: now, status }
+    }
+
+    /// The row once the member has announced this. None when it comes late: a later one is known.
+    #[must_use]
+    pub fn announced(&self, status: &MemberStatus) -> Option<Self> {
+        let is_late = status.revision <= self.status.revision;
+        (!is_late).then(|| Self { status: status.clone(), ..self.clone() })
+    }
+
     /// The row as others see it at `now`.
     #[must_use]
     pub fn info(&self, now: UnixMillis) -> MemberInfo {
@@ -189,6 +211,7 @@ impl MemberRow {
             joined_at: self.joined_at,
             renewed_at: self.renewed_at,
             live: Presence::live(self.presence.ttl_ms, self.renewed_at, now),
+            status: self.status.clone(),
         }
     }
 

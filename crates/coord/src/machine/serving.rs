@@ -1,0 +1,230 @@
+//! What this member answers for of what one at a time does: it gives up what it cannot use, and what others
+//! cannot reach.
+
+use std::collections::BTreeSet;
+
+use snowmint_core::ElapsedMillis;
+
+use crate::member::{Incarnation, MemberStatus, Serves, UNREACHABLE_MAX};
+
+/// For how long something is given up at least.
+const AWAY_MS: u64 = 10_000;
+/// For how long at most, if it has to be given up again soon after each return.
+const AWAY_MS_MAX: u64 = 600_000;
+/// How often is looked at most.
+const LOOK_MS: u64 = 100;
+/// How soon a status is announced again that has not arrived.
+const AGAIN_MS: u64 = 500;
+
+/// Something that is given up while there is a reason to, and for a while after.
+#[derive(Clone, Copy, Debug)]
+struct GivenUp {
+    until: Option<ElapsedMillis>,
+    away_ms: u64,
+    /// When it was last taken up again.
+    back_at: Option<ElapsedMillis>,
+}
+
+impl Default for GivenUp {
+    fn default() -> Self {
+        Self { until: None, away_ms: AWAY_MS, back_at: None }
+    }
+}
+
+impl GivenUp {
+    /// Whether it is given up at `now`.
+    fn look(&mut self, now: ElapsedMillis, reason: bool) -> bool {
+        match self.until {
+            None if reason => {
+                let is_soon = self.back_at.is_some_and(|at| now.since(at) < self.away_ms);
+                let longer_ms = self.away_ms.saturating_mul(2).min(AWAY_MS_MAX);
+                self.away_ms = if is_soon { longer_ms } else { AWAY_MS };
+                self.until = Some(now.saturating_add(self.away_ms));
+            }
+            Some(until) if reason => self.until = Some(until.max(now.saturating_add(AWAY_MS))),
+            Some(until) if now >= until => {
+                (self.until, self.back_at) = (None, Some(now));
+            }
+            _ => {}
+        }
+        self.until.is_some()
+    }
+}
+
+/// What is known at a look.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reasons {
+    /// Our clock is wrong, or too far behind or ahead of what we have to mint after.
+    pub(crate) clock: bool,
+    /// Most others say that they cannot reach us.
+    pub(crate) unreached: bool,
+    /// Those whom we cannot reach.
+    pub(crate) unreachable: BTreeSet<Incarnation>,
+}
+
+/// What a member says of itself.
+#[derive(Debug, Default)]
+pub(crate) struct Serving {
+    order: GivenUp,
+    all: GivenUp,
+    status: MemberStatus,
+    /// The revision that the store is known to have.
+    announced: u64,
+    /// It is on its way.
+    busy: bool,
+    again_at: ElapsedMillis,
+    looked_at: Option<ElapsedMillis>,
+}
+
+impl Serving {
+    /// What is answered for.
+    pub(crate) const fn serves(&self) -> Serves {
+        self.status.serves
+    }
+
+    /// Whether it is time to look again. What is looked at takes time, and a driver may wake thousands of times a second.
+    pub(crate) fn is_due(&mut self, now: ElapsedMillis) -> bool {
+        let is_due = self.looked_at.is_none_or(|at| now.since(at) >= LOOK_MS);
+        if is_due {
+            self.looked_at = Some(now);
+        }
+        is_due
+    }
+
+    /// Takes in how it is. Whether what is answered for has changed.
+    pub(crate) fn look(&mut self, now: ElapsedMillis, reasons: Reasons) -> bool {
+        let (order, all) =
+            (self.order.look(now, reasons.clock), self.all.look(now, reasons.unreached));
+        let serves = match (order, all) {
+            (_, true) => Serves::Nothing,
+            (true, false) => Serves::Counters,
+            (false, false) => Serves::All,
+        };
+        let unreachable: Vec<_> = reasons.unreachable.into_iter().take(UNREACHABLE_MAX).collect();
+        let before = self.status.serves;
+        if serves != before || unreachable != self.status.unreachable {
+            let revision = self.status.revision.saturating_add(1);
+            self.status = MemberStatus { revision, serves, unreachable };
+        }
+        serves != before
+    }
+
+    /// What the store is to be told now.
+    pub(crate) fn announcement(&mut self, now: ElapsedMillis) -> Option<MemberStatus> {
+        let is_due = !self.busy && self.announced < self.status.revision && now >= self.again_at;
+        is_due.then(|| {
+            self.busy = true;
+            self.status.clone()
+        })
+    }
+
+    /// The store was told this revision, or could not be.
+    pub(crate) fn announced(&mut self, now: ElapsedMillis, revision: u64, arrived: bool) {
+        self.busy = false;
+        if arrived {
+            self.announced = self.announced.max(revision);
+        } else {
+            self.again_at = now.saturating_add(AGAIN_MS);
+        }
+    }
+
+    /// A membership begins, of which the store knows nothing yet.
+    pub(crate) fn joined(&mut self) {
+        (self.announced, self.busy) = (0, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> ElapsedMillis {
+        ElapsedMillis::new(ms)
+    }
+
+    fn clock(clock: bool) -> Reasons {
+        Reasons { clock, ..Reasons::default() }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_given_up_at_once_and_for_a_while() {
+        let mut serving = Serving::default();
+        assert!(!serving.look(at(0), clock(false)));
+        assert_eq!(serving.announcement(at(0)), None, "nothing to say");
+        assert!(serving.look(at(5_000), clock(true)));
+        assert_eq!(serving.serves(), Serves::Counters);
+        // The reason goes with the right, so it is not taken up again at once.
+        assert!(!serving.look(at(5_001), clock(false)));
+        assert!(!serving.look(at(14_999), clock(false)));
+        assert!(serving.look(at(15_000), clock(false)));
+        assert_eq!(serving.serves(), Serves::All);
+    }
+
+    #[test]
+    fn a_reason_that_lasts_keeps_it_away_and_one_that_comes_back_for_longer() {
+        let mut serving = Serving::default();
+        for ms in 0..60 {
+            assert_eq!(serving.look(at(ms * 1_000), clock(true)), ms == 0);
+        }
+        assert!(!serving.look(at(68_999), clock(false)));
+        let mut now = 69_000;
+        assert!(serving.look(at(now), clock(false)));
+        let mut away = Vec::new();
+        for _ in 0..8 {
+            now += 1_000;
+            assert!(serving.look(at(now), clock(true)));
+            let gone_at = now;
+            while serving.serves() != Serves::All {
+                now += 1_000;
+                serving.look(at(now), clock(false));
+            }
+            away.push((now - gone_at) / 1_000);
+        }
+        assert_eq!(away, [20, 40, 80, 160, 320, 600, 600, 600]);
+        now += AWAY_MS_MAX;
+        serving.look(at(now), clock(true));
+        assert!(!serving.look(at(now + 9_999), clock(false)));
+        assert!(serving.look(at(now + 10_000), clock(false)), "it held for long: begun anew");
+    }
+
+    #[test]
+    fn who_is_not_reached_answers_for_nothing() {
+        let mut serving = Serving::default();
+        let reasons = |clock, unreached| Reasons { clock, unreached, ..Reasons::default() };
+        assert!(serving.look(at(0), reasons(true, true)));
+        assert_eq!(serving.serves(), Serves::Nothing);
+        assert!(serving.look(at(10_000), reasons(true, false)));
+        assert_eq!(serving.serves(), Serves::Counters);
+    }
+
+    #[test]
+    fn a_status_is_announced_until_it_has_arrived() {
+        let mut serving = Serving::default();
+        let unreachable = BTreeSet::from([Incarnation::new(9)]);
+        let reasons = || Reasons { unreachable: unreachable.clone(), ..Reasons::default() };
+        assert!(!serving.look(at(0), reasons()), "that is about another");
+        let said = serving.announcement(at(0)).unwrap();
+        assert_eq!((said.revision, said.unreachable.len()), (1, 1));
+        assert_eq!(serving.announcement(at(0)), None, "one at a time");
+        serving.announced(at(10), 1, false);
+        assert_eq!(serving.announcement(at(11)), None);
+        assert_eq!(serving.announcement(at(510)), Some(said.clone()));
+        // It changes while it is on its way.
+        serving.look(at(511), clock(true));
+        serving.announced(at(512), 1, true);
+        assert_eq!(serving.announcement(at(512)).unwrap().revision, 2);
+        serving.announced(at(513), 2, true);
+        assert_eq!(serving.announcement(at(9_000)), None);
+        serving.joined();
+        assert_eq!(serving.announcement(at(9_000)).unwrap().revision, 2);
+    }
+
+    #[test]
+    fn of_many_others_as_many_are_named_as_fit() {
+        let mut serving = Serving::default();
+        let unreachable = (0..100).map(Incarnation::new).collect();
+        serving.look(at(0), Reasons { unreachable, ..Reasons::default() });
+        let said = serving.announcement(at(0)).unwrap();
+        assert_eq!((said.unreachable.len(), said.check()), (UNREACHABLE_MAX, Ok(())));
+    }
+}

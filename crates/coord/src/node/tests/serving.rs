@@ -1,0 +1,234 @@
+//! What a server gives up that it cannot use, or that others cannot reach.
+
+use snowmint_core::UnixMillis;
+
+use super::*;
+use crate::error::Retry;
+use crate::member::Serves;
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// A server with a clock of its own.
+struct Server {
+    node: Node,
+    order: Source,
+    counted: Source,
+    clock: Arc<ManualClock>,
+}
+
+async fn server(world: &World, address: &str) -> Server {
+    let clock = Arc::new(ManualClock::new(world.clock.unix_ms()));
+    let parts = Parts { clock: Arc::clone(&clock) as _, ..world.parts() };
+    let settings = NodeSettings {
+        address: address.into(),
+        owner: address.into(),
+        presence_ttl_ms: 3_000,
+        ..NodeSettings::default()
+    };
+    let node = Node::open(world.handle(), settings, parts).await.unwrap();
+    node.define("orders", &spec(r#"{"order":"global","layout":"twitter"}"#)).await.unwrap();
+    node.define("counted", &spec(r#"{"kind":"counter"}"#)).await.unwrap();
+    let (order, counted) =
+        (node.source("orders").await.unwrap(), node.source("counted").await.unwrap());
+    settle().await;
+    Server { node, order, counted, clock }
+}
+
+async fn three(world: &World) -> [Server; 3] {
+    let servers = [
+        server(world, "one:1").await,
+        server(world, "two:1").await,
+        server(world, "three:1").await,
+    ];
+    // Until everybody has seen everybody, and asked for what it has.
+    for _ in 0..40 {
+        pass(world, &servers, 100).await;
+        for server in &servers {
+            let _ = mint(server).await;
+            for key in 0..50 {
+                let _ = count(server, key).await;
+            }
+        }
+    }
+    servers
+}
+
+async fn pass(world: &World, servers: &[Server], ms: u64) {
+    for _ in 0..ms / 100 {
+        servers.iter().for_each(|server| server.clock.advance_ms(100));
+        world.pass(100).await;
+    }
+}
+
+/// Asks again, without time passing, until there is an answer or somebody else is named.
+async fn asked<T>(ask: impl AsyncFn() -> Result<T>) -> Result<T> {
+    for _ in 0..50 {
+        match ask().await {
+            Err(error) if error.retry() != Retry::Never => settle().await,
+            answer => return answer,
+        }
+    }
+    ask().await
+}
+
+async fn mint(server: &Server) -> Result<u64> {
+    asked(async || server.order.try_mint()).await
+}
+
+async fn count(server: &Server, key: u32) -> Result<(u64, u64)> {
+    let key = format!("key-{key}");
+    asked(async || server.counted.count(key.as_bytes(), 1, 0).await).await
+}
+
+/// Who mints in order, asked for at most so long.
+async fn owner(world: &World, servers: &[Server], within_ms: u64) -> Option<usize> {
+    for _ in 0..=within_ms / 100 {
+        for (place, server) in servers.iter().enumerate() {
+            if mint(server).await.is_ok() {
+                return Some(place);
+            }
+        }
+        pass(world, servers, 100).await;
+    }
+    None
+}
+
+/// How many of fifty keys a server counts.
+async fn keys_of(server: &Server) -> usize {
+    let mut keys = 0;
+    for key in 0..50 {
+        keys += usize::from(count(server, key).await.is_ok());
+    }
+    keys
+}
+
+async fn says(world: &World, server: &Server) -> Serves {
+    let members = world.handle().members(world.clock.unix_ms()).await.unwrap();
+    let own = server.node.incarnation().unwrap();
+    let info = members.into_iter().find(|info| info.member.incarnation == own).unwrap();
+    info.status.serves
+}
+
+#[tokio::test]
+async fn an_owner_whose_clock_is_wrong_gives_the_order_up_within_a_second() {
+    for offset_ms in [-HOUR_MS, HOUR_MS, -9_000] {
+        let world = World::new();
+        let servers = three(&world).await;
+        let before = owner(&world, &servers, 1_000).await.unwrap();
+        let wrong = &servers[before];
+        let right = wrong.clock.unix_ms();
+        let set = |clock: UnixMillis, offset_ms: i64| {
+            UnixMillis::new(clock.get().saturating_add_signed(offset_ms))
+        };
+        wrong.clock.set(set(right, offset_ms));
+        let keys = keys_of(wrong).await;
+        let mut highest = 0;
+        let mut refused_ms = 0;
+        for _ in 0..100 {
+            pass(&world, &servers, 100).await;
+            let mut minted = false;
+            for server in &servers {
+                if let Ok(id) = mint(server).await {
+                    assert!(id > highest, "{offset_ms}: {id} after {highest}");
+                    (highest, minted) = (id, true);
+                }
+            }
+            refused_ms += u64::from(!minted) * 100;
+        }
+        assert!(refused_ms <= 2_000, "{offset_ms}: nobody mints for {refused_ms} ms");
+        assert_eq!(says(&world, wrong).await, Serves::Counters, "{offset_ms}");
+        let after = owner(&world, &servers, 0).await.unwrap();
+        assert_ne!(after, before, "{offset_ms}");
+        assert!(keys > 0, "{offset_ms}");
+        assert_eq!(keys_of(wrong).await, keys, "{offset_ms}: counters need no clock");
+        // Set right, it takes up what it gave up.
+        let ago_ms = i64::try_from(world.clock.unix_ms().since(right)).unwrap();
+        wrong.clock.set(set(right, ago_ms));
+        pass(&world, &servers, 30_000).await;
+        assert_eq!(says(&world, wrong).await, Serves::All, "{offset_ms}");
+        assert_eq!(owner(&world, &servers, 3_000).await, Some(before), "{offset_ms}");
+    }
+}
+
+#[tokio::test]
+async fn where_all_clocks_are_wrong_the_order_stays_where_it_is() {
+    let world = World::new();
+    let servers = three(&world).await;
+    let before = owner(&world, &servers, 1_000).await.unwrap();
+    for server in &servers {
+        server.clock.set(UnixMillis::new(server.clock.unix_ms().get() - 3_600_000));
+    }
+    pass(&world, &servers, 20_000).await;
+    for server in &servers {
+        server.clock.set(world.clock.unix_ms());
+    }
+    assert_eq!(owner(&world, &servers, 3_000).await, Some(before));
+}
+
+#[tokio::test]
+async fn a_server_that_most_others_cannot_reach_gives_everything_up() {
+    let world = World::new();
+    let servers = three(&world).await;
+    let before = owner(&world, &servers, 1_000).await.unwrap();
+    let lost = &servers[before];
+    let others: Vec<&Server> =
+        servers.iter().filter(|server| !std::ptr::eq(*server, lost)).collect();
+    let lost_member = lost.node.incarnation().unwrap();
+    let keys = keys_of(lost).await;
+    assert!(keys > 0);
+
+    // One of them alone has lost the way to it.
+    others[0].node.suspect(lost_member);
+    pass(&world, &servers, 200).await;
+    let tries = others[0].node.to_try().await;
+    assert_eq!(tries.iter().map(|server| server.member).collect::<Vec<_>>(), [lost_member]);
+    others[0].node.tried(lost_member, false);
+    pass(&world, &servers, 5_000).await;
+    assert_eq!(says(&world, lost).await, Serves::All);
+    assert_eq!(keys_of(lost).await, keys);
+
+    // The other is told, tries for itself, and finds the same.
+    assert_eq!(others[1].node.to_try().await[0].member, lost_member);
+    others[1].node.tried(lost_member, false);
+    pass(&world, &servers, 3_000).await;
+    assert_eq!(says(&world, lost).await, Serves::Nothing);
+    assert_eq!(keys_of(lost).await, 0);
+    for key in 0..50 {
+        let counted = [count(others[0], key).await, count(others[1], key).await];
+        assert!(counted.iter().any(Result::is_ok), "{key}: {counted:?}");
+    }
+    assert_ne!(owner(&world, &servers, 1_000).await, Some(before));
+
+    // It is reached again.
+    for other in &others {
+        other.node.tried(lost_member, true);
+    }
+    pass(&world, &servers, 15_000).await;
+    assert_eq!(says(&world, lost).await, Serves::All);
+    assert_eq!(owner(&world, &servers, 3_000).await, Some(before));
+    for key in 0..50 {
+        let _ = count(lost, key).await;
+    }
+    assert_eq!(keys_of(lost).await, keys);
+}
+
+#[tokio::test]
+async fn two_that_cannot_reach_each_other_go_on_with_what_they_have() {
+    let world = World::new();
+    let servers = [server(&world, "one:1").await, server(&world, "two:1").await];
+    for _ in 0..30 {
+        pass(&world, &servers, 100).await;
+        for server in &servers {
+            keys_of(server).await;
+        }
+    }
+    let keys = [keys_of(&servers[0]).await, keys_of(&servers[1]).await];
+    assert_eq!(keys[0] + keys[1], 50, "{keys:?}");
+    let members = servers.each_ref().map(|server| server.node.incarnation().unwrap());
+    servers[0].node.tried(members[1], false);
+    servers[1].node.tried(members[0], false);
+    for _ in 0..50 {
+        pass(&world, &servers, 100).await;
+    }
+    assert_eq!([keys_of(&servers[0]).await, keys_of(&servers[1]).await], keys);
+}
