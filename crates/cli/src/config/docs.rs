@@ -279,7 +279,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "lease",
-                "How long this server answers for its keys after the store heard of it last, and so how long after a crash others take them over (an eighth later). From 1s to 5m.",
+                "How long this server answers for its keys after the store heard of it last, and so how long after a crash others take them over (an eighth later, at least half a second). It says so to the store three times in it, and stops answering when it could not for two thirds of it. From 1s to 5m.",
             ),
             (
                 "memory_max_bytes",

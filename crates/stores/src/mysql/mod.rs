@@ -26,7 +26,7 @@
 //! it is. Not told by the server, but by every handle and journal that remembers more changes: a
 //! copy that is put back on the same server, or on another MariaDB with the same `server_id`.
 //!
-//! **Rights.** The tables are made by whoever opens the store first, who needs CREATE and INDEX;
+//! **Rights.** The tables are made by whoever opens the store first, who needs CREATE, ALTER and INDEX;
 //! later, SELECT, INSERT, UPDATE and DELETE on them are enough.
 //!
 //! **URL.** `mysql://USER:PASSWORD@HOST:PORT/DATABASE?ssl-mode=VERIFY_IDENTITY&ssl-ca=FILE`;

@@ -121,7 +121,7 @@ async fn a_user_needs_a_password_and_little_else_with_and_without_tls() {
     };
     let rights = "SELECT, INSERT, UPDATE, DELETE";
     for (user, rights, mode) in [
-        ("maker", "CREATE, SELECT, INSERT, UPDATE, DELETE", "DISABLED"),
+        ("maker", "CREATE, ALTER, SELECT, INSERT, UPDATE, DELETE", "DISABLED"),
         ("plain", rights, "DISABLED"),
         ("secret", rights, "REQUIRED"),
     ] {

@@ -391,3 +391,27 @@ fn slots_of_global_order_move_by_time_and_by_themselves() {
     let item = extend(&mut machine, Now { wall: UnixMillis::new(9_600), ..moment(5_000) });
     assert_eq!((item.from.get(), item.to.get()), (9_500, 10_100));
 }
+
+#[test]
+fn an_order_that_the_stores_time_refuses_is_a_clock_that_is_ahead() {
+    let (mut machine, actor) = (machine(), actor(""));
+    let ordered = SECTIONS + 7;
+    let time = || Want::Time { taken_until: UnixMillis::ZERO, window_ms: 500, lead_max_ms: 0 };
+    hold(&mut machine, [3], &actor);
+    machine.want(BTreeMap::from([(ordered, time())]), at(0));
+    let taken = take(&mut machine, 0, &actor).unwrap();
+    assert_eq!(taken.slots, [u64::from(ordered)]);
+    machine.taken(at(0), taken.request, granted(&taken));
+    let refuse = |machine: &mut SectionsMachine, now: u64| {
+        let items = extends(machine, now, &actor);
+        assert_eq!(items.len(), 1);
+        let kind = ErrorKind::ClockAhead { ahead_ms: 9, limit_ms: 1, compared_with: "it".into() };
+        machine.extended(at(now), &items, &[Err(Error::new("extend", kind))]);
+    };
+    refuse(&mut machine, 1);
+    assert!(machine.take_ahead());
+    assert!(!machine.take_ahead(), "said once");
+    machine.want(want([3]), at(5_000));
+    refuse(&mut machine, 5_000);
+    assert!(!machine.take_ahead(), "counters have no clock");
+}
