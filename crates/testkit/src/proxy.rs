@@ -86,8 +86,17 @@ impl Proxy {
     /// When there is no free port.
     #[must_use]
     pub fn start(server_port: u16) -> Self {
+        Self::at("127.0.0.1:0", server_port)
+    }
+
+    /// Starts one at this address.
+    ///
+    /// # Panics
+    /// When the address cannot be had.
+    #[must_use]
+    pub fn at(address: &str, server_port: u16) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let listener = runtime.block_on(TcpListener::bind(address)).unwrap();
         let address = listener.local_addr().unwrap();
         let weather = Arc::new(watch::Sender::new(Weather { server_port, ..Weather::default() }));
         let seen = Arc::downgrade(&weather);

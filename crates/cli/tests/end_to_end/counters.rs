@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use snowmint_testkit::servers;
+
 use super::server::{Folder, Server, client, curl, until};
 
 /// How long a server answers for its keys after the store has heard of it last: short where servers take over from
@@ -200,42 +202,58 @@ fn three_servers_share_keys_and_take_over_from_the_dead() {
     round(&servers, &mut history);
 }
 
-/// One of three is stopped in peace and started again, while clients ask the other two: these wait for whoever answers
-/// for a key, and refuse nobody.
+/// Each of three is stopped in peace and started again, while clients ask the other two, for whatever there is: these
+/// wait for whoever answers for it, and refuse nobody.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs curl: --features real-servers")]
 fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
     let folder = Folder::new("planned");
-    let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number, LONG)).collect();
-    let keys: Vec<String> = (0..20).map(|number| format!("key-{number}")).collect();
+    let sources = format!(
+        "[sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"{LONG}\"\n\
+         [sources.orders]\norder = \"global\"\n\
+         [sources.one]\nkind = \"segment\"\nstep = {{ rule = \"fixed\", size = 1 }}\n"
+    );
+    // At the same address again, as a server is that is restarted.
+    let addresses = [0, 1, 2].map(|_| format!("127.0.0.1:{}", servers::free_port()));
+    let start = |number| Server::sharing_at(&folder, number, &sources, &addresses[number]);
+    let mut servers: Vec<_> = (0..3).map(start).collect();
+    let mut paths: Vec<String> =
+        (0..20).map(|number| format!("/v1/ids/messages?key=key-{number}")).collect();
+    paths.extend(["orders", "one", "default"].map(|source| format!("/v1/ids/{source}")));
     all_have_keys(&servers, || {
-        for key in &keys {
-            at_last(key, || ask(&servers[0], key));
+        for path in &paths {
+            at_last(path, || number_in(&curl(&[&servers[0].url(path)])));
         }
     });
-    let restarted = servers.pop().unwrap();
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for client in 0..4 {
-            let (server, keys, over) = (&servers[client % 2], &keys, &over);
-            scope.spawn(move || {
-                let mut history = History::default();
-                // Each has keys of its own, so that their order is known.
-                let mine = keys.iter().skip(client).step_by(4).cycle();
-                for key in mine.take_while(|_| !over.load(Ordering::SeqCst)) {
-                    let answer = curl(&[&server.url(&format!("/v1/ids/messages?key={key}"))]);
-                    let number = number_in(&answer);
-                    history.rises(key, number.unwrap_or_else(|| panic!("{key}: {answer}")));
-                }
-            });
-        }
-        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            assert_eq!(restarted.stop(), 0);
-            let again = start(&folder, 2, LONG);
-            until("it has keys again", || again.sample("snowmint_counter_sections") > 0.0);
-            again.stop()
-        }));
-        over.store(true, Ordering::SeqCst);
-        assert_eq!(outcome.unwrap(), 0);
-    });
+    for restarted in 0..3 {
+        let stopping = servers.remove(restarted);
+        let over = AtomicBool::new(false);
+        let again = std::thread::scope(|scope| {
+            for client in 0..4 {
+                let (server, paths, over) = (&servers[client % 2], &paths, &over);
+                scope.spawn(move || {
+                    let mut history = History::default();
+                    // Each has keys of its own, so that their order is known.
+                    let mine = paths.iter().skip(client).step_by(4).cycle();
+                    for path in mine.take_while(|_| !over.load(Ordering::SeqCst)) {
+                        let answer = curl(&[&server.url(path)]);
+                        let number = number_in(&answer);
+                        history.rises(path, number.unwrap_or_else(|| panic!("{path}: {answer}")));
+                    }
+                });
+            }
+            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
+                assert_eq!(stopping.stop(), 0);
+                let again = start(restarted);
+                until("it has keys again", || again.sample("snowmint_counter_sections") > 0.0);
+                again
+            }));
+            over.store(true, Ordering::SeqCst);
+            outcome.unwrap()
+        });
+        servers.insert(restarted, again);
+    }
+    for server in servers {
+        assert_eq!(server.stop(), 0);
+    }
 }

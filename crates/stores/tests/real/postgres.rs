@@ -112,7 +112,8 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
     server.run("CREATE USER least; GRANT USAGE ON SCHEMA public TO least");
     // As the manual says.
     let manual = include_str!("../../../../docs/stores.md");
-    let (_, rights) = manual.split_once("GRANT SELECT, INSERT, UPDATE, DELETE ON snowmint_").unwrap();
+    let (_, rights) =
+        manual.split_once("GRANT SELECT, INSERT, UPDATE, DELETE ON snowmint_").unwrap();
     let (tables, _) = rights.split_once(" TO snowmint;").unwrap();
     server.run(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON snowmint_{tables} TO least"));
     let store = open(&server.url_as("least")).await;
