@@ -2,6 +2,7 @@
 //! neither server may have it for a moment, and each sends callers to the other.
 
 use futures_util::future::BoxFuture;
+use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 
 use super::{Error, Service};
@@ -24,50 +25,78 @@ impl Service {
     /// The refusal, if it names nobody who speaks HTTP; else what was said last.
     pub(crate) async fn ask_owner<'a, T>(
         &self,
-        mut refusal: Error,
+        refusal: Error,
         here: &(dyn Fn() -> ByOwner<'a, T> + Sync),
         there: &(dyn Fn(String) -> FromOwner<'a, T> + Sync),
     ) -> Result<T, Error> {
-        let timer = self.peers().timer();
-        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let (begun, within_ms) = (timer.elapsed(), wait_ms.saturating_mul(2));
+        let within_ms = self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2);
+        let asking = Asking { timer: self.peers().timer(), within_ms, here, there };
+        match asking.after(refusal).await {
+            Err(Refused::Owner(error)) => Err(error),
+            Err(Refused::Time(refusal)) => {
+                let what = format!("{refusal}; it did not answer within {within_ms} ms");
+                Err(self.peers().not_reached(what))
+            }
+            Ok(answer) => Ok(answer),
+        }
+    }
+}
+
+/// How a request finds whoever answers it.
+struct Asking<'t, 'a, T> {
+    timer: &'t dyn Timer,
+    within_ms: u64,
+    /// This server once more, which may be the owner by now.
+    here: &'t (dyn Fn() -> ByOwner<'a, T> + Sync),
+    /// The server at this address.
+    there: &'t (dyn Fn(String) -> FromOwner<'a, T> + Sync),
+}
+
+/// Why nobody has answered.
+#[derive(Debug)]
+enum Refused {
+    /// This was said last.
+    Owner(Error),
+    /// Whoever this names has not answered in time.
+    Time(Error),
+}
+
+impl<T> Asking<'_, '_, T> {
+    async fn after(&self, mut refusal: Error) -> Result<T, Refused> {
+        let begun = self.timer.elapsed();
+        let passed_ms = || self.timer.elapsed().since(begun);
+        let left_ms = || self.within_ms.saturating_sub(passed_ms());
         let mut was_sent_on = false;
         loop {
-            let Some(address) = http_of(&refusal) else { return Err(refusal) };
-            let asked = address.clone();
-            let left_ms = within_ms.saturating_sub(timer.elapsed().since(begun));
+            let Some(address) = http_of(&refusal) else { return Err(Refused::Owner(refusal)) };
             let answer = tokio::select! {
                 biased;
-                answer = there(address) => answer,
-                () = timer.sleep_ms(left_ms) => {
-                    let what = format!("{refusal}; it did not answer within {within_ms} ms");
-                    return Err(self.peers().not_reached(what));
-                }
+                answer = (self.there)(address.clone()) => answer,
+                () = self.timer.sleep_ms(left_ms()) => return Err(Refused::Time(refusal)),
             };
             let error = match answer {
                 Ok(answer) => return Ok(answer),
-                Err(Unanswered { error, lasts: true }) => return Err(error),
+                Err(Unanswered { error, lasts: true }) => return Err(Refused::Owner(error)),
                 Err(Unanswered { error, lasts: false }) => error,
             };
             // Not for ever from one to the other.
-            was_sent_on = !was_sent_on && http_of(&error).is_some_and(|next| next != asked);
+            was_sent_on = !was_sent_on && http_of(&error).is_some_and(|next| next != address);
             if was_sent_on {
                 refusal = error;
                 continue;
             }
-            timer.sleep_ms(LOOK_AGAIN_MS).await;
-            let left_ms = within_ms.saturating_sub(timer.elapsed().since(begun));
+            self.timer.sleep_ms(LOOK_AGAIN_MS).await;
             let answer = tokio::select! {
                 biased;
-                answer = here() => answer,
-                () = timer.sleep_ms(left_ms) => return Err(error),
+                answer = (self.here)() => answer,
+                () = self.timer.sleep_ms(left_ms()) => return Err(Refused::Owner(error)),
             };
             refusal = match answer {
                 Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
-                answer => return answer,
+                answer => return answer.map_err(Refused::Owner),
             };
-            if timer.elapsed().since(begun) >= within_ms {
-                return Err(refusal);
+            if passed_ms() >= self.within_ms {
+                return Err(Refused::Owner(refusal));
             }
         }
     }
@@ -91,5 +120,75 @@ impl From<Error> for Unanswered {
         // Of the owner, or of whoever was.
         let may_pass = matches!(error.code(), Code::Elsewhere | Code::Unavailable | Code::Closed);
         Self { error, lasts: !may_pass }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use snowmint_coord::BootTimer;
+    use snowmint_wire::http::{ElsewhereInfo, ErrorInfo};
+
+    use super::*;
+
+    /// As a server says that another one is the owner.
+    fn elsewhere(owner: &str) -> Error {
+        let address = format!("http={owner}");
+        Error::said(ErrorInfo {
+            code: Code::Elsewhere.as_str().to_owned(),
+            message: format!("ask {owner}"),
+            retry_after_ms: None,
+            elsewhere: Some(ElsewhereInfo { section: 7, address }),
+        })
+    }
+
+    /// What is answered to a request that is sent to `first`, where each server says who the owner is, or that it is
+    /// itself; and who was asked, in order. This server goes on naming `first`.
+    async fn asked(
+        first: &str,
+        says: &(dyn Fn(&str) -> Option<&'static str> + Sync),
+    ) -> (Result<String, Refused>, Vec<String>) {
+        let seen = Mutex::new(Vec::new());
+        let saw = |who: &str| seen.lock().unwrap_or_else(PoisonError::into_inner).push(who.into());
+        let answer = {
+            let here = || -> ByOwner<'_, String> {
+                Box::pin(async {
+                    saw("here");
+                    Err(elsewhere(first))
+                })
+            };
+            let there = |address: String| -> FromOwner<'_, String> {
+                let saw = &saw;
+                Box::pin(async move {
+                    let name = address.trim_start_matches("http://");
+                    saw(name);
+                    says(name)
+                        .map_or_else(|| Ok(name.to_owned()), |owner| Err(elsewhere(owner).into()))
+                })
+            };
+            let asking = Asking { timer: &BootTimer, within_ms: 200, here: &here, there: &there };
+            asking.after(elsewhere(first)).await
+        };
+        (answer, seen.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[tokio::test]
+    async fn whoever_has_it_still_is_asked_at_once_when_the_next_owner_names_it() {
+        let (answer, who) = asked("next:1", &|name| (name == "next:1").then_some("last:1")).await;
+        assert_eq!(
+            (answer.unwrap(), who),
+            ("last:1".to_owned(), vec!["next:1".into(), "last:1".into()])
+        );
+    }
+
+    #[tokio::test]
+    async fn two_that_name_each_other_are_asked_in_turns_until_the_time_is_over() {
+        let other = |name: &str| Some(if name == "one:1" { "two:1" } else { "one:1" });
+        let (answer, who) = asked("one:1", &other).await;
+        assert!(matches!(answer, Err(Refused::Owner(error)) if error.code() == Code::Elsewhere));
+        assert_eq!(who[..4], ["one:1", "two:1", "here", "one:1"]);
+        // Each 20 ms once, with time for both: not as fast as they answer.
+        assert!((3..=3 * 12).contains(&who.len()), "{who:?}");
     }
 }
