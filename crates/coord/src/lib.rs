@@ -64,7 +64,9 @@ pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, T
 pub use lend::{Borrower, Lent, Loan};
 pub use member::{Incarnation, Member, MemberInfo, MemberStatus, Presence, Serves};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
-pub use node::{AfterCrash, Listed, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo};
+pub use node::{
+    AfterCrash, END_MS, Listed, NewStripe, Node, NodeSettings, Parts, Readiness, SourceInfo,
+};
 pub use ordered::{LetGo, Silent, Take, Taken};
 pub use origin::{Origin, Origins};
 pub use owners::Owners;

@@ -131,7 +131,10 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             ("wait_max", "How long a request may wait for the next tick or for the store."),
             ("unsent_max", "How many IDs may be minted and not yet sent, over all connections."),
-            ("stop_max", "How long a stop waits for requests in progress."),
+            (
+                "stop_max",
+                "How long a stop waits for requests in progress, and then at most for the store and the disk to take back what this server holds.",
+            ),
         ],
     ),
     (

@@ -10,7 +10,7 @@ mod texts;
 use std::sync::Arc;
 
 use snowmint_coord::spec::Kind;
-use snowmint_coord::{BoxFuture, Node, Readiness, Source, SourceSpec};
+use snowmint_coord::{BoxFuture, END_MS, Node, Readiness, Source, SourceSpec};
 
 pub use counter::Counter;
 pub use options::Options;
@@ -158,17 +158,14 @@ impl Mint {
     }
 
     /// Gives everything back, in the order that is safe: closes the generators for good, writes so in
-    /// the journal where there is one, tells the store, and closes it. All sources refuse with `Closed` from
-    /// then on. Another call does nothing.
+    /// the journal where there is one, tells the store, and closes it: within 10 s, whatever store and disk do. All
+    /// sources refuse with `Closed` from then on. Another call does nothing.
     ///
     /// # Errors
     /// When journal or store could not be told. Nothing is lost then: it is as if the process had
     /// crashed.
     pub async fn close(&self) -> Result<()> {
-        let closed = self.node.close().await;
-        // Its connections go in any case.
-        let store = self.node.store().close().await;
-        closed.and(store)
+        self.node.end(END_MS).await
     }
 
     async fn source(&self, name: &str, kind: Kind) -> Result<Source> {

@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use snowmint_coord::Node;
 use snowmint_coord::spec::Span;
+use snowmint_coord::{END_MS, Node};
 
 use self::check::{Checker, Kind};
 use self::load::{Door, Sum};
@@ -142,11 +142,9 @@ impl Bench {
             Ok(source) => self.load(&Door::Here(source), "this process".to_owned()).await,
             Err(error) => Err(error.into()),
         };
-        let closed = node.close().await;
-        let store = node.store().close().await;
+        let ended = node.end(END_MS).await;
         let report = report?;
-        closed?;
-        store?;
+        ended?;
         self.verdict(&report)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use snowmint_coord::spec::Plan;
 use snowmint_coord::{
-    Definition, Error, ErrorKind, NewStripe, Node, SlotInfo, SourceSpec, SourceState,
+    Definition, END_MS, Error, ErrorKind, NewStripe, Node, SlotInfo, SourceSpec, SourceState,
 };
 use snowmint_core::{Layout, UnixMillis};
 use tokio::runtime::Runtime;
@@ -156,7 +156,7 @@ impl Whole {
                 ))
             })?;
         }
-        Ok(node.close().await?)
+        Ok(node.end(END_MS).await?)
     }
 
     /// One that is broken off may have changed a source, too.

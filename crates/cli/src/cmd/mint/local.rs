@@ -1,7 +1,7 @@
 //! IDs from a node in this process: on a store, or, for UUIDs and ULIDs, on nothing.
 
 use snowmint_coord::spec::{Kind, SourceSpec};
-use snowmint_coord::{MemoryStore, Node, NodeSettings, Parts, Source, Values};
+use snowmint_coord::{END_MS, MemoryStore, Node, NodeSettings, Parts, Source, Values};
 
 use super::printed::Printed;
 use super::{CHUNK, Mint};
@@ -85,8 +85,7 @@ impl Mint {
 }
 
 async fn close(node: &Node) -> Outcome {
-    node.close().await?;
-    Ok(node.store().close().await?)
+    Ok(node.end(END_MS).await?)
 }
 
 /// The source that `uuid:v7` or `ulid` stands for; none for any other name.

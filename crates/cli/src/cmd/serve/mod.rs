@@ -173,15 +173,14 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     };
     // The generators end for good before the store is told, and the store is closed last.
     let closed = tokio::select! {
-        closed = node.close() => closed.map_err(Failure::from),
+        closed = node.end(config.limits.stop_max.ms()) => closed.map_err(Failure::from),
         () = signals.next() => Err(Failure::unavailable(
             "stopped without giving the worker numbers back; they are free again when its lease has lapsed (counters.lease)",
         )),
     };
-    let store = node.store().close().await.map_err(Failure::from);
     exporting.stop().await;
     tracing::info!("stopped");
-    served.and(closed).and(store)
+    served.and(closed)
 }
 
 /// Where the configuration is particular about worker numbers, nobody is served before the numbers are

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use snowmint_coord::journal::Record;
 use snowmint_coord::node::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use snowmint_coord::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
-use snowmint_coord::{ClockOf, FastForward as Forward, Known as Reported, Mark, Standing, Ticks};
+use snowmint_coord::{
+    ClockOf, END_MS, FastForward as Forward, Known as Reported, Mark, Standing, Ticks,
+};
 use snowmint_core::{Layout, UnixMillis};
 
 use super::journals::Journals;
@@ -135,8 +137,7 @@ fn defined(config: &Config) -> impl Iterator<Item = &str> {
 /// Defines the sources of the configuration, as a start does.
 pub(super) async fn define(config: &Config) -> Outcome {
     let node = node::open(config, node::Journal::Without).await?;
-    node.close().await?;
-    Ok(node.store().close().await?)
+    Ok(node.end(END_MS).await?)
 }
 
 /// The snowflake sources that the configuration defines.

@@ -375,3 +375,22 @@ async fn a_journal_that_is_left_before_its_node_had_joined_knows_the_store() {
     let met = History::of(&record.store).store;
     assert_eq!(met, world.handle().identity().await.unwrap().store());
 }
+
+/// A disk that hangs holds nobody up for longer than was said, and neither does a store.
+#[tokio::test]
+async fn an_end_takes_no_longer_than_was_said_whatever_the_disk_does() {
+    let (world, dir, disk) = (World::new(), Scratch::new(), Hanging::default());
+    let node = on_disk(&world, &dir, Arc::new(disk.clone())).await.unwrap();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    drawn(&node.source("bills").await.unwrap(), 10).await;
+    disk.hangs.send_replace(true);
+    let before = world.timer.elapsed();
+    let ended = tokio::select! {
+        biased;
+        ended = node.end(3_000) => ended,
+        () = world.pass(60_000) => panic!("it does not end"),
+    };
+    assert_eq!(ended.unwrap_err().kind().code(), "unavailable");
+    let took_ms = world.timer.elapsed().since(before);
+    assert!((3_000..=3_100).contains(&took_ms), "{took_ms}");
+}

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use snowmint_coord::beside::StorePlace as _;
-use snowmint_coord::{ErrorKind, NewStripe, Node, NodeSettings, Parts, SourceInfo, SourceSpec};
+use snowmint_coord::{
+    END_MS, ErrorKind, NewStripe, Node, NodeSettings, Parts, SourceInfo, SourceSpec,
+};
 use snowmint_server::service::source_body;
 use snowmint_stores::shown;
 use snowmint_wire::http::{RestripeRequest, SourceBody};
@@ -32,7 +34,7 @@ pub(super) struct OpenStore {
 /// It takes no worker number and mints nothing, so there is nothing to give back but its name.
 impl Drop for OpenStore {
     fn drop(&mut self) {
-        let _ = self.runtime.block_on(self.node.close());
+        let _ = self.runtime.block_on(self.node.end(END_MS));
     }
 }
 
