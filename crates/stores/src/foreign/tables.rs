@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use snowmint_coord::{Error, ErrorKind, Result};
 use sqlx::mysql::MySqlPool;
-use sqlx::postgres::PgPool;
 
 use crate::label;
 use crate::mysql::{self, MySqlSession};
-use crate::postgres::{self, PostgresSession};
+use crate::postgres::{self, Connections, PostgresSession};
 use crate::product::Product;
 use crate::sql::{Session as _, Value};
 use crate::verbs::Access;
@@ -23,7 +22,7 @@ pub(super) struct Tables {
 #[derive(Debug)]
 enum Pool {
     MySql(MySqlPool),
-    Postgres(PgPool),
+    Postgres(Connections),
 }
 
 /// A transaction in it. Dropped before its end, it rolls back.
@@ -56,7 +55,7 @@ impl Tables {
             }
             Some(Product::Postgres) => {
                 let label = label("PostgreSQL", url);
-                postgres::pool(url, &label).map(|pool| Self { pool: Pool::Postgres(pool), label })
+                Connections::to(url, &label).map(|pool| Self { pool: Pool::Postgres(pool), label })
             }
             _ => Err(ErrorKind::Invalid {
                 what: format!(
@@ -82,8 +81,8 @@ impl Tables {
                 let at = shown(to.get_host(), to.get_port(), to.get_socket(), to.get_database());
                 format!("MySQL at {at}")
             }
-            Pool::Postgres(pool) => {
-                let to = pool.connect_options();
+            Pool::Postgres(connections) => {
+                let to = connections.options();
                 let at = shown(to.get_host(), to.get_port(), to.get_socket(), to.get_database());
                 format!("PostgreSQL at {at}")
             }

@@ -32,33 +32,32 @@
 //! a service does without them; then the server is not compared, which `snowmint doctor` says.
 //!
 //! **URL.** `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE`;
-//! without `sslmode`, TLS is used where the server offers it and not verified. Behind a pooler, use
-//! one that hands out sessions.
+//! without `sslmode`, TLS is used where the server offers it and not verified. Behind a pooler that
+//! gives each transaction another session, as PgBouncer in transaction mode, say `pooler=transaction`:
+//! then what a session is set to is said with each transaction, no statement is prepared for longer,
+//! and an extend takes a transaction, where it else is one statement.
 //!
 //! **A lost reply.** Whether a commit whose answer was lost has happened is not known; the verbs say
 //! how each may be repeated. Lost connections are made anew by the next verb.
 
+mod connections;
 mod extend;
 mod schema;
 mod session;
 
-use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
-use sqlx::Executor as _;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
-use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS};
 use crate::sql::own::Own;
-use crate::sql::parameters;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
 use crate::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 use crate::{OPEN, Settings, label};
+pub(crate) use connections::Connections;
+use connections::is_of_pooler;
 pub(crate) use session::PostgresSession;
 
 /// What PostgreSQL can do.
@@ -83,14 +82,10 @@ const SERVER: &str = "CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL ELSE
 /// service does without. Any other says nothing about it.
 const MUTE: [&str; 2] = ["42501", "42883"];
 
-/// The user, or the database, may have it off; what is stronger than `on` stays.
-const STRONGER: &str = "SELECT set_config('synchronous_commit', 'on', false)
-    WHERE current_setting('synchronous_commit') IN ('off', 'local')";
-
 /// One namespace in a database.
 #[derive(Debug)]
 struct Postgres {
-    pool: PgPool,
+    connections: Connections,
     /// Connections for steps of one message.
     own: Own<sqlx::Postgres>,
     namespace: String,
@@ -112,10 +107,10 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     crate::check_namespace(namespace)?;
     let label = label("PostgreSQL", url);
     let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
-    let pool = || pool(&url, &label).map_err(|kind| Error::new(OPEN, kind));
+    let connections = || Connections::to(&url, &label).map_err(|kind| Error::new(OPEN, kind));
     let mut store = Postgres {
-        pool: pool()?,
-        own: Own::made_by(pool()?),
+        connections: connections()?,
+        own: Own::made_by(connections()?.pool),
         namespace: namespace.into(),
         label: label.clone(),
         failover,
@@ -127,54 +122,10 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     }
 }
 
-/// What the driver makes of a URL's parameters, and `failover`, which is taken out before.
-const PARAMETERS: &[&str] = &[
-    "failover",
-    "sslmode",
-    "sslrootcert",
-    "sslcert",
-    "sslkey",
-    "ssl-mode",
-    "ssl-root-cert",
-    "ssl-ca",
-    "ssl-cert",
-    "ssl-key",
-    "statement-cache-capacity",
-    "host",
-    "hostaddr",
-    "port",
-    "dbname",
-    "user",
-    "password",
-    "application_name",
-    "options",
-];
-
-/// Connections to a database, which are made when they are needed.
-pub(crate) fn pool(url: &str, label: &str) -> Result<PgPool, ErrorKind> {
-    parameters::check::<PgConnectOptions>(url, label, PARAMETERS)?;
-    // What the parser says may show the password.
-    let options = PgConnectOptions::from_str(url).map_err(|_| ErrorKind::Invalid {
-        what: format!("{label}: no URL of the form postgres://USER@HOST:PORT/DATABASE"),
-    })?;
-    let options = options.application_name("snowmint").options([
-        ("idle_in_transaction_session_timeout", IDLE_MS.to_string()),
-        ("lock_timeout", LOCK_WAIT_MS.to_string()),
-    ]);
-    let pool = PgPoolOptions::new()
-        .max_connections(CONNECTIONS_MAX)
-        .acquire_timeout(Duration::from_millis(ACQUIRE_TIMEOUT_MS))
-        .test_before_acquire(false)
-        .after_connect(|connection, _| {
-            Box::pin(async move { connection.execute(STRONGER).await.map(|_| ()) })
-        });
-    Ok(pool.connect_lazy_with(options))
-}
-
 impl Postgres {
     async fn prepare(&mut self, make: bool) -> Result<(), Failure<sqlx::Error>> {
-        schema::prepare(&self.pool, &self.label, make).await?;
-        let mut session = PostgresSession::begin(&self.pool, Access::Read).await?;
+        schema::prepare(&self.connections, &self.label, make).await?;
+        let mut session = PostgresSession::begin(&self.connections, Access::Read).await?;
         match session.fetch(format!("SELECT {SERVER}"), Vec::new()).await {
             Ok(_) => {}
             Err(sqlx::Error::Database(error))
@@ -205,13 +156,13 @@ impl Backend for Postgres {
     }
 
     async fn check_settings(&self) -> Result<(), Failure<sqlx::Error>> {
-        let mut session = PostgresSession::begin(&self.pool, Access::Read).await?;
+        let mut session = PostgresSession::begin(&self.connections, Access::Read).await?;
         schema::check_settings(&mut session, &self.label).await?;
         Ok(session.roll_back().await?)
     }
 
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
-        let session = PostgresSession::begin(&self.pool, access).await?;
+        let session = PostgresSession::begin(&self.connections, access).await?;
         let server = if self.mute.is_some() { "CAST(NULL AS TEXT)" } else { SERVER };
         let lock = match access {
             Access::Read => "",
@@ -230,6 +181,10 @@ impl Backend for Postgres {
         _now: UnixMillis,
         seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
+        // What is asked outside of a transaction has whatever settings others have left in the session.
+        if self.connections.by_transaction {
+            return Ok(None);
+        }
         self.extend_in_one(item, seen).await
     }
 
@@ -248,7 +203,7 @@ impl Backend for Postgres {
 
     async fn close(&self) -> Result<()> {
         self.own.close().await;
-        self.pool.close().await;
+        self.connections.close().await;
         Ok(())
     }
 }
@@ -259,6 +214,13 @@ const UNDEFINED_TABLE: &str = "42P01";
 /// Says PostgreSQL's error in the words of the domain, by SQLSTATE:
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
+    if is_of_pooler(&error) {
+        let what = format!(
+            "{label} through a pooler that gives each transaction another session, as PgBouncer in transaction mode, \
+             is only possible with ?pooler=transaction in the URL, which"
+        );
+        return Error::new(op, ErrorKind::Unsupported { what }).with_source(error);
+    }
     let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
     let what = label.to_owned();
     let kind = match code.as_ref() {

@@ -1,7 +1,6 @@
 //! The tables, and what a server must be set to.
 
-use sqlx::postgres::PgPool;
-
+use super::connections::Connections;
 use super::session::PostgresSession;
 use crate::sql::Session as _;
 use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, text, version};
@@ -104,11 +103,11 @@ const TABLES: &str = "SELECT COUNT(*) FROM pg_tables
 /// Checks the server's settings, and brings the tables to the newest version in one transaction.
 /// Another process may do the same at the same time. Without `make` they are only looked at.
 pub(super) async fn prepare(
-    pool: &PgPool,
+    connections: &Connections,
     label: &str,
     make: bool,
 ) -> Result<(), Failure<sqlx::Error>> {
-    let mut session = PostgresSession::begin(pool, Access::Write).await?;
+    let mut session = PostgresSession::begin(connections, Access::Write).await?;
     check_settings(&mut session, label).await?;
     let found = version(&mut session, TABLES).await?;
     if found == newest(STEPS) {

@@ -3,23 +3,29 @@
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
-use sqlx::postgres::{PgPool, PgRow};
+use sqlx::postgres::PgRow;
 use sqlx::{Postgres, Transaction};
 
+use super::connections::Connections;
 use crate::sql::network::{self, Boxed};
 use crate::sql::{Session, Upsert, Value, bound, read};
 use crate::verbs::Access;
 
 /// One transaction; dropped, it rolls back.
-pub(crate) struct PostgresSession(Transaction<'static, Postgres>);
+pub(crate) struct PostgresSession {
+    transaction: Transaction<'static, Postgres>,
+    /// Whether statements may be prepared for longer than the transaction.
+    prepares: bool,
+}
 
 impl PostgresSession {
-    pub(crate) async fn begin(pool: &PgPool, access: Access) -> Result<Self, sqlx::Error> {
-        let begin = match access {
-            Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Access::Write | Access::Forward => "BEGIN ISOLATION LEVEL READ COMMITTED",
-        };
-        Ok(Self(network::begin(pool, begin, network::is_lost).await?))
+    pub(crate) async fn begin(
+        connections: &Connections,
+        access: Access,
+    ) -> Result<Self, sqlx::Error> {
+        let begin = connections.begin(access);
+        let transaction = network::begin(&connections.pool, begin, network::is_lost).await?;
+        Ok(Self { transaction, prepares: !connections.by_transaction })
     }
 }
 
@@ -29,8 +35,8 @@ impl Session for PostgresSession {
     const INTEGER: &str = "BIGINT";
 
     async fn run(&mut self, statement: String, values: Vec<Value>) -> Result<u64, sqlx::Error> {
-        let query = bound::<Postgres>(numbered(&statement), values);
-        let done: Boxed<'_, _> = Box::pin(async { query.execute(&mut *self.0).await });
+        let query = bound::<Postgres>(numbered(&statement), values).persistent(self.prepares);
+        let done: Boxed<'_, _> = Box::pin(async { query.execute(&mut *self.transaction).await });
         Ok(done.await?.rows_affected())
     }
 
@@ -39,17 +45,18 @@ impl Session for PostgresSession {
         query: String,
         values: Vec<Value>,
     ) -> Result<Vec<Vec<Value>>, sqlx::Error> {
-        let query = bound::<Postgres>(numbered(&query), values);
-        let rows: Boxed<'_, Vec<PgRow>> = Box::pin(async { query.fetch_all(&mut *self.0).await });
+        let query = bound::<Postgres>(numbered(&query), values).persistent(self.prepares);
+        let rows: Boxed<'_, Vec<PgRow>> =
+            Box::pin(async { query.fetch_all(&mut *self.transaction).await });
         rows.await?.iter().map(read).collect()
     }
 
     async fn commit(self) -> Result<(), sqlx::Error> {
-        self.0.commit().await
+        self.transaction.commit().await
     }
 
     async fn roll_back(self) -> Result<(), sqlx::Error> {
-        self.0.rollback().await
+        self.transaction.rollback().await
     }
 }
 

@@ -41,3 +41,18 @@ pub(crate) fn check<O: FromStr>(url: &str, label: &str, known: &[&str]) -> Resul
     }
     Ok(())
 }
+/// Takes a parameter of ours out of a URL. The last one counts.
+pub(crate) fn take(url: &str, name: &str) -> (Option<String>, String) {
+    let Some((place, parameters)) = url.split_once('?') else { return (None, url.to_owned()) };
+    let mut value = None;
+    let mut others = Vec::new();
+    for parameter in parameters.split('&') {
+        match parameter.split_once('=') {
+            Some((found, said)) if found == name => value = Some(said.to_owned()),
+            _ => others.push(parameter),
+        }
+    }
+    let others = others.join("&");
+    let url = if others.is_empty() { place.into() } else { format!("{place}?{others}") };
+    (value, url)
+}

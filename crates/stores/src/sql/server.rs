@@ -8,6 +8,7 @@
 
 use snowmint_coord::ErrorKind;
 
+use super::parameters;
 use crate::verbs::Access;
 
 /// What the URL says of the server's replicas.
@@ -29,23 +30,15 @@ impl Failover {
     /// # Errors
     /// `Invalid` for a value that is not known.
     pub(crate) fn of_url(url: &str, label: &str) -> Result<(Self, String), ErrorKind> {
-        let Some((place, parameters)) = url.split_once('?') else {
-            return Ok((Self::Lossy, url.to_owned()));
-        };
-        let mut failover = Self::Lossy;
-        let mut others = Vec::new();
-        for parameter in parameters.split('&') {
-            match parameter.split_once('=') {
-                Some((PARAMETER, SYNCHRONOUS)) => failover = Self::Synchronous,
-                Some((PARAMETER, _)) => {
-                    let what = format!("{label}: {PARAMETER} is {SYNCHRONOUS}, or not there");
-                    return Err(ErrorKind::Invalid { what });
-                }
-                _ => others.push(parameter),
+        let (said, url) = parameters::take(url, PARAMETER);
+        let failover = match said.as_deref() {
+            None => Self::Lossy,
+            Some(SYNCHRONOUS) => Self::Synchronous,
+            Some(_) => {
+                let what = format!("{label}: {PARAMETER} is {SYNCHRONOUS}, or not there");
+                return Err(ErrorKind::Invalid { what });
             }
-        }
-        let others = others.join("&");
-        let url = if others.is_empty() { place.into() } else { format!("{place}?{others}") };
+        };
         Ok((failover, url))
     }
 }

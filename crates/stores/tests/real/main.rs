@@ -32,6 +32,8 @@ mod mysql;
 #[cfg(feature = "real-servers")]
 mod opening;
 #[cfg(all(feature = "real-servers", feature = "postgres"))]
+mod pgbouncer;
+#[cfg(all(feature = "real-servers", feature = "postgres"))]
 mod postgres;
 #[cfg(all(feature = "real-servers", feature = "redis"))]
 mod redis;

@@ -1,0 +1,76 @@
+//! The PostgreSQL store behind a pooler that gives each transaction another of the server's sessions.
+
+use std::sync::Arc;
+
+use snowmint_coord::NewDefinition;
+use snowmint_testkit::contract;
+use snowmint_testkit::servers::{PgBouncer, Postgres};
+
+use crate::opening::Reached;
+
+const ALLOWED: &str = "ignore_startup_parameters = options";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_behind_a_pooler_of_transactions_keeps_the_contract() {
+    let pooler = PgBouncer::start(Postgres::start(&[]), &[]);
+    let url = format!("{}?pooler=transaction", pooler.url());
+    contract::run(Reached { name: "postgres behind pgbouncer", url, own_clock: true }).await;
+}
+
+#[tokio::test]
+async fn each_transaction_is_set_as_it_must_be_whatever_the_session_is_set_to() {
+    let server = Postgres::start(&[]);
+    // As for whoever else shares the sessions.
+    server.run("ALTER DATABASE postgres SET synchronous_commit = off");
+    let pooler = PgBouncer::start(server, &[]);
+    let url = format!("{}?pooler=transaction", pooler.url());
+    let store = snowmint_stores::open(&url, "default").await.unwrap();
+    let settings = ["synchronous_commit", "lock_timeout", "idle_in_transaction_session_timeout"];
+    let set = settings.map(|name| format!("current_setting('{name}')")).join(" || '/' || ");
+    pooler.server.run(&format!(
+        "CREATE TABLE seen (settings text CHECK (settings = 'on/10s/5s'));
+         CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN INSERT INTO seen VALUES ({set}); RETURN NEW; END $$;
+         CREATE TRIGGER sees AFTER UPDATE ON snowmint_store FOR EACH ROW EXECUTE FUNCTION see()"
+    ));
+    for name in ["one", "two", "three"] {
+        let new = NewDefinition {
+            name: name.into(),
+            spec: "{}".into(),
+            identity: "{}".into(),
+            enabled: None,
+        };
+        store.define(&new).await.unwrap();
+    }
+    pooler.server.run("DO $$ BEGIN ASSERT (SELECT count(*) FROM seen) >= 3; END $$");
+    store.close().await.unwrap();
+}
+
+/// Who does not know of the pooler is told, and not that the server is away, or that there is a defect.
+#[tokio::test]
+async fn a_pooler_of_which_the_url_says_nothing_is_named() {
+    for lines in [&[][..], &[ALLOWED]] {
+        let pooler = PgBouncer::start(Postgres::start(&[]), lines);
+        let mut refused = None;
+        for _ in 0..20 {
+            match snowmint_stores::open(&pooler.url(), "default").await {
+                Err(error) => refused = Some(error),
+                // Whoever is alone may get the same session again and again.
+                Ok(store) => {
+                    let mut all = tokio::task::JoinSet::new();
+                    for _ in 0..8 {
+                        let store = Arc::clone(&store);
+                        all.spawn(async move { store.list().await });
+                    }
+                    refused = all.join_all().await.into_iter().find_map(Result::err);
+                }
+            }
+            if refused.is_some() {
+                break;
+            }
+        }
+        let refused = refused.unwrap();
+        assert_eq!(refused.kind().code(), "unsupported", "{lines:?}: {refused:?}");
+        assert!(refused.to_string().contains("?pooler=transaction"), "{refused}");
+    }
+}
