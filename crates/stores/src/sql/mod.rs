@@ -23,7 +23,6 @@ pub(crate) mod network;
 mod notes;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod own;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod parameters;
 mod rows;
 pub(crate) mod server;
