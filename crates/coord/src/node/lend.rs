@@ -80,6 +80,10 @@ impl Lendings {
     }
 }
 
+/// How long a node that has not joined the store is waited for, and how often it is looked.
+const JOIN_WAIT_MS: u64 = 1_000;
+const JOIN_LOOK_MS: u64 = 20;
+
 impl Node {
     /// Lends a number of `width` bits, which is the borrower's until `keep_ms` after it was last heard
     /// of. Who has one already is told the same. A space in which `most` numbers were lent has no new ones:
@@ -96,7 +100,7 @@ impl Node {
         keep_ms: u64,
         most: u64,
     ) -> Result<Lent> {
-        let member = self.lender(borrower)?;
+        let member = self.lender(borrower).await?;
         let pool = lent_pool(&borrower.space, width).map_err(|kind| Error::new("lend", kind))?;
         let core = self.core();
         let now = core.around.checked_time().await?;
@@ -137,7 +141,7 @@ impl Node {
     /// # Errors
     /// As [`Node::lend`], but for `PoolFull`.
     pub async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Loan> {
-        let member = self.lender(borrower)?;
+        let member = self.lender(borrower).await?;
         let core = self.core();
         let now = core.around.checked_time().await?;
         let until = core.until(now, keep_ms);
@@ -168,7 +172,7 @@ impl Node {
     /// `Unavailable` while the store is away, `ClockAhead` or `ClockBehind` when our clock is not to be
     /// trusted; the number is kept then, until its mark has passed.
     pub async fn take_back(&self, borrower: &Borrower) -> Result<bool> {
-        let member = self.lender(borrower)?;
+        let member = self.lender(borrower).await?;
         let core = self.core();
         let now = core.around.checked_time().await?;
         core.lendings.forget(borrower);
@@ -186,13 +190,21 @@ impl Node {
     }
 
     /// As which member this node lends. One that is out of the store does not know whether it is the
-    /// store that it knew.
-    fn lender(&self, borrower: &Borrower) -> Result<Incarnation> {
+    /// store that it knew; one that has just begun is there in a moment.
+    async fn lender(&self, borrower: &Borrower) -> Result<Incarnation> {
         borrower.check().map_err(|kind| Error::new("lend", kind))?;
-        self.incarnation().ok_or_else(|| {
-            let what = "the store, which is not joined,".into();
-            Error::new("lend", ErrorKind::Unavailable { what })
-        })
+        let timer = &self.core().around.timer;
+        let until = timer.elapsed().saturating_add(JOIN_WAIT_MS);
+        loop {
+            if let Some(own) = self.incarnation() {
+                return Ok(own);
+            }
+            if timer.elapsed() >= until {
+                let what = "the store, which is not joined,".into();
+                return Err(Error::new("lend", ErrorKind::Unavailable { what }));
+            }
+            timer.sleep_ms(JOIN_LOOK_MS).await;
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod compare;
 mod defining;
 mod definitions;
 mod driver;
+mod ending;
 mod entry;
 mod journal_write;
 mod kept;
@@ -18,6 +19,7 @@ mod lease;
 mod lend;
 mod listed;
 mod lookup;
+mod reaching;
 mod record;
 mod restripe;
 mod seen;
@@ -37,6 +39,7 @@ use tokio::sync::{mpsc, oneshot};
 use beside::Beside;
 pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use driver::{Command, Driver};
+pub use ending::END_MS;
 use kept::KeptSources;
 use lend::Lendings;
 pub use listed::{Listed, SourceInfo};
@@ -57,7 +60,7 @@ use crate::pool::SECTIONS_POOL;
 pub use crate::pool::{is_worker_pool, pool_of};
 use crate::random;
 use crate::slot::SlotInfo;
-use crate::sources::{Back, Server, Shares, Source, SourceInner, Surroundings};
+use crate::sources::{Back, Shares, Source, SourceInner, Surroundings};
 use crate::spec::Plan;
 use crate::stats::NodeStats;
 use crate::store::Store;
@@ -372,29 +375,6 @@ impl Node {
         sections.shares()
     }
 
-    /// A request to a server that shares counters or a global order with this one was not answered: it is
-    /// [tried](Self::to_try), and most others' word that it cannot be reached has it give up what it answers for.
-    pub fn suspect(&self, server: Incarnation) {
-        let around = &self.core().around;
-        if around.reaching.suspect(server) {
-            around.wake.notify_one();
-        }
-    }
-
-    /// The servers that are to be tried at their addresses now, since a request was not answered or another server
-    /// cannot reach them. Waits until there are some. What becomes of it is to be [told](Self::tried).
-    pub async fn to_try(&self) -> Vec<Server> {
-        self.core().around.reaching.to_try().await
-    }
-
-    /// A server answered at its address when it was tried, or not.
-    pub fn tried(&self, server: Incarnation, answered: bool) {
-        let around = &self.core().around;
-        if around.reaching.tried(server, answered) {
-            around.wake.notify_one();
-        }
-    }
-
     /// How long a process that answers for sections of counters, or for an order, is missed at most when
     /// it dies: then another has taken over, if the store answers at once and settings are the same.
     #[must_use]
@@ -423,43 +403,6 @@ impl Node {
         let closed = answer.await.unwrap_or_else(|_| Err(node_closed()));
         // Those who minted from them are closed now.
         closed.and(self.core().beside.close().await)
-    }
-}
-
-/// How long a process that ends gives things back, if nothing else is said.
-pub const END_MS: u64 = 10_000;
-
-impl Node {
-    /// [Closes](Self::close) the node, and then its store's connections, within `within_ms` whatever the store and
-    /// the disk do. What is late then ends with the process.
-    ///
-    /// # Errors
-    /// As [`close`](Self::close); `Unavailable` when it takes longer.
-    pub async fn end(&self, within_ms: u64) -> Result<()> {
-        let timer = &self.core().around.timer;
-        let begun = timer.elapsed();
-        let late = || {
-            tracing::warn!(
-                "stopped without giving the worker numbers back: they are free again when our presence has lapsed"
-            );
-            let what = format!("an end within {within_ms} ms, for the store or the disk,");
-            Error::new("close", ErrorKind::Unavailable { what })
-        };
-        let closed = tokio::select! {
-            biased;
-            closed = self.close() => closed,
-            () = timer.sleep_ms(within_ms) => return Err(late()),
-        };
-        let left_ms = within_ms.saturating_sub(timer.elapsed().since(begun));
-        let store = tokio::select! {
-            biased;
-            store = self.store().close() => store,
-            () = timer.sleep_ms(left_ms) => {
-                tracing::warn!("the store's connections are not closed in time");
-                Ok(())
-            }
-        };
-        closed.and(store)
     }
 }
 

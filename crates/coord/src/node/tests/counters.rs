@@ -437,22 +437,3 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
     assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
     assert_eq!(later.counted(b"{one}", 0).await.unwrap(), NUMBER_MAX);
 }
-
-/// A share of half of all sections is let go in many calls, one after the other: callers wait for what is on its way.
-#[tokio::test]
-async fn who_joins_has_its_share_as_fast_as_the_store_takes_it() {
-    let world = World::new();
-    let (first, source) = server(&world, "one:1").await;
-    for key in 0.. {
-        if first.stats().sections >= u64::from(SECTIONS) {
-            break;
-        }
-        count(&source, &key.to_string()).await.unwrap();
-    }
-    let (second, _) = server(&world, "two:1").await;
-    // Until it is seen, and a moment more.
-    world.pass(TTL_MS / 3 + 500).await;
-    let left = first.stats().sections;
-    assert!(left < u64::from(SECTIONS) * 6 / 10, "{left} of {SECTIONS} are not let go");
-    drop(second);
-}

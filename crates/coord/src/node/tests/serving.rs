@@ -232,3 +232,22 @@ async fn two_that_cannot_reach_each_other_go_on_with_what_they_have() {
     }
     assert_eq!([keys_of(&servers[0]).await, keys_of(&servers[1]).await], keys);
 }
+
+/// A share of half of all sections is let go in many calls, one after the other: callers wait for what is on its way.
+#[tokio::test]
+async fn who_joins_has_its_share_as_fast_as_the_store_takes_it() {
+    let world = World::new();
+    let (first, source) = counters::server(&world, "one:1").await;
+    for key in 0.. {
+        if first.stats().sections >= u64::from(crate::pool::SECTIONS) {
+            break;
+        }
+        counters::count(&source, &key.to_string()).await.unwrap();
+    }
+    let (second, _) = counters::server(&world, "two:1").await;
+    // Until it is seen, and a moment more.
+    world.pass(3_000 + 500).await;
+    let left = first.stats().sections;
+    assert!(left < u64::from(crate::pool::SECTIONS) * 6 / 10, "{left} are not let go");
+    drop(second);
+}

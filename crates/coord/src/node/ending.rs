@@ -1,0 +1,41 @@
+//! The end of a node, and of what it used.
+
+use super::Node;
+use crate::error::{Error, ErrorKind, Result};
+
+/// How long a process that ends gives things back, if nothing else is said.
+pub const END_MS: u64 = 10_000;
+
+impl Node {
+    /// [Closes](Self::close) the node, and then its store's connections, within `within_ms` whatever the store and
+    /// the disk do. What is late then ends with the process.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close); `Unavailable` when it takes longer.
+    pub async fn end(&self, within_ms: u64) -> Result<()> {
+        let timer = &self.core().around.timer;
+        let begun = timer.elapsed();
+        let late = || {
+            tracing::warn!(
+                "stopped without giving the worker numbers back: they are free again when our presence has lapsed"
+            );
+            let what = format!("an end within {within_ms} ms, for the store or the disk,");
+            Error::new("close", ErrorKind::Unavailable { what })
+        };
+        let closed = tokio::select! {
+            biased;
+            closed = self.close() => closed,
+            () = timer.sleep_ms(within_ms) => return Err(late()),
+        };
+        let left_ms = within_ms.saturating_sub(timer.elapsed().since(begun));
+        let store = tokio::select! {
+            biased;
+            store = self.store().close() => store,
+            () = timer.sleep_ms(left_ms) => {
+                tracing::warn!("the store's connections are not closed in time");
+                Ok(())
+            }
+        };
+        closed.and(store)
+    }
+}
