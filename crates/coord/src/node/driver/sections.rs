@@ -55,7 +55,8 @@ impl Driver {
 
     /// Gives up what we cannot use, or others cannot reach here, and tells them.
     fn look_at_serving(&mut self, now: Now, actor: &Actor) {
-        if !self.serving.is_due(now.elapsed) {
+        // Who serves nobody keeps what it was the first to ask for, and is reached by nobody.
+        if actor.address.is_empty() || !self.serving.is_due(now.elapsed) {
             return;
         }
         let core = Arc::clone(&self.core);
