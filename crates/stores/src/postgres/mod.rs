@@ -216,8 +216,8 @@ const UNDEFINED_TABLE: &str = "42P01";
 pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
     if is_of_pooler(&error) {
         let what = format!(
-            "{label} through a pooler that gives each transaction another session, as PgBouncer in transaction mode, \
-             is only possible with ?pooler=transaction in the URL, which"
+            "{label}: a pooler in front gives each transaction another session, as PgBouncer does in transaction mode; \
+             say ?pooler=transaction in the URL"
         );
         return Error::new(op, ErrorKind::Unsupported { what }).with_source(error);
     }
