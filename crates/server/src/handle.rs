@@ -16,7 +16,7 @@ use crate::config::Settings;
 use crate::live::Live;
 use crate::meter::Protocol;
 use crate::peers::{Peers, UNANSWERED_MAX};
-use crate::service::{Service, try_others};
+use crate::service::{Service, probe_peers};
 use crate::tls::Tls;
 use crate::trace::Traces;
 use crate::{grpc, http, resp};
@@ -79,7 +79,7 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     let missed_ms = node.missed_ms();
     let (unanswered, unanswered_seen) = mpsc::channel(UNANSWERED_MAX);
     let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms, unanswered);
-    let trying = try_others(node.clone(), peers.clone(), unanswered_seen);
+    let probing = probe_peers(node.clone(), peers.clone(), unanswered_seen);
     let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
     let calls = service.speaking(Protocol::Grpc);
     let grpc = grpc::Door::new(calls, offered, &settings.http, Arc::clone(&surroundings.timer))?;
@@ -106,7 +106,7 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     let task = tokio::spawn(async move {
         tokio::select! {
             () = stopping(&mut stopped_by_handle) => {}
-            () = trying => {}
+            () = probing => {}
         }
         while listeners.join_next().await.is_some() {}
     });

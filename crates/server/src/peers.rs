@@ -34,8 +34,8 @@ const NOT_TAKEN: &str = "it does not take our token (peers.token)";
 /// the clients of gRPC, which stop after five attempts whatever they are told.
 const ASKED_AGAIN: u64 = 3;
 
-/// How long a server that is tried may take to say that it lives.
-const TRY_MS: u64 = 1_000;
+/// How long a peer that is probed may take to respond.
+const PROBE_MS: u64 = 1_000;
 
 /// How many addresses are kept of requests that were not answered, until they are looked at.
 pub(crate) const UNANSWERED_MAX: usize = 16;
@@ -213,19 +213,28 @@ impl Peers {
         NotAsked { why, lasts: false }
     }
 
-    /// Whether the server at this address says anything at all, soon.
+    /// Whether the peer at this address responds at all, within [`PROBE_MS`].
     pub(crate) async fn is_reached(&self, address: &str) -> bool {
         let asked = self.ask(address, Method::GET, "/livez", None, Vec::new(), 1 << 16);
         tokio::select! {
             biased;
             answer = asked => !matches!(answer, Err(NotAsked { lasts: false, .. })),
-            () = self.timer.sleep_ms(TRY_MS) => false,
+            () = self.timer.sleep_ms(PROBE_MS) => false,
         }
     }
 
     /// How long another may take to answer. It may wait as long as we may; the rest is for the way there and back.
     fn within_ms(&self) -> u64 {
         self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2)
+    }
+}
+
+#[cfg(test)]
+impl Peers {
+    /// Without certificates, tokens or traces, by the system's time.
+    pub(crate) fn of_tests(live: Live) -> Self {
+        let timer = Arc::new(snowmint_coord::BootTimer);
+        Self::new(timer, live, None, None, None, 3_000, mpsc::channel(1).0)
     }
 }
 
@@ -252,7 +261,6 @@ fn is_of_token(status: StatusCode) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use snowmint_coord::BootTimer;
     use snowmint_coord::spec::Span;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
@@ -277,15 +285,7 @@ mod tests {
                 stream.write_all(said.as_bytes()).await.unwrap();
                 std::future::pending::<()>().await;
             });
-            let peers = Peers::new(
-                Arc::new(BootTimer),
-                patient(50),
-                None,
-                None,
-                None,
-                3_000,
-                mpsc::channel(1).0,
-            );
+            let peers = Peers::of_tests(patient(50));
             let asked = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99);
             let answer = tokio::time::timeout(Duration::from_secs(30), asked).await;
             let why = answer.expect("it is waited for without a bound").unwrap_err();
@@ -314,15 +314,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_does_not_take_our_token_has_not_answered_the_caller() {
-        let peers = Peers::new(
-            Arc::new(BootTimer),
-            patient(60_000),
-            None,
-            None,
-            None,
-            3_000,
-            mpsc::channel(1).0,
-        );
+        let peers = Peers::of_tests(patient(60_000));
         for (status, is_answer) in [
             ("401 Unauthorized", false),
             ("403 Forbidden", false),

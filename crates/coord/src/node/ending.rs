@@ -16,10 +16,10 @@ impl Node {
         let timer = &self.core().around.timer;
         let begun = timer.elapsed();
         let late = || {
-            tracing::warn!(
-                "stopped without giving the worker numbers back: they are free again when our presence has lapsed"
+            let what = format!(
+                "the store or the disk, which did not take back within {within_ms} ms what this process held (its worker \
+                 numbers are free once its presence has expired),"
             );
-            let what = format!("an end within {within_ms} ms, for the store or the disk,");
             Error::new("close", ErrorKind::Unavailable { what })
         };
         let closed = tokio::select! {

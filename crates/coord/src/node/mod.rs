@@ -19,7 +19,7 @@ mod lease;
 mod lend;
 mod listed;
 mod lookup;
-mod reaching;
+mod peer_probes;
 mod record;
 mod restripe;
 mod seen;

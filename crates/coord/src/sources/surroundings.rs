@@ -9,7 +9,7 @@ use snowmint_core::UnixMillis;
 use tokio::sync::{Notify, SetOnce};
 
 use super::doubts::Doubts;
-use super::reaching::Reaching;
+use super::peer_probes::PeerProbes;
 use super::reports::{Reports, ended};
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
@@ -40,7 +40,7 @@ pub(crate) struct Surroundings {
     pub(crate) wake: Arc<Notify>,
     /// What this node answers for, of what one at a time answers for.
     pub(crate) sections: Sections,
-    pub(crate) reaching: Reaching,
+    pub(crate) peer_probes: PeerProbes,
     /// How many bytes the keys of one counter source may take.
     pub(crate) counter_bytes_max: usize,
     /// What sources draw from that do not count here.
@@ -95,7 +95,7 @@ impl Surroundings {
             runtime,
             store_call_ms,
             sections: Sections::new(Arc::clone(&wake)),
-            reaching: Reaching::default(),
+            peer_probes: PeerProbes::default(),
             wake,
             counter_bytes_max: usize::MAX,
             origins: Origins::new(),

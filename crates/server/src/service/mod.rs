@@ -16,7 +16,7 @@ mod notice;
 mod order;
 mod owner;
 mod passed;
-mod trying;
+mod probing;
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -47,7 +47,7 @@ pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_
 pub use error::{Elsewhere, Error, code_of};
 pub(crate) use notice::CHANGED_PATH;
 pub(crate) use owner::{ByOwner, FromOwner, Unanswered};
-pub(crate) use trying::try_others;
+pub(crate) use probing::probe_peers;
 
 /// Answers with fewer IDs than this are not counted against the limit of unsent ones.
 const COUNTED_FROM: u32 = 1_024;

@@ -118,12 +118,10 @@ impl Asks for Asking {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use crate::config::Limits;
 
-    use snowmint_coord::BootTimer;
     use snowmint_coord::spec::Span;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
@@ -148,15 +146,7 @@ mod tests {
             });
             let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
             let live = Live::new(limits, false, None);
-            let peers = Peers::new(
-                Arc::new(BootTimer),
-                live.clone(),
-                None,
-                None,
-                None,
-                3_000,
-                tokio::sync::mpsc::channel(1).0,
-            );
+            let peers = Peers::of_tests(live.clone());
             let relay = Relay::new(peers, live);
             let fetch = || relay.fetch("orders", address.clone(), 1);
             let both = async { tokio::join!(fetch(), fetch()) };

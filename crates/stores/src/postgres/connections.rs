@@ -40,10 +40,17 @@ const PARAMETERS: &[&str] = &[
 pub(super) const POOLER: &str = "pooler";
 const TRANSACTION: &str = "transaction";
 
-/// The user, or the database, may have it off; what is stronger than `on` stays. For the session, or (`true`) for the
-/// transaction.
-const STRONGER: &str = "SELECT set_config('synchronous_commit', 'on', false)
-    WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+/// The user, or the database, may have it off; what is stronger than `on` stays. For the session (`false`), or for
+/// the transaction (`true`).
+macro_rules! stronger {
+    ($of_transaction:literal) => {
+        concat!(
+            "SELECT set_config('synchronous_commit', 'on', ",
+            $of_transaction,
+            ") WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+        )
+    };
+}
 
 /// What each of our sessions is set to. A pooler may give each transaction another of the server's sessions, which
 /// others have set as they like: there every transaction is set so, by the message that begins it.
@@ -52,9 +59,8 @@ macro_rules! begin {
         concat!(
             "BEGIN ISOLATION LEVEL ",
             $isolation,
-            "; SET LOCAL idle_in_transaction_session_timeout = 5000; SET LOCAL lock_timeout = 10000; \
-             SELECT set_config('synchronous_commit', 'on', true) \
-             WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+            "; SET LOCAL idle_in_transaction_session_timeout = 5000; SET LOCAL lock_timeout = 10000; ",
+            stronger!("true")
         )
     };
 }
@@ -99,7 +105,7 @@ impl Connections {
                 ("lock_timeout", LOCK_WAIT_MS.to_string()),
             ]);
             pool.after_connect(|connection, _| {
-                Box::pin(async move { connection.execute(STRONGER).await.map(|_| ()) })
+                Box::pin(async move { connection.execute(stronger!("false")).await.map(|_| ()) })
             })
             .connect_lazy_with(options)
         };

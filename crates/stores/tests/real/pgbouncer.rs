@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::NewDefinition;
 use snowmint_testkit::contract;
 use snowmint_testkit::servers::{PgBouncer, Postgres};
 
 use crate::opening::Reached;
+use crate::postgres::define;
 
 const ALLOWED: &str = "ignore_startup_parameters = options";
 
@@ -34,13 +34,7 @@ async fn each_transaction_is_set_as_it_must_be_whatever_the_session_is_set_to() 
          CREATE TRIGGER sees AFTER UPDATE ON snowmint_store FOR EACH ROW EXECUTE FUNCTION see()"
     ));
     for name in ["one", "two", "three"] {
-        let new = NewDefinition {
-            name: name.into(),
-            spec: "{}".into(),
-            identity: "{}".into(),
-            enabled: None,
-        };
-        store.define(&new).await.unwrap();
+        define(&store, name).await.unwrap();
     }
     pooler.server.run("DO $$ BEGIN ASSERT (SELECT count(*) FROM seen) >= 3; END $$");
     store.close().await.unwrap();

@@ -56,7 +56,7 @@ async fn open(url: &str) -> Arc<dyn Store> {
 }
 
 /// Writes something: a definition.
-async fn define(store: &Arc<dyn Store>, name: &str) -> Result<()> {
+pub(crate) async fn define(store: &Arc<dyn Store>, name: &str) -> Result<()> {
     let new = NewDefinition {
         name: name.into(),
         spec: "{}".into(),

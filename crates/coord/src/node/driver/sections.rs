@@ -65,7 +65,7 @@ impl Driver {
         let clock = self.sections.take_ahead()
             || self.clock_error.is_some()
             || self.ordered.are_behind(&core, now.wall);
-        let unreachable = core.around.reaching.look(&servers, &named);
+        let unreachable = core.around.peer_probes.look(&servers, &named);
         if self.serving.look(now.elapsed, Reasons { clock, unreached, unreachable })
             && let Some(actor) = self.actor()
         {

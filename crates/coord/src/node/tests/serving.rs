@@ -178,18 +178,18 @@ async fn a_server_that_most_others_cannot_reach_gives_everything_up() {
     assert!(keys > 0);
 
     // One of them alone has lost the way to it.
-    others[0].node.suspect(lost_member);
+    others[0].node.suspect_peer(lost_member);
     pass(&world, &servers, 200).await;
-    let tries = others[0].node.to_try().await;
+    let tries = others[0].node.peers_to_probe().await;
     assert_eq!(tries.iter().map(|server| server.member).collect::<Vec<_>>(), [lost_member]);
-    others[0].node.tried(lost_member, false);
+    others[0].node.peer_probed(lost_member, false);
     pass(&world, &servers, 5_000).await;
     assert_eq!(says(&world, lost).await, Serves::All);
     assert_eq!(keys_of(lost).await, keys);
 
     // The other is told, tries for itself, and finds the same.
-    assert_eq!(others[1].node.to_try().await[0].member, lost_member);
-    others[1].node.tried(lost_member, false);
+    assert_eq!(others[1].node.peers_to_probe().await[0].member, lost_member);
+    others[1].node.peer_probed(lost_member, false);
     pass(&world, &servers, 3_000).await;
     assert_eq!(says(&world, lost).await, Serves::Nothing);
     assert_eq!(keys_of(lost).await, 0);
@@ -201,7 +201,7 @@ async fn a_server_that_most_others_cannot_reach_gives_everything_up() {
 
     // It is reached again.
     for other in &others {
-        other.node.tried(lost_member, true);
+        other.node.peer_probed(lost_member, true);
     }
     pass(&world, &servers, 15_000).await;
     assert_eq!(says(&world, lost).await, Serves::All);
@@ -225,8 +225,8 @@ async fn two_that_cannot_reach_each_other_go_on_with_what_they_have() {
     let keys = [keys_of(&servers[0]).await, keys_of(&servers[1]).await];
     assert_eq!(keys[0] + keys[1], 50, "{keys:?}");
     let members = servers.each_ref().map(|server| server.node.incarnation().unwrap());
-    servers[0].node.tried(members[1], false);
-    servers[1].node.tried(members[0], false);
+    servers[0].node.peer_probed(members[1], false);
+    servers[1].node.peer_probed(members[0], false);
     for _ in 0..50 {
         pass(&world, &servers, 100).await;
     }

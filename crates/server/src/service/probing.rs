@@ -1,0 +1,42 @@
+//! Probes of peers that did not respond: a peer that most of the others cannot reach gives up what it owns, and takes
+//! it up again once it is reached.
+
+use futures_util::future::join_all;
+use snowmint_coord::Node;
+use snowmint_coord::sources::Server;
+use tokio::sync::mpsc;
+
+use crate::peers::Peers;
+use crate::reach::Reach;
+
+/// How often peers are probed that may not be reached.
+const PROBE_EVERY_MS: u64 = 1_000;
+
+/// Probes peers until it is dropped. `unanswered` are the addresses where a request got no response.
+pub(crate) async fn probe_peers(node: Node, peers: Peers, mut unanswered: mpsc::Receiver<String>) {
+    loop {
+        tokio::select! {
+            biased;
+            Some(address) = unanswered.recv() => suspect(&node, &address),
+            servers = node.peers_to_probe() => {
+                join_all(servers.iter().map(|server| probe(&node, &peers, server))).await;
+                peers.timer().sleep_ms(PROBE_EVERY_MS).await;
+            }
+        }
+    }
+}
+
+fn suspect(node: &Node, address: &str) {
+    let shares = node.shares();
+    let is_there = |server: &&Server| Reach::read(&server.address).http.as_deref() == Some(address);
+    shares.servers().iter().filter(is_there).for_each(|server| node.suspect_peer(server.member));
+}
+
+async fn probe(node: &Node, peers: &Peers, server: &Server) {
+    // One that speaks no HTTP is sent no requests either.
+    let responded = match Reach::read(&server.address).http {
+        Some(address) => peers.is_reached(&address).await,
+        None => true,
+    };
+    node.peer_probed(server.member, responded);
+}
