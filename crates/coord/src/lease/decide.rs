@@ -100,8 +100,7 @@ pub fn given_up(row: &SlotRow, mark: Mark, now: UnixMillis) -> SlotRow {
 /// state can have come; those of counters are numbers, and go on by more than it can have counted.
 #[must_use]
 pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark) -> SlotRow {
-    let mark = row.mark.max(mark);
-    let mark = if counts(pool, row.slot) { mark.max(leapt(row.mark)) } else { mark };
+    let mark = if counts(pool, row.slot) { leapt(row.mark, 1) } else { row.mark.max(mark) };
     SlotRow {
         term: row.term.leap(),
         floor: mark,
@@ -112,10 +111,11 @@ pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark) -> SlotRow {
     }
 }
 
-/// Further than counters can have gone in a state that was lost: 2^40. Never the end of all numbers.
-fn leapt(mark: Mark) -> Mark {
+/// Further than counters can have gone in so many states that were lost: 2^40 each. Never the end of all numbers.
+pub(crate) fn leapt(mark: Mark, times: u64) -> Mark {
     let last = Mark::new(Mark::MAX.get() - 1);
-    Mark::new(mark.get().saturating_add(1 << 40)).min(last).max(mark)
+    let leap = times.saturating_mul(1 << 40);
+    Mark::new(mark.get().saturating_add(leap)).min(last).max(mark)
 }
 
 fn mark_moved(row: &SlotRow, pool: &str, expected: Mark) -> ErrorKind {

@@ -12,6 +12,7 @@ use snowmint_core::UnixMillis;
 use crate::error::ErrorKind;
 use crate::member::Incarnation;
 use crate::pool::Pool;
+pub(crate) use decide::leapt;
 pub use decide::{ExtendStep, decide_extend, decide_release, forwarded, given_up};
 
 /// The exclusive bound of what has been promised so far: Unix milliseconds for worker slots, a
@@ -99,6 +100,11 @@ impl Term {
     #[must_use]
     pub const fn leap(self) -> Self {
         Self(self.0.saturating_add(1 << 32))
+    }
+
+    /// How often it has leapt.
+    pub(crate) const fn leaps(self) -> u64 {
+        self.0 >> 32
     }
 }
 

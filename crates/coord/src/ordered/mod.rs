@@ -164,7 +164,8 @@ pub fn decide_take(
             return TakeStep::Held(holder);
         }
     }
-    let (term, mark) = row.map_or((ground.term, ground.mark), |row| (row.term, row.mark));
+    let (term, mark) =
+        row.map_or_else(|| ground.of(&take.pool.name, slot), |row| (row.term, row.mark));
     TakeStep::Grant(SlotRow {
         slot,
         term: term.next(),

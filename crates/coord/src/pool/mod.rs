@@ -12,7 +12,7 @@ use snowmint_core::UnixMillis;
 
 use crate::catalog::check_name;
 use crate::error::ErrorKind;
-use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term};
+use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, leapt};
 use crate::lend::is_lent;
 use crate::member::{MemberInfo, not_joined};
 pub use check::{check_claim, check_group};
@@ -65,6 +65,14 @@ impl Ground {
     #[must_use]
     pub fn forwarded(self, mark: Mark) -> Self {
         Self { mark: self.mark.max(mark), term: self.term.leap(), ..self }
+    }
+
+    /// Term and mark of a slot that nobody had. Those of counters are numbers, which no time says anything of: they
+    /// begin above what was lost, once for each time that an operator moved the namespace forward.
+    pub(crate) fn of(self, pool: &str, slot: u64) -> (Term, Mark) {
+        let mark =
+            if counts(pool, slot) { leapt(Mark::ZERO, self.term.leaps()) } else { self.mark };
+        (self.term, mark)
     }
 }
 
