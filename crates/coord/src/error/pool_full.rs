@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use snowmint_core::UnixMillis;
+use snowmint_core::{Rfc3339, UnixMillis};
 
 use crate::member::Incarnation;
 
@@ -41,10 +41,24 @@ pub struct Holder {
     pub lapses_at: UnixMillis,
 }
 
+/// Marks that lie further ahead than this are not waited for without asking: no recovery moves them so far.
+const LONG_MS: u64 = 600_000;
+
+impl PoolFull {
+    /// Whether there are numbers that nobody holds, and only the clock has to reach their marks.
+    #[must_use]
+    pub const fn waits_for_clock(&self) -> bool {
+        self.marked_ahead > 0 && self.usable_at.is_some()
+    }
+}
+
 impl fmt::Display for PoolFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.only {
             Some(number) => write!(f, "number {number} of pool {} cannot be claimed", self.pool)?,
+            None if self.waits_for_clock() => {
+                write!(f, "pool {} has no number whose mark the clock has reached", self.pool)?;
+            }
             None => write!(f, "pool {} is full", self.pool)?,
         }
         write!(
@@ -56,12 +70,23 @@ impl fmt::Display for PoolFull {
             let lead = if index == 0 { "; held: " } else { ", " };
             write!(f, "{lead}{} by {:?}", holder.slot, holder.owner)?;
         }
-        if self.marked_ahead > 0 {
-            f.write_str("; to mint ahead of the clock, accept it (snowmint worker accept-lead)")?;
-        }
-        match self.usable_in_ms {
-            Some(ms) => write!(f, "; one may be usable in {ms} ms"),
-            None => f.write_str("; waiting does not help, use a pool with more numbers"),
+        match (self.usable_at, self.usable_in_ms) {
+            (Some(at), Some(in_ms)) if self.waits_for_clock() => {
+                let at = Rfc3339(at);
+                if in_ms <= LONG_MS {
+                    write!(
+                        f,
+                        "; it goes on at {at} by itself, as after a recovery: nothing is to be done"
+                    )
+                } else {
+                    write!(
+                        f,
+                        "; it goes on at {at}; to mint ahead of the clock, accept it (snowmint worker accept-lead)"
+                    )
+                }
+            }
+            (_, Some(ms)) => write!(f, "; one may be usable in {ms} ms"),
+            (_, None) => f.write_str("; waiting does not help, use a pool with more numbers"),
         }
     }
 }
@@ -95,5 +120,25 @@ mod tests {
              mark ahead of the time allowed; held: 0 by \"orders\"; one may be usable in 1200 ms"
         );
         assert_eq!(error.retry(), Retry::AfterMs(1200));
+    }
+    #[test]
+    fn numbers_whose_marks_lie_ahead_say_until_when_and_what_is_to_be_done() {
+        let mut full = PoolFull {
+            pool: "workers-10".into(),
+            groups: 1024,
+            only: None,
+            held: 0,
+            marked_ahead: 1024,
+            holders: Vec::new(),
+            usable_at: Some(UnixMillis::new(85_000)),
+            usable_in_ms: Some(85_000),
+        };
+        let soon = full.to_string();
+        assert!(soon.contains("goes on at 1970-01-01T00:01:25.000Z by itself"), "{soon}");
+        assert!(!soon.contains("is full") && !soon.contains("accept-lead"), "{soon}");
+        // A clock was ahead, or a year was mistyped.
+        full.usable_in_ms = Some(LONG_MS + 1);
+        let late = full.to_string();
+        assert!(late.contains("accept-lead") && !late.contains("nothing is to be done"), "{late}");
     }
 }
