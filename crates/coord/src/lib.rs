@@ -36,6 +36,7 @@ pub mod origin;
 pub mod owners;
 pub mod pool;
 pub mod random;
+pub mod recovery;
 mod refusal;
 pub mod relay;
 pub mod segment;

@@ -36,7 +36,7 @@ pub use config::{
 };
 pub use handle::{Handle, Parts, start};
 pub use reach::Reach;
-pub use service::{Error, Service};
+pub use service::{Error, Service, moved_to, recovery_body};
 pub use tls::{Pems, Tls, certificate_names};
 pub use trace::Traces;
 

@@ -293,6 +293,84 @@ pub struct Worker {
     #[prost(bool, tag = "13")]
     pub avoided: bool,
 }
+/// A store in doubt is to be recovered.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RecoverRequest {
+    /// Only say what would be done.
+    #[prost(bool, tag = "1")]
+    pub dry_run: bool,
+    /// Worker marks go at least to this time (RFC 3339).
+    #[prost(string, optional, tag = "2")]
+    pub mark: ::core::option::Option<::prost::alloc::string::String>,
+    /// That time is meant, though it is more than a day ahead of the clock.
+    #[prost(bool, tag = "3")]
+    pub far_ahead: bool,
+    /// The next number of sources, at least, by their names.
+    #[prost(map = "string, uint64", tag = "4")]
+    pub segments: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
+    /// The IDs of journals that are lost: what they alone knew may come again.
+    #[prost(string, repeated, tag = "5")]
+    pub without: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The secondary store that is meant, by the name that sources call it by; absent: the server's own.
+    #[prost(string, optional, tag = "6")]
+    pub secondary: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// What is known of a store, and where it is or would be moved. Times are RFC 3339 in UTC.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RecoverResponse {
+    /// Why the store is in doubt. Absent when it is not: then there is nothing to recover.
+    #[prost(string, optional, tag = "1")]
+    pub doubt: ::core::option::Option<::prost::alloc::string::String>,
+    /// The journals that have joined the store, by their IDs.
+    #[prost(message, repeated, tag = "2")]
+    pub journals: ::prost::alloc::vec::Vec<recover_response::Journal>,
+    /// Why the store cannot be recovered yet: journals that have not said what they know. Absent when it can.
+    #[prost(string, optional, tag = "3")]
+    pub unsaid: ::core::option::Option<::prost::alloc::string::String>,
+    /// No worker number has an earlier mark afterwards: minting by worker numbers begins at this time.
+    #[prost(string, tag = "4")]
+    pub marks_at_least: ::prost::alloc::string::String,
+    /// The next number of each source afterwards, at least.
+    #[prost(map = "string, uint64", tag = "5")]
+    pub segments: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
+    /// The sources among them that nobody defines: defined again as they were, they go on there.
+    #[prost(string, repeated, tag = "6")]
+    pub undefined: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The store's count of writes afterwards, at least.
+    #[prost(uint64, tag = "7")]
+    pub writes_at_least: u64,
+    /// Whether it was done.
+    #[prost(bool, tag = "8")]
+    pub done: bool,
+    /// The store's identity afterwards. Absent when nothing was done.
+    #[prost(string, optional, tag = "9")]
+    pub store: ::core::option::Option<::prost::alloc::string::String>,
+    /// The store's count of writes afterwards. Absent when nothing was done.
+    #[prost(uint64, optional, tag = "10")]
+    pub writes: ::core::option::Option<u64>,
+}
+/// Nested message and enum types in `RecoverResponse`.
+pub mod recover_response {
+    /// A journal that has joined the store.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Journal {
+        /// Its own name, at random.
+        #[prost(string, tag = "1")]
+        pub id: ::prost::alloc::string::String,
+        /// The label of the process that has it; may be empty.
+        #[prost(string, tag = "2")]
+        pub owner: ::prost::alloc::string::String,
+        /// Where that runs.
+        #[prost(string, tag = "3")]
+        pub host: ::prost::alloc::string::String,
+        /// When it joined or reported last.
+        #[prost(string, tag = "4")]
+        pub last_seen: ::prost::alloc::string::String,
+        /// `reported`, `read here`, `left out`, or `MISSING`: nobody has said what it knows.
+        #[prost(string, tag = "5")]
+        pub state: ::prost::alloc::string::String,
+    }
+}
 /// A request for all layouts that have a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListLayoutsRequest {}
@@ -715,6 +793,28 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "ListWorkers"));
             self.inner.unary(req, path, codec).await
         }
+        /// Moves a store in doubt past all that its journals have reported, so that everybody goes on.
+        pub async fn recover(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RecoverRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RecoverResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/snowmint.v1.Mint/Recover");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("snowmint.v1.Mint", "Recover"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Every layout that has a name.
         pub async fn list_layouts(
             &mut self,
@@ -853,6 +953,11 @@ pub mod mint_server {
             tonic::Response<super::ListWorkersResponse>,
             tonic::Status,
         >;
+        /// Moves a store in doubt past all that its journals have reported, so that everybody goes on.
+        async fn recover(
+            &self,
+            request: tonic::Request<super::RecoverRequest>,
+        ) -> std::result::Result<tonic::Response<super::RecoverResponse>, tonic::Status>;
         /// Every layout that has a name.
         async fn list_layouts(
             &self,
@@ -1450,6 +1555,49 @@ pub mod mint_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListWorkersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/snowmint.v1.Mint/Recover" => {
+                    #[allow(non_camel_case_types)]
+                    struct RecoverSvc<T: Mint>(pub Arc<T>);
+                    impl<T: Mint> tonic::server::UnaryService<super::RecoverRequest>
+                    for RecoverSvc<T> {
+                        type Response = super::RecoverResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RecoverRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Mint>::recover(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RecoverSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -152,6 +152,12 @@ impl Config {
         self.store.url.clone()
     }
 
+    /// The sources that are defined, by name.
+    pub(crate) fn specs(&self) -> BTreeMap<String, SourceSpec> {
+        let defined = self.defined.iter();
+        defined.map(|(name, defined)| (name.clone(), defined.spec.clone())).collect()
+    }
+
     /// The kind of a source, if the configuration knows it. Others may be in the catalog.
     fn kind_of(&self, source: &str) -> Option<Kind> {
         let defined = self.defined.get(source).map(|defined| defined.spec.kind());

@@ -32,7 +32,7 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     for more in [&["--dry-run"][..], &[]] {
         let slip = run(&[&args[..4], &["--mark", "9999-12-31T00:00:00Z"], more].concat());
         assert_eq!(slip.code, 2, "{slip:?}");
-        for part in ["--mark 9999-12-31T00:00:00Z is ", "days ahead", "--far-ahead"] {
+        for part in ["the mark 9999-12-31T00:00:00.000Z is ", "days ahead", "--far-ahead"] {
             assert!(slip.err.contains(part), "{part}: {}", slip.err);
         }
     }
@@ -51,7 +51,11 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     assert!(done.contains("store: "), "{done}");
     let dry = run(&[&args[..], &["--dry-run", "--json"]].concat());
     let dry = json(dry.out.trim());
-    assert_eq!((&dry["done"], &dry["segments"]["numbers"]), (&false.into(), &500.into()), "{dry}");
+    assert_eq!(
+        (&dry["done"], &dry["segments"]["numbers"]),
+        (&false.into(), &"500".into()),
+        "{dry}"
+    );
     // Who has changed what stays known; what was only looked at has changed nothing.
     let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     assert_eq!(trail.lines().count(), 1, "{trail}");
@@ -59,7 +63,7 @@ fn fast_forward_moves_a_store_and_says_how_far() {
         assert!(trail.contains(part), "{part} is not in {trail}");
     }
     let again = json(run(&[&args[..4], &["--json"]].concat()).ok().trim());
-    assert!(again["done"] == true && again["store"]["writes"].is_u64(), "{again}");
+    assert!(again["done"] == true && again["store"]["writes"].is_string(), "{again}");
     assert!(again["marks_at_least"].is_string() && again["journal_set_aside"].is_null(), "{again}");
     for wrong in [
         &["--segment", "x"][..],

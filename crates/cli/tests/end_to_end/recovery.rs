@@ -1,9 +1,12 @@
 //! A store that was put back under three servers, and the way out as `docs/operating.md` has it: each server has a folder
 //! of its own, and no command looks into it, as in containers.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
 
 use snowmint_testkit::servers;
@@ -14,6 +17,11 @@ const CONFIG: &str = "
 [sources.invoices]
 kind = \"segment\"
 step = { rule = \"fixed\", size = 50 }
+";
+
+const LATE: &str = "
+[sources.late]
+kind = \"segment\"
 ";
 
 /// Three servers on one store.
@@ -55,6 +63,23 @@ impl Shop {
         snowmint().args(command).args(place).arg(data).output().unwrap()
     }
 
+    /// The way out, as an operator takes it: with the store's URL, or through a server that runs.
+    fn recover(&self, through: Option<&Server>, more: &[&str]) -> Output {
+        let command = [&["worker", "recover"], more].concat();
+        let Some(server) = through else { return self.operator(&command) };
+        snowmint().args(command).args(["--server", &server.url("")]).output().unwrap()
+    }
+
+    /// A source that the configuration has from now on, and no backup before.
+    fn define_late(&self, servers: &Servers) {
+        fs::write(self.folder.join("config.toml"), CONFIG.to_owned() + LATE).unwrap();
+        for server in servers.iter().flatten() {
+            server.signal("-HUP");
+            let is_read = || server.said().contains("the configuration was read anew");
+            until("the new source is defined", is_read);
+        }
+    }
+
     fn mint(&mut self, server: &Server, source: &str, count: usize) {
         let mut ids = Vec::new();
         let end = Instant::now() + PATIENCE;
@@ -82,14 +107,24 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
+/// The server that is asked, the one that has seen the least.
+fn asked(servers: &Servers, asks: bool) -> Option<&Server> {
+    asks.then(|| at(servers, 1))
+}
+
 /// The server with this number, which runs.
 fn at(servers: &Servers, number: usize) -> &Server {
     servers[number - 1].as_ref().unwrap()
 }
 
 /// Back up, hand out more, put back. `while_down` does something to the store's data; `stops` says whether the
-/// servers are stopped before it is put back.
-fn recovered(name: &str, url: &str, mut while_down: impl FnMut(&str, &Servers), stops: bool) {
+/// servers are stopped before it is put back, `asks` whether a server is asked to recover it.
+fn recovered(
+    name: &str,
+    url: &str,
+    mut while_down: impl FnMut(&str, &Servers),
+    (stops, asks): (bool, bool),
+) {
     let mut shop = Shop::new(name, url);
     let mut servers: Servers = [1, 2, 3].map(|number| Some(shop.start(number)));
     for server in servers.iter().flatten() {
@@ -103,6 +138,8 @@ fn recovered(name: &str, url: &str, mut while_down: impl FnMut(&str, &Servers), 
         shop.mint(at(&servers, 2), "invoices", 100);
     }
     shop.mint(at(&servers, 3), "numbers", 500);
+    shop.define_late(&servers);
+    shop.mint(at(&servers, 2), "late", 70);
     if stops {
         for server in servers.iter_mut().filter_map(Option::take) {
             assert_eq!(server.stop(), 0);
@@ -110,22 +147,23 @@ fn recovered(name: &str, url: &str, mut while_down: impl FnMut(&str, &Servers), 
     }
     while_down("put back", &servers);
     if stops {
-        one_is_missed(&mut servers, &shop);
+        one_is_missed(&mut servers, &shop, asks);
     }
     until("all refuse", || servers.iter().flatten().all(refuses));
     until("all have reported", || {
-        shop.operator(&["worker", "recover", "--dry-run"]).status.success()
+        shop.recover(asked(&servers, asks), &["--dry-run"]).status.success()
     });
     assert!(servers.iter().flatten().all(refuses), "a plan changes nothing");
-    let done = shop.operator(&["worker", "recover"]);
+    let done = shop.recover(asked(&servers, asks), &[]);
     assert!(done.status.success(), "{}", text(&done));
     for server in servers.iter().flatten() {
         shop.mint(server, "invoices", 1_000);
         shop.mint(server, "numbers", 500);
+        shop.mint(server, "late", 100);
     }
     let doctor = shop.operator(&["doctor"]);
     assert!(!text(&doctor).contains("in doubt"), "{}", text(&doctor));
-    let again = shop.operator(&["worker", "recover"]);
+    let again = shop.recover(asked(&servers, asks), &[]);
     assert!(again.status.success() && text(&again).contains("not in doubt"), "{}", text(&again));
     // It lasts: the journals know the store as it is now.
     for server in servers.into_iter().flatten() {
@@ -137,14 +175,14 @@ fn recovered(name: &str, url: &str, mut while_down: impl FnMut(&str, &Servers), 
 
 /// The second has seen the most, and says so; the first has seen the least, and gives nothing all the same; the third is
 /// missing at first, and is missed.
-fn one_is_missed(servers: &mut Servers, shop: &Shop) {
+fn one_is_missed(servers: &mut Servers, shop: &Shop, asks: bool) {
     servers[1] = Some(shop.start(2));
     until("the witness refuses", || refuses(at(servers, 2)));
     servers[0] = Some(shop.start(1));
     until("the other refuses", || refuses(at(servers, 1)));
     let mut plan = None;
     until("two have reported", || {
-        let said = text(plan.insert(shop.operator(&["worker", "recover", "--dry-run"])));
+        let said = text(plan.insert(shop.recover(asked(servers, asks), &["--dry-run"])));
         ["of shop-1 on ", "of shop-2 on "]
             .iter()
             .all(|of| said.lines().any(|line| line.contains(of) && line.ends_with("reported")))
@@ -153,12 +191,12 @@ fn one_is_missed(servers: &mut Servers, shop: &Shop) {
     assert_eq!(plan.status.code(), Some(3), "{}", text(&plan));
     let missing = |line: &str| line.contains("of shop-3 on ") && line.ends_with("MISSING");
     assert!(text(&plan).lines().any(missing), "{}", text(&plan));
-    let refused = shop.operator(&["worker", "recover"]);
+    let refused = shop.recover(asked(servers, asks), &[]);
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
     servers[2] = Some(shop.start(3));
 }
 
-fn on_a_server(mut store: servers::Server, stops: bool) {
+fn on_a_server(mut store: servers::Server, how: (bool, bool)) {
     let (name, url) = (store.name().to_owned(), store.url());
     let while_down = |what: &str, _: &Servers| {
         store.stop();
@@ -168,7 +206,7 @@ fn on_a_server(mut store: servers::Server, stops: bool) {
         }
         store.start();
     };
-    recovered(&format!("{name}-{stops}"), &url, while_down, stops);
+    recovered(&format!("{name}-{}", how.0), &url, while_down, how);
 }
 
 #[test]
@@ -194,26 +232,149 @@ fn three_servers_on_a_file_that_was_put_back_go_on_once_it_was_recovered() {
         }
         running().for_each(|server| server.signal("-CONT"));
     };
-    recovered("sqlite", &url, while_down, true);
+    recovered("sqlite", &url, while_down, (true, true));
+}
+
+/// Tables are dropped, made and filled again, one after the other, while servers use them: they say that their store is
+/// away, another one or an older one, and never that something is wrong with them or with it.
+fn loaded_under_servers(
+    name: &str,
+    url: &str,
+    dump: impl FnOnce() -> PathBuf,
+    load: impl FnOnce(&Path),
+) {
+    let mut shop = Shop::new(name, url);
+    let servers: Servers = [1, 2, 3].map(|number| Some(shop.start(number)));
+    for server in servers.iter().flatten() {
+        server.ready();
+        shop.mint(server, "invoices", 60);
+        shop.mint(server, "numbers", 100);
+    }
+    let dump = dump();
+    for server in servers.iter().flatten() {
+        shop.mint(server, "invoices", 500);
+    }
+    let loading = AtomicBool::new(true);
+    let codes = std::thread::scope(|scope| {
+        let asking = servers.iter().flatten().map(|server| {
+            let loading = &loading;
+            scope.spawn(move || {
+                let (mut ids, mut codes) = (Vec::new(), BTreeSet::new());
+                while loading.load(SeqCst) || !refuses(server) {
+                    for source in ["invoices", "numbers", "default"] {
+                        let said = curl(&["-XPOST", &server.url(&format!("/v1/ids/{source}"))]);
+                        match said.split_once("\"code\":\"") {
+                            None if source == "invoices" => ids.push(said),
+                            None => {}
+                            Some((_, code)) => {
+                                drop(codes.insert(code.split('"').next().unwrap().to_owned()))
+                            }
+                        }
+                    }
+                }
+                (ids, codes)
+            })
+        });
+        let asking: Vec<_> = asking.collect();
+        load(&dump);
+        loading.store(false, SeqCst);
+        let mut all = BTreeSet::new();
+        for (ids, codes) in asking.into_iter().map(|asked| asked.join().unwrap()) {
+            for said in ids {
+                let body: serde_json::Value = serde_json::from_str(&said).expect(&said);
+                let id = body["ids"][0].as_str().unwrap().parse().unwrap();
+                assert!(shop.seen.insert(("invoices".into(), id)), "{id} came twice");
+            }
+            all.extend(codes);
+        }
+        all
+    });
+    let of_a_store = ["store_went_back", "other_store", "unavailable", "window_spent"];
+    let odd: Vec<_> = codes.iter().filter(|code| !of_a_store.contains(&code.as_str())).collect();
+    assert!(odd.is_empty() && codes.contains("store_went_back"), "{codes:?}");
+    until("all have reported", || {
+        shop.recover(asked(&servers, true), &["--dry-run"]).status.success()
+    });
+    let done = shop.recover(asked(&servers, true), &[]);
+    assert!(done.status.success(), "{}", text(&done));
+    for server in servers.iter().flatten() {
+        shop.mint(server, "invoices", 500);
+        shop.mint(server, "numbers", 100);
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+fn a_dump_that_is_loaded_into_postgres_under_servers_is_an_older_store() {
+    let store = servers::Postgres::start(&[]);
+    loaded_under_servers("loaded-postgres", &store.url(), || store.dump(), |dump| store.load(dump));
+}
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+fn a_dump_that_is_loaded_into_mariadb_under_servers_is_an_older_store() {
+    let store = servers::Mysql::start(&[]);
+    loaded_under_servers("loaded-mariadb", &store.url(), || store.dump(), |dump| store.load(dump));
+}
+
+/// One server runs on while an operator gives its store a new identity: it is fenced off, whatever it asks for next.
+fn fenced(name: &str, url: &str) {
+    let shop = Shop::new(name, url);
+    let server = shop.start(1);
+    server.ready();
+    let mints = |source: &str| {
+        let mut ids = Vec::new();
+        Resp::connect(&server.resp).unwrap().incr(source, 1, &mut ids).unwrap();
+        !ids.is_empty()
+    };
+    assert!(mints("invoices") && mints("numbers"));
+    let plan = shop.operator(&["worker", "fast-forward", "--dry-run", "--json"]);
+    let journals = text(&plan);
+    let journal =
+        journals.split("\"id\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let fence = ["worker", "fast-forward", "--new-identity", "--without", journal];
+    let fenced = shop.operator(&fence);
+    assert!(fenced.status.success(), "{}", text(&fenced));
+    until("the server refuses", || refuses(&server));
+    let why = curl(&[&server.url("/v1/ids/invoices")]);
+    assert!(why.contains("other_store"), "{why}");
+    // For good: neither what it has in stock nor what it asks for anew.
+    for _ in 0..30 {
+        assert!(!["invoices", "numbers", "default"].into_iter().any(mints));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_server_that_is_fenced_off_a_file_mints_nothing_more() {
+    let folder = Folder::new("fenced-file");
+    fenced("fenced-sqlite", &format!("sqlite:{}", folder.join("ids.db").display()));
+}
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+fn a_server_that_is_fenced_off_redis_mints_nothing_more() {
+    let store = servers::Redis::start(&[]);
+    fenced("fenced-redis", &store.url());
 }
 
 macro_rules! on_servers {
-    ($($name:ident $start:expr, $stops:literal;)*) => {
+    ($($name:ident $start:expr, $stops:literal, $asks:literal;)*) => {
         $(
             #[test]
             #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
             fn $name() {
-                on_a_server($start.into(), $stops);
+                on_a_server($start.into(), ($stops, $asks));
             }
         )*
     };
 }
 
 on_servers! {
-    a_redis_that_was_put_back_is_recovered servers::Redis::start(&[]), true;
-    a_postgres_that_was_put_back_is_recovered servers::Postgres::start(&[]), true;
-    a_mariadb_that_was_put_back_is_recovered servers::Mysql::start(&[]), true;
-    an_etcd_that_was_put_back_is_recovered servers::Etcd::start(), true;
-    a_zookeeper_that_was_put_back_is_recovered servers::Zookeeper::start(), true;
-    a_postgres_that_was_put_back_under_running_servers_is_recovered servers::Postgres::start(&[]), false;
+    a_redis_that_was_put_back_is_recovered servers::Redis::start(&[]), true, false;
+    a_postgres_that_was_put_back_is_recovered servers::Postgres::start(&[]), true, false;
+    a_mariadb_that_was_put_back_is_recovered servers::Mysql::start(&[]), true, true;
+    an_etcd_that_was_put_back_is_recovered servers::Etcd::start(), true, true;
+    a_zookeeper_that_was_put_back_is_recovered servers::Zookeeper::start(), true, false;
+    a_postgres_that_was_put_back_under_running_servers_is_recovered servers::Postgres::start(&[]), false, true;
 }

@@ -21,6 +21,7 @@ mod listed;
 mod lookup;
 mod peer_probes;
 mod record;
+mod recovering;
 mod restripe;
 mod seen;
 mod settings;

@@ -5,9 +5,10 @@ use snowmint_coord::{NewStripe, SourceInfo};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::{
     AlterSourceRequest, DecodeResponse, DefineSourceRequest, Layout, ListLayoutsResponse,
-    ListSourcesResponse, ListWorkersResponse, RestripeSourceRequest, Source, Worker, layout,
+    ListSourcesResponse, ListWorkersResponse, RecoverRequest, RecoverResponse,
+    RestripeSourceRequest, Source, Worker, layout, recover_response,
 };
-use snowmint_wire::http::{DecodedBody, LayoutBody, WorkerBody};
+use snowmint_wire::http::{DecodedBody, LayoutBody, RecoveryBody, RecoveryRequest, WorkerBody};
 
 use crate::service::{
     Error, Service, layout_body, layout_named, layouts_body, source_body, spec_of, worker_body,
@@ -104,6 +105,43 @@ fn worker(body: WorkerBody) -> Worker {
         own: body.own,
         avoided: body.avoided,
     }
+}
+
+pub(super) async fn recover(
+    service: &Service,
+    request: RecoverRequest,
+) -> Result<RecoverResponse, Error> {
+    let RecoverRequest { dry_run, mark, far_ahead, segments, without, secondary } = request;
+    let segments = segments.into_iter().map(|(name, next)| (name, next.to_string())).collect();
+    let request = RecoveryRequest { dry_run, mark, far_ahead, segments, without, secondary };
+    recovered(service.recover(request).await?)
+}
+
+fn recovered(body: RecoveryBody) -> Result<RecoverResponse, Error> {
+    let known = |text: &str| number(Some(text)).map(Option::unwrap_or_default);
+    let journal = |journal: snowmint_wire::http::JournalBody| recover_response::Journal {
+        id: journal.id,
+        owner: journal.owner,
+        host: journal.host,
+        last_seen: journal.last_seen,
+        state: journal.state,
+    };
+    let mut segments = std::collections::HashMap::new();
+    for (name, next) in body.segments {
+        segments.insert(name, known(&next)?);
+    }
+    Ok(RecoverResponse {
+        doubt: body.doubt,
+        journals: body.journals.into_iter().map(journal).collect(),
+        unsaid: body.unsaid,
+        marks_at_least: body.marks_at_least,
+        segments,
+        undefined: body.undefined,
+        writes_at_least: known(&body.writes_at_least)?,
+        done: body.done,
+        writes: body.store.as_ref().map(|store| known(&store.writes)).transpose()?,
+        store: body.store.map(|store| store.id),
+    })
 }
 
 pub(super) fn list_layouts() -> ListLayoutsResponse {

@@ -8,8 +8,8 @@ use snowmint_wire::grpc::{
     DefineSourceRequest, DeleteSourceRequest, DeleteSourceResponse, GetLayoutRequest,
     GetSourceRequest, Layout, ListLayoutsRequest, ListLayoutsResponse, ListSourcesRequest,
     ListSourcesResponse, ListWorkersRequest, ListWorkersResponse, MintRequest, MintResponse,
-    MintStreamRequest, MintStreamResponse, ReserveRequest, ReserveResponse, RestripeSourceRequest,
-    Source,
+    MintStreamRequest, MintStreamResponse, RecoverRequest, RecoverResponse, ReserveRequest,
+    ReserveResponse, RestripeSourceRequest, Source,
 };
 use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status};
@@ -168,6 +168,11 @@ impl mint_server::Mint for Mint {
     ) -> Answer<ListWorkersResponse> {
         let service = self.asked(&request);
         Ok(Response::new(admin::list_workers(&service).await?))
+    }
+
+    async fn recover(&self, request: Request<RecoverRequest>) -> Answer<RecoverResponse> {
+        let service = self.asked(&request);
+        Ok(Response::new(admin::recover(&service, request.into_inner()).await?))
     }
 
     async fn list_layouts(&self, _: Request<ListLayoutsRequest>) -> Answer<ListLayoutsResponse> {

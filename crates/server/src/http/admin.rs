@@ -7,8 +7,9 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use snowmint_coord::{Listed, NewStripe};
 use snowmint_wire::http::{
-    AlterRequest, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RestripeRequest, ServerBody,
-    SourceBody, SourceRequest, SourcesBody, UnreadableBody, WorkersBody,
+    AlterRequest, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RecoveryBody, RecoveryRequest,
+    RestripeRequest, ServerBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody,
+    WorkersBody,
 };
 
 use super::Door;
@@ -191,4 +192,29 @@ pub(super) async fn workers(door: Asked<Door>) -> Result<Response, Refusal> {
     let own = door.service.incarnation();
     let workers = slots.iter().map(|slot| worker_body(slot, own)).collect();
     Ok(answer::json(&WorkersBody { workers }))
+}
+
+/// What is known of a store in doubt, and where a recovery would move it.
+#[utoipa::path(
+    get,
+    path = "/v1/recovery",
+    tag = "workers",
+    responses((status = OK, description = "The journals, and what would be moved", body = RecoveryBody)),
+)]
+pub(super) async fn recovery(door: Asked<Door>) -> Result<Response, Refusal> {
+    let request = RecoveryRequest { dry_run: true, ..RecoveryRequest::default() };
+    Ok(answer::json(&door.service.recover(request).await?))
+}
+
+/// Moves a store in doubt past all that its journals have reported, so that everybody goes on.
+#[utoipa::path(
+    post,
+    path = "/v1/recovery",
+    tag = "workers",
+    request_body = RecoveryRequest,
+    responses((status = OK, description = "What was moved, or would be", body = RecoveryBody)),
+)]
+pub(super) async fn recover(door: Asked<Door>, body: Body) -> Result<Response, Refusal> {
+    let body = answer::bytes(body, door.body_bytes_max).await?;
+    Ok(answer::json(&door.service.recover(answer::parsed(&body)?).await?))
 }

@@ -55,6 +55,7 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(admin::source, admin::alter, admin::delete))
         .routes(routes!(admin::restripe))
         .routes(routes!(admin::workers))
+        .routes(routes!(admin::recovery, admin::recover))
         .routes(routes!(admin::server))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))

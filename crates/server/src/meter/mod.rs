@@ -39,22 +39,41 @@ impl Protocol {
     }
 }
 
-/// How many IDs of one source were issued, by protocol.
+/// What became of the requests for one source.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Tally([AtomicU64; Protocol::ALL.len()]);
+pub(crate) struct Tally {
+    /// How many IDs were issued, by protocol.
+    issued: [AtomicU64; Protocol::ALL.len()],
+    /// How many requests were refused that were right in themselves.
+    refused: AtomicU64,
+}
 
 impl Tally {
     /// So many more.
     pub(crate) fn add(&self, protocol: Protocol, count: u64) {
-        if let Some(issued) = self.0.get(protocol as usize) {
+        if let Some(issued) = self.issued.get(protocol as usize) {
             // Relaxed, as everywhere here: these are numbers for people, and order nothing else.
             issued.fetch_add(count, Ordering::Relaxed);
         }
     }
 
     fn issued(&self, protocol: Protocol) -> u64 {
-        self.0.get(protocol as usize).map_or(0, |issued| issued.load(Ordering::Relaxed))
+        self.issued.get(protocol as usize).map_or(0, |issued| issued.load(Ordering::Relaxed))
+    }
+
+    /// A request was refused with this code. Not counted: a caller's mistake, and what sends it elsewhere or away for a
+    /// moment, as happens by itself under load.
+    pub(crate) fn refuse(&self, code: Code) {
+        let is_ours = code.row().http >= 500
+            && !matches!(code, Code::TickFull | Code::Elsewhere | Code::Overloaded);
+        if is_ours {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 }
 
@@ -85,11 +104,14 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// What is counted of a source, if anything is.
+    pub(crate) fn known_tally(&self, source: &str) -> Option<Arc<Tally>> {
+        self.tallies.read().unwrap_or_else(PoisonError::into_inner).get(source).cloned()
+    }
+
     /// What is counted of a source.
     pub(crate) fn tally(&self, source: &str) -> Arc<Tally> {
-        let known =
-            self.tallies.read().unwrap_or_else(PoisonError::into_inner).get(source).cloned();
-        known.unwrap_or_else(|| {
+        self.known_tally(source).unwrap_or_else(|| {
             let mut tallies = self.tallies.write().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(tallies.entry(source.to_owned()).or_default())
         })

@@ -57,6 +57,7 @@ impl Meter {
             node: node.stats(),
             sources: running.iter().map(source).collect(),
             issued: issued.collect(),
+            refused: tallies.iter().map(|(name, tally)| (name.clone(), tally.refused())).collect(),
             doors: Protocol::ALL.iter().filter_map(|protocol| self.one_door(*protocol)).collect(),
             forecasts,
             process: process::look(),
@@ -86,6 +87,7 @@ struct Seen {
     node: NodeStats,
     sources: Vec<OneSource>,
     issued: Vec<(String, Protocol, u64)>,
+    refused: Vec<(String, u64)>,
     doors: Vec<OneDoor>,
     forecasts: Arc<[Forecast]>,
     process: Option<Process>,
@@ -136,6 +138,11 @@ impl Seen {
             self.issued.iter().map(|(source, protocol, count)| {
                 ([("source", source.as_str()), ("protocol", protocol.name())], *count)
             }),
+        )?;
+        to.counters(
+            "snowmint_source_refusals",
+            "Requests for a source that were refused, and were right in themselves: not those that waited in vain for a tick.",
+            self.refused.iter().map(|(source, count)| ([("source", source.as_str())], *count)),
         )?;
         to.counters(
             "snowmint_refusals",

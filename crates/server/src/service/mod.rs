@@ -17,11 +17,13 @@ mod order;
 mod owner;
 mod passed;
 mod probing;
+mod recovery;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
@@ -48,6 +50,7 @@ pub use error::{Elsewhere, Error, code_of};
 pub(crate) use notice::CHANGED_PATH;
 pub(crate) use owner::{ByOwner, FromOwner, Unanswered};
 pub(crate) use probing::probe_peers;
+pub use recovery::{moved_to, recovery_body};
 
 /// Answers with fewer IDs than this are not counted against the limit of unsent ones.
 const COUNTED_FROM: u32 = 1_024;
@@ -83,6 +86,8 @@ pub struct Shared {
     complaints: Complaints,
     /// Who may do what; none where nobody is asked.
     access: Option<Access>,
+    /// The sources that the configuration defines.
+    configured: ArcSwap<BTreeMap<String, SourceSpec>>,
 }
 
 impl Deref for Service {
@@ -149,6 +154,7 @@ impl Service {
             meter: Meter::default(),
             complaints: Complaints::default(),
             access,
+            configured: ArcSwap::default(),
         };
         Self { shared: Arc::new(shared), protocol: Protocol::Http, caller }
     }
@@ -187,6 +193,22 @@ impl Service {
     /// Asks a source; once more when it was deleted, since it may have been defined again. Answers where to count what it
     /// issued, too.
     async fn ask<T, F>(
+        &self,
+        name: &str,
+        ask: impl Fn(Source) -> F,
+    ) -> Result<(T, Arc<Tally>), Error>
+    where
+        F: Future<Output = Result<T, snowmint_coord::Error>>,
+    {
+        self.ask_source(name, ask).await.inspect_err(|error| {
+            // Only of sources that there are: a caller may ask for any name.
+            if let Some(tally) = self.meter.known_tally(name) {
+                tally.refuse(error.code());
+            }
+        })
+    }
+
+    async fn ask_source<T, F>(
         &self,
         name: &str,
         ask: impl Fn(Source) -> F,

@@ -15,6 +15,7 @@ mod hostile;
 mod http;
 mod live;
 mod names;
+mod recovery;
 mod repeated;
 mod reset;
 mod resp;

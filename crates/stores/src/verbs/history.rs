@@ -44,6 +44,10 @@ pub(super) async fn refuse_doubt<R: Rows>(rows: &mut R) -> Answer<R, ()> {
     }
 }
 
+pub(super) async fn is_in_doubt<R: Rows>(rows: &mut R) -> Answer<R, bool> {
+    Ok(History::says_doubt(&rows.identity().id) && rows.note(DOUBT).await?.is_some())
+}
+
 /// Ends the doubt with an operator's step. Whether another namespace of the store is in doubt still.
 pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> Answer<R, bool> {
     let mut standing = standing(rows).await?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use snowmint_coord::history::recall;
 use snowmint_coord::{ErrorKind, History, Recalled, StoreIdentity};
 
-use super::history::{read_starts, refuse_doubt};
+use super::history::{is_in_doubt, read_starts, refuse_doubt};
 use super::{Access, Answer, Failure, Rows, STARTS, WITNESS};
 
 #[derive(Debug)]
@@ -68,6 +68,11 @@ impl Lineage {
         }
         let Some(seen) = seen else { return Ok(()) };
         if seen.id == found.id && seen.writes <= found.writes {
+            return Ok(());
+        }
+        // Whoever recovers a store in doubt looks at what is left of it.
+        let is_same = History::of(&seen.id).store == History::of(&found.id).store;
+        if is_same && access == Access::Read && is_in_doubt(rows).await? {
             return Ok(());
         }
         let starts = read_starts(rows).await?;

@@ -15,6 +15,7 @@ cases!(
     what_was_seen_of_a_store_is_recalled,
     each_handle_that_writes_leaves_one_start,
     a_store_in_doubt_refuses_every_verb_that_writes,
+    every_verb_is_refused_once_the_store_has_another_identity,
     reports_are_kept_until_the_store_is_moved_forward,
     only_this_namespace_goes_on_when_it_was_moved_forward,
 );
@@ -130,6 +131,21 @@ async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
     fresh.reserve(&source, 1).await.unwrap();
 }
 
+/// An operator may fence off all that knew the store, whatever they are doing.
+async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
+    let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
+    holder.use_all().await;
+    let forward = FastForward { new_identity: true, ..FastForward::default() };
+    let before = case.store.fast_forward(&forward).await.unwrap();
+    for round in 0..2 {
+        for (verb, answer) in holder.every_verb() {
+            let refused = answer.await.expect_err(verb);
+            assert_eq!(refused.kind().code(), "other_store", "{verb} {round}: {refused}");
+        }
+    }
+    assert_eq!(case.store.identity().await.unwrap(), before, "it was written");
+}
+
 async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
     let journal = |id: &str| JournalInfo {
         id: id.into(),
@@ -231,6 +247,16 @@ pub async fn every_verb_is_refused_by_an_older_state(
         for (verb, answer) in holder.every_verb() {
             let refused = answer.await.expect_err(verb);
             assert_eq!(refused.kind().code(), "store_went_back", "{verb} {round}: {refused}");
+        }
+    }
+    // Once it is in doubt, whoever recovers it may look at what is left, and do no more.
+    fresh.doubt(&doubt(), &fresh.identity().await.unwrap().id).await.unwrap();
+    for (verb, answer) in holder.every_verb() {
+        let answer = answer.await;
+        if READS.contains(&verb) {
+            answer.expect(verb);
+        } else {
+            assert_eq!(code(answer), "store_went_back", "{verb}");
         }
     }
     holder.store.close().await.unwrap();

@@ -122,12 +122,29 @@ impl Mysql {
     /// # Panics
     /// When that fails.
     pub fn copy_to(&self, other: &Self) {
+        other.load(&self.dump());
+    }
+
+    /// Writes the tables and what they hold into a file, as statements that put them in the place of what there is.
+    ///
+    /// # Panics
+    /// When that fails.
+    #[must_use]
+    pub fn dump(&self) -> PathBuf {
         let dump = self.0.path("dump");
         let mut dumps = Command::new(program("mysqldump", "mariadb-dump"));
         dumps.args(["--no-defaults", "-uroot", "-h127.0.0.1", "--protocol=tcp"]);
         dumps.args(only_mysql(&["--set-gtid-purged=OFF"])).arg(format!("-P{}", self.0.port()));
         done(dumps.arg(format!("--result-file={}", dump.display())).arg("ids"));
-        done_with(client(other.0.port()).arg("ids"), File::open(dump).unwrap());
+        dump
+    }
+
+    /// Runs the statements of a dump, one by one.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn load(&self, dump: &Path) {
+        done_with(client(self.0.port()).arg("ids"), File::open(dump).unwrap());
     }
 
     /// The URL of its database.

@@ -119,9 +119,27 @@ impl Postgres {
     /// # Panics
     /// When that fails.
     pub fn copy_to(&self, other: &Self) {
+        other.load(&self.dump());
+    }
+
+    /// Writes the tables and what they hold into a file, as statements that put them in the place of what there is.
+    ///
+    /// # Panics
+    /// When that fails.
+    #[must_use]
+    pub fn dump(&self) -> PathBuf {
         let dump = self.0.path("dump");
-        done(as_user(user(), "pg_dump").arg("-f").arg(&dump).args(["-d", &self.url()]));
-        done(other.client().arg("-f").arg(dump));
+        let mut dumps = as_user(user(), "pg_dump");
+        done(dumps.args(["--clean", "--if-exists", "-f"]).arg(&dump).args(["-d", &self.url()]));
+        dump
+    }
+
+    /// Runs the statements of a dump, one by one.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn load(&self, dump: &Path) {
+        done(self.client().arg("-f").arg(dump));
     }
 
     fn client(&self) -> Command {

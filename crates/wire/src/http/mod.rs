@@ -6,6 +6,7 @@
 mod admin;
 pub mod compat;
 mod mint;
+mod recovery;
 mod server;
 
 pub use admin::{
@@ -17,6 +18,7 @@ pub use mint::{
     Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, one_id, write_id_lines,
     write_ids,
 };
+pub use recovery::{JournalBody, RecoveredBody, RecoveryBody, RecoveryRequest};
 pub use server::{ServerBody, StoreBody, TokenBody};
 
 use serde::{Deserialize, Serialize};

@@ -106,6 +106,7 @@ impl Follows for Sources {
                 self.0.alter(name, &changes, None).await.map_err(refused)?
             }
         };
+        self.0.set_configured(new.specs());
         Ok(())
     }
 }

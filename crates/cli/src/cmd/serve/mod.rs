@@ -266,6 +266,7 @@ async fn serve_on(
     let scheme = if parts.tls.is_some() { "https" } else { "http" };
     let handle = snowmint_server::start(settings, parts)
         .map_err(|error| Failure::unavailable(format!("the server cannot start: {error}")))?;
+    handle.service().set_configured(config.specs());
     announce(&handle, scheme)?;
     let supervisor = Supervisor::default();
     let attending = tokio::spawn({

@@ -1,30 +1,33 @@
-//! `snowmint worker fast-forward` and `snowmint worker recover`: the ways out when a store or a journal is refused.
+//! `snowmint worker fast-forward`, and what it shares with `snowmint worker recover`: the ways out when a store or a
+//! journal is refused.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
 use snowmint_coord::catalog::check_name;
+use snowmint_coord::error::chain;
 use snowmint_coord::journal::{self, DataDir, Record};
-use snowmint_coord::{ErrorKind, FastForward as Forward, Mark, StoreIdentity};
-use snowmint_core::UnixMillis;
+use snowmint_coord::recovery::{Configured, Recovery, RecoveryRequest};
+use snowmint_coord::{
+    END_MS, ErrorKind, FastForward as Forward, Mark, NodeSettings, Store, StoreIdentity,
+};
+use snowmint_core::Rfc3339;
+use snowmint_server::{moved_to, recovery_body};
+use snowmint_wire::http::{self, RecoveryBody};
 
-use super::journals::read_all;
-use super::known::{Known, define, plan};
+use super::recovered::{NOTHING_TO_RECOVER, Recovered};
 use crate::audit;
 use crate::config::{Chosen, Config};
 use crate::exit::{Failure, Outcome, complain};
 use crate::node;
-use crate::output::Output;
 use crate::store;
 use crate::when::{self, Zone};
 
 /// How far a store is moved, and by what is known.
 #[derive(Debug, Args)]
-struct How {
+pub(super) struct How {
     #[command(flatten)]
-    chosen: Chosen,
+    pub(super) chosen: Chosen,
     /// Also move worker marks up to this time.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
@@ -36,7 +39,7 @@ struct How {
     segment: Vec<(String, Mark)>,
     /// The data directory of a server that is stopped, whose journal is read as well; may be given several times.
     #[arg(long, value_name = "DIR")]
-    journal: Vec<PathBuf>,
+    pub(super) journal: Vec<PathBuf>,
     /// A journal that is lost, by its ID: what it alone knew may come again; may be given several times.
     #[arg(long, value_name = "ID")]
     without: Vec<String>,
@@ -45,7 +48,7 @@ struct How {
     dry_run: bool,
     /// One JSON object, when all is done.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Move a restored or replaced store past everything that was ever promised, and set the journal
@@ -74,25 +77,6 @@ pub(crate) struct FastForward {
     new_identity: bool,
 }
 
-/// Move a store that is in doubt past all that the journals of its servers have reported, while they run.
-///
-/// A server that finds that its store was put back does not mint, and says so there: then no server mints. Each
-/// reports what its journal knows. With --dry-run this lists the journals that have reported and those that are missing,
-/// and what would be moved where; without, it moves the store, gives it a new history, and the servers go on by
-/// themselves. Start a server that is missing, or name its journal.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  snowmint worker recover --dry-run
-  snowmint worker recover --config /etc/snowmint.toml
-  snowmint worker recover --without 5f0c3a1b9d2e4f60718293a4b5c6d7e8 --segment invoices=500000")]
-pub(crate) struct Recover {
-    #[command(flatten)]
-    how: How,
-}
-
-/// So far ahead of the clock a mark is named without more ado.
-const DAY_MS: u64 = 86_400_000;
-
 fn segment(text: &str) -> Result<(String, Mark), String> {
     let (name, number) = text.split_once('=').ok_or("write SOURCE=NUMBER")?;
     check_name("source", name).map_err(|kind| kind.to_string())?;
@@ -119,114 +103,80 @@ impl FastForward {
     }
 }
 
-impl Recover {
-    pub(crate) fn run(self) -> Outcome {
-        let config = self.how.chosen.load(Vec::new())?;
-        if !self.how.chosen.has_file() {
-            store::check_file(&config)?;
-        }
-        // The servers run, and have their data directories.
-        let step = Step { command: "worker recover", new_identity: false, lock: None };
-        self.how.move_forward(&config, None, &step)
-    }
-}
-
 /// One way to move a store.
-struct Step {
-    command: &'static str,
-    new_identity: bool,
+pub(super) struct Step {
+    pub(super) command: &'static str,
+    pub(super) new_identity: bool,
     /// The data directory whose journal is set aside.
-    lock: Option<DataDir>,
+    pub(super) lock: Option<DataDir>,
 }
 
 impl How {
-    fn move_forward(&self, config: &Config, own: Option<Record>, step: &Step) -> Outcome {
+    /// What is named by hand.
+    pub(super) fn request(&self) -> Outcome<RecoveryRequest> {
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
-        let mark = mark.map_err(Failure::usage)?;
-        self.check_near(mark)?;
+        Ok(RecoveryRequest {
+            mark: mark.map_err(Failure::usage)?,
+            far_ahead: self.far_ahead,
+            segments: self.segment.clone(),
+            without: self.without.clone(),
+        })
+    }
+
+    /// The same, for a server.
+    pub(super) fn asked(&self) -> Outcome<http::RecoveryRequest> {
+        let RecoveryRequest { mark, far_ahead, segments, without } = self.request()?;
+        let segments = segments.into_iter().map(|(name, next)| (name, next.get().to_string()));
+        Ok(http::RecoveryRequest {
+            dry_run: self.dry_run,
+            mark: mark.map(|mark| Rfc3339(mark).to_string()),
+            far_ahead,
+            segments: segments.collect(),
+            without,
+            secondary: None,
+        })
+    }
+
+    pub(super) fn move_forward(
+        &self,
+        config: &Config,
+        own: Option<Record>,
+        step: &Step,
+    ) -> Outcome {
+        let request = self.request()?;
         let runs = own.is_none();
         let set_aside: Vec<_> = own.iter().map(|own| own.id.clone()).collect();
         let read = own.into_iter().chain(read_all(&self.journal)?).collect();
         let runtime = store::runtime()?;
-        let known = runtime.block_on(Known::look(config, read, &self.without))?;
-        if runs && !known.journals.is_in_doubt() {
-            complain("the store is not in doubt: there is nothing to recover");
+        let sources = config.specs();
+        let builtin = config.sources.builtin;
+        let settings = NodeSettings { builtin, ..node::pacing(config) };
+        let configured = Configured { sources: &sources, settings: &settings };
+        let look = look(config, read, &request, configured);
+        let recovery = runtime.block_on(look)?;
+        if runs && recovery.doubt().is_none() {
+            complain(NOTHING_TO_RECOVER);
             return Ok(());
         }
-        known.check_named(&self.segment)?;
-        let forward =
-            plan(&known.journals.known(), mark, &self.segment, &known.minting, known.reached);
-        let forget_journals = self.without.iter().cloned().chain(set_aside).collect();
-        let forward = Forward { new_identity: step.new_identity, forget_journals, ..forward };
-
-        let mut out = Output::new();
-        let mark = Zone::default().show(forward.marks_at_least.unix_millis());
-        if !self.json {
-            known.journals.show(&mut out)?;
-            show(&forward, &mark, &mut out)?;
-        }
-        known.tell_lost(&forward);
+        let mut forward = recovery.plan(&request)?;
+        forward.new_identity = step.new_identity;
+        forward.forget_journals.extend(set_aside);
+        let mut shown = Recovered::new(self.json);
+        let body = recovery_body(&recovery, &forward, None);
+        shown.plan(&body)?;
         if self.dry_run {
-            complain("nothing was changed (--dry-run)");
-            self.told(&known, &forward, &mark, None, &mut out)?;
-            return known.journals.check();
+            return shown.looked(&body);
         }
-        known.journals.check()?;
-        let (before, after) = runtime.block_on(done(config, &known, &forward))?;
-        leave_trail(config, step, before.as_ref(), (&forward, &after));
-        if !self.json {
-            out.line(format_args!("store: {} with {} writes", after.store(), after.writes))?;
-            out.flush()?;
+        if let Some(unsaid) = &body.unsaid {
+            return Err(Failure::refused(unsaid));
         }
+        let moved = done(config, recovery.lacks_sources(), &forward);
+        let (before, after) = runtime.block_on(moved)?;
+        let body = recovery_body(&recovery, &forward, Some(&after));
+        leave_trail(config, step, before.as_ref(), &after, &body);
+        shown.stored(&body)?;
         let aside = step.lock.as_ref().map(journal::set_aside).transpose()?.flatten();
-        self.told(&known, &forward, &mark, Some((&after, aside.as_deref())), &mut out)
-    }
-
-    /// The end of what is printed: everything, where machines read it.
-    fn told(
-        &self,
-        known: &Known,
-        forward: &Forward,
-        mark: &str,
-        done: Option<(&StoreIdentity, Option<&Path>)>,
-        out: &mut Output,
-    ) -> Outcome {
-        let (identity, aside) = done.unzip();
-        let aside = aside.flatten().map(|aside| aside.display().to_string());
-        if self.json {
-            let segments: BTreeMap<_, _> =
-                forward.segments.iter().map(|(name, mark)| (name, mark.get())).collect();
-            out.json(&json!({
-                "journals": known.journals.to_json(),
-                "marks_at_least": mark,
-                "segments": segments,
-                "writes_at_least": forward.writes_at_least,
-                "done": identity.is_some(),
-                "store": identity.map(|identity| json!({
-                    "id": identity.store(),
-                    "writes": identity.writes,
-                })),
-                "journal_set_aside": aside,
-            }))?;
-        } else if let Some(aside) = aside {
-            out.line(format_args!("journal: set aside as {aside}"))?;
-        }
-        out.flush()
-    }
-
-    /// Refuses a slip in a year: nothing lowers a mark again.
-    fn check_near(&self, mark: Option<UnixMillis>) -> Outcome {
-        let ahead_ms = mark.map_or(0, |mark| mark.since(when::now()));
-        if self.far_ahead || ahead_ms <= DAY_MS {
-            return Ok(());
-        }
-        Err(Failure::usage(format!(
-            "--mark {} is {} days ahead of this clock, where one is the most that is taken for meant: no worker number \
-             mints before that time, and nothing lowers a mark again. Set the clock right, name an earlier time, or say \
-             --far-ahead as well",
-            self.mark.as_deref().unwrap_or_default(),
-            ahead_ms / DAY_MS
-        )))
+        shown.done(&body, aside.as_deref())
     }
 
     /// What the journal knows; nothing when there is none.
@@ -247,28 +197,54 @@ impl How {
     }
 }
 
-/// What is about to be done, before it is.
-fn show(forward: &Forward, mark: &str, out: &mut Output) -> Outcome {
-    out.line(format_args!("worker marks: at least {mark}"))?;
-    out.line(format_args!("minting by worker numbers can begin at {mark}"))?;
-    for (name, mark) in &forward.segments {
-        out.line(format_args!("next number of {name}: at least {mark}"))?;
+/// Looks, and makes nothing.
+async fn look(
+    config: &Config,
+    read: Vec<Record>,
+    request: &RecoveryRequest,
+    configured: Configured<'_>,
+) -> Outcome<Recovery> {
+    let store = store::existing(config).await?;
+    let known = store.as_deref().map(|store| store as &dyn Store);
+    let recovery = Recovery::look(known, read, &request.without, configured, when::now()).await?;
+    if let Some(error) = recovery.unlisted() {
+        complain(format_args!(
+            "the store's sources cannot be read, so those of the configuration count: {}",
+            chain(error)
+        ));
     }
-    out.line(format_args!("writes: at least {}", forward.writes_at_least))?;
-    out.flush()
+    if let Some(store) = store {
+        store.close().await?;
+    }
+    Ok(recovery)
 }
 
-/// Moves the store. Answers its identity before and after.
+/// The journals of other data directories, which nobody else may be using.
+fn read_all(dirs: &[PathBuf]) -> Outcome<Vec<Record>> {
+    dirs.iter().map(|dir| read(dir)).collect()
+}
+
+fn read(dir: &Path) -> Outcome<Record> {
+    // Where there is none, no lock is made either.
+    if !journal::is_in(dir).unwrap_or(false) {
+        let shown = dir.display();
+        return Err(Failure::usage(format!("--journal {shown}: there is no journal in it")));
+    }
+    Ok(journal::inspect(&DataDir::lock(dir)?)?)
+}
+
+/// Moves the store, and defines what it lacks. Answers its identity before and after.
 async fn done(
     config: &Config,
-    known: &Known,
+    lacks_sources: bool,
     forward: &Forward,
 ) -> Outcome<(Option<StoreIdentity>, StoreIdentity)> {
     let store = store::configured(config).await?;
     let before = store.identity().await.ok();
     let mut identity = store.fast_forward(forward).await?;
-    if known.lacks_sources() {
-        define(config).await?;
+    if lacks_sources {
+        // As a start does.
+        node::open(config, node::Journal::Without).await?.end(END_MS).await?;
         identity = store.identity().await?;
     }
     store.close().await?;
@@ -280,16 +256,13 @@ fn leave_trail(
     config: &Config,
     step: &Step,
     before: Option<&StoreIdentity>,
-    (forward, after): (&Forward, &StoreIdentity),
+    after: &StoreIdentity,
+    body: &RecoveryBody,
 ) {
     let shown = |identity: &StoreIdentity| {
         format!("store {} with {} writes", identity.store(), identity.writes)
     };
     let before = before.map_or_else(|| "not known".to_owned(), shown);
-    let numbers: Vec<_> =
-        forward.segments.iter().map(|(name, mark)| format!("{name}={mark}")).collect();
-    let mark = Zone::default().show(forward.marks_at_least.unix_millis());
-    let numbers = numbers.join(" ");
-    let after = format!("{}, worker marks at least {mark}, numbers {numbers}", shown(after));
+    let after = format!("{}, {}", shown(after), moved_to(body));
     audit::leave(&config.server.data_dir, step.command, before, after);
 }

@@ -2,8 +2,8 @@
 
 mod accept_lead;
 mod fast_forward;
-mod journals;
-mod known;
+mod recover;
+mod recovered;
 
 use clap::{Args, Subcommand};
 use snowmint_coord::lend::is_lent;
@@ -32,7 +32,7 @@ enum Action {
     /// by nobody who is there (free), that nobody shall have (avoided), or that is lent to a client up to its mark (lent); with owner, host (in a container, its name), process, mark, and
     /// when the process was launched, took the number and last renewed.
     List(List),
-    Recover(fast_forward::Recover),
+    Recover(recover::Recover),
     FastForward(fast_forward::FastForward),
     AcceptLead(accept_lead::AcceptLead),
 }

@@ -185,11 +185,19 @@ impl Node {
     /// `NotFound` for a name that is not known; `Unavailable` when the store does not answer in time; what it
     /// says otherwise.
     pub async fn store_beside(&self, name: &str) -> Result<Arc<dyn Store>> {
+        Ok(Arc::clone(self.secondary(name).await?.store()))
+    }
+
+    /// The node on a store beside this node's own, opened if it is not yet.
+    ///
+    /// # Errors
+    /// As [`store_beside`](Self::store_beside).
+    pub async fn secondary(&self, name: &str) -> Result<Self> {
         let neighbour = self.core().beside.neighbour(name).ok_or_else(|| {
             let what = format!("store {name:?}: it is not named under [stores]");
             Error::new("open store", ErrorKind::NotFound { what })
         })?;
-        Ok(Arc::clone(neighbour.node().await?.store()))
+        neighbour.node().await
     }
 
     /// Names one more store that sources may be served by, while the node runs.

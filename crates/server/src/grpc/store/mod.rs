@@ -10,7 +10,7 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
-use snowmint_coord::{Store, random};
+use snowmint_coord::{Standing, Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
@@ -349,6 +349,16 @@ impl store_server::Store for Relay {
     async fn fast_forward(&self, request: Request<FastForwardRequest>) -> Answer<IdentityResponse> {
         let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
         let forward = read::fast_forward(message);
+        match at.store.standing().await {
+            // It would end the doubt, whoever is missing.
+            Ok(Standing { doubt: Some(_), .. }) => {
+                let message = "the store is in doubt: recover it (POST /v1/recovery, snowmint worker recover --server \
+                               URL), which asks for what each journal knows";
+                return Err(Error::new(Code::StoreWentBack, message).into());
+            }
+            Ok(_) => {}
+            Err(error) => return told(Err(error), write::identified),
+        }
         at.moved(&service, &format!("moved forward: {forward:?}"));
         told(at.store.fast_forward(&forward).await, write::identified)
     }

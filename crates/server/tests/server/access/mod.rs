@@ -116,6 +116,8 @@ async fn http_asks_for_a_token_and_its_rights() {
         ),
         ("DELETE", "/v1/sources/orders", "", [401, 401, 403, 403, 204]),
         ("GET", "/v1/workers", "", [401, 401, 403, 403, 200]),
+        ("GET", "/v1/recovery", "", [401, 401, 403, 403, 200]),
+        ("POST", "/v1/recovery", "{}", [401, 401, 403, 403, 200]),
         ("POST", "/v1/peers/catalog", "", [401, 401, 403, 403, 403]),
     ] {
         for (token, status) in ["", "wrong", MINTER, READER, ADMIN].into_iter().zip(wanted) {

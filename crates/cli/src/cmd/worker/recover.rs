@@ -1,0 +1,70 @@
+//! `snowmint worker recover`: the way out of a store in doubt.
+
+use clap::Args;
+use snowmint_wire::http::{RecoveryBody, RecoveryRequest};
+
+use super::fast_forward::{How, Step};
+use super::recovered::{NOTHING_TO_RECOVER, Recovered};
+use crate::client::Client;
+use crate::exit::{Outcome, complain};
+use crate::store;
+
+/// Move a store that is in doubt past all that the journals of its servers have reported, while they run.
+///
+/// A server that finds that its store was put back does not mint, and says so there: then no server mints. Each
+/// reports what its journal knows. With --dry-run this lists the journals that have reported and those that are missing,
+/// and what would be moved where; without, it moves the store, gives it a new history, and the servers go on by
+/// themselves. Start a server that is missing, or name its journal. With --server any server of the store does it, for
+/// whoever may administer all sources: the store need not be reached from here.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint worker recover --dry-run
+  snowmint worker recover --config /etc/snowmint.toml
+  snowmint worker recover --server https://ids.example:7700 --dry-run
+  snowmint worker recover --without 5f0c3a1b9d2e4f60718293a4b5c6d7e8 --segment invoices=500000")]
+pub(crate) struct Recover {
+    #[command(flatten)]
+    how: How,
+    /// A running server that does it: http://host:port, or several as snowmint://host:port,host:port. Without, the store
+    /// of the configuration is moved from here.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["journal", "config", "data_dir", "store", "namespace"])]
+    server: Option<String>,
+    /// Not the server's own store, but this one of [stores].
+    #[arg(long, value_name = "NAME", requires = "server")]
+    secondary: Option<String>,
+}
+
+impl Recover {
+    pub(crate) fn run(self) -> Outcome {
+        match &self.server {
+            Some(server) => self.through(&Client::new(server)?),
+            None => self.directly(),
+        }
+    }
+
+    fn directly(&self) -> Outcome {
+        let config = self.how.chosen.load(Vec::new())?;
+        if !self.how.chosen.has_file() {
+            store::check_file(&config)?;
+        }
+        // The servers run, and have their data directories.
+        let step = Step { command: "worker recover", new_identity: false, lock: None };
+        self.how.move_forward(&config, None, &step)
+    }
+
+    fn through(&self, server: &Client) -> Outcome {
+        let request = RecoveryRequest { secondary: self.secondary.clone(), ..self.how.asked()? };
+        let body: RecoveryBody = server.post("/v1/recovery", &request)?;
+        if body.doubt.is_none() {
+            complain(NOTHING_TO_RECOVER);
+            return Ok(());
+        }
+        let mut shown = Recovered::new(self.how.json);
+        shown.plan(&body)?;
+        if request.dry_run {
+            return shown.looked(&body);
+        }
+        shown.stored(&body)?;
+        shown.done(&body, None)
+    }
+}

@@ -1,0 +1,88 @@
+//! What is told of a store that is or would be moved.
+
+use std::path::Path;
+
+use serde_json::Value;
+use snowmint_wire::http::{JournalBody, RecoveryBody};
+
+use crate::exit::{Failure, Outcome, complain};
+use crate::output::Output;
+
+pub(super) const NOTHING_TO_RECOVER: &str =
+    "the store is not in doubt: there is nothing to recover";
+
+/// What is printed, for people as it is known, for machines at the end.
+pub(super) struct Recovered {
+    out: Output,
+    json: bool,
+}
+
+impl Recovered {
+    pub(super) fn new(json: bool) -> Self {
+        Self { out: Output::new(), json }
+    }
+
+    /// The journals, and what is about to be done, before it is.
+    pub(super) fn plan(&mut self, body: &RecoveryBody) -> Outcome {
+        for name in &body.undefined {
+            let next = body.segments.get(name).map_or("there", String::as_str);
+            complain(format_args!(
+                "a journal has seen numbers of source {name:?}, which neither the store nor the configuration has: its \
+                 name is kept like that of a deleted one, and if it is defined again (as it was, with the same first, \
+                 offset and increment), it goes on at {next}"
+            ));
+        }
+        if self.json {
+            return Ok(());
+        }
+        for JournalBody { id, owner, host, last_seen, state } in &body.journals {
+            let owner = if owner.is_empty() { "nobody named" } else { owner };
+            self.out.line(format_args!(
+                "journal {id} of {owner} on {host}, last seen {last_seen}: {state}"
+            ))?;
+        }
+        let mark = &body.marks_at_least;
+        self.out.line(format_args!("worker marks: at least {mark}"))?;
+        self.out.line(format_args!("minting by worker numbers can begin at {mark}"))?;
+        for (name, next) in &body.segments {
+            self.out.line(format_args!("next number of {name}: at least {next}"))?;
+        }
+        self.out.line(format_args!("writes: at least {}", body.writes_at_least))?;
+        self.out.flush()
+    }
+
+    /// The end of a dry run, which tells by its exit code whether anything is missing.
+    pub(super) fn looked(&mut self, body: &RecoveryBody) -> Outcome {
+        complain("nothing was changed (--dry-run)");
+        self.told(body, None)?;
+        body.unsaid.as_ref().map_or(Ok(()), |unsaid| Err(Failure::refused(unsaid)))
+    }
+
+    /// The store after it was moved.
+    pub(super) fn stored(&mut self, body: &RecoveryBody) -> Outcome {
+        if let (false, Some(store)) = (self.json, &body.store) {
+            self.out.line(format_args!("store: {} with {} writes", store.id, store.writes))?;
+        }
+        self.out.flush()
+    }
+
+    /// The end of what is printed: everything, where machines read it.
+    pub(super) fn done(&mut self, body: &RecoveryBody, aside: Option<&Path>) -> Outcome {
+        if let (false, Some(aside)) = (self.json, aside) {
+            self.out.line(format_args!("journal: set aside as {}", aside.display()))?;
+        }
+        self.told(body, aside)
+    }
+
+    fn told(&mut self, body: &RecoveryBody, aside: Option<&Path>) -> Outcome {
+        if self.json {
+            let mut all = serde_json::to_value(body)
+                .map_err(|error| Failure::no(format!("what was done cannot be told: {error}")))?;
+            if let (Value::Object(all), Some(aside)) = (&mut all, aside) {
+                all.insert("journal_set_aside".into(), aside.display().to_string().into());
+            }
+            self.out.json(&all)?;
+        }
+        self.out.flush()
+    }
+}

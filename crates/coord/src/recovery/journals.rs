@@ -1,0 +1,95 @@
+//! The journals that know how far a store had come: those that have reported, those that were read, and those that are
+//! missing.
+
+use std::fmt;
+
+use super::Recovery;
+use crate::error::{Error, ErrorKind, Result};
+use crate::history::JournalInfo;
+
+/// How a journal stands to a recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalState {
+    /// Its server has said what it knows.
+    Reported,
+    /// Its file was read.
+    Read,
+    /// An operator has named it as lost.
+    LeftOut,
+    /// Nobody has said what it knows.
+    Missing,
+}
+
+impl fmt::Display for JournalState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reported => "reported",
+            Self::Read => "read here",
+            Self::LeftOut => "left out",
+            Self::Missing => "MISSING",
+        })
+    }
+}
+
+impl Recovery {
+    /// Takes in the journals that those which were read know of, and holds against them what is left out.
+    pub(super) fn hear_journals(&mut self) -> Result<()> {
+        for other in self.read.iter().flat_map(|record| &record.journals) {
+            if self.standing.journals.iter().all(|known| known.id != other.id) {
+                self.standing.hear(other, None);
+            }
+        }
+        let is_known = |id: &String| self.standing.journals.iter().any(|known| known.id == *id);
+        match self.without.iter().find(|id| !is_known(id)) {
+            None => Ok(()),
+            Some(id) => {
+                let what = format!(
+                    "neither the store nor a journal that was read knows a journal of the ID {id}, which is to be left \
+                     out (--without)"
+                );
+                Err(Error::new("recover", ErrorKind::Invalid { what }))
+            }
+        }
+    }
+
+    /// The journals that have joined the store.
+    pub fn journals(&self) -> impl Iterator<Item = (&JournalInfo, JournalState)> {
+        self.standing.journals.iter().map(|journal| (journal, self.state(journal)))
+    }
+
+    fn state(&self, journal: &JournalInfo) -> JournalState {
+        if self.without.contains(&journal.id) {
+            JournalState::LeftOut
+        } else if self.read.iter().any(|record| record.id == journal.id) {
+            JournalState::Read
+        } else if journal.has_reported {
+            JournalState::Reported
+        } else {
+            JournalState::Missing
+        }
+    }
+
+    /// Why the store cannot be moved yet: something may be known that nobody has said. None when all is said.
+    #[must_use]
+    pub fn unsaid(&self) -> Option<String> {
+        let mut missing = self.journals().filter(|(_, state)| *state == JournalState::Missing);
+        let (first, _) = missing.next()?;
+        let count = missing.count() + 1;
+        Some(format!(
+            "{count} journals have not said what they know, among them {} of {}: what only they know would come again. \
+             Start their servers, which report by themselves; or name their data directories (--journal DIR); or, where \
+             one is lost, name it (--without ID), and the numbers that only it may have known (--segment SOURCE=NUMBER)",
+            first.id,
+            first.of()
+        ))
+    }
+}
+
+impl JournalInfo {
+    /// Whose it is, for people.
+    #[must_use]
+    pub fn of(&self) -> String {
+        let owner = if self.owner.is_empty() { "nobody named" } else { &self.owner };
+        format!("{owner} on {}", self.host)
+    }
+}

@@ -1,0 +1,107 @@
+use super::plan::plan;
+use super::*;
+use crate::history::JournalInfo;
+use crate::journal::JournalLease;
+use crate::lease::Term;
+use crate::memory::MemoryStore;
+
+#[test]
+fn everything_known_is_passed() {
+    let reached = UnixMillis::new(1_000_000);
+    let lease = |mark| JournalLease {
+        pool: "workers-10".into(),
+        slot: 0,
+        term: Term::new(1),
+        mark: Mark::new(mark),
+        released: false,
+        granted: Mark::ZERO,
+    };
+    let journal = Record {
+        writes: 7,
+        leases: vec![lease(5), lease(9_000_000)],
+        segments: [("a".to_owned(), Mark::new(50))].into(),
+        ..Record::default()
+    };
+    let named = [("a".to_owned(), Mark::new(40)), ("b".to_owned(), Mark::new(3))];
+    let forward = plan(&journal.known(), None, &named, &[], reached);
+    assert_eq!(forward.marks_at_least, Mark::new(9_000_000));
+    assert_eq!(forward.writes_at_least, 7);
+    assert_eq!(forward.segments, [("a".into(), Mark::new(50)), ("b".into(), Mark::new(3))]);
+    let bare = plan(&Known::default(), None, &[], &[], reached);
+    assert_eq!(bare.marks_at_least, Mark::from(reached));
+    let late = Some(UnixMillis::new(u64::MAX >> 1));
+    let named = plan(&Known::default(), late, &[], &[], reached);
+    assert_eq!(named.marks_at_least, Mark::new(u64::MAX >> 1));
+}
+
+#[test]
+fn what_the_store_mints_goes_past_the_same_time() {
+    let layout = Layout::REDIS;
+    let reached = layout.epoch().saturating_add(5_000);
+    let minting = [("orders".to_owned(), layout)];
+    let forward = plan(&Known::default(), None, &[], &minting, reached);
+    assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(5_001 << 10))]);
+    let late = Some(UnixMillis::new(u64::MAX >> 1));
+    let forward = plan(&Known::default(), late, &[], &minting, reached);
+    let last = layout.tick_max().get() << 10;
+    assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(last))], "and no further");
+}
+
+fn info(id: &str) -> JournalInfo {
+    let (owner, host) = ("shop".to_owned(), "here".to_owned());
+    JournalInfo { id: id.into(), owner, host, seen_at_ms: 0, has_reported: false }
+}
+
+const NOW: UnixMillis = UnixMillis::new(1_790_000_000_000);
+
+async fn look(store: &MemoryStore, read: &[&Record], without: &[&str]) -> Result<Recovery> {
+    let read = read.iter().map(|record| (*record).clone()).collect();
+    let without: Vec<_> = without.iter().map(|id| (*id).to_owned()).collect();
+    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let sources = BTreeMap::new();
+    let configured = Configured { sources: &sources, settings: &settings };
+    Recovery::look(Some(store), read, &without, configured, NOW).await
+}
+
+#[tokio::test]
+async fn nothing_is_moved_while_a_journal_is_missing_that_anybody_knows() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let found = store.identity().await.unwrap();
+    let doubt = Doubt { witness: "somebody".into(), seen: found.writes + 1, found: found.writes };
+    store.doubt(&doubt, &found.id).await.unwrap();
+    store.report(&info("a"), Some(&Known::default())).await.unwrap();
+    store.report(&info("b"), None).await.unwrap();
+
+    let read = Record { id: "c".into(), journals: vec![info("d")], ..Record::default() };
+    let unsaid = async |read: &[&Record], without: &[&str]| {
+        look(&store, read, without).await.unwrap().unsaid()
+    };
+    assert!(unsaid(&[], &[]).await.is_some());
+    assert_eq!(unsaid(&[], &["b"]).await, None);
+    assert!(unsaid(&[&read], &["b"]).await.is_some(), "that one knows another");
+    assert_eq!(unsaid(&[&read], &["b", "d"]).await, None);
+    let b = Record { id: "b".into(), ..Record::default() };
+    assert_eq!(unsaid(&[&b], &[]).await, None);
+    assert!(look(&store, &[], &["nobody"]).await.is_err());
+    assert!(look(&store, &[], &[]).await.unwrap().doubt().is_some());
+}
+
+#[tokio::test]
+async fn a_slip_of_the_operators_is_refused() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let recovery = look(&store, &[], &[]).await.unwrap();
+    let day = Some(NOW.saturating_add(DAY_MS));
+    let later = Some(NOW.saturating_add(DAY_MS + 1));
+    let at = |mark, far_ahead| RecoveryRequest { mark, far_ahead, ..RecoveryRequest::default() };
+    assert!(recovery.plan(&at(day, false)).is_ok());
+    assert!(recovery.plan(&at(later, false)).is_err());
+    assert!(recovery.plan(&at(later, true)).is_ok());
+
+    let named = |name: &str| RecoveryRequest {
+        segments: vec![(name.to_owned(), Mark::new(9))],
+        ..RecoveryRequest::default()
+    };
+    assert!(recovery.plan(&named("numbers")).is_ok(), "a start defines it");
+    let refused = recovery.plan(&named("nubmers")).unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::NotFound { .. }), "{refused}");
+}

@@ -1,0 +1,126 @@
+//! The way out of a store in doubt, through any server of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use snowmint_coord::recovery::{Recovery, RecoveryRequest};
+use snowmint_coord::spec::SourceSpec;
+use snowmint_coord::{FastForward, Mark, StoreIdentity};
+use snowmint_core::{Rfc3339, UnixMillis};
+use snowmint_wire::error::Code;
+use snowmint_wire::http;
+
+use super::{Error, Service};
+use crate::access::Right;
+
+impl Service {
+    /// Other sources of the configuration, from now on: a recovery defines those that the store has lost.
+    pub fn set_configured(&self, sources: BTreeMap<String, SourceSpec>) {
+        self.configured.store(Arc::new(sources));
+    }
+
+    /// Says what is known of the store, and where it would be moved; unless the request is only for that, moves it there,
+    /// and ends the doubt.
+    ///
+    /// # Errors
+    /// Without the admin right over all sources; for a request that is none; `StoreWentBack` while journals are missing,
+    /// unless it only asks; as [`recover`](snowmint_coord::Node::recover) says.
+    pub(crate) async fn recover(
+        &self,
+        request: http::RecoveryRequest,
+    ) -> Result<http::RecoveryBody, Error> {
+        self.caller().may_over_all(Right::Admin)?;
+        let (dry_run, secondary) = (request.dry_run, request.secondary.clone());
+        let request = understood(request)?;
+        // What secondary stores have follows from what the node's own has.
+        let (node, configured) = match &secondary {
+            None => (self.node.clone(), self.configured.load_full()),
+            Some(name) => (self.node.secondary(name).await?, Arc::default()),
+        };
+        let recovery = node.recovery(&configured, &request.without).await?;
+        let forward = recovery.plan(&request)?;
+        if dry_run || recovery.doubt().is_none() {
+            return Ok(recovery_body(&recovery, &forward, None));
+        }
+        if let Some(unsaid) = recovery.unsaid() {
+            return Err(Error::new(Code::StoreWentBack, unsaid));
+        }
+        let mut after = node.recover(&forward).await?;
+        let body = recovery_body(&recovery, &forward, Some(&after));
+        let which = secondary.map_or_else(String::new, |name| format!("{name} beside: "));
+        self.moved(&format!("{which}recovered: {}", moved_to(&body)));
+        if recovery.lacks_sources() {
+            self.define_configured(&configured).await?;
+            after = self.node.store().identity().await?;
+        }
+        Ok(recovery_body(&recovery, &forward, Some(&after)))
+    }
+
+    async fn define_configured(&self, sources: &BTreeMap<String, SourceSpec>) -> Result<(), Error> {
+        self.node.define_builtin().await?;
+        for (name, spec) in sources {
+            self.define(name, spec).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a store was moved, for the trail.
+#[must_use]
+pub fn moved_to(body: &http::RecoveryBody) -> String {
+    let numbers: Vec<_> =
+        body.segments.iter().map(|(name, next)| format!("{name}={next}")).collect();
+    format!("worker marks at least {}, numbers {}", body.marks_at_least, numbers.join(" "))
+}
+
+fn understood(request: http::RecoveryRequest) -> Result<RecoveryRequest, Error> {
+    let http::RecoveryRequest { mark, far_ahead, segments, without, .. } = request;
+    let time = |text: String| match text.parse() {
+        Ok(Rfc3339(time)) => Ok(time),
+        Err(error) => Err(Error::bad_request(format!("mark {text:?} is no time: {error}"))),
+    };
+    let number = |(name, text): (String, String)| match text.parse() {
+        Ok(number) => Ok((name, Mark::new(number))),
+        Err(error) => Err(Error::bad_request(format!(
+            "segments: {text:?} for {name:?} is no number: {error}"
+        ))),
+    };
+    Ok(RecoveryRequest {
+        mark: mark.map(time).transpose()?,
+        far_ahead,
+        segments: segments.into_iter().map(number).collect::<Result<_, _>>()?,
+        without,
+    })
+}
+
+/// What is known of a store, where it is moved, and what it is `after` that was done.
+#[must_use]
+pub fn recovery_body(
+    recovery: &Recovery,
+    forward: &FastForward,
+    after: Option<&StoreIdentity>,
+) -> http::RecoveryBody {
+    let time = |time: UnixMillis| Rfc3339(time).to_string();
+    let journals = recovery.journals().map(|(journal, state)| http::JournalBody {
+        id: journal.id.clone(),
+        owner: journal.owner.clone(),
+        host: journal.host.clone(),
+        last_seen: time(UnixMillis::new(journal.seen_at_ms)),
+        state: state.to_string(),
+    });
+    let next = |(name, mark): &(String, Mark)| (name.clone(), mark.get().to_string());
+    http::RecoveryBody {
+        doubt: recovery.doubt().map(|doubt| doubt.clone().refusal().to_string()),
+        journals: journals.collect(),
+        unsaid: recovery.unsaid(),
+        marks_at_least: time(forward.marks_at_least.unix_millis()),
+        segments: forward.segments.iter().map(next).collect(),
+        undefined: recovery.undefined(forward).map(|(name, _)| name.clone()).collect(),
+        writes_at_least: forward.writes_at_least.to_string(),
+        done: after.is_some(),
+        store: after.map(|identity| http::RecoveredBody {
+            id: identity.store(),
+            writes: identity.writes.to_string(),
+        }),
+    }
+}

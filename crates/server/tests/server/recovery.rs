@@ -1,0 +1,121 @@
+//! A store in doubt, and the way out through a server of it, over HTTP and gRPC.
+
+use std::sync::Arc;
+
+use snowmint_coord::{
+    Doubt, JournalInfo, Known, MemoryStore, Node, NodeSettings, Parts, Store as _,
+};
+use snowmint_wire::error::Code as Told;
+use snowmint_wire::grpc::RecoverRequest;
+use snowmint_wire::grpc::store::store_client::StoreClient;
+use snowmint_wire::grpc::store::{DOOR, DescribeRequest, FastForwardRequest};
+use tonic::Request;
+
+use super::common::{Server, server_of, settings, soon};
+use super::grpc::reason;
+
+/// A server on a store that somebody doubts, who has said so; another journal has said nothing.
+async fn in_doubt() -> (Server, MemoryStore) {
+    let store = MemoryStore::new("test").unwrap();
+    let beside = store.handle("test").unwrap();
+    let settings_of_node = NodeSettings {
+        builtin: true,
+        waits_for_recovery: true,
+        presence_ttl_ms: 300,
+        ..NodeSettings::default()
+    };
+    let node = Node::open(Arc::new(store), settings_of_node, Parts::system()).await.unwrap();
+    let server = server_of(node, settings()).await;
+    assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
+
+    let found = beside.identity().await.unwrap();
+    let doubt = Doubt { witness: "a journal".into(), seen: found.writes + 9, found: found.writes };
+    beside.doubt(&doubt, &found.id).await.unwrap();
+    let known = Known { ends: [("numbers".to_owned(), 5_000)].into(), ..Known::default() };
+    beside.report(&journal("a"), Some(&known)).await.unwrap();
+    beside.report(&journal("b"), None).await.unwrap();
+    (server, beside)
+}
+
+fn journal(id: &str) -> JournalInfo {
+    let (owner, host) = (format!("shop-{id}"), "here".to_owned());
+    JournalInfo { id: id.into(), owner, host, seen_at_ms: 1_000, has_reported: false }
+}
+
+#[tokio::test]
+async fn a_store_in_doubt_is_recovered_over_http_once_no_journal_is_missing() {
+    let (server, _beside) = in_doubt().await;
+    let plan = server.get("/v1/recovery").await.json();
+    assert!(plan["doubt"].as_str().unwrap().contains("a journal"), "{plan}");
+    assert_eq!(
+        (&plan["journals"][0]["state"], &plan["journals"][1]["state"]),
+        (&"reported".into(), &"MISSING".into())
+    );
+    assert!(plan["unsaid"].as_str().unwrap().contains("b of shop-b on here"), "{plan}");
+    assert_eq!((&plan["segments"]["numbers"], &plan["done"]), (&"5000".into(), &false.into()));
+
+    let early = server.post("/v1/recovery", "{}").await;
+    assert_eq!((early.status, early.code().as_str()), (503, "store_went_back"));
+    for (wrong, status) in [
+        (r#"{"without": ["c"]}"#, 400),
+        (r#"{"mark": "soon"}"#, 400),
+        (r#"{"mark": "9999-01-01T00:00:00Z"}"#, 400),
+        (r#"{"segments": {"numbers": "-1"}}"#, 400),
+        (r#"{"segments": {"nubmers": "1"}}"#, 404),
+        (r#"{"withuot": ["b"]}"#, 400),
+    ] {
+        assert_eq!(server.post("/v1/recovery", wrong).await.status, status, "{wrong}");
+    }
+    let dry = server.post("/v1/recovery", r#"{"without": ["b"], "dry_run": true}"#).await.json();
+    assert!(dry["done"] == false && dry["unsaid"].is_null(), "{dry}");
+    // What is in stock is used until the doubt is noticed; a plan changes nothing of that.
+    while server.get("/v1/ids/numbers").await.status == 200 {}
+
+    let named = r#"{"without": ["b"], "segments": {"numbers": "7000"}}"#;
+    let done = soon(server.post("/v1/recovery", named)).await.json();
+    assert!(done["done"] == true && done["store"]["id"].is_string(), "{done}");
+    goes_on_from(&server, 7_000).await;
+    let again = server.post("/v1/recovery", "{}").await.json();
+    assert!(again["doubt"].is_null() && again["done"] == false, "{again}");
+}
+
+#[tokio::test]
+async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
+    let (server, _beside) = in_doubt().await;
+    let mut client = server.grpc().await;
+    let early = soon(client.recover(RecoverRequest::default())).await.unwrap_err();
+    assert_eq!(reason(&early), Told::StoreWentBack);
+
+    // That verb asks for nobody's journal.
+    let mut store = StoreClient::new(server.channel().await);
+    let door = soon(store.describe(DescribeRequest::default())).await.unwrap().into_inner().door;
+    let mut forward = Request::new(FastForwardRequest::default());
+    forward.metadata_mut().insert(DOOR, door.parse().unwrap());
+    let refused = soon(store.fast_forward(forward)).await.unwrap_err();
+    assert!(refused.message().contains("/v1/recovery"), "{refused}");
+
+    let request = RecoverRequest { without: vec!["b".into()], ..RecoverRequest::default() };
+    let done = soon(client.recover(request)).await.unwrap().into_inner();
+    assert!(done.done && done.store.is_some() && done.writes.is_some(), "{done:?}");
+    assert_eq!(done.segments["numbers"], 5_000);
+    assert_eq!(
+        done.journals.iter().map(|it| it.state.as_str()).collect::<Vec<_>>(),
+        ["reported", "left out"]
+    );
+    goes_on_from(&server, 5_000).await;
+}
+
+async fn goes_on_from(server: &Server, first: u64) {
+    let mut answer = server.get("/v1/ids/numbers").await;
+    while answer.status == 503 {
+        answer = soon(server.get("/v1/ids/numbers")).await;
+    }
+    assert_eq!(answer.ids(), [first]);
+    // What was in stock before is used by nobody.
+    assert_eq!(server.get("/v1/ids/numbers").await.ids(), [first + 1]);
+    let page = server.get("/metrics").await.body;
+    let refused = page
+        .lines()
+        .find(|line| line.starts_with("snowmint_source_refusals_total{source=\"numbers\"}"));
+    assert!(refused.is_some_and(|line| !line.ends_with(" 0")), "{page}");
+}
