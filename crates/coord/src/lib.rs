@@ -47,6 +47,7 @@ pub mod stats;
 pub mod store;
 pub mod ticks;
 pub mod timer;
+pub mod verbs;
 mod waiters;
 
 pub use avoid::Avoid;

@@ -55,8 +55,6 @@ mod sql;
 pub mod sqlite;
 #[cfg(any(feature = "etcd", feature = "redis"))]
 mod tls;
-#[cfg(any(feature = "sql", feature = "keyed"))]
-mod verbs;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
 

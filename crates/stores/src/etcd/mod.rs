@@ -41,13 +41,13 @@ use tonic::{Code, Status};
 
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
-use crate::verbs::{Failure, StoreOver};
 use crate::{OPEN, Settings};
 use client::Client;
 use message::{
     Compare, CompareTarget, DeleteRangeRequest, Is, KeyValue, PutRequest, RangeRequest, Request,
     RequestOp, TxnRequest, TxnResponse,
 };
+use snowmint_coord::verbs::{Failure, StoreOver};
 
 /// What etcd can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -97,7 +97,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         label,
         closed: AtomicBool::new(false),
     };
-    Ok(Arc::new(StoreOver::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+    Ok(Arc::new(StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
 }
 
 type Answer<T> = Result<T, Failure<Status>>;

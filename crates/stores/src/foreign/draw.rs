@@ -12,7 +12,7 @@ use super::Peer;
 use super::numbers::{END, HIGHEST_MAX, RENAMED, Shape, Standing};
 use super::tables::{Step, Tables};
 use crate::sql::Value;
-use crate::verbs::Access;
+use snowmint_coord::verbs::Access;
 
 const OP: &str = "draw";
 /// What names of origins begin with, as `leaf+mysql://…`.

@@ -16,11 +16,11 @@ mod workers;
 use snowmint_coord::{BoxFuture, Error, Result};
 
 use crate::product::Product;
-use crate::verbs::Access;
 pub use draw::{Frozen, Shared};
 use numbers::Shape;
 pub use numbers::{HIGHEST_MAX, Numbers, Sequence, Standing};
 pub use redis::{CounterAt, Counters};
+use snowmint_coord::verbs::Access;
 use tables::Tables;
 pub use tokens::Grant;
 pub use tree::tree_workers;

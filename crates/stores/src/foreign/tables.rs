@@ -10,7 +10,7 @@ use crate::mysql::{self, MySqlSession};
 use crate::postgres::{self, Connections, PostgresSession};
 use crate::product::Product;
 use crate::sql::{Session as _, Value};
-use crate::verbs::Access;
+use snowmint_coord::verbs::Access;
 
 /// A database that is not ours.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use snowmint_core::UnixMillis;
 use super::record::{Record as _, StoreRecord, before_mark};
 use super::step::check_server;
 use super::{Entry, Keyed, Keys};
-use crate::verbs::{Failure, NamespaceRow, Seen};
+use snowmint_coord::verbs::{Failure, NamespaceRow, Seen};
 
 /// How soon somebody who stands back asks again, in milliseconds, and how often.
 const STAND_BACK_MS: u64 = 5;

@@ -11,7 +11,7 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 
-use crate::verbs::NamespaceRow;
+use snowmint_coord::verbs::NamespaceRow;
 
 /// What was found is not what was written.
 pub(super) struct Unreadable(pub(super) String);

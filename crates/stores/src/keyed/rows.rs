@@ -8,7 +8,7 @@ use snowmint_core::UnixMillis;
 use super::record::Note;
 use super::step::Step;
 use super::{Keys, name};
-use crate::verbs::{Answer, NamespaceRow, Rows};
+use snowmint_coord::verbs::{Answer, NamespaceRow, Rows};
 
 #[async_trait]
 impl<K: Keys> Rows for Step<K> {

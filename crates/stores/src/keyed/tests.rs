@@ -10,7 +10,7 @@ use snowmint_coord::{
 };
 
 use super::*;
-use crate::verbs::StoreOver;
+use snowmint_coord::verbs::StoreOver;
 
 /// The time of everybody here.
 const NOW: UnixMillis = UnixMillis::new(1_000_000);
@@ -89,7 +89,7 @@ async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
     for (tries, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
         let keyed = Keyed::open(Contended::default(), true).await.unwrap();
         let keys = Arc::clone(&keyed.keys);
-        let store = StoreOver::new(keyed).trying(tries);
+        let store = StoreOver::over(keyed).trying(tries);
         let new = NewDefinition {
             name: "a".into(),
             spec: "{}".into(),
@@ -131,7 +131,7 @@ impl fmt::Debug for OneByOne {
 
 impl OneByOne {
     async fn open(&self) -> StoreOver<Keyed<Self>> {
-        StoreOver::new(Keyed::open(self.clone(), true).await.unwrap()).trying(5)
+        StoreOver::over(Keyed::open(self.clone(), true).await.unwrap()).trying(5)
     }
 
     /// Another handle on the same server.

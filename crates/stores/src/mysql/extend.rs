@@ -8,7 +8,7 @@ use sqlx::{MySql as Database, Row as _};
 
 use super::{ISOLATION, MySql, NOW_MS, SERVER, SETTINGS, TIMEOUTS, is_lost};
 use crate::sql::{Value, bound, extending};
-use crate::verbs::{Failure, Seen};
+use snowmint_coord::verbs::{Failure, Seen};
 
 /// How the one message is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +67,12 @@ impl MySql {
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         let values = extending::values(&self.namespace, item, seen)?;
         // After an error in the middle it is within a transaction, and is not put back.
-        let mut connection = self.own.take().await?;
+        let mut connection = self.own.take().await.map_err(Failure::Backend)?;
         let writes = match self.message.send(&mut connection, &values).await {
             Ok(writes) => writes,
             // The rows of the tables know a request again that has happened.
             Err(error) if is_lost(&error) => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Failure::Backend(error)),
         };
         self.own.put(connection);
         Ok(Some(writes).filter(|writes| *writes > 0))

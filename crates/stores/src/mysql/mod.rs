@@ -55,12 +55,12 @@ use crate::sql::own::Own;
 use crate::sql::parameters;
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Session as _, Tx};
-use crate::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 use crate::{OPEN, Settings, label};
 use extend::Message;
 pub(crate) use failure::explain;
 use failure::{NO_SUCH_TABLE, is_lost, number};
 pub(crate) use session::MySqlSession;
+use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 
 /// What MySQL can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -138,7 +138,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         .map_err(|failure| failure.said(OPEN, &label, |error| explain(OPEN, &label, error)))?;
     let own = own(&url, &label, message).map_err(|kind| Error::new(OPEN, kind))?;
     let namespace = namespace.into();
-    Ok(Arc::new(StoreOver::new(MySql { pool, own, namespace, label, failover, message })))
+    Ok(Arc::new(StoreOver::over(MySql { pool, own, namespace, label, failover, message })))
 }
 
 /// Connections to a database, which are made when they are needed.
@@ -198,13 +198,14 @@ impl Backend for MySql {
     }
 
     async fn check_settings(&self) -> Result<(), Failure<sqlx::Error>> {
-        let mut session = MySqlSession::begin(&self.pool, Access::Read).await?;
+        let mut session =
+            MySqlSession::begin(&self.pool, Access::Read).await.map_err(Failure::Backend)?;
         schema::check_settings(&mut session, &self.label).await?;
-        Ok(session.roll_back().await?)
+        session.roll_back().await.map_err(Failure::Backend)
     }
 
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
-        let session = MySqlSession::begin(&self.pool, access).await?;
+        let session = MySqlSession::begin(&self.pool, access).await.map_err(Failure::Backend)?;
         let lock = match access {
             Access::Read => "",
             Access::Write | Access::Forward => "FOR UPDATE",

@@ -12,7 +12,7 @@ use super::extend::Message;
 use super::session::MySqlSession;
 use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, number, text, version};
 use crate::sql::{Session as _, Values};
-use crate::verbs::{Access, Failure, set_to_lose};
+use snowmint_coord::verbs::{Access, Failure, set_to_lose};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
 /// released; append. Texts compare byte by byte: `Orders` is not `orders`.
@@ -121,16 +121,16 @@ pub(super) async fn prepare(
     label: &str,
     make_them: bool,
 ) -> Result<Message, Failure<sqlx::Error>> {
-    let mut session = MySqlSession::begin(pool, Access::Write).await?;
+    let mut session = MySqlSession::begin(pool, Access::Write).await.map_err(Failure::Backend)?;
     check_settings(&mut session, label).await?;
     let message = Message::of(&text(&mut session, "SELECT VERSION()").await?);
     let found = version(&mut session, TABLES).await?;
     if found == newest(STEPS) {
-        session.roll_back().await?;
+        session.roll_back().await.map_err(Failure::Backend)?;
         return Ok(message);
     }
     if !make_them {
-        session.roll_back().await?;
+        session.roll_back().await.map_err(Failure::Backend)?;
         return Err(Failure::Refused(not_brought(label, found, STEPS)));
     }
     if number(&mut session, LOCK).await? != 1 {
@@ -138,22 +138,22 @@ pub(super) async fn prepare(
         return Err(Failure::Refused(ErrorKind::Unavailable { what }));
     }
     let made = make(&mut session, label).await;
-    session.run(UNLOCK.into(), Vec::new()).await?;
-    session.commit().await?;
+    session.run(UNLOCK.into(), Vec::new()).await.map_err(Failure::Backend)?;
+    session.commit().await.map_err(Failure::Backend)?;
     made.map(|()| message)
 }
 
 async fn make(session: &mut MySqlSession, label: &str) -> Result<(), Failure<sqlx::Error>> {
     // What was seen before the lock was had is old, and MariaDB ends a transaction that writes where others have
     // written since it looked (`innodb_snapshot_isolation`).
-    session.run("COMMIT".into(), Vec::new()).await?;
+    session.run("COMMIT".into(), Vec::new()).await.map_err(Failure::Backend)?;
     let found = version(session, TABLES).await?;
     if found == newest(STEPS) {
         return Ok(());
     }
     bring_to_newest(session, label, STEPS, found).await?;
     // Others may look as soon as the lock is given back.
-    session.run("COMMIT".into(), Vec::new()).await?;
+    session.run("COMMIT".into(), Vec::new()).await.map_err(Failure::Backend)?;
     Ok(())
 }
 
@@ -172,7 +172,7 @@ pub(super) async fn check_settings(
 ) -> Result<(), Failure<sqlx::Error>> {
     let mut found = BTreeMap::new();
     for query in [SETTINGS, REDO_LOG] {
-        for row in session.fetch(query.into(), Vec::new()).await? {
+        for row in session.fetch(query.into(), Vec::new()).await.map_err(Failure::Backend)? {
             let mut row = Values::of(row);
             found.insert(row.text()?.to_lowercase(), row.text()?);
         }

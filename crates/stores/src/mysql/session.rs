@@ -7,7 +7,7 @@ use sqlx::{MySql, Transaction};
 use super::is_lost;
 use crate::sql::network::{self, Boxed};
 use crate::sql::{Session, Upsert, Value, bound, read};
-use crate::verbs::Access;
+use snowmint_coord::verbs::Access;
 
 /// One transaction; dropped, it rolls back.
 pub(crate) struct MySqlSession(Transaction<'static, MySql>);

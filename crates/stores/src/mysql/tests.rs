@@ -104,7 +104,7 @@ async fn sessions_that_were_silent_for_too_long_are_made_anew() {
     let seen = Seen { id: "it".into(), writes: 0, catalog_version: 0 };
     assert_eq!(store.extend_in_one(&item, &seen).await.unwrap(), None, "it was not done");
     assert_eq!(store.pool.num_idle(), 1, "the one that has ended");
-    let store = StoreOver::new(store);
+    let store = StoreOver::over(store);
     let new =
         NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into(), enabled: None };
     store.define(&new).await.unwrap();

@@ -10,7 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS};
 use crate::sql::parameters;
-use crate::verbs::Access;
+use snowmint_coord::verbs::Access;
 
 /// What the driver makes of a URL's parameters, and those of ours, which are taken out before.
 const PARAMETERS: &[&str] = &[

@@ -6,7 +6,7 @@ use sqlx::Postgres as Database;
 use super::{NOW_MS, Postgres, SERVER};
 use crate::sql::network::{Boxed, is_lost};
 use crate::sql::{bound, extending, read};
-use crate::verbs::{Failure, Seen};
+use snowmint_coord::verbs::{Failure, Seen};
 
 /// As every step that writes, it has the store's row first. That row is as it was when the statement began:
 /// so nobody ended a step meanwhile, and what the statement sees of the other rows is the newest.
@@ -38,16 +38,17 @@ impl Postgres {
         let statement = format!("{EXTEND} AND $10 <= {NOW_MS} {server} {MOVE}");
         let values = extending::values(&self.namespace, item, seen)?;
         let query = bound::<Database>(statement, values.into());
-        let mut connection = self.own.take().await?;
+        let mut connection = self.own.take().await.map_err(Failure::Backend)?;
         let row: Boxed<'_, _> = Box::pin(async { query.fetch_optional(&mut connection).await });
         let row = match row.await {
             Ok(row) => row,
             // The rows know a request again that has happened.
             Err(error) if is_overtaken(&error) || is_lost(&error) => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Failure::Backend(error)),
         };
         self.own.put(connection);
-        let writes = row.as_ref().map(read).transpose()?.map(extending::writes);
+        let writes =
+            row.as_ref().map(read).transpose().map_err(Failure::Backend)?.map(extending::writes);
         writes.transpose()
     }
 }

@@ -54,11 +54,11 @@ use snowmint_core::UnixMillis;
 use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
-use crate::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 use crate::{OPEN, Settings, label};
 pub(crate) use connections::Connections;
 use connections::is_of_pooler;
 pub(crate) use session::PostgresSession;
+use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 
 /// What PostgreSQL can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -117,7 +117,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         mute: None,
     };
     match store.prepare(settings.make).await {
-        Ok(()) => Ok(Arc::new(StoreOver::new(store))),
+        Ok(()) => Ok(Arc::new(StoreOver::over(store))),
         Err(failure) => Err(failure.said(OPEN, &store.label, |error| store.explain(OPEN, error))),
     }
 }
@@ -125,7 +125,9 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
 impl Postgres {
     async fn prepare(&mut self, make: bool) -> Result<(), Failure<sqlx::Error>> {
         schema::prepare(&self.connections, &self.label, make).await?;
-        let mut session = PostgresSession::begin(&self.connections, Access::Read).await?;
+        let mut session = PostgresSession::begin(&self.connections, Access::Read)
+            .await
+            .map_err(Failure::Backend)?;
         match session.fetch(format!("SELECT {SERVER}"), Vec::new()).await {
             Ok(_) => {}
             Err(sqlx::Error::Database(error))
@@ -133,9 +135,9 @@ impl Postgres {
             {
                 self.mute = Some(error.to_string());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Failure::Backend(error)),
         }
-        Ok(session.roll_back().await?)
+        session.roll_back().await.map_err(Failure::Backend)
     }
 }
 
@@ -156,13 +158,16 @@ impl Backend for Postgres {
     }
 
     async fn check_settings(&self) -> Result<(), Failure<sqlx::Error>> {
-        let mut session = PostgresSession::begin(&self.connections, Access::Read).await?;
+        let mut session = PostgresSession::begin(&self.connections, Access::Read)
+            .await
+            .map_err(Failure::Backend)?;
         schema::check_settings(&mut session, &self.label).await?;
-        Ok(session.roll_back().await?)
+        session.roll_back().await.map_err(Failure::Backend)
     }
 
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
-        let session = PostgresSession::begin(&self.connections, access).await?;
+        let session =
+            PostgresSession::begin(&self.connections, access).await.map_err(Failure::Backend)?;
         let server = if self.mute.is_some() { "CAST(NULL AS TEXT)" } else { SERVER };
         let lock = match access {
             Access::Read => "",

@@ -4,7 +4,7 @@ use super::connections::Connections;
 use super::session::PostgresSession;
 use crate::sql::Session as _;
 use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, text, version};
-use crate::verbs::{Access, Failure, set_to_lose};
+use snowmint_coord::verbs::{Access, Failure, set_to_lose};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
 /// released; append.
@@ -107,20 +107,21 @@ pub(super) async fn prepare(
     label: &str,
     make: bool,
 ) -> Result<(), Failure<sqlx::Error>> {
-    let mut session = PostgresSession::begin(connections, Access::Write).await?;
+    let mut session =
+        PostgresSession::begin(connections, Access::Write).await.map_err(Failure::Backend)?;
     check_settings(&mut session, label).await?;
     let found = version(&mut session, TABLES).await?;
     if found == newest(STEPS) {
-        return Ok(session.roll_back().await?);
+        return session.roll_back().await.map_err(Failure::Backend);
     }
     if !make {
-        session.roll_back().await?;
+        session.roll_back().await.map_err(Failure::Backend)?;
         return Err(Failure::Refused(not_brought(label, found, STEPS)));
     }
-    session.run(LOCK.into(), Vec::new()).await?;
+    session.run(LOCK.into(), Vec::new()).await.map_err(Failure::Backend)?;
     let found = version(&mut session, TABLES).await?;
     bring_to_newest(&mut session, label, STEPS, found).await?;
-    Ok(session.commit().await?)
+    session.commit().await.map_err(Failure::Backend)
 }
 
 pub(super) async fn check_settings(

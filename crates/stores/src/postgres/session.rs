@@ -9,7 +9,7 @@ use sqlx::{Postgres, Transaction};
 use super::connections::Connections;
 use crate::sql::network::{self, Boxed};
 use crate::sql::{Session, Upsert, Value, bound, read};
-use crate::verbs::Access;
+use snowmint_coord::verbs::Access;
 
 /// One transaction; dropped, it rolls back.
 pub(crate) struct PostgresSession {

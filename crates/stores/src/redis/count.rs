@@ -6,7 +6,7 @@ use snowmint_coord::{Bounds, Mark, Ticks};
 
 use super::{Answer, Redis, time};
 use crate::keyed::{Counted, Looked, Question, Taken, name};
-use crate::verbs::Failure;
+use snowmint_coord::verbs::Failure;
 
 impl Redis {
     /// One script, one round trip. A server that has lost its scripts is told this one again.

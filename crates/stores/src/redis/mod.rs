@@ -52,10 +52,10 @@ use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result
 use snowmint_core::UnixMillis;
 
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
-use crate::verbs::{Failure, StoreOver};
 use crate::{OPEN, Settings};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
+use snowmint_coord::verbs::{Failure, StoreOver};
 
 /// What Redis can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -99,7 +99,7 @@ impl std::fmt::Debug for Redis {
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let keys = connect(url, namespace).await?;
-    Ok(Arc::new(StoreOver::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+    Ok(Arc::new(StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
 }
 
 async fn connect(url: &str, namespace: &str) -> Result<Redis> {
@@ -331,7 +331,7 @@ mod tests {
     use snowmint_coord::{BootTimer, Timer as _};
 
     use super::*;
-    use crate::verbs::{Access, Backend as _, NamespaceRow, Rows as _};
+    use snowmint_coord::verbs::{Access, Backend as _, NamespaceRow, Rows as _};
 
     #[test]
     fn the_docs_show_the_capabilities() {

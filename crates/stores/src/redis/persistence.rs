@@ -7,7 +7,7 @@ use snowmint_coord::ErrorKind;
 
 use super::lacks_right;
 use super::link::Link;
-use crate::verbs::{Failure, set_to_lose};
+use snowmint_coord::verbs::{Failure, set_to_lose};
 
 /// The parameter of the URL by which an operator takes a server as it is.
 pub(super) const PARAMETER: &str = "persistence=any";

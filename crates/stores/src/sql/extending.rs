@@ -4,7 +4,7 @@
 use snowmint_coord::Extend;
 
 use super::{Done, Value, Values};
-use crate::verbs::Seen;
+use snowmint_coord::verbs::Seen;
 
 /// What the statement is told, in the order of its places `?1` to `?12`.
 pub(crate) const PLACES: usize = 12;

@@ -3,7 +3,7 @@
 use snowmint_coord::{ErrorKind, random};
 
 use super::{Done, Session, Upsert, Value, Values, damaged};
-use crate::verbs::Failure;
+use snowmint_coord::verbs::Failure;
 
 /// What each version of the tables adds to the one before. Never change an entry that was released;
 /// append, and only what an older server that goes on meanwhile need not know.
@@ -11,13 +11,13 @@ pub(crate) type Steps = &'static [&'static [&'static str]];
 
 /// The number of a query that answers one.
 pub(crate) async fn number<S: Session>(session: &mut S, query: &str) -> Done<u64> {
-    let mut rows = session.fetch(query.to_owned(), Vec::new()).await?;
+    let mut rows = session.fetch(query.to_owned(), Vec::new()).await.map_err(Failure::Backend)?;
     Values::of(rows.pop().ok_or_else(|| damaged("no answer"))?).number()
 }
 
 /// The text of a query that answers one.
 pub(crate) async fn text<S: Session>(session: &mut S, query: &str) -> Done<String> {
-    let mut rows = session.fetch(query.to_owned(), Vec::new()).await?;
+    let mut rows = session.fetch(query.to_owned(), Vec::new()).await.map_err(Failure::Backend)?;
     Values::of(rows.pop().ok_or_else(|| damaged("no answer"))?).text()
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn bring_to_newest<S: Session>(
     let statements: Vec<String> =
         missing.iter().flat_map(|step| step.iter().map(|&statement| statement.into())).collect();
     for statement in statements {
-        session.run(statement, Vec::new()).await?;
+        session.run(statement, Vec::new()).await.map_err(Failure::Backend)?;
     }
     let keep = match S::UPSERT {
         Upsert::OnConflict => "ON CONFLICT (only_one) DO NOTHING",
@@ -85,10 +85,13 @@ pub(crate) async fn bring_to_newest<S: Session>(
     let store = format!(
         "INSERT INTO snowmint_store (only_one, id, writes, row_changes) VALUES (1, ?, 0, 0) {keep}"
     );
-    session.run(store, vec![Value::text(id.to_string())]).await?;
+    session.run(store, vec![Value::text(id.to_string())]).await.map_err(Failure::Backend)?;
     let schema = format!("INSERT INTO snowmint_schema (only_one, version) VALUES (1, 0) {keep}");
-    session.run(schema, Vec::new()).await?;
+    session.run(schema, Vec::new()).await.map_err(Failure::Backend)?;
     let update = "UPDATE snowmint_schema SET version = ?".to_owned();
-    session.run(update, vec![Value::exact("version", newest(steps))?]).await?;
+    session
+        .run(update, vec![Value::exact("version", newest(steps))?])
+        .await
+        .map_err(Failure::Backend)?;
     Ok(())
 }

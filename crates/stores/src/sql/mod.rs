@@ -34,8 +34,8 @@ use async_trait::async_trait;
 use snowmint_coord::StoreIdentity;
 use snowmint_core::UnixMillis;
 
-use crate::verbs::{Access, Failure};
 use server::{Failover, Server};
+use snowmint_coord::verbs::{Access, Failure};
 pub(crate) use value::{Value, Values, bound, read};
 
 /// How a dialect says that an insert of a row that is there changes it.
@@ -95,12 +95,6 @@ pub(crate) struct Opening<'a> {
     pub(crate) server: Option<(Failover, &'a str)>,
 }
 
-impl From<sqlx::Error> for Failure<sqlx::Error> {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Backend(error)
-    }
-}
-
 type Done<T> = Result<T, Failure<sqlx::Error>>;
 
 /// A table, as far as its rows are written whole.
@@ -118,7 +112,8 @@ const ROWS_AT_ONCE: usize = 500;
 impl<S: Session> Tx<S> {
     /// The step in `session`, which has just begun.
     pub(crate) async fn begin(mut session: S, namespace: &str, opening: Opening<'_>) -> Done<Self> {
-        let mut rows = session.fetch(opening.query.to_owned(), Vec::new()).await?;
+        let rows = session.fetch(opening.query.to_owned(), Vec::new()).await;
+        let mut rows = rows.map_err(Failure::Backend)?;
         let row = rows.pop().ok_or_else(|| damaged("the store's row is missing"))?;
         let mut row = Values::of(row);
         let identity = StoreIdentity { id: row.text()?, writes: row.number()? };
@@ -134,7 +129,7 @@ impl<S: Session> Tx<S> {
     }
 
     async fn run(&mut self, statement: impl Into<String> + Send, values: Vec<Value>) -> Done<u64> {
-        Ok(self.session.run(statement.into(), values).await?)
+        self.session.run(statement.into(), values).await.map_err(Failure::Backend)
     }
 
     async fn fetch(
@@ -142,7 +137,7 @@ impl<S: Session> Tx<S> {
         query: impl Into<String> + Send,
         values: Vec<Value>,
     ) -> Done<Vec<Values>> {
-        let rows = self.session.fetch(query.into(), values).await?;
+        let rows = self.session.fetch(query.into(), values).await.map_err(Failure::Backend)?;
         Ok(rows.into_iter().map(Values::of).collect())
     }
 

@@ -1,7 +1,7 @@
 //! Texts of a namespace as a whole, and of the store.
 
 use super::{Done, Session, Table, Tx, Value};
-use crate::verbs::STARTS;
+use snowmint_coord::verbs::STARTS;
 
 const NOTES: Table =
     Table { name: "snowmint_note", keys: &["name"], columns: &["text"], counted: false };

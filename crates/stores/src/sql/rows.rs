@@ -7,7 +7,7 @@ use snowmint_coord::{Definition, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::{Done, Session, Table, Tx, Value, counted_changes, damaged};
-use crate::verbs::{NamespaceRow, Rows};
+use snowmint_coord::verbs::{Failure, NamespaceRow, Rows};
 
 const NAMESPACES: Table = Table {
     name: "snowmint_namespace",
@@ -175,11 +175,11 @@ impl<S: Session> Rows for Tx<S> {
             values.push(Value::text(server));
         }
         self.run(update, values).await?;
-        self.session.commit().await?;
+        self.session.commit().await.map_err(Failure::Backend)?;
         Ok(identity)
     }
 
     async fn roll_back(self) -> Done<()> {
-        Ok(self.session.roll_back().await?)
+        self.session.roll_back().await.map_err(Failure::Backend)
     }
 }

@@ -9,7 +9,7 @@
 use snowmint_coord::ErrorKind;
 
 use super::parameters;
-use crate::verbs::Access;
+use snowmint_coord::verbs::Access;
 
 /// What the URL says of the server's replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use sqlx::{
 };
 
 use super::{Done, damaged};
-use crate::verbs::Failure;
+use snowmint_coord::verbs::Failure;
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use super::schema;
 use super::session::{Answer, SqliteSession, went_back};
 use crate::OPEN;
 use crate::sql::{Opening, Tx, Value, extending};
-use crate::verbs::{Access, Backend, Failure, Seen};
+use snowmint_coord::verbs::{Access, Backend, Failure, Seen};
 
 /// How long one statement waits for the writers of other processes.
 pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;
@@ -118,7 +118,10 @@ impl File {
         if matches!(&*state, State::Open(Live { stale_rows: Some(_), .. })) {
             return Ok(None);
         }
-        let rows = SqliteSession::new(state).at_once(transaction, values).await?;
+        let rows = SqliteSession::new(state)
+            .at_once(transaction, values)
+            .await
+            .map_err(Failure::Backend)?;
         rows.into_iter().next().map(extending::writes).transpose()
     }
 
@@ -256,9 +259,12 @@ impl Live {
             options = options.pragma("max_page_count", pages.to_string());
         }
         Box::pin(async move {
-            let mut connection = options.connect().await?;
-            let check = sqlx::query("PRAGMA quick_check(1)").fetch_one(&mut connection).await?;
-            match check.try_get(0)? {
+            let mut connection = options.connect().await.map_err(Failure::Backend)?;
+            let check = sqlx::query("PRAGMA quick_check(1)")
+                .fetch_one(&mut connection)
+                .await
+                .map_err(Failure::Backend)?;
+            match check.try_get(0).map_err(Failure::Backend)? {
                 "ok" => {}
                 found => return Err(Failure::Damaged(found.to_owned())),
             }
@@ -271,13 +277,14 @@ impl Live {
                 How::Again => {}
             }
             // In one transaction, or a change between the two would look like a difference.
-            sqlx::query("BEGIN").execute(&mut connection).await?;
+            sqlx::query("BEGIN").execute(&mut connection).await.map_err(Failure::Backend)?;
             let stored = sqlx::query("SELECT row_changes FROM snowmint_store")
                 .fetch_one(&mut connection)
-                .await?;
-            let stored: i64 = stored.try_get(0)?;
+                .await
+                .map_err(Failure::Backend)?;
+            let stored: i64 = stored.try_get(0).map_err(Failure::Backend)?;
             let counted = schema::counted_changes(&mut connection).await?;
-            sqlx::query("ROLLBACK").execute(&mut connection).await?;
+            sqlx::query("ROLLBACK").execute(&mut connection).await.map_err(Failure::Backend)?;
             let stale_rows =
                 (stored != counted).then(|| (stored.unsigned_abs(), counted.unsigned_abs()));
             Ok(Self { connection, file_id: FileId::of(&path), stale_rows })

@@ -33,8 +33,8 @@ use std::sync::Arc;
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy, Result, Store};
 
 use crate::Settings;
-use crate::verbs::StoreOver;
 use file::File;
+use snowmint_coord::verbs::StoreOver;
 
 /// What a SQLite file can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -63,7 +63,7 @@ async fn open_with(
     pages_max: Option<u32>,
 ) -> Result<StoreOver<File>> {
     crate::check_namespace(namespace)?;
-    Ok(StoreOver::new(File::open(path, namespace, settings.make, pages_max).await?))
+    Ok(StoreOver::over(File::open(path, namespace, settings.make, pages_max).await?))
 }
 
 #[cfg(test)]

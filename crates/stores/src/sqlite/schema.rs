@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnection;
 use super::session::SqliteSession;
 use crate::sql::making::{Steps, missing, newest, not_brought};
 use crate::sql::{Session as _, counted_changes as query};
-use crate::verbs::Failure;
+use snowmint_coord::verbs::Failure;
 
 /// What each version of the tables adds to the one before. Never change an entry that was released;
 /// append, and only what an older server that goes on meanwhile need not know.
@@ -103,34 +103,38 @@ pub(super) async fn prepare(
         return Ok(());
     }
     // A connection that is dropped in the middle rolls back.
-    sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await.map_err(Failure::Backend)?;
     let found = version(connection).await?;
     for step in missing(path, found, steps).map_err(Failure::Refused)? {
         for statement in *step {
-            sqlx::query(*statement).execute(&mut *connection).await?;
+            sqlx::query(*statement).execute(&mut *connection).await.map_err(Failure::Backend)?;
         }
     }
     if found == 0 {
         sqlx::query("CREATE TABLE snowmint_schema (version INTEGER NOT NULL) STRICT")
             .execute(&mut *connection)
-            .await?;
+            .await
+            .map_err(Failure::Backend)?;
         sqlx::query("INSERT INTO snowmint_schema (version) VALUES (?)")
             .bind(newest.cast_signed())
             .execute(&mut *connection)
-            .await?;
+            .await
+            .map_err(Failure::Backend)?;
         sqlx::query(
             "INSERT INTO snowmint_store (only_one, id, writes, row_changes) VALUES (1, ?, 0, 0)",
         )
         .bind(new_id)
         .execute(&mut *connection)
-        .await?;
+        .await
+        .map_err(Failure::Backend)?;
     } else {
         sqlx::query("UPDATE snowmint_schema SET version = ?")
             .bind(newest.cast_signed())
             .execute(&mut *connection)
-            .await?;
+            .await
+            .map_err(Failure::Backend)?;
     }
-    sqlx::query("COMMIT").execute(&mut *connection).await?;
+    sqlx::query("COMMIT").execute(&mut *connection).await.map_err(Failure::Backend)?;
     Ok(())
 }
 
@@ -155,7 +159,8 @@ pub(super) async fn counted_changes(
     connection: &mut SqliteConnection,
 ) -> Result<i64, Failure<sqlx::Error>> {
     let query = AssertSqlSafe(query(SqliteSession::INTEGER));
-    let counted = sqlx::query_scalar(query).fetch_one(connection).await?;
+    let counted =
+        sqlx::query_scalar(query).fetch_one(connection).await.map_err(Failure::Backend)?;
     Ok(counted)
 }
 
@@ -163,13 +168,15 @@ pub(super) async fn counted_changes(
 async fn version(connection: &mut SqliteConnection) -> Result<u64, Failure<sqlx::Error>> {
     let table =
         "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'snowmint_schema'";
-    let tables: i64 = sqlx::query_scalar(table).fetch_one(&mut *connection).await?;
+    let tables: i64 =
+        sqlx::query_scalar(table).fetch_one(&mut *connection).await.map_err(Failure::Backend)?;
     if tables == 0 {
         return Ok(0);
     }
     let version: i64 = sqlx::query_scalar("SELECT version FROM snowmint_schema")
         .fetch_one(&mut *connection)
-        .await?;
+        .await
+        .map_err(Failure::Backend)?;
     // Only a hand has made it negative.
     Ok(u64::try_from(version).unwrap_or(u64::MAX))
 }

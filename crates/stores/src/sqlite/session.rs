@@ -11,7 +11,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::file::State;
 use crate::sql::{Session, Upsert, Value, bound, read};
-use crate::verbs::Failure;
+use snowmint_coord::verbs::Failure;
 
 /// Boxed: the compiler cannot prove of sqlx's own futures, once they are part of longer ones, that
 /// they are `Send`.

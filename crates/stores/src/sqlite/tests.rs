@@ -11,7 +11,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::*;
 use crate::sql::Session as _;
-use crate::verbs::{Access, Backend as _, Rows as _};
+use snowmint_coord::verbs::{Access, Backend as _, Rows as _};
 
 /// A folder that is removed with its contents.
 struct Folder(PathBuf);

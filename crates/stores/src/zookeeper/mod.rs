@@ -43,17 +43,17 @@ use snowmint_coord::{
 };
 use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, MultiWriteError,
-    MultiWriteResult, Stat,
+    MultiWriteResult, MultiWriter, Stat,
 };
 
 use crate::keyed::name::WRITES;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
-use crate::verbs::{Failure, StoreOver};
 use crate::{OPEN, Settings};
 use failure::explain;
 pub(crate) use link::{Link, within};
 use path::path;
+use snowmint_coord::verbs::{Failure, StoreOver};
 
 /// What ZooKeeper can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -142,21 +142,15 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
             failure.said(OPEN, &keys.label, |error| explain(OPEN, &keys.label, error))
         })?;
     }
-    Ok(Arc::new(StoreOver::new(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+    Ok(Arc::new(StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
 }
 
 type Answer<T> = Result<T, Failure<Error>>;
 
-impl From<Error> for Failure<Error> {
-    fn from(error: Error) -> Self {
-        Self::Backend(error)
-    }
-}
-
 impl Zookeeper {
     async fn client(&self) -> Answer<Client> {
         self.check_open()?;
-        Ok(self.link.client().await?)
+        self.link.client().await.map_err(Failure::Backend)
     }
 
     fn options(&self, mode: CreateMode) -> CreateOptions<'static> {
@@ -173,7 +167,7 @@ impl Zookeeper {
         let options = self.options(CreateMode::Persistent);
         match within(client.create(&path(&self.base, WRITES), b"", &options)).await {
             Ok(_) | Err(Error::NodeExists) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(Failure::Backend(error)),
         }
     }
 
@@ -183,7 +177,9 @@ impl Zookeeper {
             return Ok(());
         }
         let options = self.options(CreateMode::Persistent);
-        within(client.mkdir(&path(&self.base, folder), &options)).await?;
+        within(client.mkdir(&path(&self.base, folder), &options))
+            .await
+            .map_err(Failure::Backend)?;
         known().insert(folder.into());
         Ok(())
     }
@@ -191,7 +187,7 @@ impl Zookeeper {
     /// Gives a member the node that says that its session lives.
     async fn show_session(&self, client: &Client, member: &str) -> Answer<()> {
         let path = path(&self.base, &format!("{SESSIONS}/{member}"));
-        if let Some(stat) = within(client.check_stat(&path)).await? {
+        if let Some(stat) = within(client.check_stat(&path)).await.map_err(Failure::Backend)? {
             if stat.ephemeral_owner == client.session_id().0 {
                 return Ok(());
             }
@@ -202,8 +198,34 @@ impl Zookeeper {
             Ok(_) => Ok(()),
             // Another handle of the same member was faster.
             Err(Error::NodeExists) => Err(Failure::Lost),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(Failure::Backend(error)),
         }
+    }
+
+    /// Says what a batch rests on, and what it changes.
+    fn fill(&self, writer: &mut MultiWriter<'_>, batch: &Batch) -> Result<(), Error> {
+        let options = self.options(CreateMode::Persistent);
+        for (key, expected) in &batch.expected {
+            let path = path(&self.base, key);
+            match (batch.changes.get(key), *expected) {
+                // There is no check that a node is missing. Where that matters, it is created.
+                (None, 0) => {}
+                (None, expected) => writer.add_check_version(&path, version(expected))?,
+                (Some(Some(value)), 0) => writer.add_create(&path, value.as_bytes(), &options)?,
+                (Some(Some(value)), expected) if version(expected) < self.version_max => {
+                    writer.add_set_data(&path, value.as_bytes(), Some(version(expected)))?;
+                }
+                (Some(Some(value)), expected) => {
+                    writer.add_delete(&path, Some(version(expected)))?;
+                    writer.add_create(&path, value.as_bytes(), &options)?;
+                }
+                (Some(None), expected) => writer.add_delete(&path, Some(version(expected)))?,
+            }
+        }
+        if !batch.changes.is_empty() {
+            writer.add_set_data(&path(&self.base, WRITES), b"", None)?;
+        }
+        Ok(())
     }
 
     /// What has to stand before a batch, and is no part of it.
@@ -224,9 +246,9 @@ impl Zookeeper {
     async fn read(&self, client: &Client, keys: &[String]) -> Answer<Vec<(Entry, Stat)>> {
         let mut reader = client.new_multi_reader();
         for key in keys {
-            reader.add_get_data(&path(&self.base, key))?;
+            reader.add_get_data(&path(&self.base, key)).map_err(Failure::Backend)?;
         }
-        let results = within(reader.commit()).await?;
+        let results = within(reader.commit()).await.map_err(Failure::Backend)?;
         let mut entries = Vec::with_capacity(results.len());
         for (key, result) in keys.iter().zip(results) {
             match result {
@@ -234,7 +256,7 @@ impl Zookeeper {
                     entries.push((entry(key, data, stat)?, stat));
                 }
                 MultiReadResult::Error { err: Error::NoNode } => {}
-                MultiReadResult::Error { err } => return Err(err.into()),
+                MultiReadResult::Error { err } => return Err(Failure::Backend(err)),
                 _ => return Err(Failure::Damaged("a reply of another kind".into())),
             }
         }
@@ -263,7 +285,7 @@ fn number(zxid: i64) -> Answer<u64> {
 fn gone(deleted: Result<(), Error>) -> Answer<()> {
     match deleted {
         Ok(()) | Err(Error::NoNode) => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(Failure::Backend(error)),
     }
 }
 
@@ -291,7 +313,7 @@ impl Keys for Zookeeper {
 
     /// A server may be behind what another has answered: one that is asked to agrees with the ensemble first.
     async fn catch_up(&self) -> Answer<()> {
-        Ok(within(self.client().await?.sync(&path(&self.base, WRITES))).await?)
+        within(self.client().await?.sync(&path(&self.base, WRITES))).await.map_err(Failure::Backend)
     }
 
     async fn head(&self) -> Answer<Head> {
@@ -321,7 +343,7 @@ impl Keys for Zookeeper {
         match within(client.get_data(&path(&self.base, key))).await {
             Ok((data, stat)) => Ok(Some(entry(key, data, stat)?)),
             Err(Error::NoNode) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(Failure::Backend(error)),
         }
     }
 
@@ -330,7 +352,7 @@ impl Keys for Zookeeper {
         let nodes = match within(client.list_children(&path(&self.base, folder))).await {
             Ok(nodes) => nodes,
             Err(Error::NoNode) => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Failure::Backend(error)),
         };
         let keys: Vec<String> =
             nodes.iter().map(|node| format!("{folder}/{}", path::name(node))).collect();
@@ -344,7 +366,9 @@ impl Keys for Zookeeper {
 
     async fn sessions(&self) -> Answer<Option<HashSet<String>>> {
         let client = self.client().await?;
-        let nodes = within(client.list_children(&path(&self.base, SESSIONS))).await?;
+        let nodes = within(client.list_children(&path(&self.base, SESSIONS)))
+            .await
+            .map_err(Failure::Backend)?;
         Ok(Some(nodes.into_iter().collect()))
     }
 
@@ -354,35 +378,15 @@ impl Keys for Zookeeper {
             return Ok(Outcome::Lost);
         }
         self.make_ready(&client, batch).await?;
-        let options = self.options(CreateMode::Persistent);
         let mut writer = client.new_multi_writer();
-        for (key, expected) in &batch.expected {
-            let path = path(&self.base, key);
-            match (batch.changes.get(key), *expected) {
-                // There is no check that a node is missing. Where that matters, it is created.
-                (None, 0) => {}
-                (None, expected) => writer.add_check_version(&path, version(expected))?,
-                (Some(Some(value)), 0) => writer.add_create(&path, value.as_bytes(), &options)?,
-                (Some(Some(value)), expected) if version(expected) < self.version_max => {
-                    writer.add_set_data(&path, value.as_bytes(), Some(version(expected)))?;
-                }
-                (Some(Some(value)), expected) => {
-                    writer.add_delete(&path, Some(version(expected)))?;
-                    writer.add_create(&path, value.as_bytes(), &options)?;
-                }
-                (Some(None), expected) => writer.add_delete(&path, Some(version(expected)))?,
-            }
-        }
-        if !batch.changes.is_empty() {
-            writer.add_set_data(&path(&self.base, WRITES), b"", None)?;
-        }
+        self.fill(&mut writer, batch).map_err(Failure::Backend)?;
         let results = match within(writer.commit()).await {
             Ok(results) => results,
             Err(MultiWriteError::OperationFailed {
                 source: Error::BadVersion | Error::NoNode | Error::NodeExists,
                 ..
             }) => return Ok(Outcome::Lost),
-            Err(error) => return Err(Error::from(error).into()),
+            Err(error) => return Err(Failure::Backend(Error::from(error))),
         };
         for key in batch.changes.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| key) {
             if let (name::MEMBERS, member) = name::split(key) {

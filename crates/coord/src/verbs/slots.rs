@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release, never_claimed};
-use snowmint_coord::pool::{Choice, asks_for_holders, check_claim, choose, leases};
-use snowmint_coord::slot::slot_info;
-use snowmint_coord::{
-    ClaimRequest, Error, ErrorKind, Extend, Incarnation, Lease, Mark, MemberInfo, Release, Result,
-    SlotInfo, SlotRow, random,
-};
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
 use super::{Access, Answer, Rows, Step, Verb};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::{
+    ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotRow, decide_extend, decide_release,
+    never_claimed,
+};
+use crate::member::{Incarnation, MemberInfo};
+use crate::pool::{Choice, asks_for_holders, check_claim, choose, leases};
+use crate::random;
+use crate::slot::{SlotInfo, slot_info};
 
 pub(super) struct Claim<'a> {
     request: &'a ClaimRequest,
@@ -113,9 +115,13 @@ impl<'a> Claim<'a> {
     }
 }
 
-pub(crate) struct Extends<'a> {
-    pub(crate) items: &'a [Extend],
-    pub(crate) now: UnixMillis,
+/// Moves marks, each from where it is.
+#[derive(Debug)]
+pub struct Extends<'a> {
+    /// Which, and how far.
+    pub items: &'a [Extend],
+    /// The caller's time.
+    pub now: UnixMillis,
 }
 
 #[async_trait]

@@ -1,12 +1,11 @@
 //! Slots that nobody shall have.
 
 use async_trait::async_trait;
-use snowmint_coord::Avoid;
-use snowmint_coord::avoid::{check_avoid, decide_avoid};
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
 use super::{Rows, Step, Verb};
+use crate::avoid::{Avoid, check_avoid, decide_avoid};
 
 /// Some of the slots of a request: as many as one step can write.
 pub(super) struct Avoids<'a> {

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use snowmint_coord::history::recall;
-use snowmint_coord::{ErrorKind, History, Recalled, StoreIdentity};
-
 use super::history::{is_in_doubt, read_starts, refuse_doubt};
 use super::{Access, Answer, Failure, Rows, STARTS, WITNESS};
+use crate::error::ErrorKind;
+use crate::history::{History, Recalled, recall};
+use crate::store::StoreIdentity;
 
 #[derive(Debug)]
 pub(super) struct Lineage {

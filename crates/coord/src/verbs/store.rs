@@ -4,15 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
-use snowmint_coord::beside::StorePlace;
-use snowmint_coord::pool::{Ground, check_group};
-use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Doubt, Error,
-    ErrorKind, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease,
-    LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled,
-    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
-    StoreIdentity, Take, Taken, random,
-};
 use snowmint_core::UnixMillis;
 
 use super::avoid::Avoids;
@@ -23,6 +14,22 @@ use super::ordered::{LetsGo, Takes};
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
 use super::{Access, Backend, Rows, Step, StoreOver, Verb};
+use crate::avoid::Avoid;
+use crate::beside::StorePlace;
+use crate::capability::{Capabilities, ClockOf};
+use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
+use crate::clock_witness::ClockWitness;
+use crate::error::{Error, ErrorKind, Result};
+use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
+use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
+use crate::ordered::{LetGo, Take, Taken};
+use crate::owners::Owners;
+use crate::pool::{Ground, check_group};
+use crate::random;
+use crate::segment::{GiveBack, Reserve, Segment};
+use crate::slot::SlotInfo;
+use crate::store::{FastForward, Store, StoreIdentity};
 
 struct Identity;
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use snowmint_coord::ordered::{
-    TakeStep, check_joined, check_take, decide_let_go, decide_take, gone,
-};
-use snowmint_coord::pool::leases;
-use snowmint_coord::{LetGo, SlotRow, Take, Taken, Term};
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
 use super::{Rows, Step, Verb};
+use crate::lease::{SlotRow, Term};
+use crate::ordered::{
+    LetGo, Take, TakeStep, Taken, check_joined, check_take, decide_let_go, decide_take, gone,
+};
+use crate::pool::leases;
 
 /// Takes some of the slots of a request: as many as one step can write.
 pub(super) struct Takes<'a> {

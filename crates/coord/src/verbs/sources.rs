@@ -1,16 +1,14 @@
 //! The verbs on sources: the catalog, and the numbers of segment sources.
 
 use async_trait::async_trait;
-use snowmint_coord::catalog::{
-    self, CatalogStep, decide_alter, decide_define, decide_restripe, decide_state,
-};
-use snowmint_coord::segment::{SegmentRow, decide_give_back};
-use snowmint_coord::{
-    Catalog, Definition, ErrorKind, GiveBack, NewDefinition, Reserve, Restripe, Segment,
-    SourceState,
-};
 
 use super::{Access, Answer, NamespaceRow, Rows, Step, Verb};
+use crate::catalog::{
+    self, Catalog, CatalogStep, Definition, NewDefinition, Restripe, SourceState, decide_alter,
+    decide_define, decide_restripe, decide_state,
+};
+use crate::error::ErrorKind;
+use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back};
 
 pub(super) struct Reserves<'a> {
     pub(super) reserve: &'a Reserve,

@@ -1,13 +1,15 @@
 //! The operator's ways out.
 
 use async_trait::async_trait;
-use snowmint_coord::lease::{check_mark, forwarded};
-use snowmint_coord::pool::Ground;
-use snowmint_coord::{Definition, FastForward, History, Mark, SlotRow, StoreIdentity};
 
 use super::history::{end_doubt, read_starts};
 use super::slots::put_slots;
 use super::{Access, Answer, Failure, NamespaceRow, Rows, STARTS, Step, Verb};
+use crate::catalog::Definition;
+use crate::history::History;
+use crate::lease::{Mark, SlotRow, check_mark, forwarded};
+use crate::pool::Ground;
+use crate::store::{FastForward, StoreIdentity};
 
 /// Where a walk over everything that has a mark stands.
 #[derive(Clone, Debug, Default)]

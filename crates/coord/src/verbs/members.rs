@@ -3,13 +3,15 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use snowmint_coord::lease::given_up;
-use snowmint_coord::member::{MemberRow, MemberStatus, check, check_presence, not_joined};
-use snowmint_coord::{Incarnation, Member, MemberInfo, Presence};
 use snowmint_core::UnixMillis;
 
 use super::slots::put_slots;
 use super::{Access, Answer, Rows, Step, Verb};
+use crate::lease::given_up;
+use crate::member::{
+    Incarnation, Member, MemberInfo, MemberRow, MemberStatus, Presence, check, check_presence,
+    not_joined,
+};
 
 pub(super) struct Join<'a> {
     pub(super) member: &'a Member,

@@ -1,15 +1,15 @@
 //! The verbs on the history of a store, and on doubts about it.
 
 use async_trait::async_trait;
-use snowmint_coord::history::{Noted, recall};
-use snowmint_coord::{
-    Doubt, FastForward, History, JournalInfo, Known, Recalled, Standing, Starts, StoreIdentity,
-};
 
 use super::{Access, Answer, Failure, Rows, Step, Verb, WITNESS};
+use crate::history::{
+    Doubt, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, recall,
+};
+use crate::store::{FastForward, StoreIdentity};
 
 /// The note with the starts.
-pub(crate) const STARTS: &str = "starts";
+pub const STARTS: &str = "starts";
 /// Why the store is in doubt.
 const DOUBT: &str = "doubt";
 /// The journals that have joined.

@@ -4,24 +4,25 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use snowmint_coord::member::check_presence;
-use snowmint_coord::{
-    Extend, Extended, Incarnation, Mark, Presence, Reserve, Result, Segment, StoreIdentity,
-};
 use snowmint_core::UnixMillis;
 
 use super::{Answer, Backend, StoreOver};
+use crate::error::Result;
+use crate::lease::{Extend, Extended, Mark};
+use crate::member::{Incarnation, Presence, check_presence};
+use crate::segment::{Reserve, Segment};
+use crate::store::StoreIdentity;
 
 /// What a handle has seen of its store so far. A step of the back end's own holds it against the store, in
 /// itself, and does nothing where the store is another one, or has counted fewer writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Which store it is, and which history of it.
-    pub(crate) id: Arc<str>,
+    pub id: Arc<str>,
     /// The highest count of writes.
-    pub(crate) writes: u64,
+    pub writes: u64,
     /// The version of the namespace's catalog that an extend found last.
-    pub(crate) catalog_version: u64,
+    pub catalog_version: u64,
 }
 
 impl<B: Backend> StoreOver<B> {

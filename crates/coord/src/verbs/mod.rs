@@ -1,0 +1,177 @@
+//! The verbs of a store, written once over rows.
+//!
+//! A back end says how the rows of a namespace are read and written in one atomic step ([`Rows`]),
+//! and how such a step begins ([`Backend`]). What a verb reads, decides and writes is the same for
+//! all of them: [`StoreOver`] makes a [`Store`](crate::store::Store) of any back end.
+
+mod at_once;
+mod avoid;
+mod forward;
+mod history;
+mod lineage;
+mod members;
+mod ordered;
+mod rows;
+mod slots;
+mod sources;
+mod store;
+
+use std::sync::atomic::AtomicU64;
+
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+
+pub use at_once::Seen;
+pub use history::STARTS;
+use lineage::Lineage;
+use rows::WITNESS;
+pub use rows::{Access, Answer, Backend, Failure, NamespaceRow, Rows, Step, emptied, set_to_lose};
+pub use slots::Extends;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::random;
+use crate::store::StoreIdentity;
+use crate::timer::{BootTimer, Timer as _};
+
+/// What a step took is doubled as often before another try, at most: the wait is random below that.
+/// So many writers may meet and few of them meet again, on a slow machine too.
+const TRY_DOUBLINGS_MAX: u32 = 6;
+/// Longest wait before another try, in milliseconds.
+const TRY_WAIT_MS_MAX: u64 = 1_000;
+
+/// A verb with its arguments.
+#[async_trait]
+pub trait Verb: Sync {
+    /// What it answers.
+    type Answer: Send;
+    /// Its name in errors.
+    const OP: &'static str;
+    /// What it does to the store.
+    const ACCESS: Access = Access::Write;
+    /// Whether it looks at a store in doubt, too, and whatever this handle has seen of it.
+    const IN_DOUBT: bool = false;
+    /// Whether those who only count numbers make way for it when it has lost to others.
+    const HAS_WAY: bool = true;
+
+    /// Reads, decides and writes.
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer>;
+}
+
+/// A store: the verbs over a back end, and what this handle remembers of it.
+#[derive(Debug)]
+pub struct StoreOver<B> {
+    backend: B,
+    /// What this handle has seen of the store's history.
+    lineage: Lineage,
+    /// The version of the catalog that an extend found last.
+    catalog_seen: AtomicU64,
+    /// One claim at a time.
+    claims: Mutex<()>,
+    /// How often a step is tried that other steps overtake; at least once.
+    tries: u32,
+}
+
+impl<B: Backend> StoreOver<B> {
+    /// A handle on the store of this back end.
+    pub const fn over(backend: B) -> Self {
+        Self {
+            backend,
+            lineage: Lineage::new(),
+            catalog_seen: AtomicU64::new(0),
+            claims: Mutex::const_new(()),
+            tries: 1,
+        }
+    }
+
+    /// The same, which tries a step so often.
+    #[must_use]
+    pub fn trying(self, tries: u32) -> Self {
+        Self { tries: tries.max(1), ..self }
+    }
+
+    /// The back end.
+    pub const fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// One atomic step, and the store's `writes` after it.
+    async fn run<V: Verb>(&self, verb: V) -> Result<(V::Answer, u64)> {
+        self.tried(&verb).await.map_err(|failure| self.said(V::OP, failure))
+    }
+
+    fn said(&self, op: &'static str, failure: Failure<<B::Rows as Rows>::Error>) -> Error {
+        failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
+    }
+
+    /// A step that loses to another is begun anew, a bounded number of times.
+    async fn tried<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
+        for tried in 1..=self.tries {
+            // Where nobody overtakes it, a step reads no clock.
+            let begun = (tried < self.tries).then(|| BootTimer.elapsed());
+            match (self.step(verb).await, begun) {
+                (Err(Failure::Lost), Some(begun)) => {
+                    if V::HAS_WAY {
+                        self.backend.make_way().await;
+                    }
+                    let_others_end(tried, BootTimer.elapsed().since(begun)).await?;
+                }
+                (Err(Failure::Lost), None) => break,
+                (ended, _) => return ended,
+            }
+        }
+        let (label, tries) = (self.backend.label(), self.tries);
+        let what = format!("{label}, where {tries} tries lost to other writers (store.tries),");
+        Err(Failure::Refused(ErrorKind::Unavailable { what }))
+    }
+
+    async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
+        // Read before the step begins: steps of this handle may overlap.
+        let seen = self.lineage.seen();
+        let mut rows = self.backend.begin(V::ACCESS).await?;
+        let answer = self.in_step(verb, &mut rows, seen.as_deref()).await;
+        let (answer, identity, begins) = match answer {
+            Ok((answer, true, begins)) => (answer, rows.commit().await?, begins),
+            Ok((answer, false, begins)) => {
+                let identity = rows.identity().clone();
+                rows.unchanged().await?;
+                (answer, identity, begins)
+            }
+            Err(Failure::Refused(kind)) => {
+                rows.roll_back().await?;
+                return Err(Failure::Refused(kind));
+            }
+            // Dropped with its connection.
+            Err(failure) => return Err(failure),
+        };
+        let writes = identity.writes;
+        if !V::IN_DOUBT {
+            self.lineage.saw(identity, V::ACCESS, begins);
+        }
+        Ok((answer, writes))
+    }
+
+    /// Holds the store against what was seen, and runs the verb; the first that writes leaves a start. Answers also
+    /// whether anything was changed, and whether a start was left.
+    async fn in_step<V: Verb>(
+        &self,
+        verb: &V,
+        rows: &mut B::Rows,
+        seen: Option<&StoreIdentity>,
+    ) -> Answer<B::Rows, (V::Answer, bool, bool)> {
+        if V::ACCESS != Access::Forward && !V::IN_DOUBT {
+            self.lineage.check(rows, V::ACCESS, seen, &self.backend.label()).await?;
+        }
+        let (answer, is_changed) = verb.run(rows).await?;
+        let begins = is_changed && V::ACCESS == Access::Write && !V::IN_DOUBT;
+        let begins = begins && self.lineage.begin(rows).await?;
+        Ok((answer, is_changed, begins))
+    }
+}
+
+/// Waits for a random while before try `tried` + 1, when the last took `took_ms`.
+async fn let_others_end(tried: u32, took_ms: u64) -> Result<(), ErrorKind> {
+    let doubled_ms = took_ms.clamp(1, TRY_WAIT_MS_MAX) << tried.min(TRY_DOUBLINGS_MAX);
+    let number = random::number().map_err(|error| error.kind().clone())?;
+    BootTimer.sleep_ms(number % doubled_ms.min(TRY_WAIT_MS_MAX)).await;
+    Ok(())
+}
