@@ -11,7 +11,7 @@
 //! from exactly where it is. Clocks and presence decide when a right passes on; uniqueness does not
 //! depend on them.
 //!
-//! What it does not do: it names no database ([`MemoryStore`] is the reference) and no protocol.
+//! What it does not do: it names no database ([`verbs`] are written over any, and [`MemoryStore`] over none) and no protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod avoid;

@@ -37,14 +37,6 @@ impl Starts {
         entries.join(" ")
     }
 
-    /// The same, in memory.
-    #[must_use]
-    pub fn and(&self, start: &str, from: u64) -> Self {
-        let too_many = (self.0.len() + 1).saturating_sub(STARTS_MAX);
-        let new = std::iter::once((from, start.to_owned()));
-        Self(self.0.iter().skip(too_many).cloned().chain(new).collect())
-    }
-
     /// Whether a store with these starts has all that was written up to this count, when the newest start then was
     /// `start` (empty: none yet).
     #[must_use]

@@ -1,90 +1,98 @@
-//! All that a store in memory holds, in all its namespaces.
+//! All that a store in memory holds, in all its namespaces, and how one step at a time has it.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::space::Space;
-use crate::history::{Doubt, History, Recalled, Starts, recall};
+use crate::catalog::Definition;
 use crate::lease::SlotRow;
+use crate::member::{Incarnation, MemberRow};
+use crate::pool::Pool;
 use crate::store::StoreIdentity;
+use crate::verbs::NamespaceRow;
 
-/// What is asked of a store in doubt, too.
-pub(super) const IN_DOUBT: [&str; 11] = [
-    "now",
-    "identity",
-    "members",
-    "workers",
-    "get",
-    "list",
-    "ground",
-    "recall",
-    "report",
-    "standing",
-    "fast_forward",
-];
-
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(super) struct World {
-    pub(super) line: Line,
+    pub(super) identity: StoreIdentity,
     pub(super) spaces: BTreeMap<String, Space>,
+    /// Texts by namespace and name; those of the store as a whole are in the namespace without a name.
+    pub(super) notes: BTreeMap<(String, String), String>,
 }
 
-/// How far the store has come.
-#[derive(Clone)]
-pub(super) struct Line {
-    pub(super) identity: StoreIdentity,
-    pub(super) starts: Starts,
+/// The rows of one namespace.
+#[derive(Clone, Default, PartialEq)]
+pub(super) struct Space {
+    pub(super) members: BTreeMap<Incarnation, MemberRow>,
+    /// Each with the first number that nobody had, if none is used again.
+    pub(super) pools: BTreeMap<String, (Pool, u64)>,
+    pub(super) slots: BTreeMap<String, BTreeMap<u64, SlotRow>>,
+    pub(super) namespace: NamespaceRow,
+    pub(super) definitions: BTreeMap<String, Definition>,
+}
+
+impl World {
+    pub(super) fn new(identity: StoreIdentity) -> Self {
+        Self { identity, spaces: BTreeMap::new(), notes: BTreeMap::new() }
+    }
+}
+
+/// The world, or none while a step has it: a step owns it, so that it can be sent between threads in the middle, and
+/// nothing is locked over an await. Nothing in a step over memory waits, so nobody waits for its end for long.
+pub(super) struct Shared {
+    world: Mutex<Option<World>>,
+    ended: Condvar,
+}
+
+impl Shared {
+    pub(super) const fn new(world: World) -> Self {
+        Self { world: Mutex::new(Some(world)), ended: Condvar::new() }
+    }
+
+    pub(super) fn take(&self) -> World {
+        let mut kept = self.lock();
+        loop {
+            if let Some(world) = kept.take() {
+                return world;
+            }
+            kept = self.ended.wait(kept).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(super) fn put(&self, world: World) {
+        *self.lock() = Some(world);
+        self.ended.notify_one();
+    }
+
+    /// The world at rest, for whoever watches or replaces it.
+    pub(super) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
+        let mut world = self.take();
+        let seen = look(&mut world);
+        self.put(world);
+        seen
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<World>> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Everything that a store in memory held at one moment.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct MemoryBackup(pub(super) World);
-
-impl World {
-    /// Puts all namespaces in doubt, which share the store's identity, if it is this one still.
-    pub(super) fn doubt(&mut self, doubt: &Doubt, id: &str) {
-        if self.line.identity.id == id {
-            self.spaces.values_mut().for_each(|space| space.standing.begin(doubt));
-        }
-    }
-}
-
-impl Line {
-    /// Tells a handle how the store is now, unless it has seen more: then it stays as it was, but where it has asked.
-    pub(super) fn show(&self, seen: &mut Option<StoreIdentity>, has_asked: bool) {
-        match seen {
-            // As nearly always, and at little cost.
-            Some(seen) if seen.id == self.identity.id && seen.writes <= self.identity.writes => {
-                seen.writes = self.identity.writes;
-            }
-            Some(known) => {
-                let recalled = recall("", known, &self.identity, &self.starts);
-                if has_asked || recalled == Ok(Recalled::Same) {
-                    *known = self.identity.clone();
-                }
-            }
-            None => *seen = Some(self.identity.clone()),
-        }
-    }
-
-    /// Nothing of what others wrote from this count on is kept.
-    pub(super) fn begin(&mut self, history: &History, from: u64) {
-        self.starts = self.starts.and(&history.start, from);
-        self.identity.id = history.to_string();
-    }
-}
 
 impl MemoryBackup {
     /// The slots of a namespace and their pools' names.
     pub fn slots_mut(&mut self, namespace: &str) -> impl Iterator<Item = (&str, &mut SlotRow)> {
-        self.0.spaces.get_mut(namespace).into_iter().flat_map(Space::slots_mut)
+        let pools = self.0.spaces.get_mut(namespace).map(|space| &mut space.slots);
+        pools
+            .into_iter()
+            .flatten()
+            .flat_map(|(name, rows)| rows.values_mut().map(move |row| (name.as_str(), row)))
     }
 }
 
 impl fmt::Debug for MemoryBackup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryBackup")
-            .field("identity", &self.0.line.identity)
-            .finish_non_exhaustive()
+        f.debug_struct("MemoryBackup").field("identity", &self.0.identity).finish_non_exhaustive()
     }
 }

@@ -22,6 +22,12 @@ impl Lineage {
         Self { seen: Mutex::new(None), has_begun: AtomicBool::new(false) }
     }
 
+    /// As a handle that has just been opened.
+    pub(super) fn forget(&self) {
+        *self.lock() = None;
+        self.has_begun.store(false, Ordering::SeqCst);
+    }
+
     pub(super) fn seen(&self) -> Option<Arc<StoreIdentity>> {
         self.lock().clone()
     }

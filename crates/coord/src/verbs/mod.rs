@@ -94,6 +94,11 @@ impl<B: Backend> StoreOver<B> {
         &self.backend
     }
 
+    /// What was seen of the store is worth nothing any more, by the hand of whoever uses this handle.
+    pub(crate) fn forget(&self) {
+        self.lineage.forget();
+    }
+
     /// One atomic step, and the store's `writes` after it.
     async fn run<V: Verb>(&self, verb: V) -> Result<(V::Answer, u64)> {
         self.tried(&verb).await.map_err(|failure| self.said(V::OP, failure))

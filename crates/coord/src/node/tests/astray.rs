@@ -1,9 +1,9 @@
 //! A store that is another one from one moment to the next: once anybody was told so, nothing is minted, from stock or
 //! anew, until the store was joined again.
 
+use super::faulty::Faults;
 use super::kills::in_time;
 use super::*;
-use crate::memory::Faults;
 
 const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;
@@ -13,7 +13,7 @@ const GLOBAL: &str = r#"{"order":"global","layout":"twitter"}"#;
 
 /// A node with a source of each kind that rests on the store, and what makes its store another.
 async fn with_each_kind(world: &World) -> (Node, Vec<Source>, Arc<Mutex<Vec<&'static str>>>) {
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let astray = Arc::clone(&store.faults.astray);
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     let mut sources = Vec::new();
@@ -81,17 +81,19 @@ async fn nothing_is_minted_once_a_store_is_another_until_it_was_joined_anew() {
     }
 }
 
-/// The store has counted further since than anybody here has seen, so its numbers alone tell that it went back.
+/// The store has counted further since than anybody here has seen, by a process that was there all along: so its numbers
+/// alone tell that it went back.
 #[tokio::test]
 async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
     let world = World::new();
     let (node, sources, _) = with_each_kind(&world).await;
+    let other = world.open().await;
+    other.define("another", &spec(FIXED)).await.unwrap();
     let before = world.store.backup();
     let (one, snowflake) = (&sources[1], &sources[3]);
     let seen = some(&world, one).await.unwrap();
     snowflake.try_mint().unwrap();
     world.store.restore(before);
-    let other = world.open().await;
     for number in 0..50 {
         other.define(&format!("another-{number}"), &spec(FIXED)).await.unwrap();
     }

@@ -108,7 +108,8 @@ async fn a_store_that_is_opened_late_leads_to_its_clock_witness() {
     let server = Arc::new(TimeServer(Some(10_001), Arc::clone(&world.clock)));
     let shared = world.store.handle("default").unwrap();
     let late = LateStore::new("default", move || {
-        let store = shared.handle("default").map(|mut store| {
+        let store = shared.handle("default").map(|store| {
+            let mut store = Faulty::over(store);
             store.faults.witness = Some(Arc::clone(&server) as _);
             Arc::new(store) as Arc<dyn Store>
         });

@@ -352,7 +352,7 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
 async fn who_was_away_for_longer_than_its_lease_takes_its_sections_anew() {
     let world = World::new();
     let mut history = History::default();
-    let handle = Arc::new(world.store.handle("default").unwrap());
+    let handle = Arc::new(world.faulty());
     let lacks = Arc::clone(&handle.faults.lacks);
     let settings = NodeSettings { presence_ttl_ms: TTL_MS, ..NodeSettings::default() };
     let node = Node::open(handle, settings, world.parts()).await.unwrap();

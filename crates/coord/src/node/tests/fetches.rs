@@ -9,7 +9,7 @@ use crate::Retry;
 async fn a_fetch_that_failed_is_made_again_while_the_stock_lasts() {
     for rule in ["fixed", "leaf"] {
         let world = World::new();
-        let store = world.store.handle("default").unwrap();
+        let store = world.faulty();
         let lacks = Arc::clone(&store.faults.lacks);
         let node =
             Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
@@ -34,7 +34,7 @@ async fn a_fetch_that_failed_is_made_again_while_the_stock_lasts() {
 #[tokio::test]
 async fn a_store_is_not_asked_again_before_it_says() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let (lacks, refusal) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.refusal));
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     let fixed = r#"{"kind":"segment","step":{"rule":"fixed","size":40}}"#;
@@ -61,7 +61,7 @@ async fn a_store_is_not_asked_again_before_it_says() {
 async fn a_fetch_that_is_to_be_made_again_keeps_nothing_of_a_node_that_ends() {
     for closes in [false, true] {
         let world = World::new();
-        let store = world.store.handle("default").unwrap();
+        let store = world.faulty();
         let lacks = Arc::clone(&store.faults.lacks);
         let store: Arc<dyn Store> = Arc::new(store);
         let kept = Arc::downgrade(&store);

@@ -173,7 +173,7 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
 #[tokio::test]
 async fn who_is_known_costs_no_look_at_all_slots() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
@@ -273,7 +273,7 @@ async fn what_another_server_took_back_is_not_kept_from_memory() {
 #[tokio::test]
 async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
     *lacks.lock().unwrap() = Some("let_go");
     let store = Arc::new(store);
@@ -301,7 +301,7 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
 #[tokio::test]
 async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let (lacks, unheard) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.unheard));
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
@@ -322,7 +322,7 @@ async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
 #[tokio::test]
 async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let (lacks, releases) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.releases));
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();

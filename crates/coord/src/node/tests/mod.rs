@@ -7,6 +7,7 @@ mod clocks;
 mod counters;
 mod deleted;
 mod disk;
+mod faulty;
 mod fetches;
 mod kills;
 mod lend;
@@ -35,6 +36,7 @@ use crate::sources::{Decoded, PrefillHooks, Values};
 use crate::spec::{SourceSpec, Span};
 use crate::store::FastForward;
 use crate::timer::{ManualTimer, Timer};
+use faulty::Faulty;
 
 /// 2026-06-01T00:00:00Z, well inside the default layout.
 pub(super) const START: UnixMillis = UnixMillis::new(1_780_272_000_000);
@@ -63,6 +65,11 @@ impl World {
             // It has done its work at once: how fast a real one is decides nothing.
             disk: Arc::new(disk::Failing::never()),
         }
+    }
+
+    /// A handle that the test has faults for.
+    fn faulty(&self) -> Faulty {
+        Faulty::over(self.store.handle("default").unwrap())
     }
 
     pub(super) fn handle(&self) -> Arc<dyn Store> {

@@ -1,7 +1,7 @@
 //! What makes a node ready, and what does not keep it so.
 
+use super::faulty::Faults;
 use super::*;
-use crate::memory::Faults;
 
 #[tokio::test]
 async fn readiness_is_earned_and_lost() {
@@ -35,7 +35,7 @@ async fn readiness_is_earned_and_lost() {
 #[tokio::test]
 async fn a_store_that_is_away_costs_readiness_when_the_window_ends_and_not_before() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     node.define("orders", &SourceSpec::default()).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_store_that_is_away_costs_readiness_when_the_window_ends_and_not_befor
 #[tokio::test]
 async fn a_node_without_a_window_is_ready_as_long_as_its_presence_lasts() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     node.define("messages", &spec(r#"{"kind":"counter"}"#)).await.unwrap();

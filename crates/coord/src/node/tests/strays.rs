@@ -106,7 +106,7 @@ async fn a_slot_that_somebody_mints_from_is_not_given_up() {
 #[tokio::test]
 async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let (unheard, lacks) = (Arc::clone(&store.faults.unheard), Arc::clone(&store.faults.lacks));
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     let source = minting(&world, &node).await;
@@ -140,7 +140,7 @@ async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() 
 #[tokio::test]
 async fn a_store_that_does_not_answer_is_not_asked_for_everything_again_and_again() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     minting(&world, &node).await;

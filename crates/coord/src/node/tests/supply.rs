@@ -158,7 +158,7 @@ async fn the_filler_of_a_source_that_is_off_rests_and_that_of_a_deleted_one_ends
 /// Asks for a source, and has it changed while its worker number does not come.
 async fn waits_while(alone: bool, change: impl AsyncFnOnce(&Node)) -> Result<()> {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     for name in ["orders", "bills"] {

@@ -123,7 +123,7 @@ async fn when_the_store_is_away_nothing_is_sent_and_all_is_kept() {
 #[tokio::test]
 async fn a_store_that_goes_while_it_gets_tails_back_is_waited_for_once() {
     let world = World::new();
-    let store = world.store.handle("default").unwrap();
+    let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     for number in 0..20 {

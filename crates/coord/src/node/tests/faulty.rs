@@ -1,0 +1,257 @@
+//! A handle on a store, and what goes wrong between the two, as tests say.
+
+use async_trait::async_trait;
+use snowmint_core::UnixMillis;
+
+use super::*;
+use crate::avoid::Avoid;
+use crate::beside::StorePlace;
+use crate::capability::Capabilities;
+use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
+use crate::clock_witness::ClockWitness;
+use crate::error::Retry;
+use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
+use crate::member::{Member, MemberInfo, MemberStatus, Presence};
+use crate::ordered::{LetGo, Take, Taken};
+use crate::owners::Owners;
+use crate::pool::Ground;
+use crate::segment::{GiveBack, Reserve, Segment};
+use crate::slot::SlotInfo;
+use crate::store::StoreIdentity;
+
+/// What one handle does not do, or does besides. Tests keep a copy of the part that they turn.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// A verb that this handle does not get through with, from when it is said on.
+    pub(super) lacks: Arc<Mutex<Option<&'static str>>>,
+    /// When it says that it may be asked again, where it does not get through; and how often that was.
+    pub(super) refusal: Arc<Mutex<(Option<Retry>, u32)>>,
+    /// The verbs that find another store from now on.
+    pub(super) astray: Arc<Mutex<Vec<&'static str>>>,
+    /// A verb that is done, and whose answer this handle does not hear.
+    pub(super) unheard: Arc<Mutex<Option<&'static str>>>,
+    /// Every release that was sent through this handle, heard or not.
+    pub(super) releases: Arc<Mutex<Vec<Release>>>,
+    /// What it leads to, as a store of servers does.
+    pub(super) witness: Option<Arc<dyn ClockWitness>>,
+}
+
+impl Faults {
+    /// What a handle lacks that gets through with nothing.
+    pub(super) const EVERY_VERB: &str = "every verb";
+
+    /// Before the step: an error, and nothing is done.
+    pub(super) fn before(&self, op: &'static str) -> Result<()> {
+        let astray = self.astray.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if astray.iter().any(|verb| [op, Self::EVERY_VERB].contains(verb)) {
+            let (witness, expected, found) = ("this process".into(), "one".into(), "two".into());
+            return Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }));
+        }
+        fails(&self.lacks, op).map_err(|error| {
+            let mut refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+            refusal.1 += 1;
+            match refusal.0 {
+                Some(retry) => error.with_retry(retry),
+                None => error,
+            }
+        })
+    }
+
+    /// After the step: an error, and all is done.
+    pub(super) fn after(&self, op: &'static str) -> Result<()> {
+        fails(&self.unheard, op)
+    }
+
+    pub(super) fn sent(&self, release: &Release) {
+        self.releases.lock().unwrap_or_else(PoisonError::into_inner).push(release.clone());
+    }
+}
+
+fn fails(verb: &Mutex<Option<&'static str>>, op: &'static str) -> Result<()> {
+    let failing = *verb.lock().unwrap_or_else(PoisonError::into_inner);
+    if failing != Some(op) && failing != Some(Faults::EVERY_VERB) {
+        return Ok(());
+    }
+    Err(Error::new(op, ErrorKind::Unavailable { what: "the memory store".into() }))
+}
+
+/// The handle, with these faults.
+#[derive(Debug)]
+pub(super) struct Faulty {
+    store: MemoryStore,
+    pub(super) faults: Faults,
+}
+
+impl Faulty {
+    pub(super) fn over(store: MemoryStore) -> Self {
+        Self { store, faults: Faults::default() }
+    }
+
+    async fn through<T>(
+        &self,
+        op: &'static str,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.faults.before(op)?;
+        let answer = call.await?;
+        self.faults.after(op)?;
+        Ok(answer)
+    }
+}
+
+#[async_trait]
+impl Store for Faulty {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    fn namespace(&self) -> &str {
+        self.store.namespace()
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.store.cautions()
+    }
+
+    fn seen(&self) -> Option<StoreIdentity> {
+        self.store.seen()
+    }
+
+    fn group_max(&self) -> u32 {
+        self.store.group_max()
+    }
+
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        self.store.owners()
+    }
+
+    fn beside(&self, name: &str) -> Option<Arc<dyn StorePlace>> {
+        self.store.beside(name)
+    }
+
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        self.faults.witness.clone()
+    }
+
+    async fn now(&self) -> Result<Option<UnixMillis>> {
+        self.through("now", self.store.now()).await
+    }
+
+    async fn identity(&self) -> Result<StoreIdentity> {
+        self.through("identity", self.store.identity()).await
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        self.through("recall", self.store.recall(who, seen)).await
+    }
+
+    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+        self.through("doubt", self.store.doubt(doubt, id)).await
+    }
+
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
+        self.through("report", self.store.report(journal, known)).await
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        self.through("standing", self.store.standing()).await
+    }
+
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.through("join", self.store.join(member, presence, now)).await
+    }
+
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.through("renew", self.store.renew(member, presence, now)).await
+    }
+
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        self.through("announce", self.store.announce(member, status)).await
+    }
+
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        self.through("leave", self.store.leave(member, now)).await
+    }
+
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        self.through("members", self.store.members(now)).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        self.through("claim", self.store.claim(request, now)).await
+    }
+
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        self.through("extend", self.store.extend(items, now)).await
+    }
+
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        self.faults.sent(release);
+        self.through("release", self.store.release(release, now)).await
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        self.through("take", self.store.take(take, now)).await
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        self.through("let_go", self.store.let_go(let_go, now)).await
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        self.through("avoid", self.store.avoid(avoid, now)).await
+    }
+
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        self.through("workers", self.store.workers(now)).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        self.through("reserve", self.store.reserve(reserve)).await
+    }
+
+    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        self.through("give_back", self.store.give_back(back)).await
+    }
+
+    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        self.through("define", self.store.define(new)).await
+    }
+
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        self.through("alter", self.store.alter(new, if_version)).await
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        self.through("restripe", self.store.restripe(restripe)).await
+    }
+
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.through("set_state", self.store.set_state(name, state)).await
+    }
+
+    async fn get(&self, name: &str) -> Result<Definition> {
+        self.through("get", self.store.get(name)).await
+    }
+
+    async fn list(&self) -> Result<Catalog> {
+        self.through("list", self.store.list()).await
+    }
+
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        self.through("fast_forward", self.store.fast_forward(forward)).await
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.through("accept_lead", self.store.accept_lead(until)).await
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        self.through("ground", self.store.ground()).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+}
