@@ -210,7 +210,6 @@ impl Driver {
         for ((key, extend), answer) in items.iter().zip(answers) {
             if let Ok(extended) = answer {
                 self.core.around.saw(extended.catalog_version, extended.writes);
-                self.witness.writes = self.witness.writes.max(extended.writes);
                 // Also while the journal rests: it stays a witness of what the store has counted, and
                 // a disk that fails is found before somebody mints.
                 self.keeper.want();

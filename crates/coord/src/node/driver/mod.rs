@@ -358,8 +358,13 @@ impl Driver {
         // Before the store was compared, this process knows nothing of the one that the journal knows.
         if matches!(self.stage, Stage::In { .. }) && self.core.around.doubts.check().is_ok() {
             let (seen, writes) = (self.core.around.store.seen(), self.core.around.writes_seen());
-            if let Some(seen) = &seen {
-                (self.witness.store, self.witness.writes) = (seen.id.clone(), seen.writes);
+            // A count belongs to the history in which it was counted: beside an older start, it would be of a
+            // history that others have written anew.
+            match &seen {
+                Some(seen) => {
+                    (self.witness.store, self.witness.writes) = (seen.id.clone(), seen.writes);
+                }
+                None => self.witness.writes = self.witness.writes.max(writes),
             }
             self.keeper.saw(seen, writes);
         }
