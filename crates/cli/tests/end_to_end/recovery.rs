@@ -267,7 +267,7 @@ fn loaded_under_servers(
                             None if source == "invoices" => ids.push(said),
                             None => {}
                             Some((_, code)) => {
-                                drop(codes.insert(code.split('"').next().unwrap().to_owned()))
+                                codes.extend(code.split('"').next().map(str::to_owned))
                             }
                         }
                     }
