@@ -4,7 +4,7 @@
 use std::env::{VarError, var};
 use std::process::ExitCode;
 
-use snowmint_testkit::sim::{Profile, STEPS, Violation, run_many};
+use snowmint_testkit::sim::{Profile, STEPS, run_many};
 
 /// A million runs, with the four profiles.
 const SEEDS: u64 = 250_000;
@@ -22,7 +22,7 @@ fn run() -> Result<(), String> {
     let (first, count) = (number("SNOWMINT_SIM_FIRST", 0)?, number("SNOWMINT_SIM_SEEDS", SEEDS)?);
     let end = first.checked_add(count).ok_or("there are no such seeds: the last is 2^64 - 1")?;
     let tallies = run_many(first..end, &Profile::ALL, STEPS, |progress| eprintln!("{progress}"))
-        .map_err(|Violation(what)| what)?;
+        .map_err(|violation| violation.to_string())?;
     tallies.iter().for_each(|tally| println!("{tally}"));
     println!("no promise was broken by seeds {first} to {}", end.saturating_sub(1));
     Ok(())

@@ -1,20 +1,22 @@
-//! The simulation finds bugs: each of those that are planted is found within a stated number of seeds,
-//! and the same seeds without it keep every promise.
+//! The simulation finds bugs: each of those that are planted is found within a stated number of seeds, by the check
+//! that is named for it and no other, and the same seeds without it keep every promise.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
-use snowmint_testkit::sim::{Bug, Profile, try_run};
+use snowmint_testkit::sim::{Bug, Check, Profile, try_run};
 
 /// Each bug is found within this many seeds of one of the profiles.
 const SEEDS: u64 = 200;
 const STEPS: u32 = 400;
 const PROFILES: [Profile; 3] = [Profile::Network, Profile::Restores, Profile::Clocks];
 
-fn found(bug: Bug) {
+/// No other check may end a run with a planted bug, so each shows that it can fail.
+fn found(bug: Bug, check: Check) {
     for seed in 0..SEEDS {
         for profile in PROFILES {
             if let Err(violation) = try_run(seed, profile, STEPS, Some(bug)) {
                 println!("{bug:?}: seed {seed}, {profile:?}: {violation}");
+                assert_eq!(violation.check, check, "{bug:?}: another check found it");
                 let without = try_run(seed, profile, STEPS, None);
                 assert!(without.is_ok(), "seed {seed}, {profile:?}, without {bug:?}: {without:?}");
                 return;
@@ -25,37 +27,58 @@ fn found(bug: Bug) {
 }
 
 macro_rules! planted {
-    ($($name:ident: $bug:ident,)*) => {
+    ($($name:ident: $bug:ident by $check:ident,)*) => {
         $(
             #[test]
             fn $name() {
-                found(Bug::$bug);
+                found(Bug::$bug, Check::$check);
             }
         )*
 
         #[test]
         fn every_bug_has_its_test() {
-            assert_eq!(Bug::ALL, [$(Bug::$bug),*]);
+            assert_eq!(Bug::ALL, [$((Bug::$bug, Check::$check)),*]);
         }
     };
 }
 
+/// All but the one of the tests themselves: that what should happen did.
+#[test]
+fn every_check_has_a_bug_that_only_it_finds() {
+    for check in Check::ALL.into_iter().filter(|check| *check != Check::Trial) {
+        assert!(Bug::ALL.iter().any(|(_, by)| *by == check), "{check:?}");
+    }
+}
+
 planted! {
-    a_skipped_term_check_is_found: SkipTheTermCheck,
-    an_extend_that_does_not_compare_from_is_found: ExtendWithoutComparingFrom,
-    a_lease_shared_by_one_owners_processes_is_found: SameOwnerSharesALease,
-    a_release_with_the_last_tick_is_found: ReleaseWithTheLastTick,
-    a_journal_written_after_minting_is_found: JournalAfterMinting,
-    a_take_over_by_the_requesters_clock_is_found: TakeOverByTheRequestersClock,
-    a_generator_rebuilt_at_the_windows_floor_is_found: RebuiltAtTheWindowsFloor,
-    a_mark_in_a_coarser_unit_is_found: MarkInACoarserUnit,
-    a_take_without_a_wait_is_found: TakeWithoutWaiting,
-    the_same_owner_that_skips_the_wait_is_found: SameOwnerSkipsTheWait,
-    a_take_over_by_a_wall_clock_is_found: TakeOverByAWallClock,
-    a_lease_by_a_clock_that_sleeps_is_found: ElapsedTimeWithoutSleep,
-    a_slot_taken_at_the_floor_before_is_found: TakenAtTheFloorBefore,
-    a_release_that_is_not_journalled_is_found: ReleaseUnwritten,
-    a_tail_both_returned_and_journalled_is_found: TailReturnedAndJournalled,
-    a_lease_that_counts_from_the_answer_is_found: LeaseFromTheAnswer,
-    a_surplus_given_to_a_later_request_is_found: SurplusToALaterRequest,
+    a_skipped_term_check_is_found: SkipTheTermCheck by Mark,
+    an_extend_that_does_not_compare_from_is_found: ExtendWithoutComparingFrom by Mark,
+    a_lease_shared_by_one_owners_processes_is_found: SameOwnerSharesALease by Unique,
+    a_release_with_the_last_tick_is_found: ReleaseWithTheLastTick by Mark,
+    a_journal_written_after_minting_is_found: JournalAfterMinting by Window,
+    a_take_over_by_the_requesters_clock_is_found: TakeOverByTheRequestersClock by Mark,
+    a_generator_rebuilt_at_the_windows_floor_is_found: RebuiltAtTheWindowsFloor by Window,
+    a_mark_in_a_coarser_unit_is_found: MarkInACoarserUnit by Mark,
+    a_take_without_a_wait_is_found: TakeWithoutWaiting by GlobalOrder,
+    the_same_owner_that_skips_the_wait_is_found: SameOwnerSkipsTheWait by Healing,
+    a_take_over_by_a_wall_clock_is_found: TakeOverByAWallClock by Counters,
+    a_lease_by_a_clock_that_sleeps_is_found: ElapsedTimeWithoutSleep by Counters,
+    a_slot_taken_at_the_floor_before_is_found: TakenAtTheFloorBefore by Counters,
+    a_release_that_is_not_journalled_is_found: ReleaseUnwritten by Window,
+    a_tail_both_returned_and_journalled_is_found: TailReturnedAndJournalled by Unique,
+    a_lease_that_counts_from_the_answer_is_found: LeaseFromTheAnswer by Counters,
+    a_surplus_given_to_a_later_request_is_found: SurplusToALaterRequest by GlobalOrder,
+    a_call_that_is_waited_for_without_an_end_is_found: CallWithoutAnEnd by Bound,
+    a_policy_that_is_forgotten_is_found: PolicyForgotten by Increasing,
+    a_reserve_taken_for_a_repeat_is_found: ReserveTakenForARepeat by Promise,
+    a_number_that_is_skipped_is_found: NumberSkipped by Dense,
+    a_number_lost_on_the_way_is_found: NumberLostOnTheWay by Account,
+    a_step_that_is_too_large_is_found: StepTooLarge by Waste,
+    a_member_that_is_never_forgotten_is_found: NobodyIsForgotten by Healing,
+    an_elapsed_clock_beyond_the_margin_is_found: ElapsedTimeBeyondTheMargin by Counters,
+    a_take_that_does_not_compare_renewals_is_found: TakeWithoutComparingRenewals by Counters,
+    another_store_that_is_not_noticed_is_found: AnotherStoreUnnoticed by Refusal,
+    another_server_that_is_not_noticed_is_found: AnotherServerUnnoticed by Refusal,
+    a_recall_that_forgets_is_found: RecallForgets by Refusal,
+    reports_that_are_forgotten_are_found: ReportsForgotten by Mark,
 }

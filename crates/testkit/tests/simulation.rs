@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
-use snowmint_testkit::sim::{Profile, SEED_VARIABLE, STEPS, Violation, run_many, try_run};
+use snowmint_testkit::sim::{Profile, SEED_VARIABLE, STEPS, run_many, try_run};
 
 /// How many seeds a run tries with each profile, unless told otherwise: a thousand runs optimised, as the product
 /// ships, and two hundred with all checks, which take as long.
@@ -23,7 +23,7 @@ fn seeds() -> std::ops::Range<u64> {
 fn all_seeds(profile: Profile) {
     match run_many(seeds(), &[profile], STEPS, |progress| eprintln!("{profile:?}: {progress}")) {
         Ok(tallies) => println!("{}", tallies[0]),
-        Err(Violation(what)) => panic!("{what}"),
+        Err(violation) => panic!("{violation}"),
     }
 }
 

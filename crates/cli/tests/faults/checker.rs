@@ -6,7 +6,7 @@ use std::time::Instant;
 use snowmint_coord::spec::Plan;
 use snowmint_coord::{SlotInfo, SourceSpec};
 use snowmint_core::Layout;
-use snowmint_testkit::history::{Checked, History, Ledger, Mint, Party, Right, Violation};
+use snowmint_testkit::history::{Check, Checked, History, Ledger, Mint, Party, Right, Violation};
 
 use super::holder::{NUMBERS, ORDERS};
 
@@ -58,7 +58,7 @@ impl Checker {
     }
 
     pub(crate) fn fail(&mut self, what: String) {
-        self.violation.get_or_insert(Violation(what));
+        self.violation.get_or_insert(Check::Trial.broken(what));
     }
 
     pub(crate) fn granted(&mut self, voice: Voice, right: &Right, from: u64, to: u64) {
@@ -139,7 +139,7 @@ impl Checker {
                 Right::Numbers(_) => next_number,
             };
             if mark < minted_end {
-                return Err(Violation(format!(
+                return Err(Check::Mark.broken(format!(
                     "{right} was minted from up to {minted_end}, and the store has its mark at {mark}"
                 )));
             }

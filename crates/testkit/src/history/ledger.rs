@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Checked, Violation};
+use super::{Check, Checked, Violation};
 
 /// Who has a window: a machine, and which life of it. With a journal, one life goes on from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ fn promised_twice(
     (from, to, party): (u64, u64, Party),
     (begin, end, whose): (u64, u64, Party),
 ) -> Violation {
-    Violation(format!(
+    Check::Promise.broken(format!(
         "{right}: {from} to {to} was promised to {party}, and {begin} to {end} to {whose}"
     ))
 }
@@ -126,7 +126,7 @@ impl Ledger {
         known.mark_max = known.mark_max.max(mark);
         let minted_end = known.minted_end;
         if minted_end > mark {
-            return Err(Violation(format!(
+            return Err(Check::Mark.broken(format!(
                 "the mark of {right} fell to {mark}, below what was minted up to {minted_end}"
             )));
         }
@@ -174,12 +174,12 @@ impl Ledger {
             *whose == party && *before < life && *begin <= from && to <= *end
         });
         if !inside && !inherited {
-            return Err(Violation(format!(
+            return Err(Check::Window.broken(format!(
                 "{party} minted {from} to {to} from {right}, outside every window that it had"
             )));
         }
         if from < floor {
-            return Err(Violation(format!(
+            return Err(Check::Window.broken(format!(
                 "{party} minted {from} from {right} in its life {life}, and up to {floor} before"
             )));
         }
@@ -224,6 +224,13 @@ impl Ledger {
                 },
             );
         (reached < to).then_some(reached)
+    }
+
+    /// All windows: the right, the end of the window, and whose it is.
+    pub fn promised(&self) -> impl Iterator<Item = (&Right, u64, Party)> {
+        self.rights.iter().flat_map(|(right, known)| {
+            known.windows.iter().map(move |(_, end, whose)| (right, *end, *whose))
+        })
     }
 
     /// Every right that there is, with the end of what was minted from it and the highest mark that it

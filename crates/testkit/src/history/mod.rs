@@ -1,6 +1,7 @@
 //! What was minted, by whom, and whether that is as promised: the one checker of everything that is
 //! simulated, and of everything that is done to real processes and servers.
 
+mod check;
 mod ledger;
 mod numbers;
 mod order;
@@ -8,22 +9,10 @@ mod order;
 use std::collections::HashMap;
 use std::fmt;
 
+pub use check::{Check, Checked, Violation};
 pub use ledger::{Ledger, Party, Right};
 pub use numbers::Numbers;
 pub use order::Order;
-
-/// A promise that was broken. Says how, and where it can, how to replay the run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation(pub String);
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Whether a promise was kept.
-pub type Checked = Result<(), Violation>;
 
 /// Who minted an ID: which node, in which of its lives, when in true time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +52,13 @@ impl History {
         }
         if let Some(before) = self.minted.insert((source, id), by) {
             let what = format!("source {source}: {id} was minted by {before}, and by {by}");
-            return Err(Violation(what));
+            return Err(Check::Unique.broken(what));
         }
         if let Some(worker) = worker {
             let last = self.last.insert((source, by.node, by.life, worker), id);
             if let Some(last) = last.filter(|last| *last > id) {
                 let what = format!("source {source}: {id} by {by} came after {last}");
-                return Err(Violation(what));
+                return Err(Check::Increasing.broken(what));
             }
         }
         Ok(())
@@ -105,8 +94,9 @@ mod tests {
         history.add(0, 5, by(0, 1), Some(1)).unwrap();
         history.add(0, 7, by(0, 1), Some(1)).unwrap();
         history.add(1, 7, by(1, 1), Some(1)).unwrap();
-        assert!(history.add(0, 7, by(1, 1), None).is_err(), "twice");
-        assert!(history.add(0, 6, by(0, 1), Some(1)).is_err(), "too low");
+        let broken = |added: Checked| added.unwrap_err().check;
+        assert_eq!(broken(history.add(0, 7, by(1, 1), None)), Check::Unique);
+        assert_eq!(broken(history.add(0, 6, by(0, 1), Some(1))), Check::Increasing);
         history.add(0, 4, by(0, 2), Some(1)).unwrap();
         history.add(0, 3, by(0, 1), None).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Checked, Violation};
+use super::{Check, Checked, Violation};
 
 /// The first number of every source.
 const FIRST: u64 = 1;
@@ -27,7 +27,8 @@ impl Numbers {
         let before = self.ranges.range(..end).next_back().map(|(first, end)| (*first, *end));
         if let Some((begin, stop)) = before.filter(|(_, stop)| *stop > first) {
             let twice = (first.max(begin), end.min(stop) - 1);
-            return Err(Violation(format!("{} to {} were answered twice", twice.0, twice.1)));
+            let what = format!("{} to {} were answered twice", twice.0, twice.1);
+            return Err(Check::Unique.broken(what));
         }
         let begin = match before.filter(|(_, stop)| *stop == first) {
             Some((begin, _)) => begin,
@@ -60,7 +61,7 @@ impl Numbers {
         let first = self.ranges.first_key_value().map_or(FIRST, |(first, _)| *first);
         for number in [first, self.end() - 1] {
             if self.used > 0 && !(FIRST..mark).contains(&number) {
-                return Err(Violation(outside(number)));
+                return Err(Check::Mark.broken(outside(number)));
             }
         }
         Ok(mark - FIRST - self.used)
@@ -77,7 +78,7 @@ impl Numbers {
         if (lost.saturating_sub(unheard)..=lost).contains(&missing) {
             return Ok(());
         }
-        Err(Violation(format!(
+        Err(Check::Account.broken(format!(
             "of the numbers below {mark}, {missing} were never answered, and {lost} are said to be lost, {unheard} of them unheard"
         )))
     }
@@ -91,7 +92,7 @@ impl Numbers {
         if missing <= lost_max {
             return Ok(());
         }
-        Err(Violation(format!(
+        Err(Check::Waste.broken(format!(
             "of the numbers below {mark}, {missing} were never answered; {lost_max} may be lost"
         )))
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use super::{Checked, Violation};
+use super::{Check, Checked};
 
 /// The highest answer of each key so far. What is remembered is one number a key, so that there may be
 /// millions, and a run may last as long as it likes.
@@ -35,11 +35,11 @@ impl<K: Clone + Debug + Eq + Hash> Order<K> {
     /// The lowest and the highest number of an answer to a request that began when `floor` was its floor.
     ///
     /// # Errors
-    /// It is not above.
+    /// It is not above. Which check that is, whoever asks knows: here the keys are a counter's.
     pub fn answered(&mut self, key: &K, floor: u64, answer: (u64, u64), by: &str) -> Checked {
         let (lowest, highest) = answer;
         if lowest <= floor || highest < lowest {
-            return Err(Violation(format!(
+            return Err(Check::Counters.broken(format!(
                 "{key:?}: {by} answers {lowest} to {highest} after {floor} was answered"
             )));
         }

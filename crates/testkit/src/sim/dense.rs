@@ -5,7 +5,7 @@ use snowmint_coord::NumberStats;
 use super::Profile;
 use super::sources::NUMBERS;
 use super::world::World;
-use crate::history::{Checked, Right, Violation};
+use crate::history::{Check, Checked, Right};
 
 /// The most numbers of one batch, and the fewest that are fetched.
 pub(super) const BATCH_MAX: u64 = 60;
@@ -18,19 +18,30 @@ impl World {
         *self.used.entry((index, life)).or_default() += count as u64;
     }
 
+    /// What the address leads to now may not be the store that was joined: whoever hears of it drops what is in stock.
+    pub(super) fn leads_astray(&mut self) {
+        self.truth.set_astray(true);
+        let lives = self.machines.iter().enumerate().map(|(index, machine)| (index, machine.life));
+        self.counts_anew.extend(lives);
+    }
+
     /// Whether a process's own account is right: what it fetched was answered, is in stock, or is said to be lost;
     /// and whether it holds no more than it may lose: half of what it fetched (`step.waste_max`), and two
     /// small fetches.
     pub(super) fn accounts(&self, index: usize, said: NumberStats) -> Checked {
-        let used = self.used.get(&(index, self.machines[index].life)).copied().unwrap_or(0);
-        if said.fetched != used + said.stock + said.lost {
+        let life = (index, self.machines[index].life);
+        let used = self.used.get(&life).copied().unwrap_or(0);
+        let accounted = used + said.stock + said.lost;
+        let is_short = said.fetched < accounted && !self.counts_anew.contains(&life);
+        if is_short || said.fetched > accounted {
             let what = format!("machine {index} answered {used} numbers, and says {said:?}");
-            return Err(Violation(what));
+            self.truth.fail(Check::Account.broken(what));
         }
         if said.stock > said.fetched / 2 + 2 * (BATCH_MAX + STEP_MIN) {
-            return Err(Violation(format!("machine {index} holds too many numbers: {said:?}")));
+            let what = format!("machine {index} holds too many numbers: {said:?}");
+            self.truth.fail(Check::Waste.broken(what));
         }
-        Ok(())
+        self.truth.judge(Ok(()))
     }
 
     /// Whether the store has skipped no number. Who puts a store back and moves it on skips many.
@@ -40,9 +51,8 @@ impl World {
         }
         let right = Right::Numbers(NUMBERS.into());
         let mark = self.truth.mark(&right).await.unwrap_or(1);
-        match self.truth.gap(&right, 1, mark) {
-            Some(gap) => Err(Violation(format!("{gap} of {right} was promised to nobody"))),
-            None => Ok(()),
-        }
+        let gap = self.truth.gap(&right, 1, mark);
+        let broken = |gap| Check::Dense.broken(format!("{gap} of {right} was promised to nobody"));
+        self.truth.judge(gap.map_or(Ok(()), |gap| Err(broken(gap))))
     }
 }

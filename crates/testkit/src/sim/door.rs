@@ -1,21 +1,28 @@
 //! The store's door: what comes through it is done, by the store or by one with a planted bug, and
-//! written down.
+//! written down. One who comes through it finds what a real store's handle does: that the store is still the one
+//! that it has seen, and, where servers answer what they have heard of, an older state of it.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Doubt, Extend, Extended, FastForward, GiveBack,
-    Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo, MemberStatus,
-    MemoryStore, NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment,
-    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Avoid, Catalog, ClaimRequest, ClockOf, Definition, Doubt, Error, ErrorKind, Extend, Extended,
+    FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
+    MemberStatus, MemoryStore, NewDefinition, Presence, Recalled, Release, Reserve, Restripe,
+    Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
+use super::network::{Line, Weather};
 use super::planted::{self, Bug};
+use super::random::Chance;
 use super::truth::Truth;
 use crate::history::{Party, Right};
+
+/// Who remembers what a handle has seen.
+const WITNESS: &str = "this process";
 
 /// The store as one party enters it.
 #[derive(Debug)]
@@ -23,7 +30,90 @@ pub(super) struct Door {
     pub(super) store: Arc<MemoryStore>,
     pub(super) truth: Truth,
     pub(super) party: Party,
+    pub(super) line: Arc<Line>,
+    pub(super) weather: Arc<Weather>,
+    pub(super) chance: Chance,
+    /// What a server that lags has of the store: all that this party has written or read.
+    pub(super) behind: Mutex<Option<Arc<MemoryStore>>>,
     pub(super) bug: Option<Bug>,
+}
+
+/// Held while a party writes: afterwards its server has that, and all before it.
+struct Writing<'a>(&'a Door);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.catches_up();
+    }
+}
+
+impl Door {
+    fn behind(&self) -> MutexGuard<'_, Option<Arc<MemoryStore>>> {
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The party's server has all of the store as it is now.
+    fn catches_up(&self) {
+        // A store with a clock of its own has one server that answers.
+        let lags = self.store.capabilities().clock == ClockOf::Caller
+            && self.weather.reads_behind.load(Ordering::SeqCst);
+        *self.behind() = lags.then(|| {
+            let server = MemoryStore::new(self.store.namespace()).unwrap();
+            server.restore(self.store.backup());
+            Arc::new(server)
+        });
+    }
+
+    /// Compares what this handle has seen of the store, as each step does. After a recovery, whoever rests on the
+    /// handle is told once that what it has is worth nothing.
+    async fn compares(&self, op: &'static str) -> Result<()> {
+        let compares = self.bug != Some(Bug::AnotherStoreUnnoticed);
+        let Some(seen) = self.store.seen().filter(|_| compares) else { return Ok(()) };
+        let found = self.store.identity().await?;
+        if seen.id == found.id && seen.writes <= found.writes {
+            return Ok(());
+        }
+        match self.store.recall(WITNESS, &seen).await {
+            Ok(Recalled::Same) => Ok(()),
+            Ok(Recalled::Recovered) => {
+                let (witness, seen, found) = (WITNESS.into(), seen.writes, found.writes);
+                Err(Error::new(op, ErrorKind::StoreWentBack { witness, seen, found }))
+            }
+            Err(error) => Err(Error::new(op, error.kind().clone())),
+        }
+    }
+
+    /// Before a step that writes.
+    async fn writes(&self, op: &'static str) -> Result<Writing<'_>> {
+        self.compares_server(op)?;
+        self.compares(op).await?;
+        Ok(Writing(self))
+    }
+
+    /// A replica that took over has the marks, and beside them that it is another server which has them.
+    fn compares_server(&self, op: &'static str) -> Result<()> {
+        let compares = self.bug != Some(Bug::AnotherServerUnnoticed);
+        if !compares || !self.line.replica.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let (witness, expected, found) =
+            ("the server".into(), "the first".into(), "another".into());
+        Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }))
+    }
+
+    /// What a step that only reads is answered from.
+    async fn reads(&self, op: &'static str) -> Result<Arc<MemoryStore>> {
+        self.compares(op).await?;
+        // Now and then the server hears of what is new.
+        if self.behind().is_none() || self.chance.percent(20) {
+            self.catches_up();
+        }
+        let Some(server) = self.behind().clone() else { return Ok(Arc::clone(&self.store)) };
+        if server.identity().await?.writes < self.store.identity().await?.writes {
+            self.line.happened.count("a stale read");
+        }
+        Ok(server)
+    }
 }
 
 fn slot(pool: &str, slot: u64) -> Right {
@@ -39,19 +129,34 @@ impl Store for Door {
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
-        self.store.identity().await
+        self.reads("identity").await?.identity().await
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        self.store.recall(who, seen).await
+        if self.bug == Some(Bug::RecallForgets) {
+            return Ok(Recalled::Same);
+        }
+        let mut recalled = Recalled::Same;
+        if let Some(seen) = self.store.seen() {
+            recalled = self.store.recall(WITNESS, &seen).await?;
+        }
+        if self.store.recall(who, seen).await? == Recalled::Recovered {
+            recalled = Recalled::Recovered;
+        }
+        // It has the servers agree on what is newest first.
+        self.catches_up();
+        Ok(recalled)
     }
 
     async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+        self.compares_server("doubt")?;
         self.store.doubt(doubt, id).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        self.store.report(journal, known).await
+        self.compares_server("report")?;
+        let known = planted::reported(self.bug, known);
+        self.store.report(journal, known.as_ref()).await
     }
 
     async fn standing(&self) -> Result<Standing> {
@@ -59,27 +164,32 @@ impl Store for Door {
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.store.join(member, presence, now).await
+        let _writing = self.writes("join").await?;
+        self.store.join(member, planted::presence(self.bug, presence), now).await
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.store.renew(member, presence, now).await
+        let _writing = self.writes("renew").await?;
+        self.store.renew(member, planted::presence(self.bug, presence), now).await
     }
 
     async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        let _writing = self.writes("announce").await?;
         self.store.announce(member, status).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        let _writing = self.writes("leave").await?;
         planted::leave(&self.store, self.bug, &self.truth, self.party).await;
         self.store.leave(member, now).await
     }
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.store.members(now).await
+        self.reads("members").await?.members(now).await
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        let _writing = self.writes("claim").await?;
         let leases = planted::claim(&self.store, self.bug, request, now).await?;
         for lease in &leases {
             self.truth.moved(&slot(&lease.pool, lease.slot)).await;
@@ -88,6 +198,7 @@ impl Store for Door {
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        let _writing = self.writes("extend").await?;
         let mut answers = match self.bug {
             None => self.store.extend(items, now).await?,
             Some(_) => {
@@ -110,58 +221,70 @@ impl Store for Door {
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        let _writing = self.writes("release").await?;
         planted::release(&self.store, self.bug, release, now).await?;
         self.truth.moved(&slot(&release.pool, release.slot)).await;
         Ok(())
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        let _writing = self.writes("take").await?;
         planted::take(&self.store, self.bug, take, now).await
     }
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        let _writing = self.writes("let_go").await?;
         self.store.let_go(let_go, now).await
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.store.workers(now).await
+        self.reads("workers").await?.workers(now).await
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        let segment = self.store.reserve(reserve).await?;
+        let _writing = self.writes("reserve").await?;
+        let segment = planted::reserve(&self.store, self.bug, reserve).await?;
         let right = Right::Numbers(reserve.source.clone());
         self.truth.granted(right, segment.first, segment.last + 1, self.party).await;
         Ok(segment)
     }
 
     async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        let _writing = self.writes("give_back").await?;
         let version = self.store.give_back(back).await?;
         self.truth.moved(&Right::Numbers(back.source.clone())).await;
         Ok(version)
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        let _writing = self.writes("define").await?;
         self.store.define(new).await
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        let _writing = self.writes("alter").await?;
         self.store.alter(new, if_version).await
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        let _writing = self.writes("restripe").await?;
         self.store.restripe(restripe).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        let _writing = self.writes("set_state").await?;
         self.store.set_state(name, state).await
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        planted::get(&self.store, self.bug, name).await
+        let found = self.reads("get").await?.get(name).await?;
+        Ok(planted::defined(self.bug, found))
     }
 
     async fn list(&self) -> Result<Catalog> {
-        self.store.list().await
+        let Catalog { version, definitions } = self.reads("list").await?.list().await?;
+        let told = |found| planted::defined(self.bug, found);
+        Ok(Catalog { version, definitions: definitions.into_iter().map(told).collect() })
     }
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
@@ -177,7 +300,7 @@ impl Store for Door {
     }
 
     async fn ground(&self) -> Result<Ground> {
-        self.store.ground().await
+        self.reads("ground").await?.ground().await
     }
 
     async fn close(&self) -> Result<()> {

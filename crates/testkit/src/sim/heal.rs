@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use snowmint_coord::{AfterCrash, Error, Values};
+use snowmint_coord::{AfterCrash, Error, Node, Values};
 use snowmint_core::UnixMillis;
 
 use super::machine::Process;
@@ -10,21 +10,30 @@ use super::ordeal::POISON_MS;
 use super::wall::Mood;
 use super::world::World;
 use super::{Profile, RESUME_MS};
-use crate::history::{Checked, Mint, Violation};
+use crate::history::{Check, Checked, Mint, Violation};
 
 impl World {
-    /// Whoever runs must mint again, by itself where clocks and store were sane.
-    pub(super) async fn heal(&mut self) -> Checked {
-        let healed_at_ms = self.time.now_ms();
+    /// No trouble begins any more, and what there is ends.
+    pub(super) fn calm(&mut self) {
         let true_ms = self.true_ms();
         self.line.up.store(true, Ordering::SeqCst);
+        self.line.let_on();
         for machine in &mut self.machines {
-            machine.weather.trouble_percent.store(0, Ordering::SeqCst);
-            machine.weather.away.store(false, Ordering::SeqCst);
+            machine.weather.calm();
             machine.weather.claims_unanswered.store(false, Ordering::SeqCst);
+            machine.weather.reads_behind.store(false, Ordering::SeqCst);
             machine.wall.mood = Mood::Steady;
             machine.clock.set(UnixMillis::new(true_ms));
             machine.gate.open();
+        }
+    }
+
+    /// Whoever runs must mint again, by itself where clocks and store were sane.
+    pub(super) async fn heal(&mut self) -> Checked {
+        let healed_at_ms = self.time.now_ms();
+        self.calm();
+        if self.in_doubt.is_some() {
+            self.recover().await?;
         }
         let restarts = self.profile != Profile::Network;
         if !restarts {
@@ -69,62 +78,73 @@ impl World {
 
     /// A machine mints before the end: from everything, or only from what may lead the clock.
     async fn must_mint(&mut self, index: usize, only_leaders: bool, end_ms: u64) -> Checked {
-        loop {
-            let Err(why) = self.mints_all(index, only_leaders).await else { return Ok(()) };
-            if self.truth.violation().is_some() {
-                return Err(why);
-            }
+        while let Some(why) = self.mints_all(index, only_leaders).await? {
             if self.time.now_ms() >= end_ms {
                 let what = format!("not within {RESUME_MS} ms of calm: {why}");
-                return Err(Violation(what));
+                return self.truth.judge(Err(Check::Healing.broken(what)));
             }
             self.pass(5_000).await;
         }
+        Ok(())
     }
 
-    async fn mints_all(&mut self, index: usize, only_leaders: bool) -> Checked {
+    /// Why a machine does not mint from everything; none if it does.
+    async fn mints_all(
+        &mut self,
+        index: usize,
+        only_leaders: bool,
+    ) -> Result<Option<String>, Violation> {
         self.look(index).await;
         let machine = &self.machines[index];
         let Process::Running(node, _) = &machine.process else {
             let why = machine.refused.as_ref().map(ToString::to_string).unwrap_or_default();
-            return Err(Violation(format!("machine {index} does not start: {why}")));
+            return Ok(Some(format!("machine {index} does not start: {why}")));
         };
         let node = node.clone();
         for which in 0..self.sources.len() {
-            let source = &self.sources[which];
-            if only_leaders && !source.leads {
+            if only_leaders && !self.sources[which].leads {
                 continue;
             }
-            let (opening, name) = (node.clone(), source.name);
-            let batch = tokio::spawn(async move {
-                let source = opening.source(name).await?;
-                let minted = source.mint(10, None, 10_000).await?;
-                Ok((minted, source.stats().numbers))
-            });
-            while !batch.is_finished() {
-                self.pass(20).await;
-            }
-            let machine = &self.machines[index];
-            let by = Mint { node: index, life: machine.life, at_ms: self.time.now_ms() };
-            let party = machine.party(index);
-            match batch.await.unwrap() {
-                Ok((Values::Numbers(ids), numbers)) => {
-                    self.minted(which, &ids, by, party).await?;
-                    numbers.map_or(Ok(()), |said| self.accounts(index, said))?;
-                }
-                Ok((other, _)) => self.truth.fail(format!("not numbers: {other:?}")),
-                Err(error) => {
-                    let error: Error = error;
-                    let what = format!("machine {index}, source {name}, does not mint: {error}");
-                    return Err(Violation(what));
-                }
+            if let Err(error) = self.mints_from(index, &node, which).await? {
+                let name = self.sources[which].name;
+                return Ok(Some(format!("machine {index}, source {name}, does not mint: {error}")));
             }
         }
         let readiness = node.readiness();
         if !readiness.ready && !only_leaders {
             let reasons = readiness.reasons.join("; ");
-            return Err(Violation(format!("machine {index} is not ready: {reasons}")));
+            return Ok(Some(format!("machine {index} is not ready: {reasons}")));
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Whether a machine mints from a source, which it opens if it has not.
+    pub(super) async fn mints_from(
+        &mut self,
+        index: usize,
+        node: &Node,
+        which: usize,
+    ) -> Result<Result<(), Error>, Violation> {
+        let (node, name) = (node.clone(), self.sources[which].name);
+        let batch = tokio::spawn(async move {
+            let source = node.source(name).await?;
+            let minted = source.mint(10, None, 10_000).await?;
+            Ok((minted, source.stats().numbers))
+        });
+        while !batch.is_finished() {
+            self.pass(20).await;
+        }
+        let machine = &self.machines[index];
+        let by = Mint { node: index, life: machine.life, at_ms: self.time.now_ms() };
+        let party = machine.party(index);
+        match batch.await.unwrap() {
+            Ok((Values::Numbers(ids), numbers)) => {
+                self.minted(which, &ids, by, party).await?;
+                numbers.map_or(Ok(()), |said| self.accounts(index, said))?;
+                Ok(Ok(()))
+            }
+            Ok((other, _)) => panic!("not numbers: {other:?}"),
+            Err(error) => Ok(Err(error)),
+        }
     }
 }

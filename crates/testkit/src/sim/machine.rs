@@ -17,16 +17,20 @@ use super::network::Weather;
 use super::passing::Way;
 use super::planted::Bug;
 use super::random::Chance;
-use super::time::{Gate, ProcessTimer, TrueTime};
+use super::time::{Gate, ProcessTimer, Rate, TrueTime};
 use super::wall::Wall;
 use crate::history::Party;
 
 const DATA_DIR: &str = "/data";
+/// How long a node waits for a call to the store.
+const STORE_CALL_MS: u64 = 5_000;
 
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) clock: Arc<ManualClock>,
     pub(super) wall: Wall,
+    /// How fast its elapsed time goes.
+    pub(super) rate: Rate,
     pub(super) weather: Arc<Weather>,
     pub(super) gate: Gate,
     pub(super) disk: SimDisk,
@@ -40,6 +44,10 @@ pub(super) struct Machine {
     /// When freezing ends.
     pub(super) thaws: Arc<AtomicU64>,
     pub(super) life: u32,
+    /// Whether a process that finds a store in doubt stays, and says what its journal knows.
+    pub(super) waits_for_recovery: bool,
+    /// Not all that its processes were ever promised is in its journal, if it has one.
+    pub(super) forgets: bool,
     /// Whether a process may start, and mint, while the store is away.
     pub(super) starts_without_store: bool,
     /// As long as the process lives.
@@ -68,13 +76,22 @@ impl Machine {
             7..=8 => AfterCrash::Wait,
             _ => AfterCrash::Lead { max_ms: 40_000 },
         };
+        let journalled = chance.percent(50);
+        let is_slow = bug == Some(Bug::ElapsedTimeBeyondTheMargin) && index % 2 == 1;
         Self {
             clock: Arc::new(ManualClock::new(UnixMillis::new(START_MS))),
             wall: Wall::new(),
+            rate: match chance.percent(50) {
+                _ if is_slow => Rate::BEYOND,
+                true => Rate::any(chance),
+                false => Rate::TRUE,
+            },
             weather: Arc::default(),
             disk: SimDisk::new(index, lies, chance.clone(), time.clone(), gate.clone()),
             gate,
-            journalled: chance.percent(50),
+            journalled,
+            waits_for_recovery: false,
+            forgets: !journalled,
             // Some keep their name over restarts, some have none, and some have the same.
             owner: match index {
                 0 => String::new(),
@@ -117,16 +134,22 @@ impl Machine {
         if index == 1 { String::new() } else { format!("machine-{index}:7701") }
     }
 
+    pub(super) fn host(index: usize) -> String {
+        format!("machine-{index}")
+    }
+
     pub(super) fn settings(&self, index: usize) -> NodeSettings {
         NodeSettings {
             owner: self.owner.clone(),
-            host: "sim".into(),
+            host: Self::host(index),
             data_dir: self.journalled.then(|| PathBuf::from(DATA_DIR)),
             after_crash: self.after_crash,
             start_without_store: self.starts_without_store,
             // One lets its journal rest, much sooner than anybody would: who only tries is refused then.
             rest_after_ms: (index == 2).then_some(3_000),
             address: Self::address(index),
+            store_call_ms: STORE_CALL_MS,
+            waits_for_recovery: self.waits_for_recovery,
             ..NodeSettings::default()
         }
     }
@@ -135,8 +158,10 @@ impl Machine {
         Parts {
             timer: Arc::new(ProcessTimer {
                 time: time.clone(),
+                rate: self.rate,
                 gate: self.gate.clone(),
                 sleeps: self.bug == Some(Bug::ElapsedTimeWithoutSleep),
+                forgets_ms: (self.bug == Some(Bug::CallWithoutAnEnd)).then_some(STORE_CALL_MS),
             }),
             clock: Arc::clone(&self.clock) as _,
             observer: Arc::new(()),

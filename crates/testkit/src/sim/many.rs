@@ -13,7 +13,7 @@ use std::time::Duration;
 use snowmint_coord::{BootTimer, Timer};
 
 use super::{Outcome, Profile, SEED_VARIABLE, Violation, try_run};
-use crate::history::Checked;
+use crate::history::{Check, Checked};
 
 /// How often it is told how far it is.
 const TELL_EVERY_MS: u64 = 30_000;
@@ -30,7 +30,7 @@ struct Done {
 }
 
 /// What happens in all profiles.
-const HAPPENS: [&str; 9] = [
+const HAPPENS: [&str; 13] = [
     "start",
     "kill",
     "close",
@@ -40,6 +40,10 @@ const HAPPENS: [&str; 9] = [
     "a partition",
     "a clock steps",
     "a clock drifts",
+    "elapsed clocks run apart",
+    "a call never ends",
+    "a call holds the others up",
+    "a stale read",
 ];
 
 impl Profile {
@@ -56,6 +60,8 @@ impl Profile {
                 "freeze while counting",
                 "answers come late, then none",
                 "passed on",
+                "the address leads to another store",
+                "another store is refused",
             ],
             Self::Clocks => &["a clock freezes", "a clock oscillates"],
             Self::Restores => &[
@@ -65,6 +71,11 @@ impl Profile {
                 "a directory put back",
                 "a directory put back, hidden",
                 "a directory copied",
+                "put back under running nodes",
+                "recovered by what journals reported",
+                "refused for ever",
+                "a failover to a replica that lags, and back",
+                "a failover to a replica that lags, moved forward",
             ],
             Self::Poisoned => &["every slot poisoned"],
         }
@@ -113,12 +124,13 @@ impl Tally {
         }
         let mut all = HAPPENS.iter().chain(self.profile.happens());
         if let Some(what) = all.find(|what| !self.happened.contains_key(**what)) {
-            return Err(Violation(format!("{:?}: {what:?} never happened", self.profile)));
+            let what = format!("{:?}: {what:?} never happened", self.profile);
+            return Err(Check::Trial.broken(what));
         }
         if self.minted < MINTED_MIN * self.runs {
             let Self { profile, minted, runs, .. } = self;
             let what = format!("{profile:?}: only {minted} IDs in {runs} runs: nothing was tried");
-            return Err(Violation(what));
+            return Err(Check::Trial.broken(what));
         }
         Ok(())
     }
@@ -267,9 +279,9 @@ pub fn run_many(
 /// One run. Whatever breaks in it, its seed is told.
 fn run_one(seed: u64, profile: Profile, steps: u32) -> Result<Outcome, Violation> {
     catch_unwind(AssertUnwindSafe(|| try_run(seed, profile, steps, None)))
-        .unwrap_or_else(|panic| Err(Violation(format!("a panic: {}", said(&*panic)))))
-        .map_err(|Violation(what)| {
-            Violation(format!(
+        .unwrap_or_else(|panic| Err(Check::Trial.broken(format!("a panic: {}", said(&*panic)))))
+        .map_err(|Violation { check, what }| {
+            check.broken(format!(
                 "seed {seed}, {profile:?}: {what}\nreplay: {SEED_VARIABLE}={seed} cargo test -p \
                  snowmint-testkit --test simulation"
             ))

@@ -3,31 +3,33 @@
 //! replayed.
 //!
 //! **What fails.** Requests and answers are lost, late (up to minutes, when their sender is long
-//! gone), sent twice, and overtake each other. The store dies and comes back; it is put back to an
-//! older state under a new identity, by an operator who follows the documents; or silently, and then
-//! whoever has a journal that knows better must refuse it. Wall clocks drift, step, freeze and
-//! oscillate; elapsed time goes on while a process is frozen, for longer than any lease, in the middle
-//! of a call too. Processes are killed between any two steps of journal and store, and machines die in
+//! gone), sent twice, overtake each other, or are never answered; one holds all others up for a while. What
+//! is only read may be read from a server that lags, as ZooKeeper allows. The store dies and comes back. Its
+//! address leads to another store, or to a replica that lags, and back. It is put back to an older state, under
+//! nodes that run as well, by an operator who follows the documents; or silently, and then whoever has seen more
+//! must refuse it, until an operator recovers it, or for ever. Wall clocks drift, step, freeze and oscillate;
+//! elapsed clocks run at different rates, and go on while a process is frozen, for longer than any lease, in the
+//! middle of a call too. Processes are killed between any two steps of journal and store, and machines die in
 //! the middle of a write. Data directories are copied to other machines, and put back to an older
 //! state. Definitions are altered while some do not hear of it.
 //!
-//! **What is checked,** at every step: no ID of a source comes twice; the IDs of one worker number in
-//! one life of a node increase (where the source's policy promises it); whatever is minted lies in a
-//! window that the store had promised to this very machine before, and below the mark that the store
-//! has now; nobody is promised what another has; no mark falls below anything minted; IDs of a source of
-//! global order, and the numbers of a counter's keys, are above all that anybody was answered before they
-//! were asked for. And at the end, when the trouble is over: everybody mints again within [`RESUME_MS`].
+//! **What is checked,** at every step, has names: [`Check`]. At the end, when the trouble is over, everybody
+//! mints again within [`RESUME_MS`], or, where nobody has recovered the store, nobody mints.
 //!
 //! **What is left out,** because it lies outside the promise: a store and all journals that are
 //! rolled back together (segments cannot see that); a store that loses what it acknowledged, under
-//! its old identity, while processes without a journal run or start; a whole disk that is cloned with
-//! its machine's identity while the original runs; the memory of a process that is cloned; and a
+//! its old identity, and is first reached by a process that has not seen what was lost; a process that first meets
+//! another store at the address of its own; elapsed clocks that differ by more than one part in ten; a whole disk
+//! that is cloned with its machine's identity while the original runs; the memory of a process that is cloned; and a
 //! journal that is put back, within three seconds of being written, with its times kept. The order over all
 //! processes is not checked where the store is put back.
 
 mod dense;
 mod disk;
 mod door;
+mod doubt;
+mod elsewhere;
+mod happened;
 mod heal;
 mod machine;
 mod many;
@@ -46,7 +48,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
-pub use crate::history::Violation;
+pub use crate::history::{Check, Violation};
 pub use many::{Progress, Tally, run_many};
 pub use planted::Bug;
 use world::World;
@@ -64,13 +66,14 @@ pub const RESUME_MS: u64 = 240_000;
 /// How a run is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// The network fails, processes are killed and frozen; clocks stay within 2 s. Everybody must
-    /// recover without being restarted.
+    /// The network fails, processes are killed and frozen, the address of the store leads to another one for a
+    /// while; clocks stay within 2 s. Everybody must recover without being restarted.
     Network,
     /// Clocks go wrong besides, by anything up to decades. Who has seen such a clock may have to wait
     /// for it, or be restarted.
     Clocks,
-    /// The store is put back to an older state, and so are data directories, or copied.
+    /// The store is put back to an older state, and so are data directories, or copied; a replica that lags takes
+    /// over.
     Restores,
     /// Every slot's mark is pushed ahead. Whoever may lead the clock mints at once, when told that it
     /// may lead so far; the others once the clock has come there.
@@ -93,7 +96,8 @@ pub struct Outcome {
     pub happened: BTreeMap<&'static str, u64>,
 }
 
-/// Runs a world from a seed, for `steps` happenings, with a planted bug if one is named.
+/// Runs a world from a seed, for `steps` happenings, with a planted bug if one is named: then only the check that must
+/// find it ends the run.
 ///
 /// # Errors
 /// The promise that was broken.

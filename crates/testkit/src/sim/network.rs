@@ -14,9 +14,15 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 
+use super::happened::Happened;
 use super::planted::Bug;
 use super::random::Chance;
 use super::time::{Gate, TrueTime};
+use super::truth::Truth;
+use crate::history::Check;
+
+/// Longer than anybody may wait for a call, frozen or not.
+const NEVER_MS: u64 = 600_000;
 
 /// How a network misbehaves, for everybody who goes through it.
 #[derive(Debug, Default)]
@@ -29,9 +35,20 @@ pub(super) struct Weather {
     pub(super) claims_unanswered: AtomicBool,
     /// Everything gets there at once, and its answer comes so much later.
     pub(super) answers_late_ms: AtomicU64,
+    /// The next call begins a transaction and goes on no further for so long: all others wait for it.
+    pub(super) holds_up_ms: AtomicU64,
+    /// What is only read is read from a server that lags.
+    pub(super) reads_behind: AtomicBool,
 }
 
 impl Weather {
+    /// From now on everything gets through.
+    pub(super) fn calm(&self) {
+        self.trouble_percent.store(0, Ordering::SeqCst);
+        self.away.store(false, Ordering::SeqCst);
+        self.holds_up_ms.store(0, Ordering::SeqCst);
+    }
+
     /// Whether a message to another machine gets lost.
     pub(super) fn is_bad(&self, chance: &Chance) -> bool {
         self.away.load(Ordering::SeqCst)
@@ -45,15 +62,33 @@ pub(super) struct Line {
     pub(super) up: AtomicBool,
     /// How many times all connections were cut. What was on its way then never arrives.
     cuts: AtomicU64,
+    /// Until when a transaction that goes on no further holds all others up.
+    held_until_ms: AtomicU64,
+    /// The address leads to a replica that took over: another server than the one whose marks it has.
+    pub(super) replica: AtomicBool,
+    pub(super) happened: Happened,
 }
 
 impl Line {
     pub(super) fn new() -> Self {
-        Self { up: AtomicBool::new(true), cuts: AtomicU64::new(0) }
+        Self {
+            up: AtomicBool::new(true),
+            cuts: AtomicU64::new(0),
+            held_until_ms: AtomicU64::new(0),
+            replica: AtomicBool::new(false),
+            happened: Happened::default(),
+        }
     }
 
+    /// A server ends what was begun with it, too.
     pub(super) fn cut(&self) {
         self.cuts.fetch_add(1, Ordering::SeqCst);
+        self.let_on();
+    }
+
+    /// Nobody is held up any more.
+    pub(super) fn let_on(&self) {
+        self.held_until_ms.store(0, Ordering::SeqCst);
     }
 
     fn cuts(&self) -> u64 {
@@ -69,14 +104,15 @@ impl Line {
 /// One node's way to the store.
 #[derive(Debug)]
 pub(super) struct Faulty {
-    inner: Arc<dyn Store>,
-    weather: Arc<Weather>,
-    line: Arc<Line>,
-    chance: Chance,
-    time: TrueTime,
-    gate: Gate,
+    pub(super) inner: Arc<dyn Store>,
+    pub(super) weather: Arc<Weather>,
+    pub(super) line: Arc<Line>,
+    pub(super) truth: Truth,
+    pub(super) chance: Chance,
+    pub(super) time: TrueTime,
+    pub(super) gate: Gate,
     /// A planted bug: a renewal counts from when its answer came. Whether one came that is to be counted.
-    counts_from_answer: Option<AtomicBool>,
+    pub(super) counts_from_answer: Option<AtomicBool>,
 }
 
 enum Fate {
@@ -85,24 +121,13 @@ enum Fate {
     QuestionLost,
     AnswerLost,
     Twice { later_ms: u64 },
+    Never,
 }
 
 impl Faulty {
-    pub(super) fn new(
-        inner: Arc<dyn Store>,
-        weather: Arc<Weather>,
-        line: Arc<Line>,
-        chance: Chance,
-        time: TrueTime,
-        gate: Gate,
-    ) -> Self {
-        Self { inner, weather, line, chance, time, gate, counts_from_answer: None }
-    }
-
-    /// The same, with this bug, if it is one of a process's own.
-    pub(super) fn with(mut self, bug: Option<Bug>) -> Self {
-        self.counts_from_answer = (bug == Some(Bug::LeaseFromTheAnswer)).then(AtomicBool::default);
-        self
+    /// Where one is planted: see [`counts_from_answer`](Self::counts_from_answer).
+    pub(super) fn planted(bug: Option<Bug>) -> Option<AtomicBool> {
+        (bug == Some(Bug::LeaseFromTheAnswer)).then(AtomicBool::default)
     }
 
     /// How much later a message arrives: sometimes later than its sender lives.
@@ -118,6 +143,9 @@ impl Faulty {
         if self.weather.away.load(Ordering::SeqCst) || !self.line.up.load(Ordering::SeqCst) {
             return Fate::QuestionLost;
         }
+        if let Some(fate) = self.held_up() {
+            return fate;
+        }
         let back_ms = self.weather.answers_late_ms.load(Ordering::SeqCst);
         if back_ms > 0 {
             return Fate::Late { there_ms: 0, back_ms };
@@ -125,13 +153,41 @@ impl Faulty {
         if !self.chance.percent(self.weather.trouble_percent.load(Ordering::SeqCst)) {
             return Fate::Fine;
         }
-        match self.chance.below(5) {
+        match self.chance.below(6) {
             0 => Fate::QuestionLost,
             1 => Fate::AnswerLost,
             2 => Fate::Twice { later_ms: self.late_ms() },
+            3 => Fate::Never,
             // Sometimes later than anybody waits for.
             _ => Fate::Late { there_ms: self.late_ms(), back_ms: self.chance.between(1, 4_000) },
         }
+    }
+
+    /// What becomes of a call that holds the others up, and of the others.
+    fn held_up(&self) -> Option<Fate> {
+        let now_ms = self.time.now_ms();
+        let holds_ms = self.weather.holds_up_ms.swap(0, Ordering::SeqCst);
+        if holds_ms > 0 {
+            self.line.held_until_ms.store(now_ms + holds_ms, Ordering::SeqCst);
+            self.line.happened.count("a call holds the others up");
+            // It ends well, or is undone.
+            let ends_well = self.chance.percent(50);
+            return Some(if ends_well {
+                Fate::Late { there_ms: holds_ms, back_ms: 0 }
+            } else {
+                Fate::Never
+            });
+        }
+        let there_ms = self.line.held_until_ms.load(Ordering::SeqCst).saturating_sub(now_ms);
+        (there_ms > 0).then_some(Fate::Late { there_ms, back_ms: 0 })
+    }
+
+    /// Nothing comes of the call, and no answer. Whoever waits must end that by himself.
+    async fn never(&self, op: &'static str) {
+        self.line.happened.count("a call never ends");
+        self.time.sleep_ms(NEVER_MS).await;
+        let what = format!("{op} was waited for for {NEVER_MS} ms");
+        self.truth.fail(Check::Bound.broken(what));
     }
 }
 
@@ -165,6 +221,10 @@ macro_rules! through {
                 sent.await.unwrap_or_else(|_| away($op))
             }
             Fate::QuestionLost => away($op),
+            Fate::Never => {
+                $self.never($op).await;
+                away($op)
+            }
             Fate::AnswerLost => {
                 let $store = &$self.inner;
                 let _ = $call.await;

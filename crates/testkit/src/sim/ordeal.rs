@@ -1,25 +1,21 @@
-//! What happens seldom, and to data that was thought safe: stores and directories that are copied or
-//! put back, and marks that are pushed ahead.
+//! What happens seldom, and to data that was thought safe: directories that are copied or put back, slots that
+//! change hands, and marks that are pushed ahead.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use snowmint_coord::{
-    ClaimRequest, Extend, FastForward, Incarnation, Mark, Member, Pool, Presence, Reuse, Store,
-    Wish,
+    ClaimRequest, Extend, Incarnation, Mark, Member, Pool, Presence, Reuse, Store, Wish,
 };
 use snowmint_core::UnixMillis;
 
 use super::Profile;
 use super::disk::Files;
 use super::world::World;
-use crate::history::{Checked, Party, Right, Violation};
+use crate::history::{Check, Checked, Party, Right};
 
 /// How far marks are pushed ahead.
 pub(super) const POISON_MS: u64 = 300_000;
-/// Longer than any window reaches ahead of the store's clock: two windows, the longest lead, the
-/// clocks' skew, and a bit.
-const AHEAD_MS: u64 = 60_000 + 40_000 + 10_000 + 10_000;
 /// The times of a file tell writes apart that lie further from each other than this.
 const TOLD_APART_MS: u64 = 4_000;
 
@@ -30,6 +26,7 @@ impl World {
                 0..=5 => self.change_hands().await?,
                 // Much happens in it.
                 6 if self.profile == Profile::Network => self.answer_late(index).await?,
+                7..=8 if self.profile == Profile::Network => self.swap().await?,
                 _ => {}
             },
             Profile::Poisoned => {
@@ -37,14 +34,17 @@ impl World {
                     self.poison().await;
                 }
             }
-            Profile::Restores => match self.chance.below(6) {
-                0 => self.backup = Some(self.store.backup()),
+            Profile::Restores if self.in_doubt.is_some() => {}
+            Profile::Restores => match self.chance.below(8) {
+                0 => self.back_up().await,
                 1 => self.restore().await?,
                 2 => {
                     let files = self.machines[index].disk.backup();
                     self.machines[index].backup = Some((self.time.now_ms(), files));
                 }
                 3 => self.put_back(index).await,
+                4 => self.put_back_under_nodes().await?,
+                5 => self.fail_over().await?,
                 _ => self.copy(index).await?,
             },
         }
@@ -64,9 +64,7 @@ impl World {
         // Its presence lapses, and the clock comes to its mark.
         self.pass(65_000).await;
         for index in [from, to] {
-            let weather = &self.machines[index].weather;
-            weather.trouble_percent.store(0, Ordering::SeqCst);
-            weather.away.store(false, Ordering::SeqCst);
+            self.machines[index].weather.calm();
         }
         self.machines[to].weather.claims_unanswered.store(true, Ordering::SeqCst);
         self.start(to);
@@ -106,8 +104,7 @@ impl World {
         self.line.up.store(true, Ordering::SeqCst);
         for index in 0..self.machines.len() {
             let machine = &self.machines[index];
-            machine.weather.trouble_percent.store(0, Ordering::SeqCst);
-            machine.weather.away.store(false, Ordering::SeqCst);
+            machine.weather.calm();
             machine.gate.open();
             self.start(index);
         }
@@ -118,73 +115,6 @@ impl World {
                 self.open_again(index).await;
             }
         }
-    }
-
-    /// The store comes back in an older state. An operator moves it past all that may have been
-    /// promised since, and tells everybody by a new identity.
-    async fn restore(&mut self) -> Checked {
-        let Some(backup) = self.backup.clone() else { return Ok(()) };
-        let writes_before = self.store.identity().await.unwrap().writes;
-        let stop_all = self.chance.percent(70);
-        if stop_all {
-            for index in 0..self.machines.len() {
-                self.kill(index).await;
-            }
-        }
-        self.store.restore(backup);
-        if stop_all {
-            // A server that is put back has none of its old connections.
-            self.line.cut();
-            self.start_on_a_store_that_went_back().await?;
-        }
-        let (marks_max, numbers_max) = self.truth.marks_max();
-        let ahead = Mark::new(self.true_ms() + AHEAD_MS);
-        // Without a clock of its own, the store cannot bound what was promised: the operator asks.
-        let known = if self.store_clock.is_some() { Mark::ZERO } else { Mark::new(marks_max) };
-        let forward = FastForward {
-            marks_at_least: ahead.max(known),
-            segments: numbers_max.into_iter().map(|(name, end)| (name, Mark::new(end))).collect(),
-            writes_at_least: writes_before,
-            new_identity: true,
-            ..FastForward::default()
-        };
-        self.store.fast_forward(&forward).await.unwrap();
-        for machine in &mut self.machines {
-            machine.set_aside = true;
-            machine.backup = None;
-        }
-        self.count(if stop_all { "restored" } else { "restored under running nodes" });
-        Ok(())
-    }
-
-    /// Whoever has a journal that has seen more must refuse the store.
-    async fn start_on_a_store_that_went_back(&mut self) -> Checked {
-        let writes = self.store.identity().await.unwrap().writes;
-        self.truth.set_went_back(true);
-        for index in 0..self.machines.len() {
-            let machine = &self.machines[index];
-            let knows_better = machine.writes_seen().is_some_and(|seen| seen > writes);
-            if !knows_better || machine.set_aside {
-                continue;
-            }
-            machine.weather.trouble_percent.store(0, Ordering::SeqCst);
-            machine.weather.away.store(false, Ordering::SeqCst);
-            let up = self.line.up.swap(true, Ordering::SeqCst);
-            self.start(index);
-            // Time for its disk.
-            self.pass(200).await;
-            self.look(index).await;
-            let refused = self.machines[index].is_stopped();
-            self.kill(index).await;
-            self.line.up.store(up, Ordering::SeqCst);
-            if !refused {
-                let what = format!("machine {index} started on a store that went back");
-                return Err(Violation(what));
-            }
-            self.count("a store that went back is refused");
-        }
-        self.truth.set_went_back(false);
-        Ok(())
     }
 
     /// A data directory is put back to what it was, by somebody who may hide it.
@@ -200,7 +130,7 @@ impl World {
         self.pass(200).await;
         self.look(index).await;
         // Whether it was refused or not: what it remembers may be wrong, and an operator puts it aside.
-        self.machines[index].set_aside = true;
+        (self.machines[index].set_aside, self.machines[index].forgets) = (true, true);
         self.count(if hide { "a directory put back, hidden" } else { "a directory put back" });
     }
 
@@ -223,11 +153,8 @@ impl World {
         self.time.settle().await;
         self.machines[index].disk.swap(own);
         self.count("a directory copied");
-        if refused {
-            Ok(())
-        } else {
-            Err(Violation(format!("machine {index} started on a copy of machine {from}'s data")))
-        }
+        let what = format!("machine {index} started on a copy of machine {from}'s data");
+        self.truth.judge(if refused { Ok(()) } else { Err(Check::Refusal.broken(what)) })
     }
 
     /// Every slot's mark is pushed ahead, by somebody who then leaves.

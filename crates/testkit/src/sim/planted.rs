@@ -3,13 +3,16 @@
 //! [`network`](super::network), that of a batch in [`passing`](super::passing).)
 
 use snowmint_coord::{
-    ClaimRequest, Definition, Extend, Extended, GiveBack, Lease, Mark, MemberInfo, MemoryStore,
-    Release, Result, Silent, SlotRow, Store, Take, Taken, Wish,
+    ClaimRequest, Definition, Extend, Extended, GiveBack, Known, Lease, Mark, MemberInfo,
+    MemoryStore, Presence, Release, Reserve, Result, Segment, Silent, SlotRow, Store, Take, Taken,
+    Wish,
 };
 use snowmint_core::UnixMillis;
 
+use super::dense::STEP_MIN;
+use super::sources::NUMBERS;
 use super::truth::Truth;
-use crate::history::{Party, Right};
+use crate::history::{Check, Party, Right};
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,29 +52,77 @@ pub enum Bug {
     LeaseFromTheAnswer,
     /// What a question to another server brought beyond need is given to whoever comes later.
     SurplusToALaterRequest,
+    /// Whoever waits for a call to the store waits without an end.
+    CallWithoutAnEnd,
+    /// Sources that keep their order when the clock goes back are told to go back with it.
+    PolicyForgotten,
+    /// A reserve is taken for a repeat of the one before it, if it asks for as many, whoever asks.
+    ReserveTakenForARepeat,
+    /// The store skips a number with each reserve.
+    NumberSkipped,
+    /// The last number of an answer reaches nobody, and nobody counts it as lost.
+    NumberLostOnTheWay,
+    /// The store tells of a larger step than the source was given.
+    StepTooLarge,
+    /// Whoever was a member once looks live for ever.
+    NobodyIsForgotten,
+    /// The elapsed clocks of some machines are a third slow, which no margin allows for.
+    ElapsedTimeBeyondTheMargin,
+    /// A take believes its taker that the holder is silent, although that has renewed since.
+    TakeWithoutComparingRenewals,
+    /// No handle compares which store its address leads to.
+    AnotherStoreUnnoticed,
+    /// A replica that took over is written to.
+    AnotherServerUnnoticed,
+    /// Whoever asks whether the store has all that they have seen is told that it has.
+    RecallForgets,
+    /// What journals report of a store in doubt is not kept.
+    ReportsForgotten,
 }
 
 impl Bug {
-    /// All of them.
-    pub const ALL: [Self; 17] = [
-        Self::SkipTheTermCheck,
-        Self::ExtendWithoutComparingFrom,
-        Self::SameOwnerSharesALease,
-        Self::ReleaseWithTheLastTick,
-        Self::JournalAfterMinting,
-        Self::TakeOverByTheRequestersClock,
-        Self::RebuiltAtTheWindowsFloor,
-        Self::MarkInACoarserUnit,
-        Self::TakeWithoutWaiting,
-        Self::SameOwnerSkipsTheWait,
-        Self::TakeOverByAWallClock,
-        Self::ElapsedTimeWithoutSleep,
-        Self::TakenAtTheFloorBefore,
-        Self::ReleaseUnwritten,
-        Self::TailReturnedAndJournalled,
-        Self::LeaseFromTheAnswer,
-        Self::SurplusToALaterRequest,
+    /// All of them, each with the check that must find it.
+    pub const ALL: [(Self, Check); 30] = [
+        (Self::SkipTheTermCheck, Check::Mark),
+        (Self::ExtendWithoutComparingFrom, Check::Mark),
+        (Self::SameOwnerSharesALease, Check::Unique),
+        (Self::ReleaseWithTheLastTick, Check::Mark),
+        (Self::JournalAfterMinting, Check::Window),
+        (Self::TakeOverByTheRequestersClock, Check::Mark),
+        (Self::RebuiltAtTheWindowsFloor, Check::Window),
+        (Self::MarkInACoarserUnit, Check::Mark),
+        (Self::TakeWithoutWaiting, Check::GlobalOrder),
+        (Self::SameOwnerSkipsTheWait, Check::Healing),
+        (Self::TakeOverByAWallClock, Check::Counters),
+        (Self::ElapsedTimeWithoutSleep, Check::Counters),
+        (Self::TakenAtTheFloorBefore, Check::Counters),
+        (Self::ReleaseUnwritten, Check::Window),
+        (Self::TailReturnedAndJournalled, Check::Unique),
+        (Self::LeaseFromTheAnswer, Check::Counters),
+        (Self::SurplusToALaterRequest, Check::GlobalOrder),
+        (Self::CallWithoutAnEnd, Check::Bound),
+        (Self::PolicyForgotten, Check::Increasing),
+        (Self::ReserveTakenForARepeat, Check::Promise),
+        (Self::NumberSkipped, Check::Dense),
+        (Self::NumberLostOnTheWay, Check::Account),
+        (Self::StepTooLarge, Check::Waste),
+        (Self::NobodyIsForgotten, Check::Healing),
+        (Self::ElapsedTimeBeyondTheMargin, Check::Counters),
+        (Self::TakeWithoutComparingRenewals, Check::Counters),
+        (Self::AnotherStoreUnnoticed, Check::Refusal),
+        (Self::AnotherServerUnnoticed, Check::Refusal),
+        (Self::RecallForgets, Check::Refusal),
+        (Self::ReportsForgotten, Check::Mark),
     ];
+
+    /// The check that must find it.
+    ///
+    /// # Panics
+    /// Never: all of them have one.
+    #[must_use]
+    pub fn found_by(self) -> Check {
+        Self::ALL.into_iter().find(|(bug, _)| *bug == self).unwrap().1
+    }
 }
 
 const NAMESPACE: &str = "default";
@@ -213,6 +264,7 @@ pub(super) async fn take(
     }
     let mut take = take.clone();
     let members = store.members(now).await?;
+    let named: Vec<_> = take.silent.iter().map(|silent| silent.member).collect();
     let mut ignore = |is_gone: &dyn Fn(&MemberInfo) -> bool| {
         let gone = members.iter().filter(|info| is_gone(info));
         take.silent = gone
@@ -224,6 +276,9 @@ pub(super) async fn take(
     };
     match bug {
         Some(Bug::TakeWithoutWaiting) => ignore(&|_| true),
+        Some(Bug::TakeWithoutComparingRenewals) => {
+            ignore(&|info| named.contains(&info.member.incarnation));
+        }
         Some(Bug::SameOwnerSkipsTheWait) => {
             let owner = take.owner.clone();
             ignore(&|info| !owner.is_empty() && info.member.owner == owner);
@@ -242,14 +297,60 @@ pub(super) async fn take(
     Ok(taken)
 }
 
-/// A definition from a store with this bug: with it, others seem to have reserved since, and the node that
-/// ends keeps its tail in the journal.
-pub(super) async fn get(store: &MemoryStore, bug: Option<Bug>, name: &str) -> Result<Definition> {
-    let mut found = store.get(name).await?;
-    if bug == Some(Bug::TailReturnedAndJournalled) {
-        found.segment.version += 1;
+/// A definition from a store with this bug.
+pub(super) fn defined(bug: Option<Bug>, mut found: Definition) -> Definition {
+    match bug {
+        // Others seem to have reserved since, and the node that ends keeps its tail in the journal.
+        Some(Bug::TailReturnedAndJournalled) => found.segment.version += 1,
+        Some(Bug::PolicyForgotten) if found.spec.contains("on_rollback") => {
+            for policy in ["hold", "fail", "wait", "borrow"] {
+                let (said, told) = (format!("\"{policy}\""), "\"ring\"");
+                found.spec = found.spec.replace(&said, told);
+            }
+        }
+        Some(Bug::PolicyForgotten) if found.name == "hold" => {
+            found.spec = format!(r#"{{"on_rollback":"ring",{}"#, &found.spec[1..]);
+        }
+        Some(Bug::StepTooLarge) if found.name == NUMBERS => {
+            let said = format!("\"min\":{STEP_MIN}");
+            found.spec = found.spec.replace(&said, "\"min\":500");
+        }
+        _ => {}
     }
-    Ok(found)
+    found
+}
+
+/// A presence as a store with this bug keeps it.
+pub(super) const fn presence(bug: Option<Bug>, said: Presence) -> Presence {
+    match bug {
+        Some(Bug::NobodyIsForgotten) => Presence { ttl_ms: said.ttl_ms * 1_000, ..said },
+        _ => said,
+    }
+}
+
+/// A reserve by a store with this bug.
+pub(super) async fn reserve(
+    store: &MemoryStore,
+    bug: Option<Bug>,
+    reserve: &Reserve,
+) -> Result<Segment> {
+    if bug == Some(Bug::NumberSkipped) {
+        store.reserve(&Reserve { length: 1, ..reserve.clone() }).await?;
+    }
+    if bug == Some(Bug::ReserveTakenForARepeat) {
+        let row = store.get(&reserve.source).await?.segment;
+        if row.mark.get() - row.floor.get() == reserve.length {
+            let (catalog, identity) = (store.list().await?, store.identity().await?);
+            return Ok(row.taken(catalog.version, identity.writes));
+        }
+    }
+    store.reserve(reserve).await
+}
+
+/// What a store with this bug keeps of a report.
+pub(super) fn reported(bug: Option<Bug>, known: Option<&Known>) -> Option<Known> {
+    let forgets = bug == Some(Bug::ReportsForgotten);
+    known.map(|known| if forgets { Known::default() } else { known.clone() })
 }
 
 /// A member leaves a store with this bug: with it, the tail that was kept goes back as well.

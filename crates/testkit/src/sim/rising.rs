@@ -7,7 +7,7 @@ use super::machine::Process;
 use super::sources::EPOCH;
 use super::world::World;
 use super::{Profile, RESUME_MS};
-use crate::history::{Checked, Violation};
+use crate::history::{Check, Checked, Violation};
 
 /// So many keys are counted.
 const KEYS: u64 = 3;
@@ -32,6 +32,14 @@ impl Asked {
         match self {
             Self::Order => "ordered",
             Self::Key(_) => "messages",
+        }
+    }
+
+    /// Which check says that its answers rise.
+    const fn check(self) -> Check {
+        match self {
+            Self::Order => Check::GlobalOrder,
+            Self::Key(_) => Check::Counters,
         }
     }
 
@@ -178,7 +186,9 @@ impl World {
         });
         let life = self.machines[index].life;
         let by = format!("machine {index} in life {life} at {} ms", self.time.now_ms());
-        self.rising.answered(&asked, before, answer, &by)
+        let answered = self.rising.answered(&asked, before, answer, &by);
+        let of = |violation| Violation { check: asked.check(), ..violation };
+        self.truth.judge(answered.map_err(of))
     }
 
     /// Somebody answers for everything before the end.
@@ -187,7 +197,7 @@ impl World {
             while let Some(refusals) = self.refused_everywhere(asked).await? {
                 if self.time.now_ms() >= end_ms {
                     let why = format!("not within {RESUME_MS} ms of calm: {asked:?}: {refusals}");
-                    return Err(Violation(why));
+                    return self.truth.judge(Err(Check::Healing.broken(why)));
                 }
                 self.pass(1_000).await;
             }

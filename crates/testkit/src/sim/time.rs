@@ -9,6 +9,8 @@ use snowmint_coord::Timer;
 use snowmint_core::ElapsedMillis;
 use tokio::sync::oneshot;
 
+use super::random::Chance;
+
 /// Whoever tries again and again without time passing is given up after so many rounds.
 const SETTLE_MAX: usize = 12;
 
@@ -145,24 +147,60 @@ impl Gate {
     }
 }
 
-/// One process's timer: it shows true time, suspend included, and wakes nobody while it is frozen.
+/// How fast a machine's elapsed clock goes: so many thousandths of true time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rate(u64);
+
+impl Rate {
+    pub(super) const TRUE: Self = Self(1_000);
+    /// Two clocks differ by one part in ten at most, and who waits for a lease to end by its own clock allows for
+    /// one part in eight. What lies beyond is outside the promise.
+    pub(super) const SLOWEST: Self = Self(950);
+    pub(super) const FASTEST: Self = Self(1_050);
+    /// A planted bug.
+    pub(super) const BEYOND: Self = Self(667);
+
+    pub(super) fn any(chance: &Chance) -> Self {
+        Self(chance.between(Self::SLOWEST.0, Self::FASTEST.0))
+    }
+
+    /// What the clock shows when so much time has passed.
+    pub(super) const fn shown_ms(self, true_ms: u64) -> u64 {
+        true_ms * self.0 / Self::TRUE.0
+    }
+
+    /// How much time has passed when the clock first shows this.
+    const fn true_ms(self, shown_ms: u64) -> u64 {
+        shown_ms.saturating_mul(Self::TRUE.0).div_ceil(self.0)
+    }
+}
+
+/// One process's timer: it shows its machine's elapsed time, suspend included, and wakes nobody while it is frozen.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessTimer {
     pub(super) time: TrueTime,
+    pub(super) rate: Rate,
     pub(super) gate: Gate,
     /// A planted bug: it stands still while the process is frozen.
     pub(super) sleeps: bool,
+    /// A planted bug: a wait of this length never ends.
+    pub(super) forgets_ms: Option<u64>,
 }
 
 #[async_trait]
 impl Timer for ProcessTimer {
     fn elapsed(&self) -> ElapsedMillis {
         let frozen_ms = if self.sleeps { self.gate.shut_ms() } else { 0 };
-        ElapsedMillis::new(self.time.now_ms() - frozen_ms)
+        ElapsedMillis::new(self.rate.shown_ms(self.time.now_ms() - frozen_ms))
     }
 
     async fn sleep_ms(&self, ms: u64) {
-        self.time.sleep_ms(ms).await;
+        if self.forgets_ms == Some(ms) {
+            return std::future::pending().await;
+        }
+        let now_ms = self.time.now_ms();
+        let end_ms = self.rate.true_ms(self.rate.shown_ms(now_ms).saturating_add(ms));
+        self.time.sleep_ms(end_ms.saturating_sub(now_ms)).await;
         self.gate.pass().await;
     }
 }

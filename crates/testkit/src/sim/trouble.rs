@@ -81,6 +81,12 @@ impl World {
         self.count("the store dies");
     }
 
+    /// What a machine asks next stands in everybody's way for a while.
+    pub(super) fn hold_up(&mut self, index: usize) {
+        let held_ms = self.chance.between(100, 12_000);
+        self.machines[index].weather.holds_up_ms.store(held_ms, Ordering::SeqCst);
+    }
+
     pub(super) fn step_clock(&mut self, index: usize) {
         let true_ms = self.true_ms();
         let (wall_ms, mood) = match self.profile {
@@ -130,6 +136,7 @@ impl World {
         weather.trouble_percent.store(trouble, Ordering::SeqCst);
         let away = self.chance.percent(20);
         weather.away.store(away, Ordering::SeqCst);
+        weather.reads_behind.store(self.chance.percent(40), Ordering::SeqCst);
         self.count(if away { "a partition" } else { "weather" });
     }
 

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::{MemoryStore, Store};
 
-use crate::history::{Checked, Ledger, Party, Right, Violation};
+use crate::history::{Check, Checked, Ledger, Party, Right, Violation};
 
 /// Shared by everything that watches. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Truth {
     store: Arc<MemoryStore>,
+    /// With a planted bug, the check that must find it: no other ends the run.
+    only: Option<Check>,
     state: Arc<Mutex<State>>,
 }
 
@@ -19,21 +21,30 @@ pub(super) struct Truth {
 struct State {
     ledger: Ledger,
     violation: Option<Violation>,
-    /// The store has lost something, and nobody has put it right yet.
-    went_back: bool,
+    /// What the address leads to is another store, or lacks something: nobody may be granted anything there, and its
+    /// marks say nothing.
+    astray: bool,
 }
 
 impl Truth {
-    pub(super) fn new(store: Arc<MemoryStore>) -> Self {
-        Self { store, state: Arc::default() }
+    pub(super) fn new(store: Arc<MemoryStore>, only: Option<Check>) -> Self {
+        Self { store, only, state: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn fail(&self, what: impl Into<String>) {
-        self.state().violation.get_or_insert(Violation(what.into()));
+    pub(super) fn fail(&self, violation: Violation) {
+        if self.only.is_none_or(|only| only == violation.check) {
+            self.state().violation.get_or_insert(violation);
+        }
+    }
+
+    /// Takes in what a check says, and answers the first that failed.
+    pub(super) fn judge(&self, checked: Checked) -> Checked {
+        self.check(checked);
+        self.violation().map_or(Ok(()), Err)
     }
 
     pub(super) fn violation(&self) -> Option<Violation> {
@@ -50,14 +61,20 @@ impl Truth {
         }
     }
 
-    fn check(&self, checked: Checked) {
-        if let Err(Violation(what)) = checked {
-            self.fail(what);
+    pub(super) fn check(&self, checked: Checked) {
+        if let Err(violation) = checked {
+            self.fail(violation);
         }
     }
 
     /// The store acknowledged `[from, to)` to `party`.
     pub(super) async fn granted(&self, right: Right, from: u64, to: u64, party: Party) {
+        if self.state().astray {
+            let what = format!(
+                "{party} was granted {from} to {to} of {right} by a store that is not what it was"
+            );
+            self.fail(Check::Refusal.broken(what));
+        }
         // What counts is what it wrote, not what it said.
         let to = to.min(self.mark(&right).await.unwrap_or(0));
         let granted = self.state().ledger.granted(&right, from, to, party);
@@ -68,7 +85,7 @@ impl Truth {
     pub(super) async fn moved(&self, right: &Right) {
         let mark = self.mark(right).await.unwrap_or(0);
         let mut state = self.state();
-        if state.went_back {
+        if state.astray {
             return;
         }
         let moved = state.ledger.mark_is(right, mark);
@@ -86,17 +103,15 @@ impl Truth {
     ) {
         // A slot that a restored store does not know has no mark of its own.
         let mark = self.mark(right).await.unwrap_or(u64::MAX);
-        let went_back = self.state().went_back;
+        let astray = self.state().astray;
         for (from, to) in parts.iter().copied() {
             let minted = self.state().ledger.minted(right, from, to, party, life);
-            if went_back {
-                self.fail(format!("{party} minted from {right} on a store that went back"));
-            }
             self.check(minted);
-            if to > mark {
-                self.fail(format!(
+            if to > mark && !astray {
+                let what = format!(
                     "{party} minted up to {to} from {right}, beyond the mark in the store, {mark}"
-                ));
+                );
+                self.fail(Check::Mark.broken(what));
             }
         }
     }
@@ -114,18 +129,45 @@ impl Truth {
     /// The highest mark that any slot ever had, and the highest of each source's numbers.
     pub(super) fn marks_max(&self) -> (u64, BTreeMap<String, u64>) {
         let state = self.state();
-        let (mut slots, mut numbers) = (0, BTreeMap::new());
-        for (right, _, mark_max) in state.ledger.ends() {
-            match right {
-                Right::Slot(..) => slots = slots.max(mark_max),
-                Right::Numbers(source) => drop(numbers.insert(source.clone(), mark_max)),
-            }
-        }
-        (slots, numbers)
+        let ends = state.ledger.ends();
+        highest(ends.map(|(right, _, mark_max)| (right, mark_max)))
     }
 
-    /// The store lost something, or an operator has put that right.
-    pub(super) fn set_went_back(&self, went_back: bool) {
-        self.state().went_back = went_back;
+    /// The same of what these machines were promised.
+    pub(super) fn promised(&self, is_one: impl Fn(usize) -> bool) -> (u64, BTreeMap<String, u64>) {
+        let state = self.state();
+        let promised = state.ledger.promised().filter(|(.., party)| is_one(party.machine));
+        highest(promised.map(|(right, end, _)| (right, end)))
     }
+
+    /// The address leads astray, or to the store again.
+    pub(super) fn set_astray(&self, astray: bool) {
+        self.state().astray = astray;
+    }
+
+    /// An operator has moved the store forward: what it did not pass was promised to nobody.
+    pub(super) async fn recovered(&self) {
+        let ground = self.store.ground().await.unwrap().mark.get();
+        let rights: Vec<_> = self.state().ledger.ends().map(|(right, ..)| right.clone()).collect();
+        for right in rights {
+            let mark = self.mark(&right).await.unwrap_or(ground);
+            let checked = self.state().ledger.mark_is(&right, mark);
+            self.check(checked);
+        }
+    }
+}
+
+/// The highest end of any slot, and the highest of each source's numbers.
+fn highest<'a>(ends: impl Iterator<Item = (&'a Right, u64)>) -> (u64, BTreeMap<String, u64>) {
+    let (mut slots, mut numbers) = (0, BTreeMap::new());
+    for (right, end) in ends {
+        match right {
+            Right::Slot(..) => slots = end.max(slots),
+            Right::Numbers(source) => {
+                let known: &mut u64 = numbers.entry(source.clone()).or_default();
+                *known = end.max(*known);
+            }
+        }
+    }
+    (slots, numbers)
 }

@@ -28,12 +28,12 @@ impl Wall {
         Self { mood: Mood::Steady, ahead: false }
     }
 
-    /// Time passes: the clock follows it in its own way. Its elapsed time is always right.
-    pub(super) fn pass(&mut self, clock: &ManualClock, ms: u64) {
-        if self.mood == Mood::Frozen {
-            return clock.freeze_for_ms(ms);
+    /// Time passes: the clock follows it in its own way, and its elapsed time goes on by `elapsed_ms`.
+    pub(super) fn pass(&mut self, clock: &ManualClock, ms: u64, elapsed_ms: u64) {
+        clock.freeze_for_ms(elapsed_ms);
+        if self.mood != Mood::Frozen {
+            clock.step_ahead_ms(ms);
         }
-        clock.advance_ms(ms);
         match self.mood {
             Mood::Steady | Mood::Frozen => {}
             Mood::Fast(thousandths) => clock.step_ahead_ms(ms * thousandths / 1_000),

@@ -1,14 +1,15 @@
 //! The world and what happens in it.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 
-use snowmint_coord::{MemoryBackup, MemoryClock, MemoryStore, Node, NodeSettings, Store, Values};
+use snowmint_coord::{MemoryClock, MemoryStore, Node, NodeSettings, Store, Values};
 use snowmint_core::UnixMillis;
 use tokio::sync::watch;
 
 use super::dense::BATCH_MAX;
 use super::door::Door;
+use super::doubt::{Backup, InDoubt};
 use super::machine::{Machine, Process};
 use super::network::{Faulty, Line};
 use super::passing::{Passed, Reached, Way};
@@ -16,7 +17,7 @@ use super::planted::Bug;
 use super::random::Chance;
 use super::rising::{self, Asked};
 use super::sources::{NUMBERS, Room, SimSource};
-use super::time::TrueTime;
+use super::time::{Rate, TrueTime};
 use super::truth::Truth;
 use super::{Outcome, Profile, START_MS};
 use crate::history::{Checked, History, Mint, Order, Party, Violation};
@@ -30,7 +31,9 @@ pub(super) struct World {
     pub(super) store_clock: Option<MemoryClock>,
     pub(super) store: Arc<MemoryStore>,
     pub(super) line: Arc<Line>,
-    pub(super) backup: Option<MemoryBackup>,
+    pub(super) backup: Option<Backup>,
+    /// The store was put back while nodes run, and nobody has recovered it.
+    pub(super) in_doubt: Option<InDoubt>,
     pub(super) truth: Truth,
     pub(super) machines: Vec<Machine>,
     pub(super) room: Room,
@@ -42,7 +45,8 @@ pub(super) struct World {
     pub(super) passed: Vec<Passed>,
     /// How many numbers each machine answered in each of its lives.
     pub(super) used: BTreeMap<(usize, u32), u64>,
-    happened: BTreeMap<&'static str, u64>,
+    /// The lives in which a machine may have dropped what it had in stock: it counts anew from there.
+    pub(super) counts_anew: BTreeSet<(usize, u32)>,
 }
 
 impl World {
@@ -78,7 +82,8 @@ impl World {
             store_clock,
             line: Arc::new(Line::new()),
             backup: None,
-            truth: Truth::new(Arc::clone(&store)),
+            in_doubt: None,
+            truth: Truth::new(Arc::clone(&store), bug.map(Bug::found_by)),
             store,
             room,
             sources: SimSource::all(room),
@@ -87,13 +92,16 @@ impl World {
             reached: Reached::default(),
             passed: Vec::new(),
             used: BTreeMap::new(),
-            happened: BTreeMap::new(),
+            counts_anew: BTreeSet::new(),
             chance,
         }
     }
 
     pub(super) async fn run(mut self, steps: u32) -> Result<Outcome, Violation> {
-        self.define().await;
+        self.define(&self.store).await;
+        if self.machines.iter().any(|machine| machine.rate != Rate::TRUE) {
+            self.count("elapsed clocks run apart");
+        }
         for _ in 0..steps {
             self.happen().await?;
             self.truth.violation().map_or(Ok(()), Err)?;
@@ -102,18 +110,23 @@ impl World {
             // Whatever came before: recovery from this is what the profile is about.
             self.poison().await;
         }
-        self.heal().await?;
+        if self.is_never_recovered() {
+            self.must_refuse().await?;
+        } else {
+            self.heal().await?;
+        }
         self.is_dense().await?;
         self.truth.violation().map_or(Ok(()), Err)?;
         Ok(Outcome {
             minted: self.history.len(),
             digest: self.history.digest(),
-            happened: self.happened,
+            happened: self.line.happened.all(),
         })
     }
 
-    async fn define(&self) {
-        let handle: Arc<dyn Store> = Arc::new(self.store.handle("default").unwrap());
+    /// Defines the sources in a store.
+    pub(super) async fn define(&self, store: &MemoryStore) {
+        let handle: Arc<dyn Store> = Arc::new(store.handle("default").unwrap());
         let parts = self.machines[0].parts(&self.time);
         let node = Node::open(handle, NodeSettings::default(), parts).await.unwrap();
         for source in &self.sources {
@@ -124,8 +137,8 @@ impl World {
         }
     }
 
-    pub(super) fn count(&mut self, what: &'static str) {
-        *self.happened.entry(what).or_default() += 1;
+    pub(super) fn count(&self, what: &'static str) {
+        self.line.happened.count(what);
     }
 
     pub(super) fn true_ms(&self) -> u64 {
@@ -139,9 +152,12 @@ impl World {
         self.time.settle().await;
         while self.time.now_ms() < end_ms {
             let before_ms = self.time.now_ms();
-            let passed_ms = self.time.pass_until(end_ms) - before_ms;
+            let now_ms = self.time.pass_until(end_ms);
+            let passed_ms = now_ms - before_ms;
             for machine in &mut self.machines {
-                machine.wall.pass(&machine.clock, passed_ms);
+                let rate = machine.rate;
+                let elapsed_ms = rate.shown_ms(now_ms) - rate.shown_ms(before_ms);
+                machine.wall.pass(&machine.clock, passed_ms, elapsed_ms);
             }
             if let Some(clock) = &self.store_clock {
                 clock.set(clock.now().saturating_add(passed_ms));
@@ -152,6 +168,7 @@ impl World {
 
     async fn happen(&mut self) -> Checked {
         self.see_passed().await?;
+        self.recover_if_due().await?;
         let index = usize::try_from(self.chance.below(self.machines.len() as u64)).unwrap();
         match self.chance.below(100) {
             0..=9 if self.checks_order() => self.rise(index).await?,
@@ -200,6 +217,7 @@ impl World {
             83..=85 => self.change_weather(index),
             86 => self.alter(index).await,
             87 => self.freeze(index),
+            88 if self.chance.percent(30) => self.hold_up(index),
             88 => self.store_dies(),
             89..=90 => self.open_again(index).await,
             91..=93 => self.ordeal(index).await?,
@@ -211,7 +229,7 @@ impl World {
     }
 
     /// One of the machines of which this is true.
-    fn pick(&self, is_one: impl Fn(&Machine) -> bool) -> Option<usize> {
+    pub(super) fn pick(&self, is_one: impl Fn(&Machine) -> bool) -> Option<usize> {
         let all: Vec<_> =
             (0..self.machines.len()).filter(|index| is_one(&self.machines[*index])).collect();
         self.chance.pick(&all).copied()
@@ -254,17 +272,22 @@ impl World {
             store: Arc::new(self.store.handle("default").unwrap()),
             truth: self.truth.clone(),
             party: machine.party(index),
+            line: Arc::clone(&self.line),
+            weather: Arc::clone(&machine.weather),
+            chance: self.chance.clone(),
+            behind: Mutex::default(),
             bug: self.bug,
         };
-        let store = Faulty::new(
-            Arc::new(inner),
-            Arc::clone(&machine.weather),
-            Arc::clone(&self.line),
-            self.chance.clone(),
-            self.time.clone(),
-            machine.gate.clone(),
-        )
-        .with(self.bug);
+        let store = Faulty {
+            inner: Arc::new(inner),
+            weather: Arc::clone(&machine.weather),
+            line: Arc::clone(&self.line),
+            truth: self.truth.clone(),
+            chance: self.chance.clone(),
+            time: self.time.clone(),
+            gate: machine.gate.clone(),
+            counts_from_answer: Faulty::planted(self.bug),
+        };
         let (settings, parts) = (machine.settings(index), machine.parts(&self.time));
         let mut names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
         names.extend(rising::sources().map(|(name, _)| name));
@@ -297,7 +320,7 @@ impl World {
     }
 
     /// A clean end, as long as it may take.
-    async fn close(&mut self, index: usize) {
+    pub(super) async fn close(&mut self, index: usize) {
         let Some((node, _)) = self.machines[index].awake() else { return };
         let node = node.clone();
         self.machines[index].disk.forgets(self.bug == Some(Bug::ReleaseUnwritten));
@@ -328,7 +351,12 @@ impl World {
         by: Mint,
         party: Party,
     ) -> Checked {
-        if self.sources[which].name == NUMBERS {
+        let is_dense = self.sources[which].name == NUMBERS;
+        let ids = match ids.split_last() {
+            Some((_, rest)) if is_dense && self.bug == Some(Bug::NumberLostOnTheWay) => rest,
+            _ => ids,
+        };
+        if is_dense {
             self.used(by.node, ids.len());
         }
         let source = &self.sources[which];
@@ -336,9 +364,8 @@ impl World {
         for id in ids {
             let (right, from, to) = source.taken(*id);
             taken.entry(right).or_default().push((from, to));
-            if let Err(Violation(what)) = self.history.add(which, *id, by, source.worker(*id)) {
-                self.truth.fail(what);
-            }
+            let added = self.history.add(which, *id, by, source.worker(*id));
+            self.truth.check(added);
         }
         for (right, parts) in taken {
             self.truth.minted(&right, &parts, party, by.life).await;
@@ -380,7 +407,7 @@ impl World {
             Ok(Values::Numbers(ids)) if ids.len() == count as usize => {
                 self.minted(which, &ids, by, party).await
             }
-            Ok(other) => Err(Violation(format!("{count} IDs were asked for, and got: {other:?}"))),
+            Ok(other) => panic!("{count} IDs were asked for, and got: {other:?}"),
             Err(_) => Ok(()),
         }
     }

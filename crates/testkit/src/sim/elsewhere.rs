@@ -1,0 +1,106 @@
+//! The address of the store leads elsewhere for a while: to another store, or to a replica that lags.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use snowmint_coord::{FastForward, MemoryBackup, MemoryStore, Store};
+
+use super::machine::{Machine, Process};
+use super::world::World;
+use crate::history::Checked;
+
+impl World {
+    /// The address leads to another store of the same namespace, which has counted further, and later back.
+    pub(super) async fn swap(&mut self) -> Checked {
+        // Whoever has met no store would take the other for its own, which lies outside the promise.
+        for index in 0..self.machines.len() {
+            self.look(index).await;
+            let has_met = match &self.machines[index].process {
+                Process::Running(node, _) => node.store().seen().is_some(),
+                Process::Starting(_) | Process::Stopped => false,
+            };
+            if !has_met {
+                self.kill(index).await;
+            }
+        }
+        let own = self.store.backup();
+        let other = self.another().await;
+        self.lead_to(other.backup());
+        self.leads_astray();
+        self.count("the address leads to another store");
+        let elsewhere_ms = self.chance.between(100, 60_000);
+        self.all_try(elsewhere_ms).await?;
+        let knows = |machine: &Machine| {
+            !machine.set_aside && machine.writes_seen().is_some_and(|seen| seen > 0)
+        };
+        if let Some(index) = self.pick(knows) {
+            self.must_not_start(index, "another store").await?;
+            self.count("another store is refused");
+        }
+        self.lead_to(own);
+        self.truth.set_astray(false);
+        Ok(())
+    }
+
+    /// A store that others made.
+    async fn another(&self) -> Arc<MemoryStore> {
+        let store = match &self.store_clock {
+            Some(clock) => MemoryStore::with_clock("default", clock.clone()),
+            None => MemoryStore::new("default"),
+        };
+        let store = Arc::new(store.unwrap());
+        self.define(&store).await;
+        let writes = self.store.identity().await.unwrap().writes;
+        let writes_at_least = writes + self.chance.between(1, 1_000);
+        let forward = FastForward { writes_at_least, ..FastForward::default() };
+        store.fast_forward(&forward).await.unwrap();
+        store
+    }
+
+    /// No connection lasts when the address leads elsewhere.
+    fn lead_to(&self, content: MemoryBackup) {
+        self.line.cut();
+        self.store.restore(content);
+    }
+
+    /// A replica that lacks what was written last takes over. Nothing is written there, and in the end the first
+    /// server is back with all that it had, or an operator moves the replica forward.
+    pub(super) async fn fail_over(&mut self) -> Checked {
+        let replica = self.store.backup();
+        let lags_ms = self.chance.between(1, 5_000);
+        self.all_try(lags_ms).await?;
+        let (first, writes) = (self.store.backup(), self.store.identity().await.unwrap().writes);
+        self.lead_to(replica);
+        self.line.replica.store(true, Ordering::SeqCst);
+        self.leads_astray();
+        let elsewhere_ms = self.chance.between(100, 60_000);
+        self.all_try(elsewhere_ms).await?;
+        self.line.replica.store(false, Ordering::SeqCst);
+        if self.chance.percent(50) {
+            self.lead_to(first);
+            self.count("a failover to a replica that lags, and back");
+        } else {
+            self.move_forward(writes, false).await;
+            self.count("a failover to a replica that lags, moved forward");
+        }
+        self.truth.set_astray(false);
+        Ok(())
+    }
+
+    /// Time passes, and everybody who is awake is asked for IDs again and again.
+    async fn all_try(&mut self, ms: u64) -> Checked {
+        let end_ms = self.time.now_ms() + ms;
+        while self.time.now_ms() < end_ms {
+            let step_ms = self.chance.between(50, 2_000).min(end_ms - self.time.now_ms());
+            self.pass(step_ms).await;
+            for index in 0..self.machines.len() {
+                self.mint(index).await?;
+                if self.checks_order() {
+                    self.rise(index).await?;
+                }
+            }
+            self.see_passed().await?;
+        }
+        Ok(())
+    }
+}
