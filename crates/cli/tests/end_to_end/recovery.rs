@@ -218,7 +218,7 @@ fn three_servers_on_a_file_that_was_put_back_go_on_once_it_was_recovered() {
         // So that the file and its log are of one moment.
         let running = || servers.iter().flatten();
         running().for_each(|server| server.signal("-STOP"));
-        let wal = |file: &std::path::Path| file.with_extension("db-wal");
+        let wal = |file: &Path| file.with_extension("db-wal");
         let sides = [(file.clone(), copy.clone()), (wal(&file), wal(&copy))];
         for (here, there) in &sides {
             let (from, to) = if what == "back up" { (here, there) } else { (there, here) };
