@@ -61,8 +61,9 @@ impl Doubts {
         went_back(why).then(|| why.clone())
     }
 
-    /// The store was joined anew, by steps that began when so many doubts had been raised.
-    pub(crate) fn end(&self, raised: u64) {
+    /// The store was joined anew, by steps that began when so many doubts had been raised. Answers whether there is none
+    /// any more.
+    pub(crate) fn end(&self, raised: u64) -> bool {
         let mut state = self.state();
         if state.raised == raised {
             state.open = None;
@@ -70,6 +71,7 @@ impl Doubts {
             // Since then there was another one.
             doubt.is_news = true;
         }
+        state.open.is_none()
     }
 
     /// Refuses to take anything from a store in doubt.
@@ -127,9 +129,9 @@ mod tests {
         assert!(doubts.take_news().is_some() && doubts.take_news().is_none());
         let before = doubts.raised();
         doubts.raise(&other());
-        doubts.end(before);
+        assert!(!doubts.end(before));
         assert!(doubts.check().is_err() && doubts.take_news().is_some());
-        doubts.end(doubts.raised());
+        assert!(doubts.end(doubts.raised()));
         assert!(doubts.check().is_ok() && doubts.take_news().is_none());
     }
 }

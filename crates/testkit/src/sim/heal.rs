@@ -32,10 +32,12 @@ impl World {
     pub(super) async fn heal(&mut self) -> Checked {
         let healed_at_ms = self.time.now_ms();
         self.calm();
-        if self.in_doubt.is_some() {
+        let waited = self.in_doubt.is_some();
+        if waited {
             self.recover().await?;
         }
-        let restarts = self.profile != Profile::Network;
+        // Whoever waited for the recovery goes on by itself.
+        let restarts = self.profile != Profile::Network && !waited;
         if !restarts {
             // Claims that hung come to an end.
             self.pass(30_000).await;

@@ -109,7 +109,6 @@ impl Driver {
                 self.clock_agrees();
                 self.core.around.saw(0, identity.writes);
                 self.witness.store.clone_from(&identity.id);
-                self.witness.ground = ground;
                 self.witness.writes = identity.writes;
                 if recalled == Recalled::Recovered {
                     tracing::warn!(
@@ -120,7 +119,10 @@ impl Driver {
                     self.core.drop_stocks();
                 }
                 self.keeper.joined(&identity, member.incarnation);
-                self.core.around.doubts.end(doubts_raised);
+                // A ground that has leapt says that an operator has moved the store, until that has ended the doubt.
+                if self.core.around.doubts.end(doubts_raised) {
+                    self.witness.ground = ground;
+                }
                 self.core.kept.forget();
                 let ttl_ms = self.settings().presence_ttl_ms;
                 let presence = PresenceMachine::new(ttl_ms, joined_at);

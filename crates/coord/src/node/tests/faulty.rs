@@ -20,6 +20,15 @@ use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::StoreIdentity;
 
+/// What happens beside a verb.
+pub(super) struct Meanwhile(pub(super) Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
 /// What one handle does not do, or does besides. Tests keep a copy of the part that they turn.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
@@ -31,6 +40,8 @@ pub(super) struct Faults {
     pub(super) astray: Arc<Mutex<Vec<&'static str>>>,
     /// A verb that is done, and whose answer this handle does not hear.
     pub(super) unheard: Arc<Mutex<Option<&'static str>>>,
+    /// What happens when a verb is sent next.
+    pub(super) meanwhile: Arc<Mutex<Option<(&'static str, Meanwhile)>>>,
     /// Every release that was sent through this handle, heard or not.
     pub(super) releases: Arc<Mutex<Vec<Release>>>,
     /// What it leads to, as a store of servers does.
@@ -43,6 +54,11 @@ impl Faults {
 
     /// Before the step: an error, and nothing is done.
     pub(super) fn before(&self, op: &'static str) -> Result<()> {
+        let mut meanwhile = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, happens)) = meanwhile.take_if(|(verb, _)| *verb == op) {
+            (happens.0)();
+        }
+        drop(meanwhile);
         let astray = self.astray.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if astray.iter().any(|verb| [op, Self::EVERY_VERB].contains(verb)) {
             let (witness, expected, found) = ("this process".into(), "one".into(), "two".into());

@@ -1,5 +1,6 @@
 //! A store that an operator has recovered, under a node that runs.
 
+use super::faulty::Meanwhile;
 use super::kills::{Scratch, in_time};
 use super::*;
 use crate::history::{JOURNALS_MAX, JournalInfo};
@@ -72,6 +73,51 @@ async fn numbers_that_a_journal_kept_are_not_used_after_a_recovery() {
     };
     world.handle().fast_forward(&forward).await.unwrap();
     joined(&world, &node).await;
+    assert_eq!(drawn(&world, &node, 1).await, [1_000]);
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// Its handle says once, in answer to whatever asks first, that the store was recovered: also while the node joins.
+#[tokio::test]
+async fn a_node_that_is_told_of_a_recovery_while_it_joins_goes_on() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let store = world.faulty();
+    let meanwhile = Arc::clone(&store.faults.meanwhile);
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let node = Node::open(Arc::new(store), settings, world.parts()).await.unwrap();
+    joined(&world, &node).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    drawn(&world, &node, 50).await;
+    world.store.restore(backup);
+    taken(&world, 1).await;
+    in_time(&world, async {
+        while world.handle().standing().await.unwrap().doubt.is_none()
+            || node.incarnation().is_some()
+        {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let around = Arc::clone(&node.core().around);
+    let told = move || {
+        let (witness, seen, found) = ("this process".into(), 2, 1);
+        let kind = ErrorKind::StoreWentBack { witness, seen, found };
+        around.doubt(&Error::new("list", kind));
+    };
+    *meanwhile.lock().unwrap() = Some(("join", Meanwhile(Box::new(told))));
+    let forward = FastForward {
+        segments: vec![("bills".into(), Mark::new(1_000))],
+        writes_at_least: 1_000,
+        ..FastForward::default()
+    };
+    world.handle().fast_forward(&forward).await.unwrap();
+    in_time(&world, async {
+        while !node.readiness().ready || meanwhile.lock().unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     assert_eq!(drawn(&world, &node, 1).await, [1_000]);
     in_time(&world, node.close()).await.unwrap();
 }
