@@ -36,6 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
+use snowmint_coord::verbs::{Failure, StoreOver};
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use tonic::{Code, Status};
 
@@ -47,7 +48,6 @@ use message::{
     Compare, CompareTarget, DeleteRangeRequest, Is, KeyValue, PutRequest, RangeRequest, Request,
     RequestOp, TxnRequest, TxnResponse,
 };
-use snowmint_coord::verbs::{Failure, StoreOver};
 
 /// What etcd can do.
 pub const CAPABILITIES: Capabilities = Capabilities {

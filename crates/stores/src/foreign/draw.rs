@@ -6,13 +6,13 @@
 
 use async_trait::async_trait;
 use snowmint_coord::segment::Within;
+use snowmint_coord::verbs::Access;
 use snowmint_coord::{BoxFuture, Error, ErrorKind, Origin, Result};
 
 use super::Peer;
 use super::numbers::{END, HIGHEST_MAX, RENAMED, Shape, Standing};
 use super::tables::{Step, Tables};
 use crate::sql::Value;
-use snowmint_coord::verbs::Access;
 
 const OP: &str = "draw";
 /// What names of origins begin with, as `leaf+mysql://…`.

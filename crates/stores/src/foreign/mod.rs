@@ -13,6 +13,7 @@ mod tokens;
 mod tree;
 mod workers;
 
+use snowmint_coord::verbs::Access;
 use snowmint_coord::{BoxFuture, Error, Result};
 
 use crate::product::Product;
@@ -20,7 +21,6 @@ pub use draw::{Frozen, Shared};
 use numbers::Shape;
 pub use numbers::{HIGHEST_MAX, Numbers, Sequence, Standing};
 pub use redis::{CounterAt, Counters};
-use snowmint_coord::verbs::Access;
 use tables::Tables;
 pub use tokens::Grant;
 pub use tree::tree_workers;

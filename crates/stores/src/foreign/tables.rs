@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use snowmint_coord::verbs::Access;
 use snowmint_coord::{Error, ErrorKind, Result};
 use sqlx::mysql::MySqlPool;
 
@@ -10,7 +11,6 @@ use crate::mysql::{self, MySqlSession};
 use crate::postgres::{self, Connections, PostgresSession};
 use crate::product::Product;
 use crate::sql::{Session as _, Value};
-use snowmint_coord::verbs::Access;
 
 /// A database that is not ours.
 #[derive(Debug)]

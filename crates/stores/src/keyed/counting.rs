@@ -8,13 +8,13 @@
 use std::sync::{Arc, PoisonError};
 
 use snowmint_coord::segment::SegmentRow;
+use snowmint_coord::verbs::{Failure, NamespaceRow, Seen};
 use snowmint_coord::{BootTimer, ErrorKind, Reserve, Segment, Timer as _};
 use snowmint_core::UnixMillis;
 
 use super::record::{Record as _, StoreRecord, before_mark};
 use super::step::check_server;
 use super::{Entry, Keyed, Keys};
-use snowmint_coord::verbs::{Failure, NamespaceRow, Seen};
 
 /// How soon somebody who stands back asks again, in milliseconds, and how often.
 const STAND_BACK_MS: u64 = 5;

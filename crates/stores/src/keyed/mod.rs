@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use snowmint_coord::verbs::{Access, Backend, Extends, Failure, NamespaceRow, Seen, Verb as _};
 use snowmint_coord::{Capabilities, Error, ErrorKind, Extend, Reserve, Result, Segment, random};
 use snowmint_core::UnixMillis;
 
@@ -39,7 +40,6 @@ pub(crate) use counting::{Counted, Taken};
 pub(crate) use counting::{Looked, Question};
 use known::Known;
 use record::{Record as _, StoreRecord};
-use snowmint_coord::verbs::{Access, Backend, Extends, Failure, NamespaceRow, Seen, Verb as _};
 use step::Step;
 
 /// A key as it stands.

@@ -5,13 +5,12 @@ use serde::{Deserialize, Serialize};
 use snowmint_coord::member::MemberRow;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::segment::SegmentRow;
+use snowmint_coord::verbs::NamespaceRow;
 use snowmint_coord::{
     Definition, ErrorKind, Incarnation, Mark, Member, Pool, Presence, Reuse, SlotRow, SourceState,
     Term,
 };
 use snowmint_core::UnixMillis;
-
-use snowmint_coord::verbs::NamespaceRow;
 
 /// What was found is not what was written.
 pub(super) struct Unreadable(pub(super) String);

@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
+use snowmint_coord::verbs::{Answer, NamespaceRow, Rows};
 use snowmint_coord::{Definition, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::record::Note;
 use super::step::Step;
 use super::{Keys, name};
-use snowmint_coord::verbs::{Answer, NamespaceRow, Rows};
 
 #[async_trait]
 impl<K: Keys> Rows for Step<K> {

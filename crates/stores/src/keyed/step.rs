@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use snowmint_coord::verbs::{Access, Failure, NamespaceRow, Seen, emptied};
 use snowmint_coord::{ErrorKind, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::known::{self, Known};
 use super::record::{FORM, Note, Record, StoreRecord};
 use super::{Batch, Entry, Head, Keys, Outcome, name};
-use snowmint_coord::verbs::{Access, Failure, NamespaceRow, Seen, emptied};
 
 type Done<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 

@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::AtomicU32;
 
+use snowmint_coord::verbs::StoreOver;
 use snowmint_coord::{
     Avoid, ClaimRequest, ClockOf, Incarnation, Mark, Member, NewDefinition, Pool, Presence,
     PresenceBy, Reuse, Silent, Store as _, Take, Wish,
 };
 
 use super::*;
-use snowmint_coord::verbs::StoreOver;
 
 /// The time of everybody here.
 const NOW: UnixMillis = UnixMillis::new(1_000_000);

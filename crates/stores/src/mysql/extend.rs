@@ -3,12 +3,12 @@
 //! several statements; an `UPDATE` over several tables makes a temporary table, which takes MariaDB long.
 
 use snowmint_coord::Extend;
+use snowmint_coord::verbs::{Failure, Seen};
 use sqlx::mysql::{MySqlConnection, MySqlRow};
 use sqlx::{MySql as Database, Row as _};
 
 use super::{ISOLATION, MySql, NOW_MS, SERVER, SETTINGS, TIMEOUTS, is_lost};
 use crate::sql::{Value, bound, extending};
-use snowmint_coord::verbs::{Failure, Seen};
 
 /// How the one message is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

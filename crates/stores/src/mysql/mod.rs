@@ -45,6 +45,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
@@ -60,7 +61,6 @@ use extend::Message;
 pub(crate) use failure::explain;
 use failure::{NO_SUCH_TABLE, is_lost, number};
 pub(crate) use session::MySqlSession;
-use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 
 /// What MySQL can do.
 pub const CAPABILITIES: Capabilities = Capabilities {

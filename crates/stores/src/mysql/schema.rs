@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use snowmint_coord::ErrorKind;
+use snowmint_coord::verbs::{Access, Failure, set_to_lose};
 use sqlx::mysql::MySqlPool;
 
 use super::extend::Message;
 use super::session::MySqlSession;
 use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, number, text, version};
 use crate::sql::{Session as _, Values};
-use snowmint_coord::verbs::{Access, Failure, set_to_lose};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
 /// released; append. Texts compare byte by byte: `Orders` is not `orders`.

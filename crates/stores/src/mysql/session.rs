@@ -1,13 +1,13 @@
 //! Transactions of MySQL.
 
 use async_trait::async_trait;
+use snowmint_coord::verbs::Access;
 use sqlx::mysql::{MySqlPool, MySqlRow};
 use sqlx::{MySql, Transaction};
 
 use super::is_lost;
 use crate::sql::network::{self, Boxed};
 use crate::sql::{Session, Upsert, Value, bound, read};
-use snowmint_coord::verbs::Access;
 
 /// One transaction; dropped, it rolls back.
 pub(crate) struct MySqlSession(Transaction<'static, MySql>);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmint_coord::ErrorKind;
+use snowmint_coord::verbs::Access;
 use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS};
 use crate::sql::parameters;
-use snowmint_coord::verbs::Access;
 
 /// What the driver makes of a URL's parameters, and those of ours, which are taken out before.
 const PARAMETERS: &[&str] = &[

@@ -1,12 +1,12 @@
 //! An extend in one statement.
 
 use snowmint_coord::Extend;
+use snowmint_coord::verbs::{Failure, Seen};
 use sqlx::Postgres as Database;
 
 use super::{NOW_MS, Postgres, SERVER};
 use crate::sql::network::{Boxed, is_lost};
 use crate::sql::{bound, extending, read};
-use snowmint_coord::verbs::{Failure, Seen};
 
 /// As every step that writes, it has the store's row first. That row is as it was when the statement began:
 /// so nobody ended a step meanwhile, and what the statement sees of the other rows is the newest.

@@ -48,6 +48,7 @@ mod session;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
@@ -58,7 +59,6 @@ use crate::{OPEN, Settings, label};
 pub(crate) use connections::Connections;
 use connections::is_of_pooler;
 pub(crate) use session::PostgresSession;
-use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
 
 /// What PostgreSQL can do.
 pub const CAPABILITIES: Capabilities = Capabilities {

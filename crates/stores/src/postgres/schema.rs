@@ -1,10 +1,11 @@
 //! The tables, and what a server must be set to.
 
+use snowmint_coord::verbs::{Access, Failure, set_to_lose};
+
 use super::connections::Connections;
 use super::session::PostgresSession;
 use crate::sql::Session as _;
 use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, text, version};
-use snowmint_coord::verbs::{Access, Failure, set_to_lose};
 
 /// What each version of the tables adds to the one before. Never change an entry that was
 /// released; append.

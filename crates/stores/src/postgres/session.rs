@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
+use snowmint_coord::verbs::Access;
 use sqlx::postgres::PgRow;
 use sqlx::{Postgres, Transaction};
 
 use super::connections::Connections;
 use crate::sql::network::{self, Boxed};
 use crate::sql::{Session, Upsert, Value, bound, read};
-use snowmint_coord::verbs::Access;
 
 /// One transaction; dropped, it rolls back.
 pub(crate) struct PostgresSession {

@@ -2,11 +2,11 @@
 
 use snowmint_coord::error::chain;
 use snowmint_coord::segment::{SegmentRow, Within};
+use snowmint_coord::verbs::Failure;
 use snowmint_coord::{Bounds, Mark, Ticks};
 
 use super::{Answer, Redis, time};
 use crate::keyed::{Counted, Looked, Question, Taken, name};
-use snowmint_coord::verbs::Failure;
 
 impl Redis {
     /// One script, one round trip. A server that has lost its scripts is told this one again.

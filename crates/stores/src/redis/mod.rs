@@ -48,6 +48,7 @@ use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use redis::{ErrorKind as Kind, RedisError, Script, ServerErrorKind};
+use snowmint_coord::verbs::{Failure, StoreOver};
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
@@ -55,7 +56,6 @@ use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, n
 use crate::{OPEN, Settings};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
-use snowmint_coord::verbs::{Failure, StoreOver};
 
 /// What Redis can do.
 pub const CAPABILITIES: Capabilities = Capabilities {

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use redis::{RedisResult, from_redis_value};
 use snowmint_coord::ErrorKind;
+use snowmint_coord::verbs::{Failure, set_to_lose};
 
 use super::lacks_right;
 use super::link::Link;
-use snowmint_coord::verbs::{Failure, set_to_lose};
 
 /// The parameter of the URL by which an operator takes a server as it is.
 pub(super) const PARAMETER: &str = "persistence=any";

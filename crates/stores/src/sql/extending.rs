@@ -2,9 +2,9 @@
 //! condition of one statement. Where it does not hold nothing is done, and the rows say why.
 
 use snowmint_coord::Extend;
+use snowmint_coord::verbs::Seen;
 
 use super::{Done, Value, Values};
-use snowmint_coord::verbs::Seen;
 
 /// What the statement is told, in the order of its places `?1` to `?12`.
 pub(crate) const PLACES: usize = 12;

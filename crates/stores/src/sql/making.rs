@@ -1,9 +1,9 @@
 //! How the tables of a server come to be, or to be newer.
 
+use snowmint_coord::verbs::Failure;
 use snowmint_coord::{ErrorKind, random};
 
 use super::{Done, Session, Upsert, Value, Values, damaged};
-use snowmint_coord::verbs::Failure;
 
 /// What each version of the tables adds to the one before. Never change an entry that was released;
 /// append, and only what an older server that goes on meanwhile need not know.

@@ -32,10 +32,10 @@ mod value;
 
 use async_trait::async_trait;
 use snowmint_coord::StoreIdentity;
+use snowmint_coord::verbs::{Access, Failure};
 use snowmint_core::UnixMillis;
 
 use server::{Failover, Server};
-use snowmint_coord::verbs::{Access, Failure};
 pub(crate) use value::{Value, Values, bound, read};
 
 /// How a dialect says that an insert of a row that is there changes it.

@@ -1,7 +1,8 @@
 //! Texts of a namespace as a whole, and of the store.
 
-use super::{Done, Session, Table, Tx, Value};
 use snowmint_coord::verbs::STARTS;
+
+use super::{Done, Session, Table, Tx, Value};
 
 const NOTES: Table =
     Table { name: "snowmint_note", keys: &["name"], columns: &["text"], counted: false };

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
 use snowmint_coord::pool::Ground;
+use snowmint_coord::verbs::{Failure, NamespaceRow, Rows};
 use snowmint_coord::{Definition, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::{Done, Session, Table, Tx, Value, counted_changes, damaged};
-use snowmint_coord::verbs::{Failure, NamespaceRow, Rows};
 
 const NAMESPACES: Table = Table {
     name: "snowmint_namespace",

@@ -7,9 +7,9 @@
 //! kept from then on. A server that does not say who it is compares with nothing.
 
 use snowmint_coord::ErrorKind;
+use snowmint_coord::verbs::Access;
 
 use super::parameters;
-use snowmint_coord::verbs::Access;
 
 /// What the URL says of the server's replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Values on their way into and out of rows.
 
+use snowmint_coord::verbs::Failure;
 use snowmint_coord::{ErrorKind, Incarnation, Mark, Term};
 use snowmint_core::UnixMillis;
 
@@ -10,7 +11,6 @@ use sqlx::{
 };
 
 use super::{Done, damaged};
-use snowmint_coord::verbs::Failure;
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]

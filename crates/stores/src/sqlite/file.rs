@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use snowmint_coord::verbs::{Access, Backend, Failure, Seen};
 use snowmint_coord::{
     BootTimer, Capabilities, Error, ErrorKind, Extend, Home, Incarnation, Presence, Result, Timer,
     random,
@@ -20,7 +21,6 @@ use super::schema;
 use super::session::{Answer, SqliteSession, went_back};
 use crate::OPEN;
 use crate::sql::{Opening, Tx, Value, extending};
-use snowmint_coord::verbs::{Access, Backend, Failure, Seen};
 
 /// How long one statement waits for the writers of other processes.
 pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;

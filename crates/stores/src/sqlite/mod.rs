@@ -30,11 +30,11 @@ mod session;
 use std::path::Path;
 use std::sync::Arc;
 
+use snowmint_coord::verbs::StoreOver;
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy, Result, Store};
 
 use crate::Settings;
 use file::File;
-use snowmint_coord::verbs::StoreOver;
 
 /// What a SQLite file can do.
 pub const CAPABILITIES: Capabilities = Capabilities {

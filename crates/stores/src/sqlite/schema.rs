@@ -1,12 +1,12 @@
 //! The tables, and how older files come to have them.
 
+use snowmint_coord::verbs::Failure;
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
 use super::session::SqliteSession;
 use crate::sql::making::{Steps, missing, newest, not_brought};
 use crate::sql::{Session as _, counted_changes as query};
-use snowmint_coord::verbs::Failure;
 
 /// What each version of the tables adds to the one before. Never change an entry that was released;
 /// append, and only what an older server that goes on meanwhile need not know.

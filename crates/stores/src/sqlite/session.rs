@@ -4,6 +4,7 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 use snowmint_coord::ErrorKind;
+use snowmint_coord::verbs::Failure;
 use sqlx::Sqlite;
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
@@ -11,7 +12,6 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::file::State;
 use crate::sql::{Session, Upsert, Value, bound, read};
-use snowmint_coord::verbs::Failure;
 
 /// Boxed: the compiler cannot prove of sqlx's own futures, once they are part of longer ones, that
 /// they are `Send`.

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use snowmint_coord::verbs::{Access, Backend as _, Rows as _};
 use snowmint_coord::{
     ClaimRequest, Definition, ErrorKind, FastForward, Mark, Member, NewDefinition, Presence,
     Reserve, Segment, SourceState, random,
@@ -11,7 +12,6 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::*;
 use crate::sql::Session as _;
-use snowmint_coord::verbs::{Access, Backend as _, Rows as _};
 
 /// A folder that is removed with its contents.
 struct Folder(PathBuf);

@@ -1,9 +1,8 @@
 //! ZooKeeper's errors in the words of the domain.
 
+use snowmint_coord::verbs::emptied;
 use snowmint_coord::{Error as CoordError, ErrorKind};
 use zookeeper_client::Error;
-
-use snowmint_coord::verbs::emptied;
 
 /// Says ZooKeeper's error in the words of the domain.
 pub(super) fn explain(op: &'static str, label: &str, error: Error) -> CoordError {

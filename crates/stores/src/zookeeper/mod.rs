@@ -38,6 +38,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use snowmint_coord::verbs::{Failure, StoreOver};
 use snowmint_coord::{
     Capabilities, ClockOf, Error as CoordError, ErrorKind, PresenceBy, Result, Store,
 };
@@ -53,7 +54,6 @@ use crate::{OPEN, Settings};
 use failure::explain;
 pub(crate) use link::{Link, within};
 use path::path;
-use snowmint_coord::verbs::{Failure, StoreOver};
 
 /// What ZooKeeper can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
