@@ -54,6 +54,9 @@ pub struct FastForward {
     pub writes_at_least: u64,
     /// The number of the recovery is higher than this.
     pub recoveries_at_least: u64,
+    /// How the store stood when this was planned: it is moved only while it says the same, since a journal may report
+    /// meanwhile. None where nothing was looked at.
+    pub planned_on: Option<Standing>,
     /// The journals that the store is to forget, by their IDs: nobody comes back with them.
     pub forget_journals: Vec<String>,
     /// Give the store a new identity.

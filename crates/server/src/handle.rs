@@ -1,11 +1,12 @@
 //! Starting and stopping.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use snowmint_coord::{Node, Store, Timer};
+use snowmint_coord::{Node, SourceSpec, Store, Timer};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -28,6 +29,8 @@ pub struct Parts {
     /// The store that is offered, over gRPC, to programs that mint beside themselves: the node's own, as a
     /// rule. Without, nobody but the node uses it.
     pub offered: Option<Arc<dyn Store>>,
+    /// The sources that the configuration defines: a recovery defines those that the store has lost.
+    pub configured: BTreeMap<String, SourceSpec>,
     /// Elapsed time, for limits.
     pub timer: Arc<dyn Timer>,
     /// Where HTTP and gRPC are spoken.
@@ -66,7 +69,7 @@ pub struct Handle {
 /// # Errors
 /// When a listener has no local address, which the system decides, or a setting is not possible.
 pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
-    let Parts { node, offered, timer, http, resp, access, tls, traces } = parts;
+    let Parts { node, offered, configured, timer, http, resp, access, tls, traces } = parts;
     let address =
         |listener: &Option<TcpListener>| listener.as_ref().map(TcpListener::local_addr).transpose();
     let (http_address, resp_address) = (address(&http)?, address(&resp)?);
@@ -81,6 +84,7 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms, unanswered);
     let probing = probe_peers(node.clone(), peers.clone(), unanswered_seen);
     let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
+    service.set_configured(configured);
     let calls = service.speaking(Protocol::Grpc);
     let grpc = grpc::Door::new(calls, offered, &settings.http, Arc::clone(&surroundings.timer))?;
     let mut listeners = JoinSet::new();

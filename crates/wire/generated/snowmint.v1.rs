@@ -333,7 +333,7 @@ pub struct RecoverResponse {
     /// The next number of each source afterwards, at least.
     #[prost(map = "string, uint64", tag = "5")]
     pub segments: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
-    /// The sources among them that nobody defines: defined again as they were, they go on there.
+    /// The sources that nobody defines, or that could not be defined: defined again as they were, they go on there.
     #[prost(string, repeated, tag = "6")]
     pub undefined: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The store's count of writes afterwards, at least.

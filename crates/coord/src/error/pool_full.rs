@@ -45,10 +45,10 @@ pub struct Holder {
 const LONG_MS: u64 = 600_000;
 
 impl PoolFull {
-    /// Whether there are numbers that nobody holds, and only the clock has to reach their marks.
+    /// Whether nobody holds any of the numbers, and only the clock has to reach their marks.
     #[must_use]
     pub const fn waits_for_clock(&self) -> bool {
-        self.marked_ahead > 0 && self.usable_at.is_some()
+        self.held == 0 && self.marked_ahead > 0 && self.usable_at.is_some()
     }
 }
 
@@ -85,7 +85,14 @@ impl fmt::Display for PoolFull {
                     )
                 }
             }
-            (_, Some(ms)) => write!(f, "; one may be usable in {ms} ms"),
+            (_, Some(ms)) => {
+                if self.marked_ahead > 0 {
+                    f.write_str(
+                        "; to mint ahead of the clock, accept it (snowmint worker accept-lead)",
+                    )?;
+                }
+                write!(f, "; one may be usable in {ms} ms")
+            }
             (_, None) => f.write_str("; waiting does not help, use a pool with more numbers"),
         }
     }
@@ -140,5 +147,9 @@ mod tests {
         full.usable_in_ms = Some(LONG_MS + 1);
         let late = full.to_string();
         assert!(late.contains("accept-lead") && !late.contains("nothing is to be done"), "{late}");
+        // Who holds the others may hold them for ever.
+        full = PoolFull { held: 1_000, marked_ahead: 24, usable_in_ms: Some(9_000), ..full };
+        let held = full.to_string();
+        assert!(held.contains("is full") && held.contains("accept-lead"), "{held}");
     }
 }

@@ -131,6 +131,16 @@ impl Standing {
         self.journals.iter().filter(|journal| !journal.has_reported)
     }
 
+    /// Whether the same is known as was then: a journal that reports again says nothing new.
+    #[must_use]
+    pub fn says_the_same(&self, before: &Self) -> bool {
+        let said = |standing: &Self| {
+            let journals = standing.journals.iter();
+            journals.map(|journal| (journal.id.clone(), journal.has_reported)).collect::<Vec<_>>()
+        };
+        self.doubt == before.doubt && self.known == before.known && said(self) == said(before)
+    }
+
     /// The store was moved forward: what was reported has been done.
     pub fn end(&mut self, forward: &FastForward) {
         self.doubt = None;

@@ -64,12 +64,18 @@ impl History {
         Ok(Self { start: format!("{:016x}", random::number()?), ..self })
     }
 
+    /// How often the store was recovered, this time and those that it has lost included.
+    #[must_use]
+    pub fn recoveries_after(&self, forward: &FastForward) -> u64 {
+        self.recoveries.max(forward.recoveries_at_least).saturating_add(1)
+    }
+
     /// After an operator has moved the store forward; `new_id` is what it is called if it is to be another.
     ///
     /// # Errors
     /// `Unavailable` without randomness.
     pub fn recovered(self, forward: &FastForward, new_id: &str) -> Result<Self> {
-        let recoveries = self.recoveries.max(forward.recoveries_at_least).saturating_add(1);
+        let recoveries = self.recoveries_after(forward);
         let store = if forward.new_identity { new_id.to_owned() } else { self.store };
         Self { store, recoveries, start: String::new(), in_doubt: false }.started()
     }

@@ -96,13 +96,15 @@ pub fn given_up(row: &SlotRow, mark: Mark, now: UnixMillis) -> SlotRow {
 }
 
 /// The row after an operator moved the namespace forward: no lower mark than `mark`, and a term
-/// that no lease of a lost state can have. Marks of workers are times, which say by themselves how far a lost
+/// that no lease of a lost state can have, as far as that of the `ground` by then. Marks of workers are times, which say by themselves how far a lost
 /// state can have come; those of counters are numbers, and go on by more than it can have counted.
 #[must_use]
-pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark) -> SlotRow {
-    let mark = if counts(pool, row.slot) { leapt(row.mark, 1) } else { row.mark.max(mark) };
+pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark, ground: Term) -> SlotRow {
+    let term = row.term.leap(ground.leaps());
+    let leaps = term.leaps().saturating_sub(row.term.leaps());
+    let mark = if counts(pool, row.slot) { leapt(row.mark, leaps) } else { row.mark.max(mark) };
     SlotRow {
-        term: row.term.leap(),
+        term,
         floor: mark,
         mark,
         holder: None,
@@ -111,7 +113,7 @@ pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark) -> SlotRow {
     }
 }
 
-/// Further than counters can have gone in so many states that were lost: 2^40 each. Never the end of all numbers.
+/// Further than counters count in so many states that were lost: 2^40 each. Never the end of all numbers.
 pub(crate) fn leapt(mark: Mark, times: u64) -> Mark {
     let last = Mark::new(Mark::MAX.get() - 1);
     let leap = times.saturating_mul(1 << 40);

@@ -96,10 +96,12 @@ impl Term {
         Self(self.0.saturating_add(1))
     }
 
-    /// Further than claims can have gone in a state that was lost: 2^32.
+    /// After so many recoveries, those that the store has lost included: further than claims can have gone in any state
+    /// that was lost, 2^32 for each, and once further in any case.
     #[must_use]
-    pub const fn leap(self) -> Self {
-        Self(self.0.saturating_add(1 << 32))
+    pub fn leap(self, recoveries: u64) -> Self {
+        let more = recoveries.saturating_sub(self.leaps()).clamp(1, u64::from(u32::MAX));
+        Self(self.0.saturating_add(more << 32))
     }
 
     /// How often it has leapt.

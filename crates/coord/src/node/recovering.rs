@@ -32,13 +32,13 @@ impl Node {
     }
 
     /// Moves a store in doubt forward, and ends the doubt: nodes that wait for it go on, this one too. What
-    /// [`Recovery::unsaid`] says is the caller's to ask before. May be repeated.
+    /// [`Recovery::unsaid`] says is the caller's to ask before, after [`noticed_doubt`](Self::noticed_doubt). May be
+    /// repeated.
     ///
     /// # Errors
-    /// `Unavailable` while this node has not noticed that the store is in doubt, which takes a third of its presence's
-    /// time, and when the store takes longer than a minute; else as the store says.
+    /// `Unavailable` when the store does not stand any more as it did when this was planned, and when it takes longer
+    /// than a minute; else as the store says.
     pub async fn recover(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        self.noticed_doubt().await?;
         let around = &self.core().around;
         tokio::select! {
             biased;
@@ -50,12 +50,16 @@ impl Node {
         }
     }
 
-    /// Waits until nothing is minted here any more: what this node has from the state that was lost would be used beside
-    /// what the recovered store hands out.
-    async fn noticed_doubt(&self) -> Result<()> {
-        let (timer, wait_ms) = (&self.core().around.timer, self.core().settings.presence_ttl_ms);
+    /// Waits until this node has noticed that its store is in doubt, and mints nothing any more: what it has from the
+    /// state that was lost would be used beside what the recovered store hands out.
+    ///
+    /// # Errors
+    /// `Unavailable` when it has not noticed within its presence's time; as a rule it takes a third of that.
+    pub async fn noticed_doubt(&self) -> Result<()> {
+        let around = &self.core().around;
+        let (timer, wait_ms) = (&around.timer, self.core().settings.presence_ttl_ms);
         let begun = timer.elapsed();
-        while self.incarnation().is_some() {
+        while self.incarnation().is_some() || around.doubts.went_back().is_none() {
             if timer.elapsed().since(begun) > wait_ms {
                 let what = format!(
                     "a recovery here: this server has not noticed within {wait_ms} ms that the store is in doubt; ask again"

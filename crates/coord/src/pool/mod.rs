@@ -15,6 +15,7 @@ use crate::error::ErrorKind;
 use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, leapt};
 use crate::lend::is_lent;
 use crate::member::{MemberInfo, not_joined};
+use crate::store::FastForward;
 pub use check::{check_claim, check_group};
 pub use holders::asks_for_holders;
 pub use sections::SECTIONS;
@@ -63,8 +64,10 @@ pub struct Ground {
 impl Ground {
     /// After an operator moved the namespace forward.
     #[must_use]
-    pub fn forwarded(self, mark: Mark) -> Self {
-        Self { mark: self.mark.max(mark), term: self.term.leap(), ..self }
+    pub fn forwarded(self, forward: &FastForward) -> Self {
+        let recoveries = forward.recoveries_at_least.saturating_add(1);
+        let mark = self.mark.max(forward.marks_at_least);
+        Self { mark, term: self.term.leap(recoveries), ..self }
     }
 
     /// Term and mark of a slot that nobody had. Those of counters are numbers, which no time says anything of: they

@@ -1,8 +1,7 @@
 //! What an operator does with a store that is in doubt, or was replaced: collects what is known of it, and moves it past
 //! all of that.
 //!
-//! Nothing here changes a store: [`Recovery::plan`] says how far it is to be moved, and
-//! [`Store::fast_forward`](crate::Store::fast_forward) moves it.
+//! Nothing here changes a store: [`Recovery::plan`] says how far it is to be moved, and [`Store::fast_forward`] moves it.
 
 mod journals;
 mod plan;
@@ -51,8 +50,10 @@ pub struct Configured<'a> {
 /// What is known of a store before it is moved.
 #[derive(Debug)]
 pub struct Recovery {
-    /// What the store says.
+    /// What the store says, and which journals those that were read know of.
     standing: Standing,
+    /// What the store says alone, if it is in doubt.
+    planned_on: Option<Standing>,
     /// The journals that were read beside it.
     read: Vec<Record>,
     /// The journals that are lost, as an operator has named them.
@@ -85,6 +86,7 @@ impl Recovery {
     ) -> Result<Self> {
         let mut found = Self {
             standing: Standing::default(),
+            planned_on: None,
             read,
             without: without.to_vec(),
             now,
@@ -99,6 +101,7 @@ impl Recovery {
         if let Some(store) = store {
             clock = store.capabilities().clock;
             found.standing = store.standing().await?;
+            found.planned_on = found.doubt().is_some().then(|| found.standing.clone());
             plans.extend(found.list(store).await);
             if let Ok(Some(theirs)) = store.now().await {
                 found.now = now.max(theirs);
@@ -175,7 +178,8 @@ impl Recovery {
         self.check_named(&request.segments).map_err(refused)?;
         let forward =
             plan::plan(&self.known(), request.mark, &request.segments, &self.minting, self.reached);
-        Ok(FastForward { forget_journals: self.without.clone(), ..forward })
+        let forget_journals = self.without.clone();
+        Ok(FastForward { forget_journals, planned_on: self.planned_on.clone(), ..forward })
     }
 
     fn check_named(&self, named: &[(String, Mark)]) -> Result<(), ErrorKind> {
@@ -210,7 +214,13 @@ impl Recovery {
     /// Whether the configuration defines what the store does not have.
     #[must_use]
     pub fn lacks_sources(&self) -> bool {
-        self.stored.as_ref().is_some_and(|stored| !self.configured.is_subset(stored))
+        self.configured.iter().any(|name| self.lacks(name))
+    }
+
+    /// Whether the store does not have a source.
+    #[must_use]
+    pub fn lacks(&self, name: &str) -> bool {
+        self.stored.as_ref().is_some_and(|stored| !stored.contains(name))
     }
 }
 

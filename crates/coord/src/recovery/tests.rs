@@ -105,3 +105,49 @@ async fn a_slip_of_the_operators_is_refused() {
     let refused = recovery.plan(&named("nubmers")).unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::NotFound { .. }), "{refused}");
 }
+
+/// Puts a store in doubt, of which somebody knows that it was recovered so often.
+async fn doubted(store: &MemoryStore, recoveries: u64) {
+    let found = store.identity().await.unwrap();
+    let doubt = Doubt { witness: "somebody".into(), seen: found.writes + 1, found: found.writes };
+    store.doubt(&doubt, &found.id).await.unwrap();
+    store.report(&info("a"), Some(&Known { recoveries, ..Known::default() })).await.unwrap();
+}
+
+async fn recovered(store: &MemoryStore) -> Result<Term> {
+    let forward = look(store, &[], &[]).await?.plan(&RecoveryRequest::default())?;
+    store.fast_forward(&forward).await?;
+    Ok(store.ground().await?.term)
+}
+
+/// What was handed out after the first recovery is lost with it.
+#[tokio::test]
+async fn a_backup_that_is_put_back_twice_goes_further_the_second_time() {
+    let store = MemoryStore::new("recovery").unwrap();
+    store.report(&info("a"), None).await.unwrap();
+    let backup = store.backup();
+    doubted(&store, 0).await;
+    let first = recovered(&store).await.unwrap();
+    store.restore(backup);
+    doubted(&store, 1).await;
+    assert!(recovered(&store).await.unwrap() > first);
+}
+
+#[tokio::test]
+async fn nothing_is_moved_by_a_plan_of_what_was_known_before() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let plan = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    // That it is still there is no news.
+    let again = JournalInfo { seen_at_ms: 9, ..info("a") };
+    store.report(&again, Some(&Known::default())).await.unwrap();
+    let known = Known { ends: [("numbers".to_owned(), 9_000)].into(), ..Known::default() };
+    store.report(&info("b"), Some(&known)).await.unwrap();
+    let refused = store.fast_forward(&plan).await.unwrap_err();
+    assert!(refused.to_string().contains("look again"), "{refused}");
+
+    let plan = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    store.report(&again, Some(&Known::default())).await.unwrap();
+    store.fast_forward(&plan).await.unwrap();
+    assert!(store.fast_forward(&plan).await.is_err(), "somebody was faster");
+}

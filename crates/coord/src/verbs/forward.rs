@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::history::{end_doubt, read_starts};
+use super::history::{check_plan, end_doubt, read_starts};
 use super::slots::put_slots;
 use super::{Access, Answer, Failure, NamespaceRow, Rows, STARTS, Step, Verb};
 use crate::catalog::Definition;
@@ -40,13 +40,17 @@ impl Verb for Forward<'_> {
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
         self.forward.check()?;
+        if let Some(planned_on) = &self.forward.planned_on {
+            check_plan(rows, planned_on).await?;
+        }
         let mut walk = self.from.clone();
         let began_at = *walk.began_at.get_or_insert(rows.identity().writes.saturating_add(1));
+        let mut namespace = rows.namespace().await?;
         if walk.sources == 0 && walk.slot.is_none() {
-            let namespace = rows.namespace().await?;
-            let ground = namespace.ground.forwarded(self.forward.marks_at_least);
-            rows.put_namespace(NamespaceRow { ground, ..namespace }).await?;
+            namespace.ground = namespace.ground.forwarded(self.forward);
+            rows.put_namespace(namespace).await?;
         }
+        let ground = namespace.ground.term;
         let room = self.forward_sources(rows, &mut walk, R::WRITES_MAX).await?;
         if walk.sources < self.forward.segments.len() {
             return Ok((Err(walk), true));
@@ -54,7 +58,7 @@ impl Verb for Forward<'_> {
         let slots = Self::slots_after(rows, &walk).await?;
         let moved = slots.get(..room.min(slots.len())).unwrap_or_default();
         let mark = self.forward.marks_at_least;
-        let forwarded = |(pool, row): &(String, SlotRow)| forwarded(pool, row, mark);
+        let forwarded = |(pool, row): &(String, SlotRow)| forwarded(pool, row, mark, ground);
         let moved_on = moved.iter().map(|slot| (slot.0.as_str(), forwarded(slot)));
         put_slots(rows, moved_on).await?;
         if let Some((pool, row)) = moved.last() {

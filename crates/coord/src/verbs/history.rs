@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 
 use super::{Access, Answer, Failure, Rows, Step, Verb, WITNESS};
+use crate::error::ErrorKind;
 use crate::history::{
     Doubt, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, recall,
 };
@@ -46,6 +47,16 @@ pub(super) async fn refuse_doubt<R: Rows>(rows: &mut R) -> Answer<R, ()> {
 
 pub(super) async fn is_in_doubt<R: Rows>(rows: &mut R) -> Answer<R, bool> {
     Ok(History::says_doubt(&rows.identity().id) && rows.note(DOUBT).await?.is_some())
+}
+
+/// Refuses a plan that was made of something else: what was said since would be lost with the doubt.
+pub(super) async fn check_plan<R: Rows>(rows: &mut R, planned_on: &Standing) -> Answer<R, ()> {
+    if standing(rows).await?.says_the_same(planned_on) {
+        return Ok(());
+    }
+    let what = "the state that this recovery was planned on (a journal has reported since, or somebody else has recovered \
+                the store: look again)";
+    Err(Failure::Refused(ErrorKind::Unavailable { what: what.into() }))
 }
 
 /// Ends the doubt with an operator's step. Whether another namespace of the store is in doubt still.

@@ -41,6 +41,10 @@ impl Lineage {
     /// A step has ended with this, and has left a start or not.
     pub(super) fn saw(&self, identity: StoreIdentity, access: Access, begins: bool) {
         let mut seen = self.lock();
+        // What is left of a store in doubt, which may have counted further, is not what was seen of it.
+        if access == Access::Read && seen.is_some() && History::says_doubt(&identity.id) {
+            return;
+        }
         let is_newest = seen.as_ref().is_none_or(|seen| seen.writes <= identity.writes);
         if access == Access::Forward || is_newest {
             *seen = Some(Arc::new(identity));

@@ -202,7 +202,10 @@ impl Service {
     {
         self.ask_source(name, ask).await.inspect_err(|error| {
             // Only of sources that there are: a caller may ask for any name.
-            if let Some(tally) = self.meter.known_tally(name) {
+            let tally = self.meter.known_tally(name);
+            let is_configured = || self.configured.load().contains_key(name);
+            let tally = tally.or_else(|| is_configured().then(|| self.meter.tally(name)));
+            if let Some(tally) = tally {
                 tally.refuse(error.code());
             }
         })

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use snowmint_coord::error::chain;
 use snowmint_coord::recovery::{Recovery, RecoveryRequest};
 use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{FastForward, Mark, StoreIdentity};
@@ -30,6 +31,16 @@ impl Service {
         request: http::RecoveryRequest,
     ) -> Result<http::RecoveryBody, Error> {
         self.caller().may_over_all(Right::Admin)?;
+        let service = self.clone();
+        // To its end, and into the trail, whoever waits for it.
+        let recovering = tokio::spawn(async move { service.recover_now(request).await });
+        recovering.await.map_err(|error| Error::new(Code::Internal, error.to_string()))?
+    }
+
+    async fn recover_now(
+        &self,
+        request: http::RecoveryRequest,
+    ) -> Result<http::RecoveryBody, Error> {
         let (dry_run, secondary) = (request.dry_run, request.secondary.clone());
         let request = understood(request)?;
         // What secondary stores have follows from what the node's own has.
@@ -37,31 +48,61 @@ impl Service {
             None => (self.node.clone(), self.configured.load_full()),
             Some(name) => (self.node.secondary(name).await?, Arc::default()),
         };
-        let recovery = node.recovery(&configured, &request.without).await?;
-        let forward = recovery.plan(&request)?;
+        let look = async || -> Result<(Recovery, FastForward), Error> {
+            let recovery = node.recovery(&configured, &request.without).await?;
+            if let Some(error) = recovery.unlisted() {
+                return Err(error.clone().into());
+            }
+            let forward = recovery.plan(&request)?;
+            Ok((recovery, forward))
+        };
+        let (mut recovery, mut forward) = look().await?;
         if dry_run || recovery.doubt().is_none() {
             return Ok(recovery_body(&recovery, &forward, None));
+        }
+        if recovery.unsaid().is_none() {
+            node.noticed_doubt().await?;
+            // Somebody may have reported meanwhile.
+            (recovery, forward) = look().await?;
         }
         if let Some(unsaid) = recovery.unsaid() {
             return Err(Error::new(Code::StoreWentBack, unsaid));
         }
-        let mut after = node.recover(&forward).await?;
-        let body = recovery_body(&recovery, &forward, Some(&after));
+        let after = node.recover(&forward).await?;
+        let mut body = recovery_body(&recovery, &forward, Some(&after));
         let which = secondary.map_or_else(String::new, |name| format!("{name} beside: "));
         self.moved(&format!("{which}recovered: {}", moved_to(&body)));
         if recovery.lacks_sources() {
-            self.define_configured(&configured).await?;
-            after = self.node.store().identity().await?;
+            let refused = self.define_lost(&recovery, &configured).await;
+            body.undefined.extend(refused);
         }
-        Ok(recovery_body(&recovery, &forward, Some(&after)))
+        Ok(body)
     }
 
-    async fn define_configured(&self, sources: &BTreeMap<String, SourceSpec>) -> Result<(), Error> {
-        self.node.define_builtin().await?;
-        for (name, spec) in sources {
-            self.define(name, spec).await?;
+    /// Defines what the configuration has and the store lacked. Answers what could not be defined.
+    async fn define_lost(
+        &self,
+        recovery: &Recovery,
+        sources: &BTreeMap<String, SourceSpec>,
+    ) -> Vec<String> {
+        let refused = |name: &str, error: &str| {
+            tracing::error!(
+                source = name,
+                error,
+                "a source that the store had lost is not defined again"
+            );
+        };
+        if let Err(error) = self.node.define_builtin().await {
+            refused("default, numbers, counters", &chain(&error).to_string());
         }
-        Ok(())
+        let mut left = Vec::new();
+        for (name, spec) in sources.iter().filter(|(name, _)| recovery.lacks(name)) {
+            if let Err(error) = self.define(name, spec).await {
+                refused(name, error.message());
+                left.push(name.clone());
+            }
+        }
+        left
     }
 }
 

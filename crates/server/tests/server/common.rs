@@ -66,6 +66,7 @@ pub(crate) async fn server_behind(
     let parts = Parts {
         offered: Some(Arc::clone(node.store())),
         node,
+        configured: std::collections::BTreeMap::new(),
         timer: Arc::new(timer.clone()),
         http: Some(http),
         resp: Some(resp),

@@ -94,6 +94,7 @@ async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
     let refused = soon(store.fast_forward(forward)).await.unwrap_err();
     assert!(refused.message().contains("/v1/recovery"), "{refused}");
 
+    // Where the doubt was not noticed yet, what is in stock is minted until it is.
     let request = RecoverRequest { without: vec!["b".into()], ..RecoverRequest::default() };
     let done = soon(client.recover(request)).await.unwrap().into_inner();
     assert!(done.done && done.store.is_some() && done.writes.is_some(), "{done:?}");

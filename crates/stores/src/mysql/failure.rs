@@ -47,6 +47,8 @@ pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Erro
         Some(1020 | 1040 | 1053 | 1077 | 1152..=1161 | 1203 | 1205 | 1213 | 1226 | 1317 | 1927) => {
             ErrorKind::Unavailable { what }
         }
+        // Tables are dropped and made anew, as while a dump is loaded.
+        Some(1412 | 1615) => ErrorKind::Unavailable { what },
         Some(3032 | 3100 | 3101 | 3168 | 3169 | ENDED_FOR_SILENCE) => {
             ErrorKind::Unavailable { what }
         }

@@ -240,6 +240,8 @@ pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Erro
         code if code.starts_with("28") => {
             ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
         }
+        // Tables are dropped and made anew, as while a dump is loaded: a plan that fits no more, or a key not there yet.
+        "0A000" | "42P10" => ErrorKind::Unavailable { what },
         // Connections, resources, deadlocks and other conflicts, locks, shut-downs.
         code if ["08", "53", "40", "55", "57", "25P03"]
             .iter()

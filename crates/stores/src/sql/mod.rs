@@ -32,7 +32,7 @@ mod value;
 
 use async_trait::async_trait;
 use snowmint_coord::StoreIdentity;
-use snowmint_coord::verbs::{Access, Failure};
+use snowmint_coord::verbs::{Access, Failure, emptied};
 use snowmint_core::UnixMillis;
 
 use server::{Failover, Server};
@@ -114,7 +114,9 @@ impl<S: Session> Tx<S> {
     pub(crate) async fn begin(mut session: S, namespace: &str, opening: Opening<'_>) -> Done<Self> {
         let rows = session.fetch(opening.query.to_owned(), Vec::new()).await;
         let mut rows = rows.map_err(Failure::Backend)?;
-        let row = rows.pop().ok_or_else(|| damaged("the store's row is missing"))?;
+        // As while a dump is loaded, which fills one table after the other.
+        let empty = || Failure::Refused(emptied("the database", "the store's row is missing"));
+        let row = rows.pop().ok_or_else(empty)?;
         let mut row = Values::of(row);
         let identity = StoreIdentity { id: row.text()?, writes: row.number()? };
         let clock = if opening.clock { Some(UnixMillis::new(row.number()?)) } else { None };

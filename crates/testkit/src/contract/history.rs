@@ -249,6 +249,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
             assert_eq!(refused.kind().code(), "store_went_back", "{verb} {round}: {refused}");
         }
     }
+    let remembers = holder.store.seen();
     // Once it is in doubt, whoever recovers it may look at what is left, and do no more.
     fresh.doubt(&doubt(), &fresh.identity().await.unwrap().id).await.unwrap();
     for (verb, answer) in holder.every_verb() {
@@ -259,6 +260,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
             assert_eq!(code(answer), "store_went_back", "{verb}");
         }
     }
+    assert_eq!(holder.store.seen(), remembers, "it has forgotten what is missing");
     holder.store.close().await.unwrap();
     fresh.close().await.unwrap();
 }

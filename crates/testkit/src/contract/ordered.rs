@@ -311,4 +311,10 @@ async fn fast_forward_moves_counters_beyond_what_a_lost_state_can_have_answered(
     let again = take(&case, &wanting(&b, [4, 5])).await.unwrap();
     let floors: Vec<u64> = again.leases.iter().map(|lease| lease.floor.get()).collect();
     assert_eq!(floors, [2 * LEAP, 2 * LEAP]);
+    // Others were recovered before, and then lost.
+    let forward = FastForward { recoveries_at_least: 7, ..FastForward::default() };
+    case.store.fast_forward(&forward).await.unwrap();
+    let late = take(&case, &wanting(&b, [5, 6])).await.unwrap();
+    let floors: Vec<u64> = late.leases.iter().map(|lease| lease.floor.get()).collect();
+    assert_eq!(floors, [8 * LEAP, 8 * LEAP]);
 }

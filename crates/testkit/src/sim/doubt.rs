@@ -246,6 +246,7 @@ impl World {
             recoveries_at_least: known.recoveries,
             forget_journals: standing.missing().map(|journal| journal.id.clone()).collect(),
             new_identity: false,
+            planned_on: None,
         }
     }
 

@@ -41,7 +41,7 @@ pub struct RecoveryBody {
     pub marks_at_least: String,
     /// The next number of each source afterwards, at least.
     pub segments: BTreeMap<String, String>,
-    /// The sources among them that nobody defines: defined again as they were, they go on there.
+    /// The sources that nobody defines, or that could not be defined: defined again as they were, they go on there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undefined: Vec<String>,
     /// The store's count of writes afterwards, at least.

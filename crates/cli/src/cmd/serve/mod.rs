@@ -255,6 +255,7 @@ async fn serve_on(
     };
     let parts = snowmint_server::Parts {
         node: node.clone(),
+        configured: config.specs(),
         offered: config.store.offered.then(|| Arc::clone(node.store())),
         timer: Arc::new(BootTimer),
         http: Some(http),
@@ -266,7 +267,6 @@ async fn serve_on(
     let scheme = if parts.tls.is_some() { "https" } else { "http" };
     let handle = snowmint_server::start(settings, parts)
         .map_err(|error| Failure::unavailable(format!("the server cannot start: {error}")))?;
-    handle.service().set_configured(config.specs());
     announce(&handle, scheme)?;
     let supervisor = Supervisor::default();
     let attending = tokio::spawn({

@@ -90,6 +90,7 @@ pub(crate) fn serve_for(
     let parts = snowmint_server::Parts {
         node,
         offered,
+        configured: std::collections::BTreeMap::new(),
         timer: Arc::new(BootTimer),
         http: Some(http),
         resp: None,
