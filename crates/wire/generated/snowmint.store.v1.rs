@@ -831,6 +831,12 @@ pub struct FastForwardRequest {
     /// Give the store a new identity.
     #[prost(bool, tag = "4")]
     pub new_identity: bool,
+    /// The number of the recovery is higher than this.
+    #[prost(uint64, tag = "5")]
+    pub recoveries_at_least: u64,
+    /// The journals that the store is to forget, by their IDs.
+    #[prost(string, repeated, tag = "6")]
+    pub forget_journals: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// The mark of a source.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -2,8 +2,8 @@
 
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    Avoid, Bounds, ClaimRequest, Extend, FastForward, LetGo, Member, NewDefinition, Pool, Presence,
-    Release, Reserve, Reuse, SourceState, Take, Ticks, Wish,
+    Avoid, Bounds, ClaimRequest, Extend, FastForward, LetGo, Mark, Member, NewDefinition, Pool,
+    Presence, Release, Reserve, Reuse, SourceState, Take, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -169,13 +169,24 @@ pub(super) fn state(name: &str, state: SourceState) -> said::SetStateRequest {
 }
 
 pub(super) fn fast_forward(forward: &FastForward) -> said::FastForwardRequest {
-    let segments = forward.segments.iter();
-    let segments = segments
-        .map(|(source, mark)| said::SourceMark { source: source.clone(), mark: mark.get() });
+    // Each by its name, so that none is forgotten on the way.
+    let FastForward {
+        marks_at_least,
+        segments,
+        writes_at_least,
+        recoveries_at_least,
+        // How the store stands is not told through servers, so nobody plans on it.
+        planned_on: _,
+        forget_journals,
+        new_identity,
+    } = forward.clone();
+    let segment = |(source, mark): (String, Mark)| said::SourceMark { source, mark: mark.get() };
     said::FastForwardRequest {
-        marks_at_least: forward.marks_at_least.get(),
-        segments: segments.collect(),
-        writes_at_least: forward.writes_at_least,
-        new_identity: forward.new_identity,
+        marks_at_least: marks_at_least.get(),
+        segments: segments.into_iter().map(segment).collect(),
+        writes_at_least,
+        new_identity,
+        recoveries_at_least,
+        forget_journals,
     }
 }

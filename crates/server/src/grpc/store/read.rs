@@ -226,6 +226,9 @@ pub(super) fn fast_forward(request: said::FastForwardRequest) -> FastForward {
         segments: request.segments.into_iter().map(segment).collect(),
         writes_at_least: request.writes_at_least,
         new_identity: request.new_identity,
-        ..FastForward::default()
+        recoveries_at_least: request.recoveries_at_least,
+        forget_journals: request.forget_journals,
+        // How the store stands is not told through servers, so nobody plans on it.
+        planned_on: None,
     }
 }
