@@ -13,6 +13,8 @@ struct State {
     open: Option<Doubt>,
     /// How many were raised.
     raised: u64,
+    /// How often the store was joined without a doubt left.
+    joins: u64,
 }
 
 /// A refusal that says that the store is not the one that was joined.
@@ -71,7 +73,14 @@ impl Doubts {
             // Since then there was another one.
             doubt.is_news = true;
         }
-        state.open.is_none()
+        let is_ended = state.open.is_none();
+        state.joins = state.joins.wrapping_add(u64::from(is_ended));
+        is_ended
+    }
+
+    /// How often the store was joined without a doubt left: what was asked before the last time says nothing of it now.
+    pub(crate) fn joins(&self) -> u64 {
+        self.state().joins
     }
 
     /// Refuses to take anything from a store in doubt.

@@ -150,11 +150,16 @@ impl Surroundings {
         op: &'static str,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let begun_us = self.timer.elapsed_us();
+        let (begun_us, joins) = (self.timer.elapsed_us(), self.doubts.joins());
         let answer = self.in_time(op, "the store", call).await;
         let took_us = self.timer.elapsed_us().saturating_sub(begun_us);
         self.watch.called(verb(op), took_us, answer.as_ref().err());
-        answer.inspect_err(|error| self.doubt(error))
+        answer.inspect_err(|error| {
+            // A late answer may be about the store as it was before it was joined anew.
+            if self.doubts.joins() == joins {
+                self.doubt(error);
+            }
+        })
     }
 
     /// The same, for somebody else than the store.

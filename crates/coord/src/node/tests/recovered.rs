@@ -1,5 +1,7 @@
 //! A store that an operator has recovered, under a node that runs.
 
+use tokio::sync::oneshot;
+
 use super::faulty::Meanwhile;
 use super::kills::{Scratch, in_time};
 use super::*;
@@ -118,6 +120,47 @@ async fn a_node_that_is_told_of_a_recovery_while_it_joins_goes_on() {
         }
     })
     .await;
+    assert_eq!(drawn(&world, &node, 1).await, [1_000]);
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// An answer that was on its way over a recovery says what was true before it.
+#[tokio::test]
+async fn a_late_answer_from_before_a_recovery_is_no_doubt_about_the_store() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let around = Arc::clone(&node.core().around);
+    let (answer, awaited) = oneshot::channel::<Error>();
+    let late = around.call("list", async { Err::<(), _>(awaited.await.unwrap()) });
+    let mut late = std::pin::pin!(late);
+    tokio::select! {
+        biased;
+        early = &mut late => panic!("{early:?}"),
+        () = std::future::ready(()) => {}
+    }
+
+    let backup = world.store.backup();
+    drawn(&world, &node, 50).await;
+    world.store.restore(backup);
+    taken(&world, 1).await;
+    in_time(&world, async {
+        while node.incarnation().is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let forward = FastForward {
+        segments: vec![("bills".into(), Mark::new(1_000))],
+        writes_at_least: 1_000,
+        ..FastForward::default()
+    };
+    world.handle().fast_forward(&forward).await.unwrap();
+    joined(&world, &node).await;
+    let (witness, seen, found) = ("this process".into(), 2, 1);
+    let back = Error::new("list", ErrorKind::StoreWentBack { witness, seen, found });
+    answer.send(back).unwrap();
+    assert_eq!(late.await.unwrap_err().kind().code(), "store_went_back");
     assert_eq!(drawn(&world, &node, 1).await, [1_000]);
     in_time(&world, node.close()).await.unwrap();
 }
