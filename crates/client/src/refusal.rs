@@ -54,6 +54,6 @@ macro_rules! refusable {
 }
 
 refusable! {
-    NowResponse IdentityResponse DoneResponse MembersResponse ClaimResponse ExtendResponse
+    NowResponse IdentityResponse RecallResponse DoneResponse MembersResponse ClaimResponse ExtendResponse
     TakeResponse WorkersResponse ReserveResponse GiveBackResponse DefinitionResponse ListResponse
 }

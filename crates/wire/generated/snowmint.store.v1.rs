@@ -154,6 +154,26 @@ pub struct IdentityResponse {
     #[prost(message, optional, tag = "2")]
     pub identity: ::core::option::Option<Identity>,
 }
+/// What a program has seen of the store.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RecallRequest {
+    /// Who remembers it, in words that the refusal repeats; at most 64 bytes.
+    #[prost(string, tag = "1")]
+    pub who: ::prost::alloc::string::String,
+    /// The identity and the count that belongs to it, as `Identity`, `Join` or `Renew` has answered.
+    #[prost(message, optional, tag = "2")]
+    pub seen: ::core::option::Option<Identity>,
+}
+/// Whether the store has all of that.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RecallResponse {
+    /// It has not.
+    #[prost(message, optional, tag = "1")]
+    pub refusal: ::core::option::Option<Refusal>,
+    /// It has not, and an operator has recovered it since.
+    #[prost(bool, tag = "2")]
+    pub recovered: bool,
+}
 /// It is done.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DoneResponse {
@@ -163,6 +183,9 @@ pub struct DoneResponse {
     /// To `Join`: by which name the member is known to everybody else; none: its own.
     #[prost(string, optional, tag = "2")]
     pub known_as: ::core::option::Option<::prost::alloc::string::String>,
+    /// To `Join` and `Renew`: how far the server knows the store, for whoever remembers it.
+    #[prost(message, optional, tag = "3")]
+    pub seen: ::core::option::Option<Identity>,
 }
 /// Who opened the store.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1101,6 +1124,28 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "Identity"));
             self.inner.unary(req, path, codec).await
         }
+        /// Whether the store has all that a program has seen of it.
+        pub async fn recall(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RecallRequest>,
+        ) -> std::result::Result<tonic::Response<super::RecallResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/snowmint.store.v1.Store/Recall",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("snowmint.store.v1.Store", "Recall"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Makes a member known.
         pub async fn join(
             &mut self,
@@ -1629,6 +1674,11 @@ pub mod store_server {
             tonic::Response<super::IdentityResponse>,
             tonic::Status,
         >;
+        /// Whether the store has all that a program has seen of it.
+        async fn recall(
+            &self,
+            request: tonic::Request<super::RecallRequest>,
+        ) -> std::result::Result<tonic::Response<super::RecallResponse>, tonic::Status>;
         /// Makes a member known.
         async fn join(
             &self,
@@ -1947,6 +1997,49 @@ pub mod store_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = IdentitySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/snowmint.store.v1.Store/Recall" => {
+                    #[allow(non_camel_case_types)]
+                    struct RecallSvc<T: Store>(pub Arc<T>);
+                    impl<T: Store> tonic::server::UnaryService<super::RecallRequest>
+                    for RecallSvc<T> {
+                        type Response = super::RecallResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RecallRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Store>::recall(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RecallSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -17,6 +17,8 @@ const CONFIG: &str = "
 [sources.invoices]
 kind = \"segment\"
 step = { rule = \"fixed\", size = 50 }
+[sources.parcels]
+kind = \"segment\"
 ";
 
 const LATE: &str = "
@@ -88,9 +90,26 @@ impl Shop {
             connection.incr(source, (count - ids.len()).min(100), &mut ids).unwrap();
             assert!(Instant::now() < end, "{source}: {} of {count}: {}", ids.len(), server.said());
         }
+        self.saw(source, ids);
+    }
+
+    fn saw(&mut self, source: &str, ids: Vec<u64>) {
         for id in ids {
             assert!(self.seen.insert((source.into(), id)), "{source}: {id} came twice");
         }
+    }
+
+    /// A program that mints by itself, of the servers' store, and is gone when it has.
+    fn program(&self, server: &Server, count: &str) -> Output {
+        let (store, data) = (format!("snowmint://{}", server.http), self.data(4));
+        let place = ["-n", count, "--store", &store, "--data-dir", &data];
+        snowmint().args(["mint", "parcels"]).args(place).output().unwrap()
+    }
+
+    fn mint_by_program(&mut self, server: &Server, count: &str) {
+        let minted = self.program(server, count);
+        assert!(minted.status.success(), "{}", text(&minted));
+        self.saw("parcels", text(&minted).lines().map(|id| id.parse().unwrap()).collect());
     }
 }
 
@@ -140,6 +159,8 @@ fn recovered(
     shop.mint(at(&servers, 3), "numbers", 500);
     shop.define_late(&servers);
     shop.mint(at(&servers, 2), "late", 70);
+    // No journal of a server's own knows of these, and nobody asks the program.
+    shop.mint_by_program(at(&servers, 3), "3000");
     if stops {
         for server in servers.iter_mut().filter_map(Option::take) {
             assert_eq!(server.stop(), 0);
@@ -154,12 +175,16 @@ fn recovered(
         shop.recover(asked(&servers, asks), &["--dry-run"]).status.success()
     });
     assert!(servers.iter().flatten().all(refuses), "a plan changes nothing");
+    let refused = shop.program(at(&servers, 1), "1");
+    assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
     let done = shop.recover(asked(&servers, asks), &[]);
     assert!(done.status.success(), "{}", text(&done));
     for server in servers.iter().flatten() {
         shop.mint(server, "invoices", 1_000);
         shop.mint(server, "numbers", 500);
         shop.mint(server, "late", 100);
+        shop.mint(server, "parcels", 100);
+        shop.mint_by_program(server, "100");
     }
     let doctor = shop.operator(&["doctor"]);
     assert!(!text(&doctor).contains("in doubt"), "{}", text(&doctor));

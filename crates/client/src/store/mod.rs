@@ -4,6 +4,7 @@ mod beside;
 mod clock;
 mod names;
 mod read;
+mod seen;
 mod verbs;
 mod write;
 
@@ -22,6 +23,7 @@ use crate::servers::{Call, Servers};
 use crate::settings::Settings;
 use beside::Way;
 use names::Names;
+use seen::Seen;
 
 const OPEN: &str = "open store";
 
@@ -37,6 +39,7 @@ pub struct RemoteStore {
     group_max: u32,
     cautions: Vec<String>,
     names: Names,
+    seen: Seen,
     /// How it was opened; none of a store beside the servers' own, which leads no further.
     way: Option<Way>,
 }
@@ -126,6 +129,7 @@ impl RemoteStore {
             group_max: described.group_max,
             cautions: described.cautions.clone(),
             names: Names::default(),
+            seen: Seen::default(),
             way: None,
         })
     }

@@ -2,8 +2,8 @@
 
 use snowmint_coord::{
     Catalog, Definition, Error, ErrorKind, Extended, Incarnation, Lease, Mark, Member, MemberInfo,
-    MemberStatus, Presence, Result, Segment, SlotInfo, SourceState, StoreIdentity, Taken, Term,
-    segment,
+    MemberStatus, Presence, Recalled, Result, Segment, SlotInfo, SourceState, StoreIdentity, Taken,
+    Term, segment,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -21,6 +21,10 @@ fn incarnation(op: Op, text: &str) -> Result<Incarnation> {
 }
 
 pub(super) fn done(_: said::DoneResponse) {}
+
+pub(super) fn recalled(answer: said::RecallResponse) -> Recalled {
+    if answer.recovered { Recalled::Recovered } else { Recalled::Same }
+}
 
 pub(super) fn known_as(op: Op, answer: said::DoneResponse) -> Result<Option<Incarnation>> {
     answer.known_as.map(|known| incarnation(op, &known)).transpose()

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_coord::beside::StorePlace;
-use snowmint_coord::history::recall_by_count;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error,
@@ -67,8 +66,9 @@ impl Store for RemoteStore {
         Some(Arc::new(ServerClock::new(Arc::clone(&self.servers))))
     }
 
+    /// As far as servers have said: a count goes with the identity that it was said with.
     fn seen(&self) -> Option<StoreIdentity> {
-        None
+        self.seen.get()
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
@@ -79,12 +79,15 @@ impl Store for RemoteStore {
 
     async fn identity(&self) -> Result<StoreIdentity> {
         let verb = verb!("identity", "Identity");
-        read::identity(verb.op, self.ask(verb, FREELY, said::IdentityRequest {}).await?)
+        let answer = self.ask(verb, FREELY, said::IdentityRequest {}).await?;
+        let identity = read::identity(verb.op, answer)?;
+        self.seen.saw(identity.clone());
+        Ok(identity)
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        let found = self.identity().await?;
-        recall_by_count(who, seen, &found).map_err(|kind| Error::new("recall", kind))
+        let message = write::recall(who, seen);
+        self.ask(verb!("recall", "Recall"), FREELY, message).await.map(read::recalled)
     }
 
     async fn doubt(&self, _: &Doubt, _: &str) -> Result<()> {
@@ -103,13 +106,16 @@ impl Store for RemoteStore {
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
         let verb = verb!("join", "Join");
         let answer = self.ask(verb, FREELY, write::join(member, presence, now)).await?;
+        self.seen.hear(&answer);
         self.names.joined(member.incarnation, read::known_as(verb.op, answer)?);
         Ok(())
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
         let message = write::renew(member, presence, now);
-        self.ask(verb!("renew", "Renew"), FREELY, message).await.map(read::done)
+        let answer = self.ask(verb!("renew", "Renew"), FREELY, message).await?;
+        self.seen.hear(&answer);
+        Ok(())
     }
 
     async fn announce(&self, _: Incarnation, _: &MemberStatus) -> Result<()> {

@@ -3,7 +3,7 @@
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
     Avoid, Bounds, ClaimRequest, Extend, FastForward, LetGo, Mark, Member, NewDefinition, Pool,
-    Presence, Release, Reserve, Reuse, SourceState, Take, Ticks, Wish,
+    Presence, Release, Reserve, Reuse, SourceState, StoreIdentity, Take, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -33,6 +33,11 @@ pub(super) fn renew(
         presence: Some(presence(said_of)),
         now: now.get(),
     }
+}
+
+pub(super) fn recall(who: &str, seen: &StoreIdentity) -> said::RecallRequest {
+    let StoreIdentity { id, writes } = seen.clone();
+    said::RecallRequest { who: who.into(), seen: Some(said::Identity { id, writes }) }
 }
 
 fn pool(pool: &Pool) -> said::Pool {

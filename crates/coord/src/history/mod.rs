@@ -155,20 +155,6 @@ impl Doubt {
     }
 }
 
-/// The same where the starts are not told, as through servers, which know them.
-///
-/// # Errors
-/// As [`recall`].
-pub fn recall_by_count(
-    who: &str,
-    seen: &StoreIdentity,
-    found: &StoreIdentity,
-) -> Result<Recalled, ErrorKind> {
-    let seen = StoreIdentity { id: seen.store(), writes: seen.writes };
-    let found = StoreIdentity { id: found.store(), writes: found.writes };
-    recall(who, &seen, &found, &Starts::default())
-}
-
 /// Holds a store with these starts against what `who` has seen of it.
 ///
 /// # Errors

@@ -32,6 +32,9 @@ pub struct Record {
     pub leases: Vec<JournalLease>,
     /// The end (first number not reserved) of what was ever reserved of each segment source.
     pub segments: BTreeMap<String, Mark>,
+    /// The same of what programs have reserved through this process. They give numbers back through others, too, so the
+    /// store may have less.
+    pub for_programs: BTreeMap<String, Mark>,
     /// Numbers that were reserved and used for nothing, for the next process to use.
     pub tails: Vec<JournalTail>,
     /// The definitions of the snowflake sources that were minted from: those that may be minted from
@@ -114,6 +117,8 @@ pub(super) struct Content<S = Sources> {
     incarnation: Option<String>,
     leases: Vec<LeaseContent>,
     segments: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    for_programs: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tails: Vec<TailContent>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -194,7 +199,8 @@ impl<'a> Content<&'a RawValue> {
                 })
                 .collect(),
             sources: text.of(&record.sources)?,
-            segments: record.segments.iter().map(|(name, end)| (name.clone(), end.get())).collect(),
+            segments: numbers(&record.segments),
+            for_programs: numbers(&record.for_programs),
             tails: record
                 .tails
                 .iter()
@@ -214,6 +220,13 @@ impl Record {
     /// How far the store had come, as this knows it.
     #[must_use]
     pub fn known(&self) -> Known {
+        let mut known = self.own();
+        known.merge(&Known { ends: numbers(&self.for_programs), ..Known::default() });
+        known
+    }
+
+    /// The same without what was reserved for programs: below that a store lies only if it went back.
+    pub(crate) fn own(&self) -> Known {
         Known {
             mark: self
                 .leases
@@ -221,12 +234,16 @@ impl Record {
                 .map(|lease| lease.mark.max(lease.granted).get())
                 .max()
                 .unwrap_or(0),
-            ends: self.segments.iter().map(|(name, end)| (name.clone(), end.get())).collect(),
+            ends: numbers(&self.segments),
             writes: self.writes,
             recoveries: History::of(&self.store).recoveries,
             journals: self.journals.clone(),
         }
     }
+}
+
+fn numbers(ends: &BTreeMap<String, Mark>) -> BTreeMap<String, u64> {
+    ends.iter().map(|(name, end)| (name.clone(), end.get())).collect()
 }
 
 impl Content {
@@ -242,7 +259,9 @@ impl Content {
             released: lease.released,
             granted: lease.granted.map_or(Mark::ZERO, Mark::new),
         };
-        let segment = |(name, end)| (name, Mark::new(end));
+        let marks = |ends: BTreeMap<String, u64>| {
+            ends.into_iter().map(|(name, end)| (name, Mark::new(end))).collect()
+        };
         let tail = |tail: TailContent| JournalTail {
             source: tail.source,
             first: tail.first,
@@ -259,7 +278,8 @@ impl Content {
             earlier,
             journals: self.journals,
             leases: self.leases.into_iter().map(lease).collect(),
-            segments: self.segments.into_iter().map(segment).collect(),
+            segments: marks(self.segments),
+            for_programs: marks(self.for_programs),
             tails: self.tails.into_iter().map(tail).collect(),
             sources: self.sources.unwrap_or_default(),
         })

@@ -78,6 +78,7 @@ fn record(mark: u64) -> Record {
             },
         ],
         segments: BTreeMap::from([("numbers".into(), Mark::new(u64::MAX))]),
+        for_programs: BTreeMap::from([("bills".into(), Mark::new(mark))]),
         tails: vec![JournalTail {
             source: "numbers".into(),
             first: mark,

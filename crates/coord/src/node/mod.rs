@@ -60,6 +60,7 @@ use crate::member::Incarnation;
 use crate::pool::SECTIONS_POOL;
 pub use crate::pool::{is_worker_pool, pool_of};
 use crate::random;
+use crate::segment::{Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::sources::{Back, Shares, Source, SourceInner, Surroundings};
 use crate::spec::Plan;
@@ -167,12 +168,12 @@ impl Node {
             let around = around.within_skew(settings.clock_skew_max_ms);
             let around = around.within_jumps(settings.clock_jump_max_ms);
             let around = Arc::new(around.counting_in(settings.counter_bytes_max));
-            let known = keeper.segments_seen().into_keys().collect();
-            around.reports.begin(known, keeper.segments_bytes_max());
+            around.reports.begin(keeper.places(), keeper.segments_bytes_max());
             let witness = keeper.witness();
             let memory = seen::Memory {
                 witness: witness.clone(),
-                known: keeper.known(),
+                known: keeper.own(),
+                for_programs: keeper.for_programs(),
                 journal: keeper.id().map(Into::into),
             };
             let met = seen::refuse_other_store(&around, &settings, &memory).await?;
@@ -381,6 +382,20 @@ impl Node {
     #[must_use]
     pub fn missed_ms(&self) -> u64 {
         self.core().settings.missed_ms()
+    }
+
+    /// Takes numbers of a segment source for a program that mints by itself and asks through this process; `store` is the
+    /// node's, as it is offered to programs. The journal knows of them when this answers, so a recovery goes past them whether the program is there or not.
+    ///
+    /// # Errors
+    /// As [`Store::reserve`]; `Unavailable` while the journal cannot be written, `Exhausted` where it has no place for
+    /// one more source.
+    pub async fn reserve_for_program(
+        &self,
+        store: &dyn Store,
+        reserve: &Reserve,
+    ) -> Result<Segment> {
+        self.core().around.reserve_for_program(store, reserve).await
     }
 
     /// The store.

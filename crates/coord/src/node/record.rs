@@ -1,6 +1,6 @@
 //! What the driver keeps in the journal, and when it is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use snowmint_core::ElapsedMillis;
 
@@ -15,7 +15,7 @@ use crate::lease::Mark;
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
 use crate::random;
-use crate::sources::{Reported, Reserved};
+use crate::sources::{For, Reported, Reserved};
 use crate::store::StoreIdentity;
 use crate::waiters::Waiters;
 
@@ -154,6 +154,18 @@ impl Keeper {
         self.kept.as_ref().map(|kept| kept.record.segments.clone()).unwrap_or_default()
     }
 
+    /// The ends of what programs have reserved through this process, and through earlier ones.
+    pub(super) fn for_programs(&self) -> BTreeMap<String, Mark> {
+        self.kept.as_ref().map(|kept| kept.record.for_programs.clone()).unwrap_or_default()
+    }
+
+    /// The sources that have a place in the journal, for what was reserved for whom.
+    pub(super) fn places(&self) -> BTreeSet<(String, For)> {
+        let place = |whose| move |name: String| (name, whose);
+        let own = self.segments_seen().into_keys().map(place(For::Node));
+        own.chain(self.for_programs().into_keys().map(place(For::Programs))).collect()
+    }
+
     /// How many bytes the ends of segment sources may take.
     pub(super) fn segments_bytes_max(&self) -> usize {
         let keeps_windows = self.kept.as_ref().is_some_and(|kept| kept.keeps_windows);
@@ -225,6 +237,7 @@ impl Keeper {
         let Reported { forgotten, reserved } = reported;
         if let Some(kept) = &mut self.kept {
             kept.record.segments.retain(|name, _| !forgotten.contains(name));
+            kept.record.for_programs.retain(|name, _| !forgotten.contains(name));
         }
         reserved.into_iter().for_each(|reserved| self.reserved(reserved));
     }
@@ -232,7 +245,11 @@ impl Keeper {
     /// The numbers may be used once this is on disk.
     fn reserved(&mut self, reserved: Reserved) {
         if let Some(kept) = &mut self.kept {
-            let seen = kept.record.segments.entry(reserved.source).or_default();
+            let ends = match reserved.whose {
+                For::Node => &mut kept.record.segments,
+                For::Programs => &mut kept.record.for_programs,
+            };
+            let seen = ends.entry(reserved.source).or_default();
             *seen = (*seen).max(Mark::new(reserved.end));
             kept.told.add(reserved.told);
             kept.wanted = true;
@@ -274,9 +291,9 @@ impl Keeper {
         }
     }
 
-    /// What the journal knows; nothing where there is none.
-    pub(super) fn known(&self) -> Known {
-        self.kept.as_ref().map(|kept| kept.record.known()).unwrap_or_default()
+    /// What the journal knows of what this node has seen; nothing where there is none.
+    pub(super) fn own(&self) -> Known {
+        self.kept.as_ref().map(|kept| kept.record.own()).unwrap_or_default()
     }
 
     /// Numbers of the store's history before it was recovered may be somebody else's by now.
@@ -477,7 +494,8 @@ mod tests {
             let count = keeper.segments_bytes_max() / (NAME_BYTES_MAX + 24);
             for number in 0..u64::try_from(count).unwrap() {
                 let (told, _) = tokio::sync::oneshot::channel();
-                keeper.reserved(Reserved { source: name(number), end: u64::MAX, told });
+                let whose = if number % 2 == 0 { For::Node } else { For::Programs };
+                keeper.reserved(Reserved { source: name(number), whose, end: u64::MAX, told });
             }
             let boot = "00000000-0000-0000-0000-000000000000".to_owned();
             let tail = JournalTail {

@@ -6,7 +6,7 @@ use super::settings::NodeSettings;
 use crate::catalog::Definition;
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
-use crate::lease::Term;
+use crate::lease::{Mark, Term};
 use crate::pool::Ground;
 use crate::sources::Surroundings;
 use crate::store::StoreIdentity;
@@ -30,6 +30,8 @@ pub(super) struct Memory {
     pub(super) witness: Witness,
     /// How far the store had come.
     pub(super) known: Known,
+    /// The ends of what programs have reserved through this process.
+    pub(super) for_programs: BTreeMap<String, Mark>,
     /// What the store calls the journal; none without one.
     pub(super) journal: Option<String>,
 }
@@ -81,7 +83,10 @@ impl Memory {
         let catalog = around.call("list sources", around.store.list()).await?;
         let ends = check_ends(who, &self.known.ends, &catalog.definitions);
         let covered = match recalled {
-            Recalled::Recovered => ends.and_then(|()| self.check_ground(ground)),
+            Recalled::Recovered => {
+                let programs = check_ends(who, &self.programs().ends, &catalog.definitions);
+                ends.and(programs).and_then(|()| self.check_ground(ground))
+            }
             Recalled::Same => ends,
         };
         Ok((recalled, covered.err()))
@@ -116,7 +121,16 @@ impl Memory {
             around.call("doubt", around.store.doubt(&doubt, &standing.id)).await?;
         }
         let Some(journal) = self.journal(around, settings) else { return Ok(()) };
-        around.call("report", around.store.report(&journal, Some(&self.known))).await
+        let mut known = self.known.clone();
+        known.merge(&self.programs());
+        around.call("report", around.store.report(&journal, Some(&known))).await
+    }
+
+    /// What is known of numbers that programs have reserved. They may have given some back, so the store lacks nothing
+    /// if it has less, but a recovery goes past them.
+    fn programs(&self) -> Known {
+        let ends = self.for_programs.iter().map(|(name, end)| (name.clone(), end.get())).collect();
+        Known { ends, ..Known::default() }
     }
 
     /// The journals that the store knows. This one joins again if the store has forgotten it, as it does when many have

@@ -43,7 +43,7 @@ pub use minter::{NodeClock, NodeObserver};
 pub(crate) use ordered::Ordered;
 pub use patience::Patience;
 pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
-pub(crate) use reports::{Reported, Reserved};
+pub(crate) use reports::{For, Reported, Reserved};
 pub(crate) use running::{Defined, SourceInner};
 pub(crate) use sections::{Sections, Want};
 pub(crate) use segment::{Block, Remembered, SegmentSource, Unused};

@@ -1,4 +1,5 @@
-//! What segment sources report to their node's journal: how far the store has reserved for each.
+//! What is reported to a node's journal: how far the store has reserved for each segment source, for the node itself
+//! and for programs that ask through it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,10 +14,24 @@ use crate::error::{Error, ErrorKind, Result};
 /// second or so, and what was reserved for them is lost.
 const HANGS_MS: u64 = 1_000;
 
+/// Who mints the numbers that were reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum For {
+    /// The node.
+    Node,
+    /// A program that asks for them through the node.
+    Programs,
+}
+
+impl For {
+    const ALL: [Self; 2] = [Self::Node, Self::Programs];
+}
+
 /// Numbers that the store has reserved, for the journal to remember.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     pub(crate) source: String,
+    pub(crate) whose: For,
     /// Everything below is reserved.
     pub(crate) end: u64,
     /// Told once the journal is on disk.
@@ -51,8 +66,8 @@ struct Open {
     trouble: Option<Error>,
     /// Since when somebody waits for it, counted from the last write that ended well.
     waits_since: Option<ElapsedMillis>,
-    /// The sources that have a place in the journal.
-    places: BTreeSet<String>,
+    /// The sources that have a place in the journal, for what was reserved for whom.
+    places: BTreeSet<(String, For)>,
     /// Those of them that are deleted, each with the version of the catalog that it was deleted in.
     deleted: BTreeMap<String, u64>,
     /// How many bytes of it are left for others'.
@@ -89,8 +104,8 @@ impl Open {
         })
     }
 
-    fn place(&mut self, source: &str) -> Result<()> {
-        if self.places.contains(source) {
+    fn place(&mut self, source: &str, whose: For) -> Result<()> {
+        if self.places.contains(&(source.to_owned(), whose)) {
             // If it was deleted, it was defined anew since.
             self.deleted.remove(source);
             return Ok(());
@@ -105,7 +120,7 @@ impl Open {
             return Err(Error::new("reserve", ErrorKind::Exhausted { what, limit }));
         };
         self.room = room;
-        self.places.insert(source.into());
+        self.places.insert((source.into(), whose));
         // The journal has it still.
         self.reported.forgotten.remove(source);
         Ok(())
@@ -114,18 +129,24 @@ impl Open {
     /// Takes places of deleted sources where there is no other room, if they are enough. Until then they are kept:
     /// who undoes a mistaken delete by putting the store back needs to know how far the numbers had come.
     fn make_room(&mut self, bytes: usize) {
-        let deleted = || self.deleted.keys().map(|name| place_bytes(name));
+        let deleted = || self.deleted.keys().map(|name| self.places_bytes(name));
         if bytes <= self.room || bytes > deleted().fold(self.room, usize::saturating_add) {
             return;
         }
         while bytes > self.room
             && let Some(name) = self.deleted_first()
         {
-            self.room = self.room.saturating_add(place_bytes(&name));
+            self.room = self.room.saturating_add(self.places_bytes(&name));
             self.deleted.remove(&name);
-            self.places.remove(&name);
+            self.places.retain(|(source, _)| *source != name);
             self.reported.forgotten.insert(name);
         }
+    }
+
+    /// How many bytes the places of a source take.
+    fn places_bytes(&self, source: &str) -> usize {
+        let has_place = |whose: &For| self.places.contains(&(source.to_owned(), *whose));
+        place_bytes(source) * For::ALL.iter().filter(|whose| has_place(whose)).count()
     }
 
     /// The one that was deleted longest ago.
@@ -135,7 +156,7 @@ impl Open {
     }
 
     fn count(&mut self) {
-        let taken = self.places.iter().map(|name| place_bytes(name)).sum();
+        let taken = self.places.iter().map(|(name, _)| place_bytes(name)).sum();
         self.room = self.bytes_max.saturating_sub(taken);
     }
 }
@@ -164,7 +185,7 @@ impl Reports {
     }
 
     /// The journal has places for so many bytes, and these sources have theirs.
-    pub(crate) fn begin(&self, places: BTreeSet<String>, bytes_max: usize) {
+    pub(crate) fn begin(&self, places: BTreeSet<(String, For)>, bytes_max: usize) {
         if let State::Open(open) = &mut *self.state() {
             (open.places, open.bytes_max) = (places, bytes_max);
             open.count();
@@ -175,7 +196,7 @@ impl Reports {
     /// there is no other room.
     pub(crate) fn deleted(&self, mut deleted: BTreeMap<String, u64>) {
         if let State::Open(open) = &mut *self.state() {
-            deleted.retain(|name, _| open.places.contains(name));
+            deleted.retain(|name, _| open.places_bytes(name) > 0);
             open.deleted = deleted;
         }
     }
@@ -185,10 +206,10 @@ impl Reports {
     ///
     /// # Errors
     /// `Unavailable` while the journal cannot be written, or hangs; `Exhausted` where it has no place for one more; `Closed`.
-    pub(super) fn check(&self, source: &str, now: ElapsedMillis) -> Result<()> {
+    pub(super) fn check(&self, source: &str, whose: For, now: ElapsedMillis) -> Result<()> {
         match &mut *self.state() {
             State::None => Ok(()),
-            State::Open(open) => open.check_disk(now).and_then(|()| open.place(source)),
+            State::Open(open) => open.check_disk(now).and_then(|()| open.place(source, whose)),
             State::Ended => Err(ended()),
         }
     }
@@ -197,7 +218,7 @@ impl Reports {
     /// there is no journal.
     pub(super) fn report(
         &self,
-        source: &str,
+        (source, whose): (&str, For),
         end: u64,
         now: ElapsedMillis,
     ) -> Result<Option<oneshot::Receiver<()>>> {
@@ -206,7 +227,8 @@ impl Reports {
             State::Open(open) => {
                 let (told, written) = oneshot::channel();
                 open.waits_since.get_or_insert(now);
-                open.reported.reserved.push(Reserved { source: source.into(), end, told });
+                let source = source.into();
+                open.reported.reserved.push(Reserved { source, whose, end, told });
                 Ok(Some(written))
             }
             State::Ended => Err(ended()),
@@ -248,8 +270,10 @@ mod tests {
     /// With places for ten sources.
     fn of_ten() -> Reports {
         let reports = Reports::new(true);
-        reports.begin([name(0)].into(), 10 * place_bytes(&name(0)));
-        (0..10).chain(0..10).for_each(|number| reports.check(&name(number), NOW).unwrap());
+        reports.begin([(name(0), For::Node)].into(), 10 * place_bytes(&name(0)));
+        (0..10)
+            .chain(0..10)
+            .for_each(|number| reports.check(&name(number), For::Node, NOW).unwrap());
         reports
     }
 
@@ -261,15 +285,15 @@ mod tests {
     fn a_source_without_a_place_is_refused_by_itself_until_another_is_deleted() {
         let reports = of_ten();
         for _ in 0..3 {
-            let refused = reports.check(&name(10), NOW).unwrap_err();
+            let refused = reports.check(&name(10), For::Node, NOW).unwrap_err();
             assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
-            reports.check(&name(3), NOW).unwrap();
+            reports.check(&name(3), For::Node, NOW).unwrap();
         }
         reports.deleted([(name(3), 20), (name(77), 1)].into());
         assert_eq!(forgotten(&reports), [""; 0], "nobody needs its place");
-        reports.check(&name(10), NOW).unwrap();
+        reports.check(&name(10), For::Node, NOW).unwrap();
         assert_eq!(forgotten(&reports), [name(3)]);
-        assert!(reports.check(&name(3), NOW).is_err());
+        assert!(reports.check(&name(3), For::Node, NOW).is_err());
     }
 
     /// Thousands may be made and deleted one after the other, and what was deleted last is known longest.
@@ -278,12 +302,12 @@ mod tests {
         let reports = of_ten();
         for number in 0..5_000 {
             reports.deleted((0..=number).rev().take(3).map(|gone| (name(gone), gone)).collect());
-            reports.check(&name(number + 10), NOW).unwrap();
+            reports.check(&name(number + 10), For::Node, NOW).unwrap();
             assert_eq!(forgotten(&reports), [name(number)], "the others' places went before");
         }
         reports.deleted((5_000..5_010).map(|number| (name(number), 6_000 - number)).collect());
         for number in [9, 8, 7] {
-            reports.check(&name(6_000 + number), NOW).unwrap();
+            reports.check(&name(6_000 + number), For::Node, NOW).unwrap();
             assert_eq!(forgotten(&reports), [name(5_000 + number)]);
         }
     }
@@ -292,13 +316,13 @@ mod tests {
     fn whoever_is_defined_anew_goes_on_with_his_place() {
         let reports = of_ten();
         reports.deleted([(name(3), 20)].into());
-        reports.check(&name(3), NOW).unwrap();
-        assert!(reports.check(&name(10), NOW).is_err());
+        reports.check(&name(3), For::Node, NOW).unwrap();
+        assert!(reports.check(&name(10), For::Node, NOW).is_err());
         assert_eq!(forgotten(&reports), [""; 0]);
         // Its place went, and it gets another before the journal has heard of it.
         reports.deleted([(name(3), 20), (name(4), 30)].into());
-        reports.check(&name(10), NOW).unwrap();
-        reports.check(&name(3), NOW).unwrap();
+        reports.check(&name(10), For::Node, NOW).unwrap();
+        reports.check(&name(3), For::Node, NOW).unwrap();
         assert_eq!(forgotten(&reports), [name(4)]);
     }
 
@@ -306,22 +330,22 @@ mod tests {
     fn places_that_are_not_enough_are_left_as_they_are() {
         let reports = of_ten();
         reports.deleted([(name(3), 20)].into());
-        assert!(reports.check(&"long".repeat(15), NOW).is_err());
+        assert!(reports.check(&"long".repeat(15), For::Node, NOW).is_err());
         assert_eq!(forgotten(&reports), [""; 0]);
-        reports.check(&name(10), NOW).unwrap();
+        reports.check(&name(10), For::Node, NOW).unwrap();
     }
 
     #[test]
     fn while_the_disk_hangs_nothing_more_is_reserved() {
         let (reports, later) = (of_ten(), |ms| NOW.saturating_add(ms));
-        let refused = |ms| reports.check(&name(0), later(ms)).is_err();
-        reports.report(&name(0), 11, NOW).unwrap();
+        let refused = |ms| reports.check(&name(0), For::Node, later(ms)).is_err();
+        reports.report((&name(0), For::Node), 11, NOW).unwrap();
         assert_eq!([HANGS_MS - 1, HANGS_MS, HANGS_MS + 1].map(refused), [false, false, true]);
         // Somebody whose report came after that write had begun waits for the next one.
         reports.take();
         reports.written(later(5_000), None, true);
         assert_eq!([6_000, 6_001].map(refused), [false, true]);
-        reports.report(&name(0), 21, later(5_500)).unwrap();
+        reports.report((&name(0), For::Node), 21, later(5_500)).unwrap();
         reports.written(later(7_000), None, false);
         assert_eq!([8_000, 8_001].map(refused), [false, true], "one was not even looked at");
         reports.take();

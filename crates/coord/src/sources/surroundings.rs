@@ -10,7 +10,7 @@ use tokio::sync::{Notify, SetOnce};
 
 use super::doubts::Doubts;
 use super::peer_probes::PeerProbes;
-use super::reports::{Reports, ended};
+use super::reports::{For, Reports, ended};
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
 use crate::error::{Error, ErrorKind, Result, Retry};
@@ -19,7 +19,7 @@ use crate::lease::{Extend, Extended};
 use crate::machine::{ClockGuard, Now, Voices, compare_clocks};
 use crate::origin::Origins;
 use crate::random;
-use crate::segment::{Reserve, Segment};
+use crate::segment::{Bounds, Reserve, Segment};
 use crate::stats::{CountingObserver, Watch};
 use crate::store::Store;
 use crate::timer::Timer;
@@ -371,9 +371,46 @@ impl Surroundings {
     /// before could come again after the store alone was restored.
     pub(super) async fn remember(&self, name: &str, segment: &Segment) -> Result<()> {
         self.saw(segment.catalog_version, segment.writes);
+        self.journal((name, For::Node), segment).await
+    }
+
+    /// Takes numbers for a program, and has the journal remember them before they are answered: the program need not be
+    /// there when a store that lost them is recovered.
+    ///
+    /// # Errors
+    /// As the store says, and why it is not believed; `Unavailable` and `Exhausted` as the journal says, before anything
+    /// is taken.
+    pub(crate) async fn reserve_for_program(
+        &self,
+        store: &dyn Store,
+        reserve: &Reserve,
+    ) -> Result<Segment> {
+        self.doubts.check()?;
+        let joins = self.doubts.joins();
+        // A recovery moves what goes by the clock past the time, whoever took it.
+        if matches!(reserve.within, Some(Bounds::Now(_))) {
+            return store.reserve(reserve).await;
+        }
+        let whose = (reserve.source.as_str(), For::Programs);
+        self.reports.check(whose.0, whose.1, self.timer.elapsed())?;
+        let segment = store.reserve(reserve).await?;
+        self.journal(whose, &segment).await?;
+        // What was reported before the journal knew of these is reported without them.
+        self.doubts.check()?;
+        if self.doubts.joins() != joins {
+            let what =
+                "an answer of the store as it is now, which was joined anew meanwhile".into();
+            return Err(Error::new("reserve", ErrorKind::Unavailable { what }));
+        }
+        Ok(segment)
+    }
+
+    /// Waits until the journal knows of these numbers.
+    async fn journal(&self, whose: (&str, For), segment: &Segment) -> Result<()> {
         let end = segment.last.saturating_add(1);
-        let now = self.timer.elapsed();
-        let Some(written) = self.reports.report(name, end, now)? else { return Ok(()) };
+        let Some(written) = self.reports.report(whose, end, self.timer.elapsed())? else {
+            return Ok(());
+        };
         self.wake.notify_one();
         written.await.map_err(|_| ended())
     }

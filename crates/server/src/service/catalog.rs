@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_version;
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{Listed, NewStripe, SlotInfo, SourceInfo, Store};
+use snowmint_coord::{Listed, NewStripe, Reserve, Segment, SlotInfo, SourceInfo, Store};
 
 use super::merge::{merge, without_leftovers};
 use super::{Error, Service, check_source_name};
@@ -117,6 +117,18 @@ impl Service {
     /// A store beside the node's own, by the name that sources call it by.
     pub(crate) async fn store_beside(&self, name: &str) -> snowmint_coord::Result<Arc<dyn Store>> {
         self.node.store_beside(name).await
+    }
+
+    /// Numbers for a program that mints by itself, of this store: the server's own, or the one of that name beside it.
+    pub(crate) async fn reserve_for_program(
+        &self,
+        (beside, store): (&str, &dyn Store),
+        reserve: &Reserve,
+    ) -> snowmint_coord::Result<Segment> {
+        match beside {
+            "" => self.node.reserve_for_program(store, reserve).await,
+            name => self.node.secondary(name).await?.reserve_for_program(store, reserve).await,
+        }
     }
 
     /// A definition before it is changed past the node.

@@ -272,7 +272,7 @@ impl Driver {
 
     /// What is known of the store, by the journal, by this process, and by those whose journal it was.
     fn memory(&self) -> Memory {
-        let mut known = self.keeper.known();
+        let mut known = self.keeper.own();
         let held = self.leases.values().flat_map(|held| held.windows());
         let marks = held.map(WindowMachine::mark).chain(self.past.iter().map(|past| past.mark));
         let writes = self.witness.writes.max(self.core.around.writes_seen());
@@ -280,7 +280,12 @@ impl Driver {
         let mark = marks.max().unwrap_or(Mark::ZERO).get();
         let ends = self.core.ends_seen();
         known.merge(&Known { mark, ends, writes, recoveries, ..Known::default() });
-        Memory { witness: self.witness.clone(), known, journal: self.keeper.id().map(Into::into) }
+        Memory {
+            witness: self.witness.clone(),
+            known,
+            for_programs: self.keeper.for_programs(),
+            journal: self.keeper.id().map(Into::into),
+        }
     }
 
     fn look_at_presence(&mut self, now: Now) {
@@ -331,7 +336,10 @@ impl Driver {
     /// With each start that was left in the store there may be another journal: a store that was put back may not know
     /// of it, and this one's must.
     pub(super) fn look_at_journals(&mut self) {
-        let is_told = self.keeper.is_kept() && matches!(self.stage, Stage::In { .. });
+        // The journals that count are those of servers, if the store is theirs.
+        let is_told = self.keeper.is_kept()
+            && matches!(self.stage, Stage::In { .. })
+            && self.core.around.store.owners().is_none();
         let Some(seen) = self.core.around.store.seen().filter(|_| is_told) else { return };
         if seen.id == self.journals_of {
             return;

@@ -4,6 +4,7 @@ use super::disk::Failing;
 use super::kills::{Scratch, in_time};
 use super::*;
 use crate::journal::{DataDir, Record, inspect};
+use crate::sources::For;
 
 const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 
@@ -85,7 +86,7 @@ async fn a_catalog_that_is_older_than_what_was_seen_makes_no_room() {
 
     let store = Arc::new(world.store.handle("default").unwrap());
     let node = open_over(Arc::clone(&store) as _, &world, &dir).await.unwrap();
-    node.core().around.reports.begin(["bills".to_owned()].into(), 40);
+    node.core().around.reports.begin([("bills".to_owned(), For::Node)].into(), 40);
     in_time(&world, node.source("orders")).await.unwrap();
     store.restore(before);
     node.catalog_changed();

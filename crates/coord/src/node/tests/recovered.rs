@@ -2,13 +2,14 @@
 
 use tokio::sync::oneshot;
 
+use super::disk::Hanging;
 use super::faulty::Meanwhile;
 use super::kills::{Scratch, in_time};
 use super::*;
 use crate::history::{JOURNALS_MAX, JournalInfo};
 use crate::journal::{DataDir, inspect};
 use crate::ordered::LetGo;
-use crate::segment::{Reserve, Segment};
+use crate::segment::{GiveBack, Reserve, Segment};
 
 const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 
@@ -76,6 +77,107 @@ async fn numbers_that_a_journal_kept_are_not_used_after_a_recovery() {
     world.handle().fast_forward(&forward).await.unwrap();
     joined(&world, &node).await;
     assert_eq!(drawn(&world, &node, 1).await, [1_000]);
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// What a program asks for.
+async fn wanted(world: &World, length: u64) -> Reserve {
+    let definition_version = world.handle().get("bills").await.unwrap().version;
+    Reserve { source: "bills".into(), length, definition_version, within: None }
+}
+
+async fn for_program(node: &Node, wanted: &Reserve) -> Result<Segment> {
+    node.reserve_for_program(&**node.store(), wanted).await
+}
+
+/// The program is not there any more: the process through which it asked says what it has.
+#[tokio::test]
+async fn what_programs_have_reserved_is_reported_by_the_process_that_they_asked() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    let wanted = wanted(&world, 500).await;
+    let taken = in_time(&world, for_program(&node, &wanted)).await.unwrap();
+    assert_eq!((taken.first, taken.last), (1, 500));
+    // The disk has it, before the program does.
+    let on_disk = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    assert_eq!(on_disk().for_programs["bills"], Mark::new(501));
+    world.store.restore(backup);
+    let settings = NodeSettings {
+        data_dir: Some(dir.0.clone()),
+        waits_for_recovery: true,
+        ..NodeSettings::default()
+    };
+    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    in_time(&world, async {
+        while world.handle().standing().await.unwrap().missing().count() > 0
+            || world.handle().standing().await.unwrap().doubt.is_none()
+        {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let refused = in_time(&world, for_program(&node, &wanted)).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_went_back");
+    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    assert_eq!(recovery.known().ends["bills"], 501);
+    let forward = recovery.plan(&crate::recovery::RecoveryRequest::default()).unwrap();
+    node.recover(&forward).await.unwrap();
+    joined(&world, &node).await;
+    assert_eq!(drawn(&world, &node, 1).await, [501]);
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// They go through another process, whose journal cannot tell this one's.
+#[tokio::test]
+async fn numbers_that_a_program_gives_back_put_no_store_in_doubt() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let wanted = wanted(&world, 500).await;
+    let taken = in_time(&world, for_program(&node, &wanted)).await.unwrap();
+    let Segment { last, version, .. } = taken;
+    let back = GiveBack { source: "bills".into(), first: 101, last, version };
+    world.handle().give_back(&back).await.unwrap();
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    let node = open(&world, &dir).await;
+    assert_eq!(drawn(&world, &node, 1).await, [101]);
+    assert!(world.handle().standing().await.unwrap().doubt.is_none());
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// What a journal says of a recovered store, it may have said before it knew of the numbers.
+#[tokio::test]
+async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_programs() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let disk = Arc::new(Hanging::default());
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let parts = Parts { disk: Arc::clone(&disk) as _, ..world.parts() };
+    let node = Node::open(world.handle(), settings, parts).await.unwrap();
+    joined(&world, &node).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let wanted = wanted(&world, 500).await;
+    world.pass(2_000).await;
+    disk.hangs.send_replace(true);
+    let asks = async {
+        let (why, doubts) = ("told", &node.core().around.doubts);
+        let (witness, seen, found) = (why.into(), 2, 1);
+        let error = Error::new("renew", ErrorKind::StoreWentBack { witness, seen, found });
+        world.pass(100).await;
+        node.core().around.doubt(&error);
+        let raised = doubts.raised();
+        assert!(doubts.end(raised));
+        disk.hangs.send_replace(false);
+        world.pass(2_000).await;
+    };
+    let (taken, ()) = tokio::join!(for_program(&node, &wanted), asks);
+    assert_eq!(taken.unwrap_err().kind().code(), "unavailable");
     in_time(&world, node.close()).await.unwrap();
 }
 

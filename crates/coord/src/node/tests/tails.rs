@@ -10,7 +10,7 @@ use super::*;
 use crate::history::History;
 use crate::journal::{DataDir, Disk, inspect};
 use crate::origin::Origin;
-use crate::sources::NumberStats;
+use crate::sources::{For, NumberStats};
 
 /// A directory that is gone in the end.
 struct Scratch(PathBuf);
@@ -211,7 +211,7 @@ async fn a_segment_source_too_many_is_refused_by_itself() {
     let bills = node.source("bills").await.unwrap();
     drawn(&bills, 10).await;
     // There is room for one.
-    node.core().around.reports.begin(["bills".to_owned()].into(), 40);
+    node.core().around.reports.begin([("bills".to_owned(), For::Node)].into(), 40);
     let more = node.source("more").await.unwrap();
     for _ in 0..10 {
         let (refused, ()) = tokio::join!(more.mint(1, None, 300), world.pass(1_000));

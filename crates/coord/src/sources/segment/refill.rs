@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result, Retry, chain};
 use crate::machine::retry_ms;
 use crate::origin::{DRAWS_MAX, OriginPlan, origin_of};
 use crate::segment::{Bounds, Reserve, Segment};
+use crate::sources::For;
 use crate::sources::surroundings::STALE_MS;
 use crate::spec::Stripe;
 
@@ -244,7 +245,7 @@ impl SegmentSource {
 
     /// Reserves numbers, and refuses a store that hands out what it handed out before.
     pub(super) async fn reserve(&self, length: u64) -> Result<Segment> {
-        self.around.reports.check(&self.name, self.around.timer.elapsed())?;
+        self.around.reports.check(&self.name, For::Node, self.around.timer.elapsed())?;
         if let Some(origin) = &self.plan.load().origin {
             return self.reserve_drawn(length, origin).await;
         }

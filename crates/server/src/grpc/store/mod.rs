@@ -19,9 +19,9 @@ use snowmint_wire::grpc::store::{
     ExtendRequest, ExtendResponse, FastForwardRequest, GetRequest, GiveBackRequest,
     GiveBackResponse, IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest, LetGoRequest,
     ListRequest, ListResponse, MembersRequest, MembersResponse, NowRequest, NowResponse,
-    ReleaseRequest, RenewRequest, ReserveRequest, ReserveResponse, RestripeRequest, SERVICE,
-    SetStateRequest, TakeRequest, TakeResponse, VERSION_MIN, WorkersRequest, WorkersResponse,
-    is_understood, store_server,
+    RecallRequest, RecallResponse, ReleaseRequest, RenewRequest, ReserveRequest, ReserveResponse,
+    RestripeRequest, SERVICE, SetStateRequest, TakeRequest, TakeResponse, VERSION_MIN,
+    WorkersRequest, WorkersResponse, is_understood, store_server,
 };
 use tonic::{Request, Response, Status};
 
@@ -208,19 +208,27 @@ impl store_server::Store for Relay {
         told(store.identity().await, write::identified)
     }
 
+    async fn recall(&self, request: Request<RecallRequest>) -> Answer<RecallResponse> {
+        let (store, message) = self.asked(request, may::member).await?;
+        let (who, seen) = read::recall(message)?;
+        told(store.recall(&who, &seen).await, write::recalled)
+    }
+
     async fn join(&self, request: Request<JoinRequest>) -> Answer<DoneResponse> {
         let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
         let JoinRequest { member, presence, now } = message;
         let (known_as, member) = read::member(&speaker, member)?;
         let presence = read::presence(presence)?;
-        told(at.store.join(&member, presence, time(now)).await, |()| write::joined(known_as))
+        let joined = at.store.join(&member, presence, time(now)).await;
+        told(joined, |()| write::joined(known_as, at.store.seen()))
     }
 
     async fn renew(&self, request: Request<RenewRequest>) -> Answer<DoneResponse> {
         let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
         let RenewRequest { member, presence, now } = message;
         let (member, presence) = (speaker.own(&member)?, read::presence(presence)?);
-        told(at.store.renew(member, presence, time(now)).await, write::done)
+        let renewed = at.store.renew(member, presence, time(now)).await;
+        told(renewed, |()| write::joined(None, at.store.seen()))
     }
 
     async fn leave(&self, request: Request<LeaveRequest>) -> Answer<DoneResponse> {
@@ -282,7 +290,8 @@ impl store_server::Store for Relay {
         }
         // A segment says where it ends: a client that gets fewer than it asked for asks again.
         reserve.length = service.spend_beside(&reserve.source, reserve.length).await?;
-        told(at.store.reserve(&reserve).await, write::segment)
+        let from = (at.beside.as_str(), &*at.store);
+        told(service.reserve_for_program(from, &reserve).await, write::segment)
     }
 
     async fn give_back(&self, request: Request<GiveBackRequest>) -> Answer<GiveBackResponse> {

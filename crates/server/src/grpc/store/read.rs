@@ -4,8 +4,8 @@ use snowmint_coord::segment::{Bounds, Within};
 use snowmint_coord::sources::SECTIONS;
 use snowmint_coord::{
     Avoid, ClaimRequest, Extend, FastForward, GiveBack, Incarnation, LetGo, Mark, Member,
-    NewDefinition, Pool, Presence, Release, Reserve, Restripe, Reuse, Silent, SourceState, Take,
-    Term, Ticks, Wish,
+    NewDefinition, Pool, Presence, Release, Reserve, Restripe, Reuse, Silent, SourceState,
+    StoreIdentity, Take, Term, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -13,6 +13,9 @@ use snowmint_wire::grpc::store as said;
 
 use super::speaker::Speaker;
 use crate::service::Error;
+
+/// Longest name of who remembers a store.
+const WHO_BYTES_MAX: usize = 64;
 
 pub(super) type Read<T> = Result<T, Error>;
 
@@ -68,6 +71,18 @@ pub(super) fn member(
 pub(super) fn presence(presence: Option<said::Presence>) -> Read<Presence> {
     let said::Presence { sample, renewals, ttl_ms } = there("presence", presence)?;
     Ok(Presence { sample: time(sample), renewals, ttl_ms })
+}
+
+/// Who remembers what of the store. It is said back, so it is short.
+pub(super) fn recall(message: said::RecallRequest) -> Read<(String, StoreIdentity)> {
+    let said::RecallRequest { who, seen } = message;
+    let said::Identity { id, writes } = there("identity", seen)?;
+    if who.len() > WHO_BYTES_MAX {
+        let message =
+            format!("who remembers, in {} bytes, where {WHO_BYTES_MAX} are allowed", who.len());
+        return Err(Error::bad_request(message));
+    }
+    Ok((who, StoreIdentity { id, writes }))
 }
 
 fn pool(pool: Option<said::Pool>) -> Read<Pool> {

@@ -3,8 +3,8 @@
 use snowmint_coord::error::chain;
 use snowmint_coord::{
     Catalog, ClockOf, Definition, Error as StoreError, ErrorKind, ErrorParts, Extended,
-    Incarnation, Lease, MemberInfo, PoolFull, PresenceBy, Result as StoreResult, Retry, Segment,
-    SlotInfo, SourceState, Store, StoreIdentity, Taken,
+    Incarnation, Lease, MemberInfo, PoolFull, PresenceBy, Recalled, Result as StoreResult, Retry,
+    Segment, SlotInfo, SourceState, Store, StoreIdentity, Taken,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -30,7 +30,7 @@ macro_rules! refusable {
 
 refusable! {
     DescribeResponse NowResponse IdentityResponse DoneResponse MembersResponse ClaimResponse
-    ExtendResponse TakeResponse WorkersResponse ReserveResponse GiveBackResponse DefinitionResponse
+    ExtendResponse RecallResponse TakeResponse WorkersResponse ReserveResponse GiveBackResponse DefinitionResponse
     ListResponse
 }
 
@@ -119,12 +119,20 @@ pub(super) fn identified(identity: StoreIdentity) -> said::IdentityResponse {
     said::IdentityResponse { refusal: None, identity: Some(identity_of(identity)) }
 }
 
-pub(super) fn done((): ()) -> said::DoneResponse {
-    joined(None)
+pub(super) fn recalled(recalled: Recalled) -> said::RecallResponse {
+    said::RecallResponse { refusal: None, recovered: recalled == Recalled::Recovered }
 }
 
-pub(super) fn joined(known_as: Option<Incarnation>) -> said::DoneResponse {
-    said::DoneResponse { refusal: None, known_as: known_as.map(|member| member.to_string()) }
+pub(super) fn done((): ()) -> said::DoneResponse {
+    joined(None, None)
+}
+
+pub(super) fn joined(
+    known_as: Option<Incarnation>,
+    seen: Option<StoreIdentity>,
+) -> said::DoneResponse {
+    let (known_as, seen) = (known_as.map(|member| member.to_string()), seen.map(identity_of));
+    said::DoneResponse { refusal: None, known_as, seen }
 }
 
 pub(super) fn members(members: Vec<MemberInfo>) -> said::MembersResponse {

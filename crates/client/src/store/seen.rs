@@ -1,0 +1,65 @@
+//! What servers have said of their store.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use snowmint_coord::StoreIdentity;
+use snowmint_coord::history::History;
+use snowmint_wire::grpc::store::DoneResponse;
+
+/// The newest identity of the store, and the count that was said with it.
+#[derive(Debug, Default)]
+pub(super) struct Seen(Mutex<Option<StoreIdentity>>);
+
+impl Seen {
+    pub(super) fn get(&self) -> Option<StoreIdentity> {
+        self.newest().clone()
+    }
+
+    /// Takes in what an answer says, if it says anything.
+    pub(super) fn hear(&self, answer: &DoneResponse) {
+        if let Some(said) = &answer.seen {
+            self.saw(StoreIdentity { id: said.id.clone(), writes: said.writes });
+        }
+    }
+
+    /// Answers of several servers overtake each other, and not every server has seen as much.
+    pub(super) fn saw(&self, said: StoreIdentity) {
+        let mut newest = self.newest();
+        let is_newer = newest.as_ref().is_none_or(|known| {
+            let of = |id: &str| {
+                let History { store, recoveries, .. } = History::of(id);
+                (store, recoveries)
+            };
+            of(&known.id) != of(&said.id) || known.writes <= said.writes
+        });
+        if is_newer {
+            *newest = Some(said);
+        }
+    }
+
+    fn newest(&self) -> MutexGuard<'_, Option<StoreIdentity>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_goes_with_its_history_and_rises_within_it() {
+        let seen = Seen::default();
+        let said = |id: &str, writes| StoreIdentity { id: id.into(), writes };
+        for (new, newest) in [
+            (said("s.0.a", 10), said("s.0.a", 10)),
+            (said("s.0.b", 20), said("s.0.b", 20)),
+            // From a server that has seen less.
+            (said("s.0.a", 15), said("s.0.b", 20)),
+            (said("s.1.c", 12), said("s.1.c", 12)),
+            (said("t.0.d", 1), said("t.0.d", 1)),
+        ] {
+            seen.saw(new);
+            assert_eq!(seen.get(), Some(newest));
+        }
+    }
+}
