@@ -155,7 +155,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// `Unsupported` through servers, where the server doubts for itself.
     async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()>;
 
-    /// Makes a journal known, and what it knows if that is said.
+    /// Makes a journal known, and what it knows if that is said. One without an ID is not listed: it is a process that
+    /// keeps none, and says what it has seen.
     ///
     /// Atomicity: the journal's record. Whose clock: the caller's. On retry: repeat freely.
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()>;

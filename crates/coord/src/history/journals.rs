@@ -41,7 +41,7 @@ impl Known {
 }
 
 /// A journal that has joined a store, as the store remembers it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalInfo {
     /// Its own name, at random; an owner may have several.
     pub id: String,
@@ -103,11 +103,25 @@ impl Standing {
     }
 
     /// Takes in what a journal says: what it knows only while the store is in doubt, as it may know more by the next time.
+    /// Without an ID it is a process that keeps none: what it knows counts, and nobody misses it.
     pub fn hear(&mut self, journal: &JournalInfo, known: Option<&Known>) {
         let known = known.filter(|_| self.doubt.is_some());
+        if !journal.id.is_empty() {
+            self.list(journal, known.is_some());
+        }
+        if let Some(known) = known {
+            self.known.merge(known);
+            let is_new = |other: &&JournalInfo| self.journals.iter().all(|it| it.id != other.id);
+            let others: Vec<_> = known.journals.iter().filter(is_new).cloned().collect();
+            others.iter().for_each(|other| self.list(other, false));
+        }
+    }
+
+    /// Keeps a journal among those that have joined.
+    fn list(&mut self, journal: &JournalInfo, reports: bool) {
         let before = self.journals.iter().position(|known| known.id == journal.id);
         let before = before.map(|at| self.journals.remove(at));
-        let has_reported = known.is_some() || before.is_some_and(|before| before.has_reported);
+        let has_reported = reports || before.is_some_and(|before| before.has_reported);
         self.journals.push(JournalInfo { has_reported, ..journal.clone() });
         // In doubt, one that was forgotten would not be missed.
         if self.doubt.is_none() && self.journals.len() > JOURNALS_MAX {
@@ -117,13 +131,6 @@ impl Standing {
             self.journals.retain(|known| Some(&known.id) != oldest.as_ref());
         }
         self.journals.sort_by(|one, other| one.id.cmp(&other.id));
-        if let Some(known) = known {
-            self.known.merge(known);
-            let is_new = |other: &&JournalInfo| self.journals.iter().all(|it| it.id != other.id);
-            let others: Vec<_> = known.journals.iter().filter(is_new).cloned().collect();
-            let unheard = |other| JournalInfo { has_reported: false, ..other };
-            others.into_iter().map(unheard).for_each(|other| self.hear(&other, None));
-        }
     }
 
     /// The journals whose reports are missing.

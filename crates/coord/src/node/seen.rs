@@ -120,7 +120,7 @@ impl Memory {
             let Some(doubt) = Doubt::of(error.kind(), &who) else { return Ok(()) };
             around.call("doubt", around.store.doubt(&doubt, &standing.id)).await?;
         }
-        let Some(journal) = self.journal(around, settings) else { return Ok(()) };
+        let journal = self.journal(around, settings).unwrap_or_default();
         let mut known = self.known.clone();
         known.merge(&self.programs());
         around.call("report", around.store.report(&journal, Some(&known))).await

@@ -132,6 +132,33 @@ async fn what_programs_have_reserved_is_reported_by_the_process_that_they_asked(
     in_time(&world, node.close()).await.unwrap();
 }
 
+/// It is missed by nobody, but as long as it runs it says what it has.
+#[tokio::test]
+async fn a_process_without_a_journal_reports_what_it_has_reserved() {
+    let world = World::new();
+    let node = Node::open(world.handle(), NodeSettings::default(), world.parts()).await.unwrap();
+    joined(&world, &node).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
+    world.store.restore(backup);
+    in_time(&world, async {
+        while world.handle().standing().await.unwrap().known.ends.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let standing = world.handle().standing().await.unwrap();
+    assert_eq!((standing.known.ends["bills"], standing.journals.len()), (101, 0));
+    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    assert_eq!(recovery.unsaid(), None);
+    let forward = recovery.plan(&crate::recovery::RecoveryRequest::default()).unwrap();
+    node.recover(&forward).await.unwrap();
+    joined(&world, &node).await;
+    assert_eq!(drawn(&world, &node, 1).await, [101]);
+    in_time(&world, node.close()).await.unwrap();
+}
+
 /// They go through another process, whose journal cannot tell this one's.
 #[tokio::test]
 async fn numbers_that_a_program_gives_back_put_no_store_in_doubt() {
