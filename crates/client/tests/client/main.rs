@@ -6,5 +6,6 @@ mod common;
 mod contract;
 mod failover;
 mod minting;
+mod recall;
 mod tokens;
 mod versions;

@@ -1,0 +1,67 @@
+//! What a program has seen of the servers' store, and what they say of it later.
+
+use std::sync::Arc;
+
+use snowmint_client::RemoteStore;
+use snowmint_coord::{
+    FastForward, Incarnation, Member, MemoryStore, NewDefinition, Presence, Recalled, Reserve,
+    Store,
+};
+use snowmint_core::UnixMillis;
+
+use crate::common;
+
+const NOW: UnixMillis = UnixMillis::new(1_900_000_000_000);
+
+/// A program's handle, through a server that has seen nothing before.
+async fn through_a_server(store: &MemoryStore) -> (RemoteStore, snowmint_server::Handle) {
+    let offered = Some(Arc::new(store.handle("all").unwrap()) as _);
+    let server = common::serve(common::idle_node().await, offered, common::any().await);
+    let url = format!("snowmint://127.0.0.1:{}", server.http().unwrap().port());
+    (common::open(&url, common::SETTINGS).await.unwrap(), server)
+}
+
+async fn write(store: &dyn Store, times: u64) {
+    let text = || "{}".to_owned();
+    let new = NewDefinition { name: "bills".into(), spec: text(), identity: text(), enabled: None };
+    let definition_version = store.define(&new).await.unwrap().version;
+    for _ in 0..times {
+        let source = new.name.clone();
+        let reserve = Reserve { source, length: 1, definition_version, within: None };
+        store.reserve(&reserve).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_program_remembers_a_history_and_no_count_that_is_overtaken() {
+    let store = MemoryStore::new("all").unwrap();
+    let (program, _server) = through_a_server(&store).await;
+    let member = Member {
+        incarnation: Incarnation::new(7),
+        owner: String::new(),
+        host: "here".into(),
+        process: 1,
+        address: String::new(),
+    };
+    let presence = Presence { sample: NOW, renewals: 1, ttl_ms: 10_000 };
+    program.join(&member, presence, NOW).await.unwrap();
+    let backup = store.backup();
+    write(&program, 5).await;
+    program.renew(member.incarnation, Presence { renewals: 2, ..presence }, NOW).await.unwrap();
+    let seen = program.seen().expect("a server says what it has seen");
+    assert_eq!(program.recall("the journal", &seen).await.unwrap(), Recalled::Same);
+    // Others write the history anew, and much further.
+    store.restore(backup);
+    write(&store.handle("all").unwrap(), 50).await;
+    let (later, _server) = through_a_server(&store).await;
+    assert!(later.identity().await.unwrap().writes > seen.writes);
+    let refused = later.recall("the journal", &seen).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert!(refused.to_string().contains("the journal"), "{refused}");
+    let forward = FastForward { writes_at_least: seen.writes, ..FastForward::default() };
+    store.handle("all").unwrap().fast_forward(&forward).await.unwrap();
+    let (later, _server) = through_a_server(&store).await;
+    assert_eq!(later.recall("the journal", &seen).await.unwrap(), Recalled::Recovered);
+    let long = "the journal ".repeat(10);
+    assert_eq!(later.recall(&long, &seen).await.unwrap_err().kind().code(), "invalid");
+}
