@@ -47,7 +47,7 @@ fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     wait_until("the store that is away is named", || share(&server, "b")["serves"] == false);
     let away = share(&server, "b");
     assert!(away["trouble"].as_str().is_some_and(|why| !why.is_empty()), "{away}");
-    assert_eq!(share(&server, "a")["serves"], true);
+    all_serve(&server, &["a"]);
     let metrics = page(&server, "/metrics");
     for (store, serves) in [("a", "1"), ("b", "0")] {
         let line =
