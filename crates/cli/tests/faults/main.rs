@@ -28,6 +28,7 @@ mod network;
 mod order;
 mod processes;
 mod restarts;
+mod restored;
 mod segments;
 mod servers;
 mod slow;

@@ -22,8 +22,10 @@ fn incarnation(op: Op, text: &str) -> Result<Incarnation> {
 
 pub(super) fn done(_: said::DoneResponse) {}
 
-pub(super) fn recalled(answer: said::RecallResponse) -> Recalled {
-    if answer.recovered { Recalled::Recovered } else { Recalled::Same }
+pub(super) const fn recalled(
+    said::RecallResponse { recovered, .. }: &said::RecallResponse,
+) -> Recalled {
+    if *recovered { Recalled::Recovered } else { Recalled::Same }
 }
 
 pub(super) fn known_as(op: Op, answer: said::DoneResponse) -> Result<Option<Incarnation>> {

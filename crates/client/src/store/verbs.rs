@@ -87,7 +87,8 @@ impl Store for RemoteStore {
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
         let message = write::recall(who, seen);
-        self.ask(verb!("recall", "Recall"), FREELY, message).await.map(read::recalled)
+        let answer = self.ask(verb!("recall", "Recall"), FREELY, message).await?;
+        Ok(read::recalled(&answer))
     }
 
     async fn doubt(&self, _: &Doubt, _: &str) -> Result<()> {

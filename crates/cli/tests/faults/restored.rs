@@ -1,0 +1,251 @@
+//! A store is put back to an older state under three servers, while clients and programs mint, and is recovered by the
+//! steps of `docs/guarantees.md`. No command looks into a server's folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Output;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use snowmint_testkit::servers::Server as Store;
+
+use super::clients::Http;
+use super::ground::{STORES, below, is_asked_for, is_long, sleep_ms};
+use super::server::{Folder, PATIENCE, Server, snowmint};
+
+const CONFIG: &str = "
+[sources.invoices]
+kind = \"segment\"
+[sources.orders]
+order = \"global\"
+[sources.stamps]
+mint = \"store\"
+[sources.messages]
+kind = \"counter\"
+";
+
+/// What clients ask for, each by one server after the other.
+const PATHS: [&str; 7] = [
+    "invoices",
+    "numbers",
+    "default",
+    "orders",
+    "stamps",
+    "messages?key=alice",
+    "messages?key=bob",
+];
+const CLIENTS: usize = 4;
+/// How long the store is used before it is backed up, between that and the restore, and afterwards, at least.
+const SHORT: Duration = Duration::from_secs(4);
+
+/// What all clients of a run share.
+#[derive(Default)]
+struct Run {
+    /// All IDs, by what was asked for.
+    ids: Mutex<BTreeMap<String, Vec<u64>>>,
+    /// What was said instead, and how often.
+    refused: Mutex<BTreeMap<String, u64>>,
+    /// Requests that were answered.
+    answered: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Run {
+    fn minted(&self, what: &str, ids: impl IntoIterator<Item = u64>) {
+        self.ids.lock().unwrap().entry(what.to_owned()).or_default().extend(ids);
+        self.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn was_refused(&self, code: &str) {
+        *self.refused.lock().unwrap().entry(code.to_owned()).or_default() += 1;
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Asks for everything in turn, of any server.
+    fn asks(&self, servers: &[Server]) {
+        let http = Http::within(PATIENCE);
+        for path in PATHS.iter().cycle().take_while(|_| !self.is_over()) {
+            let server = &servers[usize::try_from(below(3)).unwrap()];
+            let more = if path.contains('?') { '&' } else { '?' };
+            let Some((status, body)) =
+                http.get(&server.url(&format!("/v1/ids/{path}{more}count=10")))
+            else {
+                self.was_refused("no answer");
+                continue;
+            };
+            if status == 200 {
+                let ids = body["ids"].as_array().unwrap();
+                self.minted(path, ids.iter().map(|id| id.as_str().unwrap().parse().unwrap()));
+            } else {
+                self.was_refused(body["error"]["code"].as_str().unwrap_or_default());
+                sleep_ms(20);
+            }
+            sleep_ms(5);
+        }
+    }
+
+    /// Programs that mint by themselves, of the servers' store: each a new process, on a folder that is there.
+    fn runs_programs(&self, servers: &[Server], folder: &Folder) {
+        let data = folder.join("program");
+        for server in servers.iter().cycle().take_while(|_| !self.is_over()) {
+            let store = format!("snowmint://{}", server.http);
+            let place = ["-n", "300", "--store", &store, "--data-dir", data.to_str().unwrap()];
+            let output = snowmint().args(["mint", "invoices"]).args(place).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            // What it printed before it was refused, it has minted.
+            self.minted("invoices", said.lines().map(|id| id.parse().unwrap()));
+            if !output.status.success() {
+                self.was_refused("a program");
+            }
+            sleep_ms(500);
+        }
+    }
+
+    /// Every ID of the run is another. Answers how many there were.
+    fn check(&self, store: &str) -> usize {
+        let mut all = self.ids.lock().unwrap();
+        for (what, ids) in all.iter_mut() {
+            ids.sort_unstable();
+            let twice = ids.windows(2).find(|pair| pair[0] == pair[1]);
+            assert_eq!(twice, None, "{store}: {what} came twice");
+        }
+        assert!(PATHS.iter().all(|path| all.contains_key(*path)), "{store}: {:?}", all.keys());
+        all.values().map(Vec::len).sum()
+    }
+
+    /// Waits until so much more was answered, and for every kind.
+    fn goes_on(&self, servers: &[Server], what: &str) {
+        let http = Http::within(PATIENCE);
+        let begun = Instant::now();
+        for (server, path) in servers.iter().flat_map(|server| PATHS.map(|path| (server, path))) {
+            let more = if path.contains('?') { '&' } else { '?' };
+            let url = server.url(&format!("/v1/ids/{path}{more}count=1"));
+            loop {
+                let (status, body) = http.get(&url).expect("an answer");
+                if status == 200 {
+                    let id = body["ids"][0].as_str().unwrap().parse().unwrap();
+                    break self.minted(path, [id]);
+                }
+                // Marks lie ahead of the clock after a recovery, for a minute or two.
+                assert!(begun.elapsed() < 4 * PATIENCE, "{what}: {path} {body}");
+                sleep_ms(200);
+            }
+        }
+    }
+}
+
+/// An operator, who has the servers' configuration and a folder of nobody.
+struct Operator<'a> {
+    config: &'a str,
+    url: &'a str,
+    data: &'a Path,
+}
+
+impl Operator<'_> {
+    fn recover(&self, more: &[&str]) -> Output {
+        let place = ["--config", self.config, "--store", self.url, "--data-dir"];
+        snowmint()
+            .args(["worker", "recover"])
+            .args(more)
+            .args(place)
+            .arg(self.data)
+            .output()
+            .unwrap()
+    }
+
+    /// The steps, once the servers refuse.
+    fn recovers(&self) {
+        let begun = Instant::now();
+        loop {
+            let plan = self.recover(&["--dry-run"]);
+            if plan.status.success() && !self.says(&plan).contains("not in doubt") {
+                break;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{}", self.says(&plan));
+            sleep_ms(200);
+        }
+        let done = self.recover(&[]);
+        assert!(done.status.success(), "{}", self.says(&done));
+    }
+
+    #[allow(clippy::unused_self, reason = "whose output it is")]
+    fn says(&self, output: &Output) -> String {
+        String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr)
+    }
+}
+
+/// A part of the run: a third of it each, before the backup, before the restore, and after the recovery.
+fn part() -> Duration {
+    let seconds = std::env::var("SNOWMINT_FAULTS_SECONDS").ok();
+    let seconds =
+        seconds.map(|text| text.parse::<u64>().expect("SNOWMINT_FAULTS_SECONDS is a number"));
+    seconds.map_or(SHORT, |seconds| Duration::from_secs(seconds) / 3)
+}
+
+fn on(name: &str, mut store: Store) {
+    let folder = Folder::new(&format!("restored-{name}"));
+    let config = folder.join("config.toml");
+    std::fs::write(&config, CONFIG).unwrap();
+    let (config, url) = (config.to_str().unwrap(), store.url());
+    let start = |number: usize| {
+        let data = folder.join(&format!("data-{number}"));
+        let (data, owner) = (data.to_str().unwrap(), format!("shop-{number}"));
+        let place = ["--config", config, "--store", &url, "--data-dir", data, "--owner", &owner];
+        let server = Server::start(&place, &[]);
+        server.ready();
+        server
+    };
+    let servers = [1, 2, 3].map(start);
+    let data = folder.join("operator");
+    std::fs::create_dir_all(&data).unwrap();
+    let operator = Operator { config, url: &url, data: &data };
+    let run = Run::default();
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| run.asks(&servers));
+        }
+        scope.spawn(|| run.runs_programs(&servers, &folder));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            run.goes_on(&servers, "at first");
+            std::thread::sleep(part());
+            store.stop();
+            store.back_up();
+            store.start();
+            run.goes_on(&servers, "after the backup");
+            std::thread::sleep(part());
+            store.stop();
+            store.restore();
+            store.start();
+            operator.recovers();
+            run.goes_on(&servers, "after the recovery");
+            std::thread::sleep(part());
+        }));
+        run.over.store(true, Ordering::Relaxed);
+        outcome.unwrap();
+    });
+    for server in servers {
+        assert_eq!(server.stop(), 0);
+    }
+    let ids = run.check(name);
+    let (answered, refused) = (run.answered.load(Ordering::Relaxed), run.refused.lock().unwrap());
+    let all: u64 = refused.values().sum();
+    println!(
+        "| store put back under three servers, clients and programs, and recovered | {name} | 1 | {ids} | 0 |"
+    );
+    println!("{name}: {answered} requests answered, {all} refused: {refused:?}");
+}
+
+#[test]
+fn a_store_that_is_put_back_under_load_is_recovered_and_nothing_comes_twice() {
+    let servers = STORES.iter().filter_map(|(name, server)| Some((*name, server.as_ref()?)));
+    for (name, start) in servers {
+        if is_asked_for(name) && (is_long() || name == "PostgreSQL") {
+            on(name, start());
+        }
+    }
+}
