@@ -21,6 +21,7 @@ kind = \"segment\"
 order = \"global\"
 [sources.stamps]
 mint = \"store\"
+worker = 7
 [sources.messages]
 kind = \"counter\"
 ";
