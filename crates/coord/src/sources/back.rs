@@ -134,9 +134,8 @@ impl SegmentBack {
     fn succeed(&self, now: &SegmentSource, next: &Arc<SegmentSource>) {
         // In this order: who finds the old one closed finds the new one.
         self.0.store(Arc::clone(next));
-        if let Some(unused) = now.close() {
-            next.lost(&unused);
-        }
+        // What it had in stock is counted as lost.
+        let _ = now.close();
     }
 }
 

@@ -19,10 +19,8 @@ impl World {
     }
 
     /// What the address leads to now may not be the store that was joined: whoever hears of it drops what is in stock.
-    pub(super) fn leads_astray(&mut self) {
+    pub(super) fn leads_astray(&self) {
         self.truth.set_astray(true);
-        let lives = self.machines.iter().enumerate().map(|(index, machine)| (index, machine.life));
-        self.counts_anew.extend(lives);
     }
 
     /// Whether a process's own account is right: what it fetched was answered, is in stock, or is said to be lost;
@@ -32,8 +30,7 @@ impl World {
         let life = (index, self.machines[index].life);
         let used = self.used.get(&life).copied().unwrap_or(0);
         let accounted = used + said.stock + said.lost;
-        let is_short = said.fetched < accounted && !self.counts_anew.contains(&life);
-        if is_short || said.fetched > accounted {
+        if said.fetched != accounted {
             let what = format!("machine {index} answered {used} numbers, and says {said:?}");
             self.truth.fail(Check::Account.broken(what));
         }

@@ -5,6 +5,7 @@
 //! asked for while the stock still lasts. Numbers of a fetch whose answer is lost are never used: a gap,
 //! not a duplicate.
 
+mod account;
 mod lane;
 mod pace;
 mod period;
@@ -368,11 +369,6 @@ impl SegmentSource {
         (!unused.pieces.is_empty()).then_some(unused)
     }
 
-    /// What the one before had in stock is used by nobody.
-    pub(crate) fn lost(&self, unused: &Unused) {
-        self.refill().lost(&unused.pieces);
-    }
-
     /// So many numbers that were unused at the end went back to the store, or into the journal.
     pub(crate) fn gave_back(&self, count: u64) {
         self.refill().gave_back(count);
@@ -388,10 +384,10 @@ impl SegmentSource {
         let stock = self.stock_now();
         let left = if stock.closed { 0 } else { stock.left };
         let refill = self.refill();
-        let tally = refill.tally(left);
+        let (fetched, lost) = refill.totals();
         let lasts_ms = refill.lasts_ms(left, self.around.timer.elapsed());
-        let lost = tally.lost.saturating_add(self.cursor.strayed());
-        NumberStats { stock: left, fetched: tally.fetched, lost, lasts_ms }
+        let lost = lost.saturating_add(self.cursor.strayed());
+        NumberStats { stock: left, fetched, lost, lasts_ms }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use snowmint_core::ElapsedMillis;
 use snowmint_core::cursor::PushError;
 
+use super::account::Account;
 use super::pace::Pace;
 use super::step::{Steps, Tally};
 use super::stock::{Piece, Remembered};
@@ -35,12 +36,12 @@ pub(crate) struct Refill {
     steps: Steps,
     /// Parts that the cursor has no room for yet, in order.
     parts: VecDeque<(u64, u64)>,
-    /// How many numbers were fetched into stock.
+    /// How many numbers were fetched into this stock.
     fetched: u64,
     /// How many of these nobody will get.
     dropped: u64,
-    /// How many an answer may have brought that never came.
-    burned: u64,
+    /// What became of all numbers of the source, those of stocks before this one too.
+    account: Arc<Account>,
     /// What is in stock, as it came; some of it in front may be used up.
     chain: VecDeque<Piece>,
     /// Everything below was seen reserved: a store that hands it out again went back.
@@ -64,7 +65,7 @@ impl Refill {
             parts: VecDeque::new(),
             fetched: 0,
             dropped: 0,
-            burned: 0,
+            account: Arc::default(),
             chain: VecDeque::new(),
             seen_end,
             closed: false,
@@ -81,7 +82,7 @@ impl Refill {
             refill.chain.push_back(Piece::kept(*first, *last));
             refill.cut(*first, *last, stripe);
         }
-        refill.burned = remembered.burned;
+        refill.account.burn(remembered.burned);
         refill
     }
 
@@ -89,8 +90,7 @@ impl Refill {
     pub(super) fn successor(&self) -> Self {
         Self {
             pace: self.pace,
-            dropped: self.dropped,
-            burned: self.burned,
+            account: Arc::clone(&self.account),
             newest_id: self.newest_id,
             ..Self::new(self.seen_end)
         }
@@ -110,10 +110,17 @@ impl Refill {
             .fold(0, |sum, (first, end)| sum.saturating_add(end.saturating_sub(*first)))
     }
 
-    /// What became of all that was fetched, while `left` are in stock.
-    pub(super) fn tally(&self, left: u64) -> Tally {
-        let fetched = self.fetched.saturating_add(self.burned);
-        Tally { fetched, lost: self.dropped.saturating_add(self.burned), left }
+    /// What a step is measured by, while `left` are in stock: numbers that were lost before this stock began are to be
+    /// outweighed by what is used of it.
+    fn tally(&self, left: u64) -> Tally {
+        let (_, lost) = self.account.totals();
+        let never_came = lost.saturating_sub(self.dropped);
+        Tally { fetched: self.fetched.saturating_add(never_came), lost, left }
+    }
+
+    /// How many numbers were ever fetched for the source, and how many of them are lost.
+    pub(super) fn totals(&self) -> (u64, u64) {
+        self.account.totals()
     }
 
     /// For how long so many numbers in stock last, if anybody takes any.
@@ -124,18 +131,17 @@ impl Refill {
     /// So many numbers will be used by nobody.
     pub(super) fn drop_numbers(&mut self, count: u64) {
         self.dropped = self.dropped.saturating_add(count);
+        self.account.lose(count);
     }
 
-    /// What a source had in stock whose place this one's takes will be used by nobody.
-    pub(super) fn lost(&mut self, pieces: &[Piece]) {
-        for piece in pieces {
-            let count = piece.last.saturating_sub(piece.first).saturating_add(1);
-            self.burned = self.burned.saturating_add(count);
-        }
+    /// So many numbers were taken from the store, and never came.
+    fn burn(&self, count: u64) {
+        self.account.burn(count);
     }
 
     /// So many numbers that were counted as lost have gone back to the store.
     pub(super) fn gave_back(&mut self, count: u64) {
+        self.account.gave_back(count);
         self.dropped = self.dropped.saturating_sub(count);
         self.fetched = self.fetched.saturating_sub(count);
     }
@@ -179,6 +185,7 @@ impl Refill {
             first = next;
         }
         self.fetched = self.fetched.saturating_add(length);
+        self.account.fetch(length);
         length
     }
 }
@@ -282,16 +289,14 @@ impl SegmentSource {
                 // What servers do not give at once of what was drawn is a gap, too.
                 Ok(segment) => {
                     let came = segment.last.saturating_sub(segment.first).saturating_add(1);
-                    let mut refill = self.refill();
-                    refill.burned = refill.burned.saturating_add(count.saturating_sub(came));
+                    self.refill().burn(count.saturating_sub(came));
                     return Ok(segment);
                 }
                 // Another server of ours has drawn later and was here earlier: these are a gap.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MarkMoved { .. }) && tries < DRAWS_MAX =>
                 {
-                    let mut refill = self.refill();
-                    refill.burned = refill.burned.saturating_add(count);
+                    self.refill().burn(count);
                 }
                 answer => return answer,
             }
@@ -310,8 +315,7 @@ impl SegmentSource {
             // It may have been done: these numbers are never used.
             let is_open = !error.is_nothing_done();
             if is_open && matches!(error.kind(), ErrorKind::Unavailable { .. }) {
-                let mut refill = self.refill();
-                refill.burned = refill.burned.saturating_add(length);
+                self.refill().burn(length);
             }
         });
         let segment = segment.map_err(|error| match error.kind() {
