@@ -8,7 +8,6 @@ use snowmint_coord::journal::{Disk, Journal};
 use snowmint_coord::relay::Relay;
 use snowmint_coord::{AfterCrash, Error, Node, NodeSettings, Parts, Result, Source};
 use snowmint_core::{ManualClock, UnixMillis};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::START_MS;
@@ -17,7 +16,7 @@ use super::network::Weather;
 use super::passing::Way;
 use super::planted::Bug;
 use super::random::Chance;
-use super::time::{Gate, ProcessTimer, Rate, TrueTime};
+use super::time::{Gate, Life, ProcessTimer, Rate, TrueTime};
 use super::wall::Wall;
 use crate::history::Party;
 
@@ -51,7 +50,7 @@ pub(super) struct Machine {
     /// Whether a process may start, and mint, while the store is away.
     pub(super) starts_without_store: bool,
     /// As long as the process lives.
-    pub(super) alive: watch::Sender<()>,
+    pub(super) runs: Life,
     /// How the process passes requests on.
     pub(super) relay: Option<Relay<Way>>,
     bug: Option<Bug>,
@@ -104,7 +103,7 @@ impl Machine {
             thaws: Arc::default(),
             life: 0,
             starts_without_store: index != 1,
-            alive: watch::Sender::new(()),
+            runs: Life::begun(time),
             relay: None,
             bug,
             process: Process::Stopped,

@@ -92,6 +92,8 @@ pub struct Outcome {
     pub minted: usize,
     /// Of everything that was minted: equal for equal seeds.
     pub digest: u64,
+    /// What the seed's generator would say next: equal where as much was left to chance.
+    pub chance: u64,
     /// What happened, and how often.
     pub happened: BTreeMap<&'static str, u64>,
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::relay::{Asks, Relay};
 use snowmint_coord::{Error, ErrorKind, Result, Source, Values};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::machine::{Machine, Process};
@@ -15,7 +14,7 @@ use super::network::Weather;
 use super::planted::Bug;
 use super::random::Chance;
 use super::rising::Asked;
-use super::time::{Gate, TrueTime};
+use super::time::{Gate, Life, TrueTime};
 use super::world::World;
 use crate::history::Checked;
 
@@ -31,7 +30,7 @@ struct Other {
     source: Source,
     gate: Gate,
     /// Ends when the process is killed: what it minted then is answered to nobody.
-    alive: watch::Receiver<()>,
+    life: Life,
 }
 
 /// Who can be asked, by their addresses. Clones share it.
@@ -89,7 +88,7 @@ impl Way {
         }
         self.time.sleep_ms(self.chance.between(1, 200)).await;
         let other = self.reached.all().get(address).cloned();
-        let Other { source, gate, mut alive } = other.ok_or_else(|| not_reached(address))?;
+        let Other { source, gate, life } = other.ok_or_else(|| not_reached(address))?;
         let count = u32::try_from(count).unwrap();
         let mints = async move {
             // A machine that stands still has it in a buffer.
@@ -100,8 +99,7 @@ impl Way {
         };
         let minted = tokio::select! {
             biased;
-            // An error says that it was killed.
-            _ = alive.changed() => return Err(not_reached(address)),
+            () = life.ended() => return Err(not_reached(address)),
             minted = mints => minted,
         };
         self.time.sleep_ms(self.chance.between(1, 200)).await;
@@ -223,7 +221,7 @@ impl World {
             let Process::Running(_, sources) = &machine.process else { return None };
             let source = sources.iter().flatten().find(|source| source.name() == "ordered")?;
             let (source, gate) = (source.clone(), machine.gate.clone());
-            let other = Other { source, gate, alive: machine.alive.subscribe() };
+            let other = Other { source, gate, life: machine.runs.clone() };
             Some((Machine::address(index), other))
         });
         *self.reached.all() = all.collect();

@@ -147,6 +147,26 @@ impl Gate {
     }
 }
 
+/// The life of a process: others wait for its end, and hear of it in the order in which they came. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Life(Gate);
+
+impl Life {
+    pub(super) fn begun(time: &TrueTime) -> Self {
+        let gate = Gate::new(time.clone());
+        gate.shut();
+        Self(gate)
+    }
+
+    pub(super) fn end(&self) {
+        self.0.open();
+    }
+
+    pub(super) async fn ended(&self) {
+        self.0.pass().await;
+    }
+}
+
 /// How fast a machine's elapsed clock goes: so many thousandths of true time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rate(u64);
@@ -202,5 +222,30 @@ impl Timer for ProcessTimer {
         let end_ms = self.rate.true_ms(self.rate.shown_ms(now_ms).saturating_add(ms));
         self.time.sleep_ms(end_ms.saturating_sub(now_ms)).await;
         self.gate.pass().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of them asks the seed's generator what comes next.
+    #[tokio::test]
+    async fn whoever_waits_for_the_end_of_a_process_hears_of_it_in_turn() {
+        for _ in 0..20 {
+            let life = Life::begun(&TrueTime::default());
+            let heard = Arc::<Mutex<Vec<u32>>>::default();
+            for number in 0..8 {
+                let (life, heard) = (life.clone(), Arc::clone(&heard));
+                tokio::spawn(async move {
+                    life.ended().await;
+                    heard.lock().unwrap().push(number);
+                });
+            }
+            tokio::task::yield_now().await;
+            life.end();
+            tokio::task::yield_now().await;
+            assert_eq!(*heard.lock().unwrap(), (0..8).collect::<Vec<_>>());
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! The world and what happens in it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use snowmint_coord::{MemoryClock, MemoryStore, Node, NodeSettings, Store, Values};
 use snowmint_core::UnixMillis;
-use tokio::sync::watch;
 
 use super::dense::BATCH_MAX;
 use super::door::Door;
@@ -17,7 +16,7 @@ use super::planted::Bug;
 use super::random::Chance;
 use super::rising::{self, Asked};
 use super::sources::{NUMBERS, Room, SimSource};
-use super::time::{Rate, TrueTime};
+use super::time::{Life, Rate, TrueTime};
 use super::truth::Truth;
 use super::{Outcome, Profile, START_MS};
 use crate::history::{Checked, History, Mint, Order, Party, Violation};
@@ -45,8 +44,6 @@ pub(super) struct World {
     pub(super) passed: Vec<Passed>,
     /// How many numbers each machine answered in each of its lives.
     pub(super) used: BTreeMap<(usize, u32), u64>,
-    /// The lives in which a machine may have dropped what it had in stock: it counts anew from there.
-    pub(super) counts_anew: BTreeSet<(usize, u32)>,
 }
 
 impl World {
@@ -92,7 +89,6 @@ impl World {
             reached: Reached::default(),
             passed: Vec::new(),
             used: BTreeMap::new(),
-            counts_anew: BTreeSet::new(),
             chance,
         }
     }
@@ -120,6 +116,7 @@ impl World {
         Ok(Outcome {
             minted: self.history.len(),
             digest: self.history.digest(),
+            chance: self.chance.number(),
             happened: self.line.happened.all(),
         })
     }
@@ -305,7 +302,7 @@ impl World {
     /// The process is gone from one moment to the next.
     pub(super) async fn kill(&mut self, index: usize) {
         let machine = &mut self.machines[index];
-        machine.alive = watch::Sender::new(());
+        std::mem::replace(&mut machine.runs, Life::begun(&self.time)).end();
         self.reached.forget(&Machine::address(index));
         match std::mem::replace(&mut machine.process, Process::Stopped) {
             Process::Stopped => return,
