@@ -56,10 +56,10 @@ pub(crate) struct Servers {
     timer: Arc<dyn Timer>,
 }
 
-/// Which store is meant, as the first said who was asked.
+/// Which store is meant, as the journal knows, or the first said who was asked.
 struct Known {
     identity: String,
-    said_by: Arc<str>,
+    said_by: String,
 }
 
 struct Server {
@@ -108,6 +108,15 @@ impl Servers {
 
     pub(crate) const fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// An earlier process has seen this store: whichever server was asked first knows no better.
+    pub(crate) fn remember(&self, identity: &str) {
+        let identity = History::of(identity).store;
+        if !identity.is_empty() {
+            let known = Known { identity, said_by: "its journal".into() };
+            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        }
     }
 
     /// The store has another identity from here on.
@@ -338,13 +347,13 @@ impl Servers {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_with(|| Known {
             identity: found.clone(),
-            said_by: Arc::clone(&link.address),
+            said_by: format!("the one at {}", link.address),
         });
         if known.identity == found {
             return Ok(());
         }
         let witness = format!(
-            "this client, which asks the server at {} and was told by the one at {} which store is meant,",
+            "this client, which asks the server at {} and was told by {} which store is meant,",
             link.address, known.said_by
         );
         let expected = known.identity.clone();

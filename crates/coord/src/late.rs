@@ -2,7 +2,7 @@
 //! opened again until it is.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -15,7 +15,7 @@ use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result, chain};
-use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
+use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
@@ -37,6 +37,8 @@ pub struct LateStore {
     namespace: String,
     open: Box<dyn Fn() -> Opening + Send + Sync>,
     store: OnceCell<Arc<dyn Store>>,
+    /// What it is to remember once it is open.
+    remembered: Mutex<Option<StoreIdentity>>,
 }
 
 impl LateStore {
@@ -45,7 +47,12 @@ impl LateStore {
         namespace: impl Into<String>,
         open: impl Fn() -> Opening + Send + Sync + 'static,
     ) -> Self {
-        Self { namespace: namespace.into(), open: Box::new(open), store: OnceCell::new() }
+        Self {
+            namespace: namespace.into(),
+            open: Box::new(open),
+            store: OnceCell::new(),
+            remembered: Mutex::default(),
+        }
     }
 
     /// The store that `open` opens, or one that is opened later, where it does not answer now.
@@ -79,9 +86,16 @@ impl LateStore {
             for caution in store.cautions() {
                 tracing::warn!("{caution}");
             }
+            if let Some(seen) = &*self.remembered() {
+                store.remember(seen);
+            }
             Ok(store)
         };
         self.store.get_or_try_init(|| opened).await
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, Option<StoreIdentity>> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -132,6 +146,14 @@ impl Store for LateStore {
         self.store.get().and_then(|store| store.seen())
     }
 
+    fn remember(&self, seen: &StoreIdentity) {
+        // Whichever comes first, this or the opening: where it is open already, it has this too.
+        *self.remembered() = Some(seen.clone());
+        if let Some(store) = self.store.get() {
+            store.remember(seen);
+        }
+    }
+
     async fn now(&self) -> Result<Option<UnixMillis>> {
         self.store().await?.now().await
     }
@@ -144,8 +166,8 @@ impl Store for LateStore {
         self.store().await?.recall(who, seen).await
     }
 
-    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
-        self.store().await?.doubt(doubt, id).await
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
+        self.store().await?.doubt(doubt, evidence).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

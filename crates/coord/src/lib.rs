@@ -59,7 +59,7 @@ pub use forecast::{Forecast, PoolUse, forecast};
 /// A future behind a pointer. An `async fn` is compiled anew in each crate that awaits it; what is long and
 /// awaited once, such as opening a store, is compiled once, behind this.
 pub use futures_util::future::BoxFuture;
-pub use history::{Doubt, History, JournalInfo, Known, Recalled, Standing, Starts};
+pub use history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing, Starts};
 pub use home::Home;
 pub use late::{LateStore, Opening};
 pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, Term, Wish};

@@ -12,7 +12,7 @@ use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, check_name};
 use crate::clock_witness::ClockWitness;
 use crate::error::{ErrorKind, Result};
-use crate::history::{Doubt, History, JournalInfo, Known, Recalled, Standing};
+use crate::history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
@@ -124,9 +124,14 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// A clock to hold one's own against where the store has none. As a rule there is none.
     fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>>;
 
-    /// What this handle has seen of the store last, for whoever remembers it; none where it keeps nothing in mind, as
-    /// through servers. It stays as it was while the store lacks some of it.
+    /// What this handle has seen of the store last, for whoever remembers it; none before the first step, and
+    /// where it keeps nothing in mind. It stays as it was while the store lacks some of it.
     fn seen(&self) -> Option<StoreIdentity>;
+
+    /// Has this handle compare the store with what an earlier process has seen of it, from its first step on: the address
+    /// may lead elsewhere before the store is [recalled](Self::recall). Nothing where it has seen the store itself, where
+    /// `seen` is empty, and where it keeps nothing in mind.
+    fn remember(&self, seen: &StoreIdentity);
 
     /// The store's own clock, if it has one.
     ///
@@ -148,12 +153,13 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Puts the store in doubt, since somebody has seen more than it has: every verb that hands out, moves or
     /// renews anything is refused with `StoreWentBack` from then on, whoever asks, until an operator has
     /// [moved it forward](Self::fast_forward). One that is in doubt stays as it is, and so does one whose identity, in its
-    /// history, is not the one that this was found of, `id`: it may have been recovered since.
+    /// history, is not the one that the evidence was found of, which may have been recovered since; and one that has all
+    /// that the evidence, or this handle, has seen: the address may have led elsewhere, and back.
     ///
-    /// Atomicity: the store's identity. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: the store's identity, and all that the evidence is compared with. Whose clock: none. On retry: repeat freely.
     ///
     /// `Unsupported` through servers, where the server doubts for itself.
-    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()>;
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()>;
 
     /// Makes a journal known, and what it knows if that is said. One without an ID is not listed: it is a process that
     /// keeps none, and says what it has seen.
@@ -381,6 +387,10 @@ macro_rules! as_inner {
 
         fn seen(&self) -> Option<$crate::StoreIdentity> {
             self.$store.seen()
+        }
+
+        fn remember(&self, seen: &$crate::StoreIdentity) {
+            self.$store.remember(seen);
         }
 
         fn group_max(&self) -> u32 {

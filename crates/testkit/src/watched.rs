@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Doubt, Extend, Extended, FastForward, GiveBack,
-    Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo, MemberStatus,
-    NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
+    GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
+    MemberStatus, NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment,
+    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -58,8 +58,8 @@ impl<W: Witness> Store for Watched<W> {
         self.store.recall(who, seen).await
     }
 
-    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
-        self.store.doubt(doubt, id).await
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
+        self.store.doubt(doubt, evidence).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

@@ -7,9 +7,9 @@ use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error,
-    ErrorKind, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease,
-    LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled,
-    Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
+    ErrorKind, Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
+    Lease, LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence,
+    Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
     StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
@@ -71,6 +71,13 @@ impl Store for RemoteStore {
         self.seen.get()
     }
 
+    fn remember(&self, seen: &StoreIdentity) {
+        self.servers.remember(&seen.id);
+        if !seen.id.is_empty() {
+            self.seen.saw(seen.clone());
+        }
+    }
+
     async fn now(&self) -> Result<Option<UnixMillis>> {
         let answer: said::NowResponse =
             self.ask(verb!("now", "Now"), FREELY, said::NowRequest {}).await?;
@@ -91,7 +98,7 @@ impl Store for RemoteStore {
         Ok(read::recalled(&answer))
     }
 
-    async fn doubt(&self, _: &Doubt, _: &str) -> Result<()> {
+    async fn doubt(&self, _: &Doubt, _: &Evidence) -> Result<()> {
         Err(untold("doubt"))
     }
 

@@ -9,6 +9,7 @@
 //! compares as a whole: `STORE.RECOVERIES.START`, with `!` behind it while the store is in doubt. Stores of versions
 //! before have the identity alone.
 
+mod evidence;
 mod journals;
 mod starts;
 #[cfg(test)]
@@ -16,6 +17,8 @@ mod tests;
 
 use std::fmt;
 
+pub use evidence::Evidence;
+pub(crate) use evidence::check_ends;
 pub use journals::{JOURNALS_MAX, JournalInfo, Known, Standing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -220,14 +220,7 @@ impl Record {
     /// How far the store had come, as this knows it.
     #[must_use]
     pub fn known(&self) -> Known {
-        let mut known = self.own();
-        known.merge(&Known { ends: numbers(&self.for_programs), ..Known::default() });
-        known
-    }
-
-    /// The same without what was reserved for programs: below that a store lies only if it went back.
-    pub(crate) fn own(&self) -> Known {
-        Known {
+        let mut known = Known {
             mark: self
                 .leases
                 .iter()
@@ -238,7 +231,9 @@ impl Record {
             writes: self.writes,
             recoveries: History::of(&self.store).recoveries,
             journals: self.journals.clone(),
-        }
+        };
+        known.merge(&Known { ends: numbers(&self.for_programs), ..Known::default() });
+        known
     }
 }
 

@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lease::SlotRow;
 use crate::random;
 use crate::store::StoreIdentity;
-use crate::verbs::{Access, Backend, Failure, StoreOver};
+use crate::verbs::{Access, Backend, Failure, Rows as _, StoreOver};
 pub use clock::MemoryClock;
 pub use rows::MemoryRows;
 pub use world::MemoryBackup;
@@ -102,6 +102,12 @@ impl MemoryStore {
         self.forget();
     }
 
+    /// The same, by a replica that takes over: another server than the one that has acknowledged what this lacks.
+    pub fn take_over(&self, backup: MemoryBackup) {
+        self.restore(backup);
+        self.backend().shared.with(|world| world.is_replica = true);
+    }
+
     /// What the store holds of a slot; none of one that was never claimed. For whoever watches it: what a
     /// member may know is in its verbs.
     #[must_use]
@@ -134,12 +140,16 @@ impl Backend for MemoryBackend {
         "the memory store".into()
     }
 
-    async fn begin(&self, _: Access) -> Result<MemoryRows, Failure<Infallible>> {
+    async fn begin(&self, access: Access) -> Result<MemoryRows, Failure<Infallible>> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
         }
         let clock = self.clock.as_ref().map(MemoryClock::now);
-        Ok(MemoryRows::begin(&self.shared, &self.namespace, clock))
+        let rows = MemoryRows::begin(&self.shared, &self.namespace, clock);
+        if access == Access::Write {
+            rows.check_server()?;
+        }
+        Ok(rows)
     }
 
     fn explain(&self, _: &'static str, error: Infallible) -> Error {

@@ -11,6 +11,7 @@ use snowmint_core::UnixMillis;
 
 use super::world::{Shared, Space, World};
 use crate::catalog::Definition;
+use crate::error::ErrorKind;
 use crate::lease::SlotRow;
 use crate::member::{Incarnation, MemberRow};
 use crate::pool::Pool;
@@ -134,6 +135,14 @@ impl Rows for MemoryRows {
         self.clock
     }
 
+    fn check_server(&self) -> Result<(), ErrorKind> {
+        if !self.world.is_replica {
+            return Ok(());
+        }
+        let (witness, expected) = ("what the memory store keeps".into(), "the first server".into());
+        Err(ErrorKind::OtherStore { witness, expected, found: "a replica".into() })
+    }
+
     async fn members(&mut self) -> Answer<Self, Vec<MemberRow>> {
         Ok(self.space.members.values().cloned().collect())
     }
@@ -253,6 +262,8 @@ impl Rows for MemoryRows {
     }
 
     async fn accept(&mut self, identity: StoreIdentity) -> Answer<Self, ()> {
+        let before = replace(&mut self.world.is_replica, false);
+        self.undo(move |rows| rows.world.is_replica = before);
         self.write_identity(identity);
         Ok(())
     }

@@ -17,6 +17,8 @@ pub(super) struct World {
     pub(super) spaces: BTreeMap<String, Space>,
     /// Texts by namespace and name; those of the store as a whole are in the namespace without a name.
     pub(super) notes: BTreeMap<(String, String), String>,
+    /// Another server has it than the one that it was written on, until an operator moves it forward.
+    pub(super) is_replica: bool,
 }
 
 /// The rows of one namespace.
@@ -32,7 +34,7 @@ pub(super) struct Space {
 
 impl World {
     pub(super) fn new(identity: StoreIdentity) -> Self {
-        Self { identity, spaces: BTreeMap::new(), notes: BTreeMap::new() }
+        Self { identity, spaces: BTreeMap::new(), notes: BTreeMap::new(), is_replica: false }
     }
 }
 

@@ -168,12 +168,13 @@ impl Node {
             let around = around.within_skew(settings.clock_skew_max_ms);
             let around = around.within_jumps(settings.clock_jump_max_ms);
             let around = Arc::new(around.counting_in(settings.counter_bytes_max));
+            around.store.remember(&keeper.seen());
             around.reports.begin(keeper.places(), keeper.segments_bytes_max());
             let witness = keeper.witness();
             let memory = seen::Memory {
                 witness: witness.clone(),
-                known: keeper.own(),
-                for_programs: keeper.for_programs(),
+                known: keeper.known(),
+                ends: keeper.ends(),
                 journal: keeper.id().map(Into::into),
             };
             let met = seen::refuse_other_store(&around, &settings, &memory).await?;

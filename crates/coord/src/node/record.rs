@@ -46,6 +46,9 @@ struct OpenJournal {
     /// Who waits for what the record has now to be on disk.
     told: Waiters<()>,
     past: Option<Past>,
+    /// How far sources had come by a journal that may be an older one put back: less may be handed out by now, since what
+    /// was not used went back. What the record says of them is sure.
+    unsure: BTreeMap<String, Mark>,
     wanted: bool,
     retry_at: ElapsedMillis,
     error: Option<Error>,
@@ -54,6 +57,18 @@ struct OpenJournal {
     /// How many writes were begun, and which of them ended well last.
     begun: u64,
     on_disk: u64,
+}
+
+impl OpenJournal {
+    /// The record, with what is not sure: a store in doubt is to be moved past that, too.
+    fn whole(&self) -> Record {
+        let mut record = self.record.clone();
+        for (name, end) in &self.unsure {
+            let known = record.segments.entry(name.clone()).or_default();
+            *known = (*known).max(*end);
+        }
+        record
+    }
 }
 
 /// What a definition takes of a journal: a text within a text, in which quotes are escaped.
@@ -98,11 +113,14 @@ impl Keeper {
             };
             return Err(Error::new("open journal", kind));
         }
+        let is_sure = past.as_ref().is_none_or(|past| past.marks_are_sure);
+        let unsure = if is_sure { BTreeMap::new() } else { std::mem::take(&mut record.segments) };
         let kept = OpenJournal {
             journal: Some(journal),
             record,
             told: Waiters::default(),
             past,
+            unsure,
             wanted: false,
             retry_at: ElapsedMillis::default(),
             error: None,
@@ -149,21 +167,28 @@ impl Keeper {
         self.kept.as_ref().map(|kept| kept.record.earlier.clone()).unwrap_or_default()
     }
 
-    /// The ends of what earlier processes saw reserved.
+    /// What earlier processes have seen of the store; an empty identity where there were none.
+    pub(super) fn seen(&self) -> StoreIdentity {
+        let Witness { store, writes, .. } = self.witness();
+        StoreIdentity { id: store, writes }
+    }
+
+    /// The ends that a store which has all of its history cannot lie below.
+    pub(super) fn ends(&self) -> BTreeMap<String, u64> {
+        self.segments_seen().into_iter().map(|(name, end)| (name, end.get())).collect()
+    }
+
+    /// The ends of what earlier processes surely saw reserved.
     pub(super) fn segments_seen(&self) -> BTreeMap<String, Mark> {
         self.kept.as_ref().map(|kept| kept.record.segments.clone()).unwrap_or_default()
     }
 
-    /// The ends of what programs have reserved through this process, and through earlier ones.
-    pub(super) fn for_programs(&self) -> BTreeMap<String, Mark> {
-        self.kept.as_ref().map(|kept| kept.record.for_programs.clone()).unwrap_or_default()
-    }
-
     /// The sources that have a place in the journal, for what was reserved for whom.
     pub(super) fn places(&self) -> BTreeSet<(String, For)> {
-        let place = |whose| move |name: String| (name, whose);
-        let own = self.segments_seen().into_keys().map(place(For::Node));
-        own.chain(self.for_programs().into_keys().map(place(For::Programs))).collect()
+        let Some(OpenJournal { record, unsure, .. }) = &self.kept else { return BTreeSet::new() };
+        let place = |whose| move |name: &String| (name.clone(), whose);
+        let own = record.segments.keys().chain(unsure.keys()).map(place(For::Node));
+        own.chain(record.for_programs.keys().map(place(For::Programs))).collect()
     }
 
     /// How many bytes the ends of segment sources may take.
@@ -224,6 +249,8 @@ impl Keeper {
         if let Some(kept) = &mut self.kept {
             kept.record.store.clone_from(&identity.id);
             kept.record.writes = identity.writes;
+            // It has all that the journal has seen, or was recovered past it.
+            kept.unsure.clear();
             // What it held may be held still, if it was killed before it could take over.
             kept.record.earlier.extend(kept.record.incarnation.replace(member));
             let too_many = kept.record.earlier.len().saturating_sub(EARLIER_MAX);
@@ -238,6 +265,7 @@ impl Keeper {
         if let Some(kept) = &mut self.kept {
             kept.record.segments.retain(|name, _| !forgotten.contains(name));
             kept.record.for_programs.retain(|name, _| !forgotten.contains(name));
+            kept.unsure.retain(|name, _| !forgotten.contains(name));
         }
         reserved.into_iter().for_each(|reserved| self.reserved(reserved));
     }
@@ -291,9 +319,9 @@ impl Keeper {
         }
     }
 
-    /// What the journal knows of what this node has seen; nothing where there is none.
-    pub(super) fn own(&self) -> Known {
-        self.kept.as_ref().map(|kept| kept.record.own()).unwrap_or_default()
+    /// What the journal knows; nothing where there is none.
+    pub(super) fn known(&self) -> Known {
+        self.kept.as_ref().map(|kept| kept.whole().known()).unwrap_or_default()
     }
 
     /// Numbers of the store's history before it was recovered may be somebody else's by now.
@@ -389,7 +417,7 @@ impl Keeper {
         }
         kept.record.leases = leases;
         let told = std::mem::take(&mut kept.told);
-        Some(Write { number: kept.begun, journal, record: kept.record.clone(), marks, told })
+        Some(Write { number: kept.begun, journal, record: kept.whole(), marks, told })
     }
 
     /// A write has ended. The marks that are durable now; none when it failed.
@@ -457,7 +485,7 @@ impl Keeper {
             let what = "a write of the journal that never ended, so what it holds is not known";
             return Err(Error::internal("write journal", what));
         };
-        let (record, marks) = (kept.record.clone(), Vec::new());
+        let (record, marks) = (kept.whole(), Vec::new());
         let write = Write { number: kept.begun, journal, record, marks, told: Waiters::default() };
         let written = disk::on(disk, "write journal", move || write.run()).await?;
         kept.journal = Some(written.journal);

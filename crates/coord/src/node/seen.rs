@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::settings::NodeSettings;
-use crate::catalog::Definition;
 use crate::error::{Error, ErrorKind, Result, chain};
-use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
-use crate::lease::{Mark, Term};
+use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing, check_ends};
+use crate::lease::Term;
 use crate::pool::Ground;
 use crate::sources::Surroundings;
 use crate::store::StoreIdentity;
@@ -30,8 +29,8 @@ pub(super) struct Memory {
     pub(super) witness: Witness,
     /// How far the store had come.
     pub(super) known: Known,
-    /// The ends of what programs have reserved through this process.
-    pub(super) for_programs: BTreeMap<String, Mark>,
+    /// The next number of each source, as far as this surely was seen handed out and not given back since.
+    pub(super) ends: BTreeMap<String, u64>,
     /// What the store calls the journal; none without one.
     pub(super) journal: Option<String>,
 }
@@ -81,12 +80,15 @@ impl Memory {
         }
         let ground = around.call("look at ground", around.store.ground()).await?;
         let catalog = around.call("list sources", around.store.list()).await?;
-        let ends = check_ends(who, &self.known.ends, &catalog.definitions);
+        // Below what was given back since, a store lies that went back, or one that nobody asked to go past it.
+        let ends = match recalled {
+            Recalled::Recovered => &self.known.ends,
+            Recalled::Same => &self.ends,
+        };
+        let ends = check_ends(who, ends, &catalog.definitions);
+        let ends = ends.map_err(|kind| Error::new("join", kind));
         let covered = match recalled {
-            Recalled::Recovered => {
-                let programs = check_ends(who, &self.programs().ends, &catalog.definitions);
-                ends.and(programs).and_then(|()| self.check_ground(ground))
-            }
+            Recalled::Recovered => ends.and_then(|()| self.check_ground(ground)),
             Recalled::Same => ends,
         };
         Ok((recalled, covered.err()))
@@ -118,19 +120,11 @@ impl Memory {
                 owner => format!("{} of {owner}", self.witness.who),
             };
             let Some(doubt) = Doubt::of(error.kind(), &who) else { return Ok(()) };
-            around.call("doubt", around.store.doubt(&doubt, &standing.id)).await?;
+            let evidence = Evidence { id: standing.id, seen: self.seen(), ends: self.ends.clone() };
+            around.call("doubt", around.store.doubt(&doubt, &evidence)).await?;
         }
         let journal = self.journal(around, settings).unwrap_or_default();
-        let mut known = self.known.clone();
-        known.merge(&self.programs());
-        around.call("report", around.store.report(&journal, Some(&known))).await
-    }
-
-    /// What is known of numbers that programs have reserved. They may have given some back, so the store lacks nothing
-    /// if it has less, but a recovery goes past them.
-    fn programs(&self) -> Known {
-        let ends = self.for_programs.iter().map(|(name, end)| (name.clone(), end.get())).collect();
-        Known { ends, ..Known::default() }
+        around.call("report", around.store.report(&journal, Some(&self.known))).await
     }
 
     /// The journals that the store knows. This one joins again if the store has forgotten it, as it does when many have
@@ -161,24 +155,6 @@ impl Memory {
         let (seen, found) = (self.known.mark, ground.mark.get());
         Err(Error::new("join", ErrorKind::StoreWentBack { witness, seen, found }))
     }
-}
-
-/// A source whose numbers begin below what was seen handed out: the store went back, however far it has counted since.
-pub(super) fn check_ends(
-    who: &str,
-    ends: &BTreeMap<String, u64>,
-    stored: &[Definition],
-) -> Result<()> {
-    for (name, seen) in ends {
-        let source = stored.iter().find(|source| source.name == *name);
-        let found = source.map_or(0, |source| source.segment.mark.get());
-        if found < *seen {
-            let witness = format!("the next number of source {name}, as {who} has seen it,");
-            let kind = ErrorKind::StoreWentBack { witness, seen: *seen, found };
-            return Err(Error::new("join", kind));
-        }
-    }
-    Ok(())
 }
 
 /// A journal that knows another store, or a newer state of this one, is a reason not to start. Answers

@@ -1,9 +1,10 @@
 use super::plan::plan;
 use super::*;
-use crate::history::JournalInfo;
+use crate::history::{Evidence, JournalInfo};
 use crate::journal::JournalLease;
 use crate::lease::Term;
 use crate::memory::MemoryStore;
+use crate::store::StoreIdentity;
 
 #[test]
 fn everything_known_is_passed() {
@@ -68,7 +69,7 @@ async fn nothing_is_moved_while_a_journal_is_missing_that_anybody_knows() {
     let store = MemoryStore::new("recovery").unwrap();
     let found = store.identity().await.unwrap();
     let doubt = Doubt { witness: "somebody".into(), seen: found.writes + 1, found: found.writes };
-    store.doubt(&doubt, &found.id).await.unwrap();
+    store.doubt(&doubt, &lost_by(&found)).await.unwrap();
     store.report(&info("a"), Some(&Known::default())).await.unwrap();
     store.report(&info("b"), None).await.unwrap();
 
@@ -106,11 +107,17 @@ async fn a_slip_of_the_operators_is_refused() {
     assert!(matches!(refused.kind(), ErrorKind::NotFound { .. }), "{refused}");
 }
 
+/// Somebody has seen one more write than there is.
+fn lost_by(found: &StoreIdentity) -> Evidence {
+    let seen = StoreIdentity { writes: found.writes + 1, ..found.clone() };
+    Evidence { id: found.id.clone(), seen, ends: BTreeMap::new() }
+}
+
 /// Puts a store in doubt, of which somebody knows that it was recovered so often.
 async fn doubted(store: &MemoryStore, recoveries: u64) {
     let found = store.identity().await.unwrap();
     let doubt = Doubt { witness: "somebody".into(), seen: found.writes + 1, found: found.writes };
-    store.doubt(&doubt, &found.id).await.unwrap();
+    store.doubt(&doubt, &lost_by(&found)).await.unwrap();
     store.report(&info("a"), Some(&Known { recoveries, ..Known::default() })).await.unwrap();
 }
 

@@ -5,7 +5,8 @@ use async_trait::async_trait;
 use super::{Access, Answer, Failure, Rows, Step, Verb, WITNESS};
 use crate::error::ErrorKind;
 use crate::history::{
-    Doubt, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, recall,
+    Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, check_ends,
+    recall,
 };
 use crate::store::{FastForward, StoreIdentity};
 
@@ -96,19 +97,56 @@ impl Verb for Recalls<'_> {
         refuse_doubt(rows).await?;
         let starts = read_starts(rows).await?;
         let found = rows.identity().clone();
-        let mut recalled = recall(self.who, self.seen, &found, &starts)?;
-        if let Some(seen) = self.by_handle
-            && recall(WITNESS, seen, &found, &starts)? == Recalled::Recovered
-        {
-            recalled = Recalled::Recovered;
+        let recalled = recall(self.who, self.seen, &found, &starts);
+        check_server_of(rows, &recalled)?;
+        let mut recalled = recalled?;
+        if let Some(seen) = self.by_handle {
+            let by_handle = recall(WITNESS, seen, &found, &starts);
+            check_server_of(rows, &by_handle)?;
+            if by_handle? == Recalled::Recovered {
+                recalled = Recalled::Recovered;
+            }
         }
         Ok(((recalled, found), false))
     }
 }
 
+/// Where the store lacks something, another server of it may have what is missing: an older state that a replica has is no
+/// store that went back, since the address may lead back to the first.
+pub(super) fn check_server_of<R: Rows>(
+    rows: &R,
+    recalled: &Result<Recalled, ErrorKind>,
+) -> Result<(), ErrorKind> {
+    match recalled {
+        Ok(Recalled::Recovered) | Err(ErrorKind::StoreWentBack { .. }) => rows.check_server(),
+        _ => Ok(()),
+    }
+}
+
 pub(super) struct Doubts<'a> {
     pub(super) doubt: &'a Doubt,
-    pub(super) id: &'a str,
+    pub(super) evidence: &'a Evidence,
+    pub(super) by_handle: Option<&'a StoreIdentity>,
+}
+
+impl Doubts<'_> {
+    /// Whether the store, as this step finds it, lacks what was seen: it may be another one by now than was looked at.
+    async fn is_shown<R: Rows>(&self, rows: &mut R) -> Answer<R, bool> {
+        let starts = read_starts(rows).await?;
+        let found = rows.identity().clone();
+        for seen in self.by_handle.into_iter().chain([&self.evidence.seen]) {
+            match recall(WITNESS, seen, &found, &starts) {
+                Ok(Recalled::Same) => {}
+                Err(ErrorKind::StoreWentBack { .. }) => return Ok(true),
+                Ok(Recalled::Recovered) | Err(_) => return Ok(false),
+            }
+        }
+        if self.evidence.ends.is_empty() {
+            return Ok(false);
+        }
+        let stored = rows.definitions().await?;
+        Ok(check_ends(WITNESS, &self.evidence.ends, &stored).is_err())
+    }
 }
 
 #[async_trait]
@@ -118,7 +156,10 @@ impl Verb for Doubts<'_> {
     const IN_DOUBT: bool = true;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
-        if rows.identity().id != self.id || rows.note(DOUBT).await?.is_some() {
+        if rows.identity().id != self.evidence.id || rows.note(DOUBT).await?.is_some() {
+            return Ok(((), false));
+        }
+        if !self.is_shown(rows).await? {
             return Ok(((), false));
         }
         let mut standing = standing(rows).await?;

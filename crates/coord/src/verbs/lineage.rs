@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::history::{is_in_doubt, read_starts, refuse_doubt};
+use super::history::{check_server_of, is_in_doubt, read_starts, refuse_doubt};
 use super::{Access, Answer, Failure, Rows, STARTS, WITNESS};
 use crate::error::ErrorKind;
 use crate::history::{History, Recalled, recall};
@@ -26,6 +26,15 @@ impl Lineage {
     pub(super) fn forget(&self) {
         *self.lock() = None;
         self.has_begun.store(false, Ordering::SeqCst);
+    }
+
+    /// An earlier process has seen this.
+    pub(super) fn remember(&self, seen: &StoreIdentity) {
+        let is_known = !seen.id.is_empty();
+        let mut known = self.lock();
+        if known.is_none() && is_known {
+            *known = Some(Arc::new(seen.clone()));
+        }
     }
 
     pub(super) fn seen(&self) -> Option<Arc<StoreIdentity>> {
@@ -90,7 +99,9 @@ impl Lineage {
             let witness = format!("the number of changes in {label}");
             Failure::Refused(ErrorKind::StoreWentBack { witness, seen, found })
         };
-        match recall(WITNESS, seen, &found, &starts) {
+        let recalled = recall(WITNESS, seen, &found, &starts);
+        check_server_of(rows, &recalled)?;
+        match recalled {
             Ok(Recalled::Same) => Ok(()),
             Ok(Recalled::Recovered) => {
                 let writes = found.writes;

@@ -111,6 +111,12 @@ pub trait Rows: Send + Sized {
     fn identity(&self) -> &StoreIdentity;
     /// The store's own clock when the step began, if it has one.
     fn clock(&self) -> Option<UnixMillis>;
+    /// Refuses rows that another server than the one they were written on has, since it may lack what was acknowledged:
+    /// a replica that took over. A step that writes is refused as it begins; one that reads asks only where the rows lack
+    /// something. Where there is one server, or none that says who it is, all is well.
+    fn check_server(&self) -> Result<(), ErrorKind> {
+        Ok(())
+    }
 
     /// All members.
     async fn members(&mut self) -> Answer<Self, Vec<MemberRow>>;

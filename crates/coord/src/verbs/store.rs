@@ -20,7 +20,7 @@ use crate::capability::{Capabilities, ClockOf};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
+use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
@@ -108,6 +108,10 @@ impl<B: Backend> Store for StoreOver<B> {
         self.lineage.seen().as_deref().cloned()
     }
 
+    fn remember(&self, seen: &StoreIdentity) {
+        self.lineage.remember(seen);
+    }
+
     async fn now(&self) -> Result<Option<UnixMillis>> {
         match self.backend.capabilities().clock {
             ClockOf::Store => self.answer(Now).await,
@@ -134,8 +138,9 @@ impl<B: Backend> Store for StoreOver<B> {
         Ok(recalled)
     }
 
-    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
-        self.answer(Doubts { doubt, id }).await
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
+        let by_handle = self.lineage.seen();
+        self.answer(Doubts { doubt, evidence, by_handle: by_handle.as_deref() }).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

@@ -7,10 +7,10 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Doubt, Extend, Extended, FastForward, GiveBack,
-    Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo, MemberStatus,
-    NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
+    GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
+    MemberStatus, NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment,
+    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -78,8 +78,8 @@ impl Store for Traced {
         self.call("store recall", vec![], self.store.recall(who, seen)).await
     }
 
-    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
-        self.call("store doubt", vec![], self.store.doubt(doubt, id)).await
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
+        self.call("store doubt", vec![], self.store.doubt(doubt, evidence)).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

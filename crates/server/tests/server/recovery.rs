@@ -1,9 +1,11 @@
 //! A store in doubt, and the way out through a server of it, over HTTP and gRPC.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    Doubt, JournalInfo, Known, MemoryStore, Node, NodeSettings, Parts, Store as _,
+    Doubt, Evidence, JournalInfo, Known, MemoryStore, Node, NodeSettings, Parts, Store as _,
+    StoreIdentity,
 };
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::RecoverRequest;
@@ -30,7 +32,9 @@ async fn in_doubt() -> (Server, MemoryStore) {
 
     let found = beside.identity().await.unwrap();
     let doubt = Doubt { witness: "a journal".into(), seen: found.writes + 9, found: found.writes };
-    beside.doubt(&doubt, &found.id).await.unwrap();
+    let seen = StoreIdentity { writes: doubt.seen, ..found.clone() };
+    let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new() };
+    beside.doubt(&doubt, &evidence).await.unwrap();
     let known = Known { ends: [("numbers".to_owned(), 5_000)].into(), ..Known::default() };
     beside.report(&journal("a"), Some(&known)).await.unwrap();
     beside.report(&journal("b"), None).await.unwrap();

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
 use snowmint_coord::verbs::{Answer, NamespaceRow, Rows};
-use snowmint_coord::{Definition, Incarnation, Pool, SlotRow, StoreIdentity};
+use snowmint_coord::{Definition, ErrorKind, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::record::Note;
@@ -21,6 +21,10 @@ impl<K: Keys> Rows for Step<K> {
 
     fn clock(&self) -> Option<UnixMillis> {
         self.head.clock
+    }
+
+    fn check_server(&self) -> Result<(), ErrorKind> {
+        Self::check_server(self)
     }
 
     async fn members(&mut self) -> Answer<Self, Vec<MemberRow>> {

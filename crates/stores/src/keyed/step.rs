@@ -147,6 +147,10 @@ impl<K: Keys> Step<K> {
         Ok(version)
     }
 
+    pub(super) fn check_server(&self) -> Result<(), ErrorKind> {
+        check_server(&self.keys.label(), &self.store, &self.head)
+    }
+
     fn read_more(&mut self) -> Done<K, ()> {
         self.reads += 1;
         if self.on_known.is_some() { Err(Failure::Lost) } else { Ok(()) }

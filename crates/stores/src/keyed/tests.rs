@@ -103,9 +103,10 @@ async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
     }
 }
 
-/// A server: its count of changes, and its keys.
+/// A server: who it is, its count of changes, and its keys.
 #[derive(Clone, Debug, Default)]
 struct Server {
+    name: Option<String>,
     writes: u64,
     keys: BTreeMap<String, Entry>,
 }
@@ -186,7 +187,7 @@ impl Keys for OneByOne {
             last_write: None,
             writes: server.writes,
             clock: None,
-            server: None,
+            server: server.name.clone(),
             session: None,
             store: server.keys.get(name::STORE).cloned(),
             namespace: server.keys.get(name::NAMESPACE).cloned(),
@@ -345,4 +346,36 @@ async fn what_a_server_says_that_lags_is_looked_at_again() {
     *keys.behind.lock().unwrap() = Some(before);
     let refused = store.take(&wanting(first, &[7]), NOW).await.unwrap_err();
     assert_eq!(refused.kind().code(), "not_found", "{refused}");
+}
+
+/// What it lacks, the first server has, and the address may lead back there: it is another store, and none that went back,
+/// as long as nobody says that the replica has all.
+#[tokio::test]
+async fn a_replica_that_lags_is_another_store_to_its_readers() {
+    let keys = OneByOne::default();
+    keys.server.lock().unwrap().name = Some("one".into());
+    let store = keys.open().await;
+    join(&store, 1).await;
+    let mut replica = keys.server.lock().unwrap().clone();
+    replica.name = Some("two".into());
+    let kept = store.identity().await.unwrap();
+    join(&store, 2).await;
+    let seen = store.identity().await.unwrap();
+
+    let first = std::mem::replace(&mut *keys.server.lock().unwrap(), replica.clone());
+    let code = |error: Error| error.kind().code();
+    assert_eq!(store.list().await.map_err(code), Err("other_store"));
+    assert_eq!(store.recall("the journal", &kept).await.map_err(code), Err("other_store"));
+    let fresh = keys.another().await;
+    fresh.list().await.unwrap();
+    assert_eq!(fresh.recall("the journal", &seen).await.map_err(code), Err("other_store"));
+
+    // The same server, put back.
+    keys.server.lock().unwrap().name = Some("one".into());
+    assert_eq!(store.list().await.map_err(code), Err("store_went_back"));
+
+    *keys.server.lock().unwrap() = first;
+    store.list().await.unwrap();
+    store.recall("the journal", &seen).await.unwrap();
+    join(&store, 3).await;
 }

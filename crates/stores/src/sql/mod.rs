@@ -31,8 +31,8 @@ mod sources;
 mod value;
 
 use async_trait::async_trait;
-use snowmint_coord::StoreIdentity;
 use snowmint_coord::verbs::{Access, Failure, emptied};
+use snowmint_coord::{ErrorKind, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use server::{Failover, Server};
@@ -81,6 +81,8 @@ pub(crate) struct Tx<S> {
     row_changes: i64,
     /// The server that is to be kept as the one with the newest marks.
     server: Option<String>,
+    /// Why another server's marks could not be written, in a step that only reads.
+    misplaced: Option<ErrorKind>,
 }
 
 /// What the query that begins a step reads of the store's row: always its identity and its writes,
@@ -120,14 +122,17 @@ impl<S: Session> Tx<S> {
         let mut row = Values::of(row);
         let identity = StoreIdentity { id: row.text()?, writes: row.number()? };
         let clock = if opening.clock { Some(UnixMillis::new(row.number()?)) } else { None };
-        let server = match opening.server {
-            Some((failover, label)) => {
-                let server = Server { kept: row.maybe_text()?, found: row.maybe_text()? };
-                server.check(opening.access, failover, label)?
+        let (mut server, mut misplaced) = (None, None);
+        if let Some((failover, label)) = opening.server {
+            let found = Server { kept: row.maybe_text()?, found: row.maybe_text()? };
+            if opening.access == Access::Read {
+                misplaced = found.check(Access::Write, failover, label).err();
+            } else {
+                server = found.check(opening.access, failover, label)?;
             }
-            None => None,
-        };
-        Ok(Self { session, namespace: namespace.into(), identity, clock, row_changes: 0, server })
+        }
+        let namespace = namespace.into();
+        Ok(Self { session, namespace, identity, clock, row_changes: 0, server, misplaced })
     }
 
     async fn run(&mut self, statement: impl Into<String> + Send, values: Vec<Value>) -> Done<u64> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::verbs::{Failure, NamespaceRow, Rows};
-use snowmint_coord::{Definition, Incarnation, Pool, SlotRow, StoreIdentity};
+use snowmint_coord::{Definition, ErrorKind, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::{Done, Session, Table, Tx, Value, counted_changes, damaged};
@@ -26,6 +26,10 @@ impl<S: Session> Rows for Tx<S> {
 
     fn clock(&self) -> Option<UnixMillis> {
         self.clock
+    }
+
+    fn check_server(&self) -> Result<(), ErrorKind> {
+        self.misplaced.clone().map_or(Ok(()), Err)
     }
 
     async fn members(&mut self) -> Done<Vec<MemberRow>> {

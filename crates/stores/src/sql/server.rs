@@ -65,7 +65,6 @@ impl Server {
     ) -> Result<Option<String>, ErrorKind> {
         let Some(found) = self.found else { return Ok(None) };
         match self.kept {
-            _ if access == Access::Read => Ok(None),
             None => Ok(Some(found)),
             Some(kept) if kept == found => Ok(None),
             Some(_) if access == Access::Forward => Ok(Some(found)),
@@ -104,7 +103,7 @@ mod tests {
 
     #[test]
     fn who_may_write_to_what() {
-        use Access::{Forward, Read, Write};
+        use Access::{Forward, Write};
         use Failover::{Lossy, Synchronous};
         let keep = |server: &str| Ok(Some(server.to_owned()));
         for (kept, found, access, failover, expected) in [
@@ -116,7 +115,6 @@ mod tests {
             // A promoted replica.
             (Some("7/1"), Some("7/2"), Write, Lossy, Err("other_store")),
             (Some("7/1"), Some("7/2"), Write, Synchronous, keep("7/2")),
-            (Some("7/1"), Some("7/2"), Read, Lossy, Ok(None)),
             (Some("7/1"), Some("7/2"), Forward, Lossy, keep("7/2")),
             // Back to the old primary, which lacks what the new one acknowledged.
             (Some("7/2"), Some("7/1"), Write, Lossy, Err("other_store")),

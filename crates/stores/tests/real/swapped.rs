@@ -1,5 +1,6 @@
 //! A handle whose store is another one from one moment to the next, as when an address is given to another server.
 
+use snowmint_coord::{BootTimer, NewDefinition, Result, Timer as _};
 use snowmint_testkit::contract::{
     every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
 };
@@ -45,6 +46,69 @@ fn data_put_back(mut server: Server) {
     }
 }
 
+/// A server that took over lacks what was written last; then the first one is back. What is only read there is no sign of a
+/// store that went back.
+fn a_replica_that_lags(first: &str, replica: &str, copy: impl FnOnce()) {
+    let (first_port, replica_port) = (port_of(first), port_of(replica));
+    let proxy = Proxy::start(first_port);
+    let url = first.replace(&format!(":{first_port}"), &format!(":{}", proxy.port()));
+    // The proxy has a runtime of its own, and so starts and ends in none.
+    Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        let store = snowmint_stores::open(&url, "default").await.unwrap();
+        let define = async |name: &str| {
+            let (spec, identity) = ("{}".to_owned(), "{}".to_owned());
+            store.define(&NewDefinition { name: name.into(), spec, identity, enabled: None }).await
+        };
+        define("before").await.unwrap();
+        copy();
+        define("after").await.unwrap();
+        let seen = store.identity().await.unwrap();
+        proxy.lead_to(replica_port);
+        for _ in 0..2 {
+            let refused = soon(async || store.list().await.map(drop)).await.unwrap_err();
+            assert_eq!(refused.kind().code(), "other_store", "{refused}");
+            let refused = soon(async || store.recall("it", &seen).await.map(drop)).await;
+            assert_eq!(refused.unwrap_err().kind().code(), "other_store");
+        }
+        proxy.lead_to(first_port);
+        soon(async || store.list().await.map(drop)).await.unwrap();
+        soon(async || store.recall("it", &seen).await.map(drop)).await.unwrap();
+        define("further").await.unwrap();
+    });
+}
+
+fn port_of(url: &str) -> u16 {
+    let (_, place) = url.rsplit_once(':').unwrap();
+    let digits = place.find(|found: char| !found.is_ascii_digit()).unwrap_or(place.len());
+    place[..digits].parse().unwrap()
+}
+
+/// The connection to the server before is found to be gone first.
+async fn soon(ask: impl AsyncFn() -> Result<()>) -> Result<()> {
+    let begun = BootTimer.elapsed();
+    loop {
+        match ask().await {
+            Err(error) if error.kind().code() == "unavailable" => {
+                assert!(BootTimer.elapsed().since(begun) < 60_000, "{error}");
+            }
+            answered => return answered,
+        }
+    }
+}
+
+macro_rules! a_replica_that_lags {
+    ($($feature:literal $name:ident $first:expr, $replica:expr;)*) => {
+        $(
+            #[cfg(feature = $feature)]
+            #[test]
+            fn $name() {
+                let (first, replica) = ($first, $replica);
+                a_replica_that_lags(&first.url(), &replica.url(), || first.copy_to(&replica));
+            }
+        )*
+    };
+}
+
 macro_rules! servers_behind_an_address {
     ($($feature:literal $name:ident $start:expr;)*) => {
         $(
@@ -67,6 +131,13 @@ macro_rules! data_put_back {
             }
         )*
     };
+}
+
+a_replica_that_lags! {
+    "postgres" a_postgres_that_lags_is_another_store_to_its_readers
+        servers::Postgres::start(&[]), servers::Postgres::start(&[]);
+    "mysql" a_mariadb_that_lags_is_another_store_to_its_readers
+        servers::Mysql::start(&["server-id=1"]), servers::Mysql::start(&["server-id=2"]);
 }
 
 data_put_back! {

@@ -1,10 +1,11 @@
 //! What is known of a store's history: whether it has all that somebody has seen, and what becomes of a store of which
 //! somebody has seen more.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    Doubt, FastForward, History, JournalInfo, Known, Mark, Recalled, Store, StoreIdentity,
+    Doubt, Evidence, FastForward, History, JournalInfo, Known, Mark, Recalled, Store, StoreIdentity,
 };
 
 use super::case::{Case, code, reached};
@@ -15,6 +16,7 @@ cases!(
     what_was_seen_of_a_store_is_recalled,
     each_handle_that_writes_leaves_one_start,
     a_store_in_doubt_refuses_every_verb_that_writes,
+    a_store_that_has_all_that_was_seen_is_not_put_in_doubt,
     every_verb_is_refused_once_the_store_has_another_identity,
     reports_are_kept_until_the_store_is_moved_forward,
     only_this_namespace_goes_on_when_it_was_moved_forward,
@@ -87,22 +89,47 @@ fn doubt() -> Doubt {
     Doubt { witness: "the journal of somebody".into(), seen: 9_000, found: 7 }
 }
 
+/// Of the store as it is, by somebody who has seen more.
+async fn evidence(store: &Arc<dyn Store>) -> Evidence {
+    let found = reached(|| store.identity()).await.unwrap();
+    let seen = StoreIdentity { writes: found.writes + 1_000_000, ..found.clone() };
+    Evidence { id: found.id, seen, ends: BTreeMap::new() }
+}
+
 async fn doubted(case: &Case) {
-    let found = case.store.identity().await.unwrap().id;
-    case.store.doubt(&doubt(), &found).await.unwrap();
+    case.store.doubt(&doubt(), &evidence(&case.store).await).await.unwrap();
+}
+
+/// The address may have led elsewhere when the store was looked at, and back.
+async fn a_store_that_has_all_that_was_seen_is_not_put_in_doubt(case: Case) {
+    let source = case.define("orders").await;
+    let end = case.reserve(&source, 5).await.unwrap().last + 1;
+    let seen = case.store.identity().await.unwrap();
+    let fresh = case.another().await;
+    let shows = |seen: &StoreIdentity, end| {
+        let ends = [("orders".to_owned(), end)].into();
+        Evidence { id: seen.id.clone(), seen: seen.clone(), ends }
+    };
+    fresh.store.doubt(&doubt(), &shows(&seen, end)).await.unwrap();
+    assert_eq!(fresh.store.standing().await.unwrap().doubt, None);
+    case.reserve(&source, 1).await.unwrap();
+    fresh.store.doubt(&doubt(), &shows(&seen, end + 2)).await.unwrap();
+    assert_eq!(fresh.store.standing().await.unwrap().doubt, Some(doubt()));
 }
 
 async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
     let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
-    let found = case.store.identity().await.unwrap().id;
+    let found = evidence(&case.store).await;
     // What was found of another history says nothing of this one.
-    case.store.doubt(&doubt(), &format!("{found}f")).await.unwrap();
+    let elsewhere = Evidence { id: format!("{}f", found.id), ..found.clone() };
+    case.store.doubt(&doubt(), &elsewhere).await.unwrap();
     holder.use_all().await;
     case.store.doubt(&doubt(), &found).await.unwrap();
     let before = case.store.identity().await.unwrap();
     // Who says so twice, or says something else, changes nothing.
-    case.store.doubt(&Doubt { seen: 1, ..doubt() }, &before.id).await.unwrap();
+    let again = evidence(&case.store).await;
+    case.store.doubt(&Doubt { seen: 1, ..doubt() }, &again).await.unwrap();
     for round in 0..2 {
         for (verb, answer) in holder.every_verb() {
             if READS.contains(&verb) {
@@ -251,7 +278,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
     }
     let remembers = holder.store.seen();
     // Once it is in doubt, whoever recovers it may look at what is left, and do no more.
-    fresh.doubt(&doubt(), &fresh.identity().await.unwrap().id).await.unwrap();
+    fresh.doubt(&doubt(), &evidence(&fresh).await).await.unwrap();
     for (verb, answer) in holder.every_verb() {
         let answer = answer.await;
         if READS.contains(&verb) {

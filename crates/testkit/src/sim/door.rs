@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, ClockOf, Definition, Doubt, Error, ErrorKind, Extend, Extended,
-    FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
-    MemberStatus, MemoryStore, NewDefinition, Presence, Recalled, Release, Reserve, Restripe,
-    Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Avoid, Catalog, ClaimRequest, ClockOf, Definition, Doubt, Error, ErrorKind, Evidence, Extend,
+    Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member,
+    MemberInfo, MemberStatus, MemoryStore, NewDefinition, Presence, Recalled, Release, Reserve,
+    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -69,11 +69,11 @@ impl Door {
     async fn compares(&self, op: &'static str) -> Result<()> {
         let compares = self.bug != Some(Bug::AnotherStoreUnnoticed);
         let Some(seen) = self.store.seen().filter(|_| compares) else { return Ok(()) };
-        let found = self.store.identity().await?;
+        let found = self.on_server(op, self.store.identity().await)?;
         if seen.id == found.id && seen.writes <= found.writes {
             return Ok(());
         }
-        match self.store.recall(WITNESS, &seen).await {
+        match self.on_server(op, self.store.recall(WITNESS, &seen).await) {
             Ok(Recalled::Same) => Ok(()),
             Ok(Recalled::Recovered) => {
                 let (witness, seen, found) = (WITNESS.into(), seen.writes, found.writes);
@@ -81,6 +81,16 @@ impl Door {
             }
             Err(error) => Err(Error::new(op, error.kind().clone())),
         }
+    }
+
+    /// What a replica that took over lacks, the first server has: that is no store that went back.
+    fn on_server<T>(&self, op: &'static str, answer: Result<T>) -> Result<T> {
+        if let Err(error) = &answer
+            && matches!(error.kind(), ErrorKind::StoreWentBack { .. })
+        {
+            self.compares_server(op)?;
+        }
+        answer
     }
 
     /// Before a step that writes.
@@ -138,9 +148,9 @@ impl Store for Door {
         }
         let mut recalled = Recalled::Same;
         if let Some(seen) = self.store.seen() {
-            recalled = self.store.recall(WITNESS, &seen).await?;
+            recalled = self.on_server("recall", self.store.recall(WITNESS, &seen).await)?;
         }
-        if self.store.recall(who, seen).await? == Recalled::Recovered {
+        if self.on_server("recall", self.store.recall(who, seen).await)? == Recalled::Recovered {
             recalled = Recalled::Recovered;
         }
         // It has the servers agree on what is newest first.
@@ -148,9 +158,9 @@ impl Store for Door {
         Ok(recalled)
     }
 
-    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
         self.compares_server("doubt")?;
-        self.store.doubt(doubt, id).await
+        self.store.doubt(doubt, evidence).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

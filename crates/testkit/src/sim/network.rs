@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Doubt, Error, ErrorKind, Extend, Extended,
+    Avoid, Catalog, ClaimRequest, Definition, Doubt, Error, ErrorKind, Evidence, Extend, Extended,
     FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
     MemberStatus, NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment,
     SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
@@ -268,8 +268,8 @@ impl Store for Faulty {
         through!(self, "recall", |store, who, seen| store.recall(&who, &seen))
     }
 
-    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
-        through!(self, "doubt", |store, doubt, id| store.doubt(&doubt, &id))
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
+        through!(self, "doubt", |store, doubt, evidence| store.doubt(&doubt, &evidence))
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

@@ -272,20 +272,16 @@ impl Driver {
 
     /// What is known of the store, by the journal, by this process, and by those whose journal it was.
     fn memory(&self) -> Memory {
-        let mut known = self.keeper.own();
+        let mut known = self.keeper.known();
         let held = self.leases.values().flat_map(|held| held.windows());
         let marks = held.map(WindowMachine::mark).chain(self.past.iter().map(|past| past.mark));
         let writes = self.witness.writes.max(self.core.around.writes_seen());
         let recoveries = History::of(&self.witness.store).recoveries;
         let mark = marks.max().unwrap_or(Mark::ZERO).get();
         let ends = self.core.ends_seen();
-        known.merge(&Known { mark, ends, writes, recoveries, ..Known::default() });
-        Memory {
-            witness: self.witness.clone(),
-            known,
-            for_programs: self.keeper.for_programs(),
-            journal: self.keeper.id().map(Into::into),
-        }
+        known.merge(&Known { mark, ends: ends.clone(), writes, recoveries, ..Known::default() });
+        let (witness, journal) = (self.witness.clone(), self.keeper.id().map(Into::into));
+        Memory { witness, known, ends, journal }
     }
 
     fn look_at_presence(&mut self, now: Now) {

@@ -1,9 +1,12 @@
 //! A store that is another one from one moment to the next: once anybody was told so, nothing is minted, from stock or
 //! anew, until the store was joined again.
 
-use super::faulty::Faults;
-use super::kills::in_time;
+use super::disk::Failing;
+use super::faulty::{Faults, Meanwhile};
+use super::kills::{Scratch, in_time};
 use super::*;
+use crate::memory::MemoryBackup;
+use crate::sources::NumberStats;
 
 const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;
@@ -116,4 +119,163 @@ async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
     assert!(after[0] >= 1_000 && after[0] > seen[2], "{after:?}");
     in_time(&world, snowflake.mint(1, None, 5_000)).await.unwrap();
     assert!(node.readiness().ready, "{:?}", node.readiness());
+}
+
+fn with_journal(dir: &Scratch) -> NodeSettings {
+    NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() }
+}
+
+async fn bills(world: &World, node: &Node) -> Source {
+    in_time(world, node.source("bills")).await.unwrap()
+}
+
+/// A store in which a node has written more than a copy of it holds: the node, the copy, and the store as it is.
+async fn ahead_of_a_copy(world: &World) -> (Node, MemoryBackup, MemoryBackup) {
+    let node = world.open().await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let source = bills(world, &node).await;
+    some(world, &source).await.unwrap();
+    in_time(world, ready(&node)).await;
+    let copy = world.store.backup();
+    numbers(in_time(world, source.mint(150, None, 5_000)).await.unwrap());
+    settle().await;
+    (node, copy, world.store.backup())
+}
+
+async fn ready(node: &Node) {
+    while !node.readiness().ready || node.incarnation().is_none() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_read_from_a_replica_goes_on_after_the_failback() {
+    let world = World::new();
+    let (node, replica, first) = ahead_of_a_copy(&world).await;
+    world.store.take_over(replica);
+    assert!(node.workers().await.is_err(), "it reads");
+    world.pass(10_000).await;
+    assert!(!node.readiness().ready);
+    world.store.restore(first);
+    in_time(&world, ready(&node)).await;
+    some(&world, &bills(&world, &node).await).await.unwrap();
+    assert_eq!(world.handle().standing().await.unwrap().doubt, None);
+}
+
+/// Where no server says who it is, a replica looks like a store that went back.
+#[tokio::test]
+async fn a_doubt_that_a_replica_gave_is_not_written_to_the_first_server() {
+    let world = World::new();
+    let store = world.faulty();
+    let meanwhile = Arc::clone(&store.faults.meanwhile);
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let source = bills(&world, &node).await;
+    in_time(&world, ready(&node)).await;
+    let replica = world.store.backup();
+    some(&world, &source).await.unwrap();
+    let (first, back) = (world.store.backup(), world.store.handle("default").unwrap());
+    let fail_back = Meanwhile(Box::new(move || back.restore(first)));
+    *meanwhile.lock().unwrap() = Some(("doubt", fail_back));
+    world.store.restore(replica);
+    in_time(&world, async {
+        while meanwhile.lock().unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    settle().await;
+    assert_eq!(world.handle().standing().await.unwrap().doubt, None);
+}
+
+/// Its first question about the store gets lost, and the next one leads elsewhere.
+#[tokio::test]
+async fn a_process_whose_journal_knows_its_store_takes_no_other_for_it() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = Node::open(world.handle(), with_journal(&dir), world.parts()).await.unwrap();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let source = bills(&world, &node).await;
+    some(&world, &source).await.unwrap();
+    in_time(&world, node.close()).await.unwrap();
+    drop((node, source));
+    settle().await;
+
+    let own = world.store.backup();
+    let other = MemoryStore::new("default").unwrap();
+    let there = Node::open(
+        Arc::new(other.handle("default").unwrap()),
+        NodeSettings::default(),
+        world.parts(),
+    );
+    there.await.unwrap().define("bills", &spec(FIXED)).await.unwrap();
+    world.store.restore(other.backup());
+    let store = world.faulty();
+    let lacks = Arc::clone(&store.faults.lacks);
+    *lacks.lock().unwrap() = Some("recall");
+    let node = Node::open(Arc::new(store), with_journal(&dir), world.parts()).await.unwrap();
+    let refused = node.workers().await.unwrap_err();
+    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    *lacks.lock().unwrap() = None;
+    world.pass(1_000).await;
+    assert!(!node.readiness().ready);
+    world.store.restore(own);
+    in_time(&world, ready(&node)).await;
+    some(&world, &bills(&world, &node).await).await.unwrap();
+}
+
+/// What was not used went back to the store after the copy was made.
+#[tokio::test]
+async fn an_end_in_a_journal_that_was_put_back_is_no_doubt() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = Node::open(world.handle(), with_journal(&dir), world.parts()).await.unwrap();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let source = bills(&world, &node).await;
+    assert_eq!(some(&world, &source).await.unwrap(), [1, 2, 3]);
+    settle().await;
+    let (file, copy) = (dir.0.join("journal"), dir.0.join("copy"));
+    std::fs::copy(&file, &copy).unwrap();
+    in_time(&world, node.close()).await.unwrap();
+    drop((node, source));
+    settle().await;
+    assert_eq!(world.handle().get("bills").await.unwrap().segment.mark.get(), 4, "it went back");
+    let put_back = std::fs::read(&copy).unwrap();
+    std::fs::write(&file, put_back).unwrap();
+
+    let parts = || Parts { disk: Arc::new(Failing::touched()), ..world.parts() };
+    let node = Node::open(world.handle(), with_journal(&dir), parts()).await.unwrap();
+    in_time(&world, ready(&node)).await;
+    assert_eq!(some(&world, &bills(&world, &node).await).await.unwrap(), [4, 5, 6]);
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    let node = Node::open(world.handle(), with_journal(&dir), world.parts()).await.unwrap();
+    in_time(&world, ready(&node)).await;
+    assert_eq!(world.handle().standing().await.unwrap().doubt, None);
+}
+
+/// A total that falls is taken for a process that began anew.
+#[tokio::test]
+async fn totals_of_numbers_do_not_fall_when_the_stock_is_dropped() {
+    let world = World::new();
+    let (node, sources, astray) = with_each_kind(&world).await;
+    let source = &sources[0];
+    some(&world, source).await.unwrap();
+    let now = || source.stats().numbers.unwrap();
+    assert_eq!((now().fetched, now().lost), (100, 0));
+    *astray.lock().unwrap() = vec![Faults::EVERY_VERB];
+    world.pass(5_000).await;
+    let NumberStats { stock, fetched, lost, .. } = now();
+    assert_eq!((stock, fetched - lost), (0, 3), "{:?}", now());
+    assert!(fetched >= 100, "{:?}", now());
+    astray.lock().unwrap().clear();
+    world.pass(5_000).await;
+    some(&world, source).await.unwrap();
+    let before = now();
+    assert!(before.fetched >= fetched + 100 && before.lost >= lost, "{before:?}");
+    assert_eq!(before.fetched, before.lost + before.stock + 6);
+
+    // And when the source goes on without a stock.
+    node.alter("segment", &spec(ONE), None).await.unwrap();
+    some(&world, source).await.unwrap();
+    assert!(now().fetched >= before.fetched && now().lost >= before.lost, "{:?}", now());
 }

@@ -15,6 +15,8 @@ use crate::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDi
 pub(super) struct Failing {
     pub(super) writes_left: Arc<AtomicU64>,
     pub(super) boot: &'static str,
+    /// When files say that they were changed last.
+    pub(super) changed: FileTime,
 }
 
 /// A disk that forgets work, when it is told to: what was to be done is not, and nobody hears of it.
@@ -71,7 +73,13 @@ struct Inside<T: ?Sized>(Failing, Box<T>);
 
 impl Failing {
     pub(super) fn after(writes: u64) -> Self {
-        Self { writes_left: Arc::new(AtomicU64::new(writes)), boot: "first" }
+        Self { writes_left: Arc::new(AtomicU64::new(writes)), boot: "first", changed: STAMP }
+    }
+
+    /// It never fails, and its files were changed by others since they were written: perhaps put back.
+    pub(super) fn touched() -> Self {
+        let changed = FileTime { seconds: STAMP.seconds + 60, ..STAMP };
+        Self { changed, ..Self::never() }
     }
 
     pub(super) fn never() -> Self {
@@ -152,6 +160,6 @@ impl JournalFile for Inside<dyn JournalFile> {
     }
 
     fn status(&self) -> io::Result<FileStatus> {
-        Ok(FileStatus { modified: STAMP, changed: STAMP, ..self.1.status()? })
+        Ok(FileStatus { modified: STAMP, changed: self.0.changed, ..self.1.status()? })
     }
 }

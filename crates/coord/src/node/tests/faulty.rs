@@ -10,7 +10,7 @@ use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::clock_witness::ClockWitness;
 use crate::error::Retry;
-use crate::history::{Doubt, JournalInfo, Known, Recalled, Standing};
+use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
@@ -134,6 +134,10 @@ impl Store for Faulty {
         self.store.seen()
     }
 
+    fn remember(&self, seen: &StoreIdentity) {
+        self.store.remember(seen);
+    }
+
     fn group_max(&self) -> u32 {
         self.store.group_max()
     }
@@ -162,8 +166,8 @@ impl Store for Faulty {
         self.through("recall", self.store.recall(who, seen)).await
     }
 
-    async fn doubt(&self, doubt: &Doubt, id: &str) -> Result<()> {
-        self.through("doubt", self.store.doubt(doubt, id)).await
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
+        self.through("doubt", self.store.doubt(doubt, evidence)).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
