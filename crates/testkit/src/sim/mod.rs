@@ -18,8 +18,8 @@
 //!
 //! **What is left out,** because it lies outside the promise: a store and all journals that are
 //! rolled back together (segments cannot see that); a store that loses what it acknowledged, under
-//! its old identity, and is first reached by a process that has not seen what was lost; a process that first meets
-//! another store at the address of its own; elapsed clocks that differ by more than one part in ten; a whole disk
+//! its old identity, and is first reached by a process that has not seen what was lost; a process without a journal
+//! that first meets another store at the address of its own; elapsed clocks that differ by more than one part in ten; a whole disk
 //! that is cloned with its machine's identity while the original runs; the memory of a process that is cloned; and a
 //! journal that is put back, within three seconds of being written, with its times kept. The order over all
 //! processes is not checked where the store is put back.
