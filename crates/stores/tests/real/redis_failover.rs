@@ -96,6 +96,9 @@ async fn fail_over_and_back(proxy: &Proxy, first: &Server, second: &Server) {
     }
     let operator = snowmint_stores::open(&url, "default").await.unwrap();
     operator.fast_forward(&FastForward::default()).await.unwrap();
+    // It had seen what was lost, and is told once that this was recovered.
+    let told = reserve(&running, version).await.unwrap_err();
+    assert_eq!(told.kind().code(), "store_went_back", "{told}");
     reserve(&running, version).await.unwrap();
 }
 
