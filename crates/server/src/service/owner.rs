@@ -67,12 +67,16 @@ impl<T> Asking<'_, '_, T> {
         let passed_ms = || self.timer.elapsed().since(begun);
         let left_ms = || self.within_ms.saturating_sub(passed_ms());
         let mut was_sent_on = false;
+        // Why the owner could not, which says more than that time ran out while it was asked once more.
+        let mut said = None;
         loop {
             let Some(address) = http_of(&refusal) else { return Err(Refused::Owner(refusal)) };
             let answer = tokio::select! {
                 biased;
                 answer = (self.there)(address.clone()) => answer,
-                () = self.timer.sleep_ms(left_ms()) => return Err(Refused::Time(refusal)),
+                () = self.timer.sleep_ms(left_ms()) => {
+                    return Err(said.map_or(Refused::Time(refusal), Refused::Owner));
+                }
             };
             let error = match answer {
                 Ok(answer) => return Ok(answer),
@@ -91,6 +95,7 @@ impl<T> Asking<'_, '_, T> {
                 answer = (self.here)() => answer,
                 () = self.timer.sleep_ms(left_ms()) => return Err(Refused::Owner(error)),
             };
+            said = Some(error).filter(|error| error.code() != Code::Elsewhere).or(said);
             refusal = match answer {
                 Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
                 answer => return answer.map_err(Refused::Owner),
@@ -180,6 +185,28 @@ mod tests {
             (answer.unwrap(), who),
             ("last:1".to_owned(), vec!["next:1".into(), "last:1".into()])
         );
+    }
+
+    /// It says why, and has not answered once more when time runs out.
+    #[tokio::test]
+    async fn an_owner_that_cannot_yet_is_repeated_with_its_reason() {
+        let asked = Mutex::new(0);
+        let here = || -> ByOwner<'_, ()> { Box::pin(async { Err(elsewhere("one:1")) }) };
+        let there = |_| -> FromOwner<'_, ()> {
+            let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+            *asked += 1;
+            let is_first = *asked == 1;
+            Box::pin(async move {
+                if !is_first {
+                    std::future::pending::<()>().await;
+                }
+                Err(Error::new(Code::Unavailable, "its mark lies ahead until noon").into())
+            })
+        };
+        let asking = Asking { timer: &BootTimer, within_ms: 200, here: &here, there: &there };
+        let refused = asking.after(elsewhere("one:1")).await.unwrap_err();
+        let said = |error: &Error| error.to_string().contains("until noon");
+        assert!(matches!(&refused, Refused::Owner(error) if said(error)), "{refused:?}");
     }
 
     #[tokio::test]
