@@ -39,7 +39,7 @@ pub mod etcd;
 #[cfg(feature = "foreign")]
 pub mod foreign;
 #[cfg(feature = "keyed")]
-mod keyed;
+pub mod keyed;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]

@@ -29,9 +29,7 @@ pub use rows::{Access, Answer, Backend, Failure, NamespaceRow, Rows, Step, empti
 pub use slots::Extends;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::random;
 use crate::store::StoreIdentity;
-use crate::timer::{BootTimer, Timer as _};
 
 /// What a step took is doubled as often before another try, at most: the wait is random below that.
 /// So many writers may meet and few of them meet again, on a slow machine too.
@@ -94,8 +92,8 @@ impl<B: Backend> StoreOver<B> {
         &self.backend
     }
 
-    /// What was seen of the store is worth nothing any more, by the hand of whoever uses this handle.
-    pub(crate) fn forget(&self) {
+    /// Forgets what this handle has seen of the store: for a caller that has replaced its content.
+    pub fn forget(&self) {
         self.lineage.forget();
     }
 
@@ -112,13 +110,14 @@ impl<B: Backend> StoreOver<B> {
     async fn tried<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
         for tried in 1..=self.tries {
             // Where nobody overtakes it, a step reads no clock.
-            let begun = (tried < self.tries).then(|| BootTimer.elapsed());
+            let begun = (tried < self.tries).then(|| self.backend.timer().elapsed());
             match (self.step(verb).await, begun) {
                 (Err(Failure::Lost), Some(begun)) => {
                     if V::HAS_WAY {
                         self.backend.make_way().await;
                     }
-                    let_others_end(tried, BootTimer.elapsed().since(begun)).await?;
+                    let took_ms = self.backend.timer().elapsed().since(begun);
+                    self.let_others_end(tried, took_ms).await?;
                 }
                 (Err(Failure::Lost), None) => break,
                 (ended, _) => return ended,
@@ -127,6 +126,14 @@ impl<B: Backend> StoreOver<B> {
         let (label, tries) = (self.backend.label(), self.tries);
         let what = format!("{label}, where {tries} tries lost to other writers (store.tries),");
         Err(Failure::Refused(ErrorKind::Unavailable { what }))
+    }
+
+    /// Waits for a random while before try `tried` + 1, when the last took `took_ms`.
+    async fn let_others_end(&self, tried: u32, took_ms: u64) -> Result<(), ErrorKind> {
+        let doubled_ms = took_ms.clamp(1, TRY_WAIT_MS_MAX) << tried.min(TRY_DOUBLINGS_MAX);
+        let number = self.backend.random().map_err(|error| error.kind().clone())?;
+        self.backend.timer().sleep_ms(number % doubled_ms.min(TRY_WAIT_MS_MAX)).await;
+        Ok(())
     }
 
     async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
@@ -171,12 +178,4 @@ impl<B: Backend> StoreOver<B> {
         let begins = begins && self.lineage.begin(rows).await?;
         Ok((answer, is_changed, begins))
     }
-}
-
-/// Waits for a random while before try `tried` + 1, when the last took `took_ms`.
-async fn let_others_end(tried: u32, took_ms: u64) -> Result<(), ErrorKind> {
-    let doubled_ms = took_ms.clamp(1, TRY_WAIT_MS_MAX) << tried.min(TRY_DOUBLINGS_MAX);
-    let number = random::number().map_err(|error| error.kind().clone())?;
-    BootTimer.sleep_ms(number % doubled_ms.min(TRY_WAIT_MS_MAX)).await;
-    Ok(())
 }

@@ -13,8 +13,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{Extend, SlotRow};
 use crate::member::{Incarnation, MemberRow, Presence};
 use crate::pool::{Ground, Pool};
+use crate::random;
 use crate::segment::{Reserve, Segment};
 use crate::store::StoreIdentity;
+use crate::timer::{BootTimer, Timer};
 
 /// Why a verb did not do what it was asked. `E` is the back end's own error.
 #[derive(Debug)]
@@ -228,6 +230,17 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`Store::cautions`](crate::store::Store::cautions).
     fn cautions(&self) -> Vec<String> {
         Vec::new()
+    }
+    /// Timer of the waits after a step that lost to another.
+    fn timer(&self) -> &dyn Timer {
+        &BootTimer
+    }
+    /// Draws a random number, by which steps that lost to each other part.
+    ///
+    /// # Errors
+    /// As [`random::number`].
+    fn random(&self) -> Result<u64> {
+        random::number()
     }
     /// Refuses a store that is set to lose what it acknowledged. An operator may set it so at any time, so it is
     /// asked with each join and renewal.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Access, Answer, Rows, Step, Verb};
+use super::{Access, Answer, Backend, Rows, Step, Verb};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{
     ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotRow, decide_extend, decide_release,
@@ -15,10 +15,11 @@ use crate::lease::{
 };
 use crate::member::{Incarnation, MemberInfo};
 use crate::pool::{Choice, asks_for_holders, check_claim, choose, leases};
-use crate::random;
 use crate::slot::{SlotInfo, slot_info};
 
-pub(super) struct Claim<'a> {
+pub(super) struct Claim<'a, B> {
+    /// Source of random numbers.
+    backend: &'a B,
     request: &'a ClaimRequest,
     /// How many groups an earlier step of the same request has taken.
     before: u32,
@@ -40,7 +41,7 @@ pub(super) struct Claimed {
 }
 
 #[async_trait]
-impl Verb for Claim<'_> {
+impl<B: Backend> Verb for Claim<'_, B> {
     type Answer = Claimed;
     const OP: &'static str = "claim";
 
@@ -84,9 +85,14 @@ impl Verb for Claim<'_> {
     }
 }
 
-impl<'a> Claim<'a> {
-    pub(super) const fn new(request: &'a ClaimRequest, before: u32, now: UnixMillis) -> Self {
-        Self { request, before, now, tries: AtomicU32::new(0) }
+impl<'a, B: Backend> Claim<'a, B> {
+    pub(super) const fn new(
+        backend: &'a B,
+        request: &'a ClaimRequest,
+        before: u32,
+        now: UnixMillis,
+    ) -> Self {
+        Self { backend, request, before, now, tries: AtomicU32::new(0) }
     }
 
     /// How many numbers to pass over in this try: those who lost to each other take different ones.
@@ -95,7 +101,7 @@ impl<'a> Claim<'a> {
             return Ok(0);
         };
         let among = PASS_FIRST.saturating_mul(4_u32.saturating_pow(lost)).min(PASS_MAX);
-        let number = random::number().map_err(|error| error.kind().clone())?;
+        let number = self.backend.random().map_err(|error| error.kind().clone())?;
         Ok(usize::try_from(number % u64::from(among)).unwrap_or(0))
     }
 

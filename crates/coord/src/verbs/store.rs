@@ -182,14 +182,15 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        check_group(&request.pool, self.group_max()).map_err(|kind| Error::new(Claim::OP, kind))?;
+        check_group(&request.pool, self.group_max())
+            .map_err(|kind| Error::new(Claim::<B>::OP, kind))?;
         // Those of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
-        let mut claimed = self.answer(Claim::new(request, 0, now)).await?;
+        let mut claimed = self.answer(Claim::new(&self.backend, request, 0, now)).await?;
         let mut leases = claimed.leases;
         while claimed.left > 0 {
             let before = request.count - claimed.left;
-            claimed = match self.answer(Claim::new(request, before, now)).await {
+            claimed = match self.answer(Claim::new(&self.backend, request, before, now)).await {
                 Ok(claimed) => claimed,
                 // Fewer are free than were asked for.
                 Err(error) if matches!(error.kind(), ErrorKind::PoolFull(_)) => break,

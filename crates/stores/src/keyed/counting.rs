@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 
 use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::verbs::{Failure, NamespaceRow, Seen};
-use snowmint_coord::{BootTimer, ErrorKind, Reserve, Segment, Timer as _};
+use snowmint_coord::{ErrorKind, Reserve, Segment};
 use snowmint_core::UnixMillis;
 
 use super::record::{Record as _, StoreRecord, before_mark};
@@ -22,33 +22,35 @@ const STANDS_BACK_MAX: u32 = 100;
 
 /// What a server is asked. It counts only if all of it is so.
 #[derive(Debug)]
-pub(crate) struct Question<'a> {
+pub struct Question<'a> {
     /// The key `store`.
-    pub(crate) store: &'a Entry,
+    pub store: &'a Entry,
     /// Which server, or which run of it, where it matters.
-    pub(crate) server: Option<&'a str>,
+    pub server: Option<&'a str>,
     /// The server has counted so many changes at least.
-    pub(crate) writes_at_least: u64,
+    pub writes_at_least: u64,
     /// What stands before the mark in the definition's value.
-    pub(crate) before_mark: String,
-    pub(crate) reserve: &'a Reserve,
+    pub before_mark: String,
+    /// What is to be taken.
+    pub reserve: &'a Reserve,
 }
 
 /// What a server answers that has looked.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub struct Counted {
     /// The row as it was.
-    pub(crate) row: SegmentRow,
-    pub(crate) clock: Option<UnixMillis>,
+    pub row: SegmentRow,
+    /// The server's clock.
+    pub clock: Option<UnixMillis>,
     /// The value of the key `namespace`.
-    pub(crate) namespace: String,
+    pub namespace: String,
     /// What it took, if it took anything.
-    pub(crate) taken: Option<Taken>,
+    pub taken: Option<Taken>,
 }
 
 /// What became of a question.
 #[derive(Debug)]
-pub(crate) enum Looked {
+pub enum Looked {
     /// The server has looked.
     Counted(Counted),
     /// Something is not as the question says.
@@ -59,11 +61,13 @@ pub(crate) enum Looked {
 
 /// What a server took.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub struct Taken {
     /// The server's count of changes afterwards.
-    pub(crate) writes: u64,
-    pub(crate) first: u64,
-    pub(crate) end: u64,
+    pub writes: u64,
+    /// The first number.
+    pub first: u64,
+    /// The number after the last.
+    pub end: u64,
 }
 
 /// The store's own record as it was read last, and found right.
@@ -98,7 +102,7 @@ impl<K: Keys> Keyed<K> {
                 Looked::Counted(counted) => {
                     return agreed(reserve, &counted, known.record.writes_more).map(Some);
                 }
-                Looked::StandBack => BootTimer.sleep_ms(STAND_BACK_MS).await,
+                Looked::StandBack => self.keys.timer().sleep_ms(STAND_BACK_MS).await,
                 Looked::Differs => break,
             }
         }

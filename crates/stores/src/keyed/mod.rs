@@ -19,7 +19,7 @@
 
 mod counting;
 mod known;
-pub(crate) mod name;
+pub mod name;
 mod record;
 mod rows;
 mod step;
@@ -31,69 +31,71 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Access, Backend, Extends, Failure, NamespaceRow, Seen, Verb as _};
-use snowmint_coord::{Capabilities, Error, ErrorKind, Extend, Reserve, Result, Segment, random};
+use snowmint_coord::{
+    BootTimer, Capabilities, Error, ErrorKind, Extend, Reserve, Result, Segment, Timer, random,
+};
 use snowmint_core::UnixMillis;
 
 use counting::KnownStore;
-#[cfg(feature = "redis")]
-pub(crate) use counting::{Counted, Taken};
-pub(crate) use counting::{Looked, Question};
+pub use counting::{Counted, Looked, Question, Taken};
 use known::Known;
 use record::{Record as _, StoreRecord};
-use step::Step;
+pub use step::Step;
 
 /// A key as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) value: String,
+pub struct Entry {
+    /// Its name below the namespace's own prefix.
+    pub key: String,
+    /// The row.
+    pub value: String,
     /// Changes with every write of the key; never 0.
-    pub(crate) version: u64,
+    pub version: u64,
     /// The server's count of changes when it was written last.
-    pub(crate) written: u64,
+    pub written: u64,
 }
 
 /// What every step begins with, read at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Head {
+pub struct Head {
     /// How many changes the server has counted; rises with every batch.
-    pub(crate) writes: u64,
+    pub writes: u64,
     /// The version of the key [`name::WRITES`], 0 if there is none; none where the count of changes is this namespace's
     /// own.
-    pub(crate) last_write: Option<u64>,
+    pub last_write: Option<u64>,
     /// The server's own clock, if it has one.
-    pub(crate) clock: Option<UnixMillis>,
+    pub clock: Option<UnixMillis>,
     /// Which server this is, or which run of it, where another may lack what this one acknowledged.
-    pub(crate) server: Option<String>,
+    pub server: Option<String>,
     /// The session that it was read in, where a session stays with its server, and a batch cannot say which value a
     /// key must have.
-    pub(crate) session: Option<i64>,
+    pub session: Option<i64>,
     /// The key [`name::STORE`].
-    pub(crate) store: Option<Entry>,
+    pub store: Option<Entry>,
     /// The key [`name::NAMESPACE`].
-    pub(crate) namespace: Option<Entry>,
+    pub namespace: Option<Entry>,
 }
 
 /// What a step wants done.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Batch {
+pub struct Batch {
     /// Keys with the version that each must still have, 0 where there must be none.
-    pub(crate) expected: BTreeMap<String, u64>,
+    pub expected: BTreeMap<String, u64>,
     /// Keys with their new value, none to delete. All are among the expected.
-    pub(crate) changes: BTreeMap<String, Option<String>>,
+    pub changes: BTreeMap<String, Option<String>>,
     /// The server's clock shows at least this, where it has one.
-    pub(crate) not_before: UnixMillis,
+    pub not_before: UnixMillis,
     /// Which server it must be, where another may lack what that one acknowledged.
-    pub(crate) server: Option<String>,
+    pub server: Option<String>,
     /// What the key [`name::STORE`] must have as its value: another store may count its versions alike.
-    pub(crate) store: Option<String>,
+    pub store: Option<String>,
     /// Which connection it must go on; see [`Head::session`].
-    pub(crate) session: Option<i64>,
+    pub session: Option<i64>,
 }
 
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It was carried out, durably as far as the store can; the server's count of changes after it.
     Done(u64),
     /// An expected key had another version, or it was too early; nothing was done.
@@ -102,7 +104,7 @@ pub(crate) enum Outcome {
 
 /// The keys of one namespace on a server.
 #[async_trait]
-pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
+pub trait Keys: fmt::Debug + Send + Sync + 'static {
     /// The server's, or its driver's.
     type Error: Send;
     /// Whether all reads of a step see the moment of its head.
@@ -123,10 +125,20 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
         true
     }
 
+    /// Capabilities of the store.
     fn capabilities(&self) -> Capabilities;
+    /// The namespace.
     fn namespace(&self) -> &str;
     /// The store, for messages; no secrets.
     fn label(&self) -> String;
+    /// [`Backend::timer`].
+    fn timer(&self) -> &dyn Timer {
+        &BootTimer
+    }
+    /// [`Backend::random`].
+    fn random(&self) -> Result<u64> {
+        random::number()
+    }
 
     /// [`Backend::catch_up`].
     async fn catch_up(&self) -> Result<(), Failure<Self::Error>> {
@@ -136,6 +148,7 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     async fn check_settings(&self) -> Result<(), Failure<Self::Error>> {
         Ok(())
     }
+    /// Reads the head of a step.
     async fn head(&self) -> Result<Head, Failure<Self::Error>>;
     /// One key, at the moment of the head whose `writes` these are where reads are snapshots.
     async fn get(&self, key: &str, at: u64) -> Result<Option<Entry>, Failure<Self::Error>>;
@@ -145,6 +158,7 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     async fn sessions(&self) -> Result<Option<HashSet<String>>, Failure<Self::Error>> {
         Ok(None)
     }
+    /// Carries a batch out, if all stands that it expects.
     async fn send(&self, batch: &Batch) -> Result<Outcome, Failure<Self::Error>>;
     /// Takes numbers of a source, where it can.
     async fn count(&self, _question: &Question<'_>) -> Result<Looked, Failure<Self::Error>> {
@@ -153,6 +167,7 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     /// Answers [`Looked::StandBack`] for a moment.
     async fn make_way(&self) {}
 
+    /// [`Backend::explain`].
     fn explain(&self, op: &'static str, error: Self::Error) -> Error;
 
     /// What [`close`](Self::close) sets.
@@ -166,6 +181,7 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
     }
     /// Ends what would not end with the handle.
     async fn hang_up(&self) {}
+    /// Ends the handle.
     async fn close(&self) {
         self.closed().store(true, Ordering::SeqCst);
         self.hang_up().await;
@@ -174,7 +190,7 @@ pub(crate) trait Keys: fmt::Debug + Send + Sync + 'static {
 
 /// The back end that keys make.
 #[derive(Debug)]
-pub(crate) struct Keyed<K> {
+pub struct Keyed<K> {
     keys: Arc<K>,
     store: Mutex<Option<Arc<KnownStore>>>,
     known: Arc<Known>,
@@ -182,13 +198,22 @@ pub(crate) struct Keyed<K> {
 
 impl<K: Keys> Keyed<K> {
     /// Opens the namespace, and gives it its identity if it has none, and may be made.
-    pub(crate) async fn open(keys: K, make: bool) -> Result<Self> {
+    ///
+    /// # Errors
+    /// `NotFound` when it has none and must not be made; `Unsupported` for rows of a newer Snowmint; what the
+    /// server says.
+    pub async fn open(keys: K, make: bool) -> Result<Self> {
         let known = Arc::new(Known::default());
         let opened = Self { keys: Arc::new(keys), store: Mutex::new(None), known };
         match opened.identify(make).await {
             Ok(()) => Ok(opened),
             Err(failure) => Err(opened.said(crate::OPEN, failure)),
         }
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &K {
+        &self.keys
     }
 
     async fn identify(&self, make: bool) -> Result<(), Failure<K::Error>> {
@@ -232,6 +257,14 @@ impl<K: Keys> Backend for Keyed<K> {
 
     fn label(&self) -> String {
         self.keys.label()
+    }
+
+    fn timer(&self) -> &dyn Timer {
+        self.keys.timer()
+    }
+
+    fn random(&self) -> Result<u64> {
+        self.keys.random()
     }
 
     async fn check_settings(&self) -> Result<(), Failure<K::Error>> {

@@ -3,17 +3,17 @@
 use snowmint_coord::Incarnation;
 
 /// The store's identity.
-pub(crate) const STORE: &str = "store";
+pub const STORE: &str = "store";
 /// What the namespace as a whole keeps.
-pub(crate) const NAMESPACE: &str = "namespace";
+pub const NAMESPACE: &str = "namespace";
 /// What is written with every batch, where the server's count of changes is not the namespace's own.
-pub(crate) const WRITES: &str = "writes";
+pub const WRITES: &str = "writes";
 /// The folder of members.
-pub(crate) const MEMBERS: &str = "member";
+pub const MEMBERS: &str = "member";
 /// The folder of pools.
 pub(super) const POOLS: &str = "pool";
 /// The folder of sources.
-pub(crate) const SOURCES: &str = "source";
+pub const SOURCES: &str = "source";
 
 pub(super) fn member(incarnation: Incarnation) -> String {
     format!("{MEMBERS}/{incarnation}")
@@ -37,6 +37,6 @@ pub(super) fn source(name: &str) -> String {
 }
 
 /// A key's folder, and its name there. Keys of no folder are in the nameless one.
-pub(crate) fn split(key: &str) -> (&str, &str) {
+pub fn split(key: &str) -> (&str, &str) {
     key.rsplit_once('/').unwrap_or(("", key))
 }

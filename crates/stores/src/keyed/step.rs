@@ -1,6 +1,7 @@
 //! One atomic step: what was read, and what is to be written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use snowmint_coord::verbs::{Access, Failure, NamespaceRow, Seen, emptied};
@@ -14,7 +15,7 @@ use super::{Batch, Entry, Head, Keys, Outcome, name};
 type Done<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 
 /// One atomic step on the keys of one namespace.
-pub(crate) struct Step<K> {
+pub struct Step<K> {
     keys: Arc<K>,
     access: Access,
     pub(super) head: Head,
@@ -33,6 +34,12 @@ pub(crate) struct Step<K> {
     known: Arc<Known>,
     /// Rests on what was known, and reads nothing: the store had counted so many writes at least.
     on_known: Option<u64>,
+}
+
+impl<K> fmt::Debug for Step<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Step").field("access", &self.access).finish_non_exhaustive()
+    }
 }
 
 impl<K: Keys> Step<K> {

@@ -10,6 +10,8 @@ use snowmint_coord::{
     PresenceBy, Reuse, Silent, Store as _, Take, Wish,
 };
 
+use snowmint_core::ElapsedMillis;
+
 use super::*;
 
 /// The time of everybody here.
@@ -22,10 +24,26 @@ const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
+/// Timer whose waits end at once, and are counted.
+#[derive(Debug, Default)]
+struct CountedWaits(AtomicU32);
+
+#[async_trait]
+impl Timer for CountedWaits {
+    fn elapsed(&self) -> ElapsedMillis {
+        ElapsedMillis::new(0)
+    }
+
+    async fn sleep_ms(&self, _: u64) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 /// Keys on which others write all the time: every batch comes too late.
 #[derive(Debug, Default)]
 struct Contended {
     batches: AtomicU32,
+    timer: CountedWaits,
     closed: AtomicBool,
 }
 
@@ -45,6 +63,10 @@ impl Keys for Contended {
 
     fn label(&self) -> String {
         "the store".into()
+    }
+
+    fn timer(&self) -> &dyn Timer {
+        &self.timer
     }
 
     async fn head(&self) -> Result<Head, Failure<Self::Error>> {
@@ -98,6 +120,7 @@ async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
         };
         let refused = store.define(&new).await.unwrap_err();
         assert_eq!(keys.batches.load(Ordering::SeqCst), done);
+        assert_eq!(keys.timer.0.load(Ordering::SeqCst), done - 1, "waits by the timer of the keys");
         assert_eq!(refused.kind().code(), "unavailable");
         assert!(refused.to_string().contains(&format!("{} tries", tries.max(1))), "{refused}");
     }
