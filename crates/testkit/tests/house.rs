@@ -93,7 +93,7 @@ fn the_dependency_law() {
         ("server", &["coord", "wire", "core"]),
         ("client", &["coord", "wire", "core"]),
         ("cli", &["server", "client", "snowmint", "stores", "coord", "wire", "core"]),
-        ("testkit", &["coord", "core"]),
+        ("testkit", &["stores", "coord", "core"]),
     ]
     .into();
     for krate in crates() {

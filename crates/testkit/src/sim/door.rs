@@ -18,6 +18,7 @@ use snowmint_core::UnixMillis;
 use super::network::{Line, Weather};
 use super::planted::{self, Bug};
 use super::random::Chance;
+use super::store::{Content, SimStore};
 use super::truth::Truth;
 use crate::history::{Party, Right};
 
@@ -27,14 +28,16 @@ const WITNESS: &str = "this process";
 /// The store as one party enters it.
 #[derive(Debug)]
 pub(super) struct Door {
-    pub(super) store: Arc<MemoryStore>,
+    pub(super) store: Arc<dyn SimStore>,
+    /// Handles on keys compare what they have seen, and the server, by themselves; their servers lag by themselves.
+    pub(super) is_keyed: bool,
     pub(super) truth: Truth,
     pub(super) party: Party,
     pub(super) line: Arc<Line>,
     pub(super) weather: Arc<Weather>,
     pub(super) chance: Chance,
     /// What a server that lags has of the store: all that this party has written or read.
-    pub(super) behind: Mutex<Option<Arc<MemoryStore>>>,
+    pub(super) behind: Mutex<Option<Arc<dyn SimStore>>>,
     pub(super) bug: Option<Bug>,
 }
 
@@ -48,26 +51,30 @@ impl Drop for Writing<'_> {
 }
 
 impl Door {
-    fn behind(&self) -> MutexGuard<'_, Option<Arc<MemoryStore>>> {
+    fn behind(&self) -> MutexGuard<'_, Option<Arc<dyn SimStore>>> {
         self.behind.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The party's server has all of the store as it is now.
     fn catches_up(&self) {
         // A store with a clock of its own has one server that answers.
-        let lags = self.store.capabilities().clock == ClockOf::Caller
+        let lags = !self.is_keyed
+            && self.store.capabilities().clock == ClockOf::Caller
             && self.weather.reads_behind.load(Ordering::SeqCst);
-        *self.behind() = lags.then(|| {
-            let server = MemoryStore::new(self.store.namespace()).unwrap();
-            server.restore(self.store.backup());
-            Arc::new(server)
-        });
+        *self.behind() = match lags.then(|| self.store.backup()) {
+            Some(Content::Rows(backup)) => {
+                let server = MemoryStore::new(self.store.namespace()).unwrap();
+                server.restore(backup);
+                Some(Arc::new(server))
+            }
+            _ => None,
+        };
     }
 
     /// Compares what this handle has seen of the store, as each step does. After a recovery, whoever rests on the
     /// handle is told once that what it has is worth nothing.
     async fn compares(&self, op: &'static str) -> Result<()> {
-        let compares = self.bug != Some(Bug::AnotherStoreUnnoticed);
+        let compares = !self.is_keyed && self.bug != Some(Bug::AnotherStoreUnnoticed);
         let Some(seen) = self.store.seen().filter(|_| compares) else { return Ok(()) };
         let found = self.on_server(op, self.store.identity().await)?;
         if seen.id == found.id && seen.writes <= found.writes {
@@ -102,7 +109,7 @@ impl Door {
 
     /// A replica that took over has the marks, and beside them that it is another server which has them.
     fn compares_server(&self, op: &'static str) -> Result<()> {
-        let compares = self.bug != Some(Bug::AnotherServerUnnoticed);
+        let compares = !self.is_keyed && self.bug != Some(Bug::AnotherServerUnnoticed);
         if !compares || !self.line.replica.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -112,7 +119,7 @@ impl Door {
     }
 
     /// What a step that only reads is answered from.
-    async fn reads(&self, op: &'static str) -> Result<Arc<MemoryStore>> {
+    async fn reads(&self, op: &'static str) -> Result<Arc<dyn SimStore>> {
         self.compares(op).await?;
         // Now and then the server hears of what is new.
         if self.behind().is_none() || self.chance.percent(20) {
@@ -147,7 +154,7 @@ impl Store for Door {
             return Ok(Recalled::Same);
         }
         let mut recalled = Recalled::Same;
-        if let Some(seen) = self.store.seen() {
+        if let Some(seen) = self.store.seen().filter(|_| !self.is_keyed) {
             recalled = self.on_server("recall", self.store.recall(WITNESS, &seen).await)?;
         }
         if self.on_server("recall", self.store.recall(who, seen).await)? == Recalled::Recovered {
@@ -190,7 +197,7 @@ impl Store for Door {
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
         let _writing = self.writes("leave").await?;
-        planted::leave(&self.store, self.bug, &self.truth, self.party).await;
+        planted::leave(&*self.store, self.bug, &self.truth, self.party).await;
         self.store.leave(member, now).await
     }
 
@@ -200,7 +207,7 @@ impl Store for Door {
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         let _writing = self.writes("claim").await?;
-        let leases = planted::claim(&self.store, self.bug, request, now).await?;
+        let leases = planted::claim(&*self.store, self.bug, request, now).await?;
         for lease in &leases {
             self.truth.moved(&slot(&lease.pool, lease.slot)).await;
         }
@@ -214,7 +221,7 @@ impl Store for Door {
             Some(_) => {
                 let mut answers = Vec::new();
                 for item in items {
-                    answers.push(planted::extend(&self.store, self.bug, item, now).await);
+                    answers.push(planted::extend(&*self.store, self.bug, item, now).await);
                 }
                 answers
             }
@@ -232,14 +239,17 @@ impl Store for Door {
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
         let _writing = self.writes("release").await?;
-        planted::release(&self.store, self.bug, release, now).await?;
-        self.truth.moved(&slot(&release.pool, release.slot)).await;
-        Ok(())
+        let released = planted::release(&*self.store, self.bug, release, now).await;
+        // Keys may have released it although the reply got lost.
+        if released.is_ok() || self.is_keyed {
+            self.truth.moved(&slot(&release.pool, release.slot)).await;
+        }
+        released
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
         let _writing = self.writes("take").await?;
-        planted::take(&self.store, self.bug, take, now).await
+        planted::take(&*self.store, self.bug, take, now).await
     }
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
@@ -253,7 +263,7 @@ impl Store for Door {
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
         let _writing = self.writes("reserve").await?;
-        let segment = planted::reserve(&self.store, self.bug, reserve).await?;
+        let segment = planted::reserve(&*self.store, self.bug, reserve).await?;
         let right = Right::Numbers(reserve.source.clone());
         self.truth.granted(right, segment.first, segment.last + 1, self.party).await;
         Ok(segment)

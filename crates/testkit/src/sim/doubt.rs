@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use snowmint_coord::{FastForward, Mark, MemoryBackup, Standing, Store, StoreIdentity};
+use snowmint_coord::{FastForward, Mark, Standing, StoreIdentity};
 
 use super::machine::{Machine, Process};
+use super::store::Content;
 use super::world::World;
 use crate::history::{Check, Checked};
 
@@ -19,7 +20,7 @@ const ASKED_MS: u64 = 30_000;
 /// What the store held at some earlier time.
 #[derive(Clone, Debug)]
 pub(super) struct Backup {
-    content: MemoryBackup,
+    content: Content,
     /// Which store that was, and how far it had come.
     store: String,
     writes: u64,
@@ -115,9 +116,7 @@ impl World {
         let up = self.line.up.swap(true, Ordering::SeqCst);
         self.line.let_on();
         self.start(index);
-        // Time for its disk.
-        self.pass(200).await;
-        self.look(index).await;
+        self.come_up(index).await;
         let refused = self.machines[index].is_stopped();
         self.kill(index).await;
         self.line.up.store(up, Ordering::SeqCst);

@@ -1,17 +1,18 @@
 //! The address of the store leads elsewhere for a while: to another store, or to a replica that lags.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use snowmint_coord::{FastForward, MemoryBackup, MemoryStore, Store};
+use snowmint_coord::FastForward;
 
 use super::machine::{Machine, Process};
+use super::store::Content;
 use super::world::World;
-use crate::history::Checked;
+use crate::history::{Checked, Violation};
 
 impl World {
     /// The address leads to another store of the same namespace, which has counted further, and later back.
     pub(super) async fn swap(&mut self) -> Checked {
+        let copied = self.copied().await?;
         // Whoever has met no store would take the other for its own, which lies outside the promise.
         for index in 0..self.machines.len() {
             self.look(index).await;
@@ -24,8 +25,8 @@ impl World {
             }
         }
         let own = self.store.backup();
-        let other = self.another().await;
-        self.lead_to(other.backup());
+        let other = self.another(copied).await;
+        self.lead_to(other);
         self.leads_astray();
         self.count("the address leads to another store");
         let elsewhere_ms = self.chance.between(100, 60_000);
@@ -42,23 +43,41 @@ impl World {
         Ok(())
     }
 
-    /// A store that others made.
-    async fn another(&self) -> Arc<MemoryStore> {
-        let store = match &self.store_clock {
-            Some(clock) => MemoryStore::with_clock("default", clock.clone()),
-            None => MemoryStore::new("default"),
-        };
-        let store = Arc::new(store.unwrap());
-        self.define(&store).await;
+    /// Copies a store of keys some time before the swap: many keys have the same version in the copy.
+    async fn copied(&mut self) -> Result<Option<Content>, Violation> {
+        if !self.kind.is_keyed() || self.chance.percent(50) {
+            return Ok(None);
+        }
+        let copied = self.store.backup();
+        let ago_ms = self.chance.between(1, 30_000);
+        self.all_try(ago_ms).await?;
+        self.count("the other store is a copy");
+        Ok(Some(copied))
+    }
+
+    /// Makes another store, or moves the copy forward under a new identity.
+    async fn another(&mut self, copied: Option<Content>) -> Content {
+        let server = self.another_server();
+        let store = self.kind.make(self.store_clock.as_ref(), server);
+        let new_identity = copied.is_some();
+        match copied {
+            Some(copied) => store.restore(copied.on_server(server)),
+            None => self.define(&*store).await,
+        }
         let writes = self.store.identity().await.unwrap().writes;
         let writes_at_least = writes + self.chance.between(1, 1_000);
-        let forward = FastForward { writes_at_least, ..FastForward::default() };
+        let forward = FastForward { writes_at_least, new_identity, ..FastForward::default() };
         store.fast_forward(&forward).await.unwrap();
-        store
+        store.backup()
+    }
+
+    fn another_server(&mut self) -> u64 {
+        self.servers += 1;
+        self.servers
     }
 
     /// No connection lasts when the address leads elsewhere.
-    fn lead_to(&self, content: MemoryBackup) {
+    fn lead_to(&self, content: Content) {
         self.line.cut();
         self.store.restore(content);
     }
@@ -66,7 +85,10 @@ impl World {
     /// A replica that lacks what was written last takes over. Nothing is written there, and in the end the first
     /// server is back with all that it had, or an operator moves the replica forward.
     pub(super) async fn fail_over(&mut self) -> Checked {
-        let replica = self.store.backup();
+        if !self.kind.fails_over() {
+            return Ok(());
+        }
+        let replica = self.store.backup().on_server(self.another_server());
         let lags_ms = self.chance.between(1, 5_000);
         self.all_try(lags_ms).await?;
         let (first, writes) = (self.store.backup(), self.store.identity().await.unwrap().writes);

@@ -30,7 +30,15 @@ struct Done {
 }
 
 /// What happens in all profiles.
-const HAPPENS: [&str; 13] = [
+const HAPPENS: [&str; 21] = [
+    "a store of rows",
+    "a store of keys as Redis's",
+    "a store of keys as Redis's, by run",
+    "a store of keys as etcd's",
+    "a store of keys as ZooKeeper's",
+    "a step loses to another",
+    "a reply to a batch gets lost",
+    "numbers counted by the server",
     "start",
     "kill",
     "close",
@@ -62,6 +70,7 @@ impl Profile {
                 "passed on",
                 "the address leads to another store",
                 "another store is refused",
+                "the other store is a copy",
             ],
             Self::Clocks => &["a clock freezes", "a clock oscillates"],
             Self::Restores => &[

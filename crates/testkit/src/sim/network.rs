@@ -91,12 +91,12 @@ impl Line {
         self.held_until_ms.store(0, Ordering::SeqCst);
     }
 
-    fn cuts(&self) -> u64 {
+    pub(super) fn cuts(&self) -> u64 {
         self.cuts.load(Ordering::SeqCst)
     }
 
     /// Whether what was sent after so many cuts arrives now.
-    fn carries(&self, cuts: u64) -> bool {
+    pub(super) fn carries(&self, cuts: u64) -> bool {
         self.up.load(Ordering::SeqCst) && self.cuts() == cuts
     }
 }

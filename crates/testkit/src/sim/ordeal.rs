@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use snowmint_coord::{
-    ClaimRequest, Extend, Incarnation, Mark, Member, Pool, Presence, Reuse, Store, Wish,
+    ClaimRequest, Extend, Incarnation, Mark, Member, Pool, Presence, Reuse, Wish,
 };
 use snowmint_core::UnixMillis;
 
@@ -127,8 +127,7 @@ impl World {
         let hide = self.chance.percent(50);
         self.machines[index].disk.put_back(files, hide);
         self.start(index);
-        self.pass(200).await;
-        self.look(index).await;
+        self.come_up(index).await;
         // Whether it was refused or not: what it remembers may be wrong, and an operator puts it aside.
         (self.machines[index].set_aside, self.machines[index].forgets) = (true, true);
         self.count(if hide { "a directory put back, hidden" } else { "a directory put back" });
@@ -146,8 +145,7 @@ impl World {
         let own = machine.disk.backup();
         machine.disk.copy_from(files);
         self.start(index);
-        self.pass(200).await;
-        self.look(index).await;
+        self.come_up(index).await;
         let refused = self.machines[index].is_stopped();
         self.kill(index).await;
         self.time.settle().await;

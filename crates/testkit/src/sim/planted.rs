@@ -3,14 +3,14 @@
 //! [`network`](super::network), that of a batch in [`passing`](super::passing).)
 
 use snowmint_coord::{
-    ClaimRequest, Definition, Extend, Extended, GiveBack, Known, Lease, Mark, MemberInfo,
-    MemoryStore, Presence, Release, Reserve, Result, Segment, Silent, SlotRow, Store, Take, Taken,
-    Wish,
+    ClaimRequest, Definition, Extend, Extended, GiveBack, Known, Lease, Mark, MemberInfo, Presence,
+    Release, Reserve, Result, Segment, Silent, SlotRow, Take, Taken, Wish,
 };
 use snowmint_core::UnixMillis;
 
 use super::dense::STEP_MIN;
 use super::sources::NUMBERS;
+use super::store::SimStore;
 use super::truth::Truth;
 use crate::history::{Check, Party, Right};
 
@@ -78,11 +78,17 @@ pub enum Bug {
     RecallForgets,
     /// What journals report of a store in doubt is not kept.
     ReportsForgotten,
+    /// A server that counts numbers does not compare the store's identity.
+    CountedInAnotherStore,
+    /// A batch that writes one slot does not compare its version: a row that a handle knows is never stale.
+    KnownRowsNotCompared,
+    /// A batch does not compare the store's own key.
+    StoreKeyNotCompared,
 }
 
 impl Bug {
     /// All of them, each with the check that must find it.
-    pub const ALL: [(Self, Check); 30] = [
+    pub const ALL: [(Self, Check); 33] = [
         (Self::SkipTheTermCheck, Check::Mark),
         (Self::ExtendWithoutComparingFrom, Check::Mark),
         (Self::SameOwnerSharesALease, Check::Unique),
@@ -113,6 +119,9 @@ impl Bug {
         (Self::AnotherServerUnnoticed, Check::Refusal),
         (Self::RecallForgets, Check::Refusal),
         (Self::ReportsForgotten, Check::Mark),
+        (Self::CountedInAnotherStore, Check::Refusal),
+        (Self::KnownRowsNotCompared, Check::Promise),
+        (Self::StoreKeyNotCompared, Check::Refusal),
     ];
 
     /// The check that must find it.
@@ -123,34 +132,33 @@ impl Bug {
     pub fn found_by(self) -> Check {
         Self::ALL.into_iter().find(|(bug, _)| *bug == self).unwrap().1
     }
+
+    /// Whether the bug is planted in keys. The others are planted over rows, where a step has them to itself, so that no
+    /// other step falls into what is done wrongly.
+    pub(super) const fn is_of_keys(self) -> bool {
+        matches!(
+            self,
+            Self::CountedInAnotherStore | Self::KnownRowsNotCompared | Self::StoreKeyNotCompared
+        )
+    }
 }
 
-const NAMESPACE: &str = "default";
 const COARSE_MS: u64 = 1_000;
 
 fn coarse(mark: Mark) -> Mark {
     Mark::new(mark.get() / COARSE_MS * COARSE_MS)
 }
 
-fn rows(store: &MemoryStore, pool: &str) -> Vec<SlotRow> {
-    let mut backup = store.backup();
-    let found = backup.slots_mut(NAMESPACE).filter(|(name, _)| *name == pool);
-    found.map(|(_, row)| row.clone()).collect()
-}
-
-fn edit(store: &MemoryStore, pool: &str, slot: u64, change: impl FnOnce(&mut SlotRow)) {
-    let mut backup = store.backup();
-    if let Some((_, row)) =
-        backup.slots_mut(NAMESPACE).find(|(name, row)| *name == pool && row.slot == slot)
-    {
-        change(row);
+fn edit(store: &dyn SimStore, pool: &str, slot: u64, change: impl FnOnce(&mut SlotRow)) {
+    if let Some(mut row) = store.row(pool, slot) {
+        change(&mut row);
+        store.put_row(pool, row);
     }
-    store.restore(backup);
 }
 
 /// An extend of one item by a store with this bug.
 pub(super) async fn extend(
-    store: &MemoryStore,
+    store: &dyn SimStore,
     bug: Option<Bug>,
     item: &Extend,
     now: UnixMillis,
@@ -182,7 +190,7 @@ pub(super) async fn extend(
 
 /// A release by a store with this bug.
 pub(super) async fn release(
-    store: &MemoryStore,
+    store: &dyn SimStore,
     bug: Option<Bug>,
     release: &Release,
     now: UnixMillis,
@@ -205,7 +213,7 @@ pub(super) async fn release(
 
 /// A claim on a store with this bug.
 pub(super) async fn claim(
-    store: &MemoryStore,
+    store: &dyn SimStore,
     bug: Option<Bug>,
     request: &ClaimRequest,
     now: UnixMillis,
@@ -214,7 +222,7 @@ pub(super) async fn claim(
         return store.claim(request, now).await;
     }
     let pool = &request.pool.name;
-    let before = rows(store, pool);
+    let before = store.rows(pool);
     let owned = |row: &&SlotRow| !request.owner.is_empty() && row.owner == request.owner;
     match bug {
         Some(Bug::SameOwnerSharesALease) if request.wish == Wish::LastOfOwner => {
@@ -254,7 +262,7 @@ pub(super) async fn claim(
 
 /// A take from a store with this bug.
 pub(super) async fn take(
-    store: &MemoryStore,
+    store: &dyn SimStore,
     bug: Option<Bug>,
     take: &Take,
     now: UnixMillis,
@@ -286,7 +294,7 @@ pub(super) async fn take(
         Some(Bug::TakeOverByAWallClock) => ignore(&|info| !info.live),
         _ => {}
     }
-    let before = rows(store, &take.pool.name);
+    let before = store.rows(&take.pool.name);
     let mut taken = store.take(&take, now).await?;
     if bug == Some(Bug::TakenAtTheFloorBefore) {
         for lease in &mut taken.leases {
@@ -330,7 +338,7 @@ pub(super) const fn presence(bug: Option<Bug>, said: Presence) -> Presence {
 
 /// A reserve by a store with this bug.
 pub(super) async fn reserve(
-    store: &MemoryStore,
+    store: &dyn SimStore,
     bug: Option<Bug>,
     reserve: &Reserve,
 ) -> Result<Segment> {
@@ -354,7 +362,7 @@ pub(super) fn reported(bug: Option<Bug>, known: Option<&Known>) -> Option<Known>
 }
 
 /// A member leaves a store with this bug: with it, the tail that was kept goes back as well.
-pub(super) async fn leave(store: &MemoryStore, bug: Option<Bug>, truth: &Truth, party: Party) {
+pub(super) async fn leave(store: &dyn SimStore, bug: Option<Bug>, truth: &Truth, party: Party) {
     if bug != Some(Bug::TailReturnedAndJournalled) {
         return;
     }

@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use snowmint_coord::{MemoryStore, Store};
-
+use super::store::SimStore;
 use crate::history::{Check, Checked, Ledger, Party, Right, Violation};
 
 /// Shared by everything that watches. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Truth {
-    store: Arc<MemoryStore>,
+    store: Arc<dyn SimStore>,
     /// With a planted bug, the check that must find it: no other ends the run.
     only: Option<Check>,
     state: Arc<Mutex<State>>,
@@ -27,7 +26,7 @@ struct State {
 }
 
 impl Truth {
-    pub(super) fn new(store: Arc<MemoryStore>, only: Option<Check>) -> Self {
+    pub(super) fn new(store: Arc<dyn SimStore>, only: Option<Check>) -> Self {
         Self { store, only, state: Arc::default() }
     }
 

@@ -1,34 +1,37 @@
 //! The world and what happens in it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use snowmint_coord::{MemoryClock, MemoryStore, Node, NodeSettings, Store, Values};
+use snowmint_coord::{MemoryClock, Node, NodeSettings, Store, Values};
 use snowmint_core::UnixMillis;
 
 use super::dense::BATCH_MAX;
-use super::door::Door;
 use super::doubt::{Backup, InDoubt};
 use super::machine::{Machine, Process};
-use super::network::{Faulty, Line};
-use super::passing::{Passed, Reached, Way};
+use super::network::Line;
+use super::passing::{Passed, Reached};
 use super::planted::Bug;
 use super::random::Chance;
 use super::rising::{self, Asked};
 use super::sources::{NUMBERS, Room, SimSource};
-use super::time::{Life, Rate, TrueTime};
+use super::store::{Kind, SimStore};
+use super::time::{Rate, TrueTime};
 use super::truth::Truth;
 use super::{Outcome, Profile, START_MS};
 use crate::history::{Checked, History, Mint, Order, Party, Violation};
 
 pub(super) struct World {
     pub(super) profile: Profile,
-    bug: Option<Bug>,
+    pub(super) bug: Option<Bug>,
     pub(super) chance: Chance,
     pub(super) time: TrueTime,
     /// The store's own clock, where it has one: true time.
     pub(super) store_clock: Option<MemoryClock>,
-    pub(super) store: Arc<MemoryStore>,
+    pub(super) kind: Kind,
+    pub(super) store: Arc<dyn SimStore>,
+    /// Number of the newest server.
+    pub(super) servers: u64,
     pub(super) line: Arc<Line>,
     pub(super) backup: Option<Backup>,
     /// The store was put back while nodes run, and nobody has recovered it.
@@ -51,11 +54,13 @@ impl World {
         let chance = Chance::new(seed);
         let start = UnixMillis::new(START_MS);
         let store_clock = chance.percent(50).then(|| MemoryClock::new(start));
-        let store = match &store_clock {
-            Some(clock) => MemoryStore::with_clock("default", clock.clone()),
-            None => MemoryStore::new("default"),
+        // A generator of its own keeps all other choices of a seed independent of the kind.
+        let is_keyed = bug.is_some_and(Bug::is_of_keys);
+        let kind = match bug {
+            Some(_) if !is_keyed => Kind::Rows,
+            _ => Kind::any(&Chance::new(!seed), store_clock.is_some(), is_keyed),
         };
-        let store = Arc::new(store.unwrap());
+        let store = kind.make(store_clock.as_ref(), 0);
         let room = match (profile, chance.below(10)) {
             // A clock that was years wrong uses up a slot for years: there must be enough.
             (Profile::Clocks, _) => Room::Wide,
@@ -81,7 +86,9 @@ impl World {
             backup: None,
             in_doubt: None,
             truth: Truth::new(Arc::clone(&store), bug.map(Bug::found_by)),
+            kind,
             store,
+            servers: 0,
             room,
             sources: SimSource::all(room),
             history: History::default(),
@@ -94,7 +101,8 @@ impl World {
     }
 
     pub(super) async fn run(mut self, steps: u32) -> Result<Outcome, Violation> {
-        self.define(&self.store).await;
+        self.define(&*self.store).await;
+        self.count(self.kind.name());
         if self.machines.iter().any(|machine| machine.rate != Rate::TRUE) {
             self.count("elapsed clocks run apart");
         }
@@ -122,8 +130,8 @@ impl World {
     }
 
     /// Defines the sources in a store.
-    pub(super) async fn define(&self, store: &MemoryStore) {
-        let handle: Arc<dyn Store> = Arc::new(store.handle("default").unwrap());
+    pub(super) async fn define(&self, store: &dyn SimStore) {
+        let handle: Arc<dyn Store> = store.handle(None);
         let parts = self.machines[0].parts(&self.time);
         let node = Node::open(handle, NodeSettings::default(), parts).await.unwrap();
         for source in &self.sources {
@@ -230,106 +238,6 @@ impl World {
         let all: Vec<_> =
             (0..self.machines.len()).filter(|index| is_one(&self.machines[*index])).collect();
         self.chance.pick(&all).copied()
-    }
-
-    /// A process that was starting may have come up.
-    pub(super) async fn look(&mut self, index: usize) {
-        let machine = &mut self.machines[index];
-        if let Process::Starting(starting) = &mut machine.process
-            && starting.is_finished()
-        {
-            machine.process = match starting.await.unwrap() {
-                Ok((node, sources)) => Process::Running(node, sources),
-                Err(error) => {
-                    machine.refused = Some(error);
-                    Process::Stopped
-                }
-            };
-        }
-    }
-
-    pub(super) fn start(&mut self, index: usize) {
-        let machine = &mut self.machines[index];
-        if !machine.is_stopped() {
-            return;
-        }
-        if std::mem::take(&mut machine.set_aside) {
-            machine.disk.set_aside();
-        }
-        machine.life += 1;
-        machine.relay = Some(Way::new(
-            &self.reached,
-            &machine.weather,
-            &machine.gate,
-            &self.chance,
-            &self.time,
-            self.bug,
-        ));
-        let inner = Door {
-            store: Arc::new(self.store.handle("default").unwrap()),
-            truth: self.truth.clone(),
-            party: machine.party(index),
-            line: Arc::clone(&self.line),
-            weather: Arc::clone(&machine.weather),
-            chance: self.chance.clone(),
-            behind: Mutex::default(),
-            bug: self.bug,
-        };
-        let store = Faulty {
-            inner: Arc::new(inner),
-            weather: Arc::clone(&machine.weather),
-            line: Arc::clone(&self.line),
-            truth: self.truth.clone(),
-            chance: self.chance.clone(),
-            time: self.time.clone(),
-            gate: machine.gate.clone(),
-            counts_from_answer: Faulty::planted(self.bug),
-        };
-        let (settings, parts) = (machine.settings(index), machine.parts(&self.time));
-        let mut names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
-        names.extend(rising::sources().map(|(name, _)| name));
-        machine.process = Process::Starting(tokio::spawn(async move {
-            let node = Node::open(Arc::new(store), settings, parts).await?;
-            let mut sources = Vec::new();
-            for name in names {
-                sources.push(node.source(name).await.ok());
-            }
-            Ok((node, sources))
-        }));
-        self.count("start");
-    }
-
-    /// The process is gone from one moment to the next.
-    pub(super) async fn kill(&mut self, index: usize) {
-        let machine = &mut self.machines[index];
-        std::mem::replace(&mut machine.runs, Life::begun(&self.time)).end();
-        self.reached.forget(&Machine::address(index));
-        match std::mem::replace(&mut machine.process, Process::Stopped) {
-            Process::Stopped => return,
-            Process::Starting(starting) => starting.abort(),
-            Process::Running(node, sources) => drop((node, sources)),
-        }
-        self.time.settle().await;
-        let machine = &self.machines[index];
-        machine.gate.open();
-        machine.disk.crash();
-        self.count("kill");
-    }
-
-    /// A clean end, as long as it may take.
-    pub(super) async fn close(&mut self, index: usize) {
-        let Some((node, _)) = self.machines[index].awake() else { return };
-        let node = node.clone();
-        self.machines[index].disk.forgets(self.bug == Some(Bug::ReleaseUnwritten));
-        let closing = tokio::spawn(async move { node.close().await });
-        while !closing.is_finished() {
-            self.pass(500).await;
-        }
-        self.machines[index].disk.forgets(false);
-        self.reached.forget(&Machine::address(index));
-        self.machines[index].process = Process::Stopped;
-        self.time.settle().await;
-        self.count("close");
     }
 
     pub(super) fn minted_count(&self) -> usize {

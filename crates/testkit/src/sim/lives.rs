@@ -1,0 +1,139 @@
+//! Processes come and go: how they start, come up, are killed, and end.
+
+use std::sync::{Arc, Mutex};
+
+use snowmint_coord::Node;
+
+use super::door::Door;
+use super::keys::Connection;
+use super::machine::{Machine, Process};
+use super::network::Faulty;
+use super::passing::Way;
+use super::planted::Bug;
+use super::rising;
+use super::time::Life;
+use super::world::World;
+
+impl World {
+    /// A process that was starting may have come up.
+    pub(super) async fn look(&mut self, index: usize) {
+        let machine = &mut self.machines[index];
+        if let Process::Starting(starting) = &mut machine.process
+            && starting.is_finished()
+        {
+            machine.process = match starting.await.unwrap() {
+                Ok((node, sources)) => Process::Running(node, sources),
+                Err(error) => {
+                    machine.refused = Some(error);
+                    Process::Stopped
+                }
+            };
+        }
+    }
+
+    /// Waits until a started process is up or refused: for its disk, and on keys for its steps.
+    pub(super) async fn come_up(&mut self, index: usize) {
+        let rounds = if self.kind.is_keyed() { 20 } else { 1 };
+        for _ in 0..rounds {
+            self.pass(200).await;
+            self.look(index).await;
+            if !matches!(self.machines[index].process, Process::Starting(_)) {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn start(&mut self, index: usize) {
+        let machine = &mut self.machines[index];
+        if !machine.is_stopped() {
+            return;
+        }
+        if std::mem::take(&mut machine.set_aside) {
+            machine.disk.set_aside();
+        }
+        machine.life += 1;
+        machine.relay = Some(Way::new(
+            &self.reached,
+            &machine.weather,
+            &machine.gate,
+            &self.chance,
+            &self.time,
+            self.bug,
+        ));
+        let (settings, parts) = (machine.settings(index), machine.parts(&self.time));
+        let connection = Connection {
+            line: Arc::clone(&self.line),
+            weather: Arc::clone(&machine.weather),
+            gate: machine.gate.clone(),
+            time: self.time.clone(),
+            chance: self.chance.clone(),
+            timer: Arc::clone(&parts.timer),
+            bug: self.bug,
+        };
+        let inner = Door {
+            store: self.store.handle(Some(connection)),
+            is_keyed: self.kind.is_keyed(),
+            truth: self.truth.clone(),
+            party: machine.party(index),
+            line: Arc::clone(&self.line),
+            weather: Arc::clone(&machine.weather),
+            chance: self.chance.clone(),
+            behind: Mutex::default(),
+            bug: self.bug,
+        };
+        let store = Faulty {
+            inner: Arc::new(inner),
+            weather: Arc::clone(&machine.weather),
+            line: Arc::clone(&self.line),
+            truth: self.truth.clone(),
+            chance: self.chance.clone(),
+            time: self.time.clone(),
+            gate: machine.gate.clone(),
+            counts_from_answer: Faulty::planted(self.bug),
+        };
+        let mut names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+        names.extend(rising::sources().map(|(name, _)| name));
+        machine.process = Process::Starting(tokio::spawn(async move {
+            let node = Node::open(Arc::new(store), settings, parts).await?;
+            let mut sources = Vec::new();
+            for name in names {
+                sources.push(node.source(name).await.ok());
+            }
+            Ok((node, sources))
+        }));
+        self.count("start");
+    }
+
+    /// The process is gone from one moment to the next.
+    pub(super) async fn kill(&mut self, index: usize) {
+        let machine = &mut self.machines[index];
+        std::mem::replace(&mut machine.runs, Life::begun(&self.time)).end();
+        self.reached.forget(&Machine::address(index));
+        match std::mem::replace(&mut machine.process, Process::Stopped) {
+            Process::Stopped => return,
+            Process::Starting(starting) => starting.abort(),
+            Process::Running(node, sources) => drop((node, sources)),
+        }
+        self.time.settle().await;
+        let machine = &self.machines[index];
+        machine.gate.open();
+        machine.disk.crash();
+        self.count("kill");
+    }
+
+    /// A clean end, as long as it may take.
+    pub(super) async fn close(&mut self, index: usize) {
+        let Some((node, _)) = self.machines[index].awake() else { return };
+        let node = node.clone();
+        self.machines[index].disk.forgets(self.bug == Some(Bug::ReleaseUnwritten));
+        let closing = tokio::spawn(async move { node.close().await });
+        while !closing.is_finished() {
+            self.pass(500).await;
+        }
+        self.machines[index].disk.forgets(false);
+        self.reached.forget(&Machine::address(index));
+        self.machines[index].process = Process::Stopped;
+        self.time.settle().await;
+        self.count("close");
+    }
+}

@@ -1,0 +1,145 @@
+//! The store of a run: its kind, and the world's own access to it, past the verbs.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::{MemoryBackup, MemoryClock, MemoryStore, SlotRow, Store};
+
+use super::keys::{self, Connection, Keyspace};
+use super::random::Chance;
+use super::server::{Etcd, Redis, Zookeeper};
+
+const NAMESPACE: &str = "default";
+
+/// Kind of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Rows in memory: a step has them to itself.
+    Rows,
+    /// Keys on a server with a count of changes for each namespace, and a step of its own for numbers.
+    Redis,
+    /// The same; each run of the server is another store.
+    RedisByRun,
+    /// Keys in a cluster that counts the changes of all programs, and reads one moment.
+    Etcd,
+    /// Keys in an ensemble that counts the changes of all programs; its servers may lag.
+    Zookeeper,
+}
+
+impl Kind {
+    /// Draws a kind: a store on keys in two of five runs, or always.
+    pub(super) fn any(chance: &Chance, has_clock: bool, is_keyed: bool) -> Self {
+        if !is_keyed && !chance.percent(40) {
+            return Self::Rows;
+        }
+        match (has_clock, chance.percent(50)) {
+            (true, true) => Self::Redis,
+            (true, false) => Self::RedisByRun,
+            (false, true) => Self::Etcd,
+            (false, false) => Self::Zookeeper,
+        }
+    }
+
+    pub(super) fn is_keyed(self) -> bool {
+        self != Self::Rows
+    }
+
+    /// Whether a lagging replica may take over, which the store then tells apart from the first server.
+    pub(super) const fn fails_over(self) -> bool {
+        matches!(self, Self::Rows | Self::RedisByRun | Self::Etcd)
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Rows => "a store of rows",
+            Self::Redis => "a store of keys as Redis's",
+            Self::RedisByRun => "a store of keys as Redis's, by run",
+            Self::Etcd => "a store of keys as etcd's",
+            Self::Zookeeper => "a store of keys as ZooKeeper's",
+        }
+    }
+
+    /// A new, empty store on the server of this number.
+    pub(super) fn make(self, clock: Option<&MemoryClock>, server: u64) -> Arc<dyn SimStore> {
+        let clock = clock.cloned();
+        match self {
+            Self::Rows => Arc::new(match clock {
+                Some(clock) => MemoryStore::with_clock(NAMESPACE, clock).unwrap(),
+                None => MemoryStore::new(NAMESPACE).unwrap(),
+            }),
+            Self::Redis => keys::make::<Redis>(clock, None),
+            Self::RedisByRun => keys::make::<Redis>(clock, Some(server)),
+            Self::Etcd => keys::make::<Etcd>(clock, Some(server)),
+            Self::Zookeeper => keys::make::<Zookeeper>(clock, None),
+        }
+    }
+}
+
+/// Copy of all that a store held at one moment.
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    Rows(MemoryBackup),
+    Keys(Keyspace),
+}
+
+impl Content {
+    /// The same on another server.
+    pub(super) fn on_server(self, server: u64) -> Self {
+        match self {
+            Self::Rows(_) => self,
+            Self::Keys(keys) => Self::Keys(keys.on_server(server)),
+        }
+    }
+}
+
+/// Handle on the store of a run.
+#[async_trait]
+pub(super) trait SimStore: Store {
+    /// Opens another handle; with a connection, its requests to keys take time.
+    fn handle(&self, connection: Option<Connection>) -> Arc<dyn SimStore>;
+    /// Row of a slot; none of one that was never claimed.
+    fn row(&self, pool: &str, slot: u64) -> Option<SlotRow>;
+    /// Rows of a pool.
+    fn rows(&self, pool: &str) -> Vec<SlotRow>;
+    /// Replaces a slot's row, past all rules.
+    fn put_row(&self, pool: &str, row: SlotRow);
+    /// Copies all that the store holds.
+    fn backup(&self) -> Content;
+    /// Replaces all that the store holds by a copy. This handle, unlike all others, forgets what it has seen.
+    fn restore(&self, content: Content);
+}
+
+#[async_trait]
+impl SimStore for MemoryStore {
+    fn handle(&self, _: Option<Connection>) -> Arc<dyn SimStore> {
+        Arc::new(Self::handle(self, NAMESPACE).unwrap())
+    }
+
+    fn row(&self, pool: &str, slot: u64) -> Option<SlotRow> {
+        Self::row(self, pool, slot)
+    }
+
+    fn rows(&self, pool: &str) -> Vec<SlotRow> {
+        let mut backup = Self::backup(self);
+        let found = backup.slots_mut(NAMESPACE).filter(|(name, _)| *name == pool);
+        found.map(|(_, row)| row.clone()).collect()
+    }
+
+    fn put_row(&self, pool: &str, row: SlotRow) {
+        let mut backup = Self::backup(self);
+        let is_it = |(name, old): &(&str, &mut SlotRow)| *name == pool && old.slot == row.slot;
+        if let Some((_, old)) = backup.slots_mut(NAMESPACE).find(is_it) {
+            *old = row;
+        }
+        Self::restore(self, backup);
+    }
+
+    fn backup(&self) -> Content {
+        Content::Rows(Self::backup(self))
+    }
+
+    fn restore(&self, content: Content) {
+        let Content::Rows(backup) = content else { panic!("keys are no rows") };
+        Self::restore(self, backup);
+    }
+}
