@@ -412,6 +412,10 @@ impl<L: Like> SimStore for StoreOver<Keyed<SimKeys<L>>> {
         at_once(step.commit()).unwrap();
     }
 
+    fn forget_seen(&self) {
+        self.forget();
+    }
+
     fn backup(&self) -> Content {
         Content::Keys(lock(&self.backend().keys().address).keyspace.clone())
     }

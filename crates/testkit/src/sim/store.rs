@@ -103,6 +103,8 @@ pub(super) trait SimStore: Store {
     fn rows(&self, pool: &str) -> Vec<SlotRow>;
     /// Replaces a slot's row, past all rules.
     fn put_row(&self, pool: &str, row: SlotRow);
+    /// Forgets what this handle has seen of the store.
+    fn forget_seen(&self);
     /// Copies all that the store holds.
     fn backup(&self) -> Content;
     /// Replaces all that the store holds by a copy. This handle, unlike all others, forgets what it has seen.
@@ -132,6 +134,10 @@ impl SimStore for MemoryStore {
             *old = row;
         }
         Self::restore(self, backup);
+    }
+
+    fn forget_seen(&self) {
+        self.forget();
     }
 
     fn backup(&self) -> Content {
