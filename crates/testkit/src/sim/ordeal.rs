@@ -42,7 +42,7 @@ impl World {
                     let files = self.machines[index].disk.backup();
                     self.machines[index].backup = Some((self.time.now_ms(), files));
                 }
-                3 => self.put_back(index).await,
+                3 => self.put_back().await,
                 4 => self.put_back_under_nodes().await?,
                 5 => self.fail_over().await?,
                 _ => self.copy(index).await?,
@@ -118,11 +118,19 @@ impl World {
     }
 
     /// A data directory is put back to what it was, by somebody who may hide it.
-    async fn put_back(&mut self, index: usize) {
-        let Some((at_ms, files)) = self.machines[index].backup.clone() else { return };
-        if !self.machines[index].journalled || self.time.now_ms() < at_ms + TOLD_APART_MS {
-            return;
-        }
+    async fn put_back(&mut self) {
+        let now_ms = self.time.now_ms();
+        let old: Vec<_> = self
+            .machines
+            .iter()
+            .enumerate()
+            .filter_map(|(index, machine)| {
+                let (at_ms, _) = machine.backup.as_ref().filter(|_| machine.journalled)?;
+                (now_ms >= at_ms + TOLD_APART_MS).then_some(index)
+            })
+            .collect();
+        let Some(index) = self.chance.pick(&old).copied() else { return };
+        let Some((_, files)) = self.machines[index].backup.clone() else { return };
         self.kill(index).await;
         let hide = self.chance.percent(50);
         self.machines[index].disk.put_back(files, hide);
