@@ -6,12 +6,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, ClockOf, Definition, Doubt, Error, ErrorKind, Evidence, Extend,
-    Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member,
-    MemberInfo, MemberStatus, MemoryStore, NewDefinition, Presence, Recalled, Release, Reserve,
-    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Doubt, Error,
+    ErrorKind, Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
+    Lease, LetGo, Mark, Member, MemberInfo, MemberStatus, MemoryStore, NewDefinition, Owners,
+    Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
+    Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -148,7 +150,44 @@ fn slot(pool: &str, slot: u64) -> Right {
 
 #[async_trait]
 impl Store for Door {
-    snowmint_coord::as_inner!(store);
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    fn namespace(&self) -> &str {
+        self.store.namespace()
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.store.cautions()
+    }
+
+    fn seen(&self) -> Option<StoreIdentity> {
+        self.store.seen()
+    }
+
+    /// A handle that is told what the journal knows finds by itself what these bugs hide.
+    fn remember(&self, seen: &StoreIdentity) {
+        if !matches!(self.bug, Some(Bug::AnotherStoreUnnoticed | Bug::RecallForgets)) {
+            self.store.remember(seen);
+        }
+    }
+
+    fn group_max(&self) -> u32 {
+        self.store.group_max()
+    }
+
+    fn owners(&self) -> Option<Arc<dyn Owners>> {
+        self.store.owners()
+    }
+
+    fn beside(&self, name: &str) -> Option<Arc<dyn StorePlace>> {
+        self.store.beside(name)
+    }
+
+    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+        self.store.clock_witness()
+    }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
         self.store.now().await
