@@ -202,8 +202,31 @@ fn three_servers_share_keys_and_take_over_from_the_dead() {
     round(&servers, &mut history);
 }
 
-/// Each of three is stopped in peace and started again, while clients ask the other two, for whatever there is: these
-/// wait for whoever answers for it, and refuse nobody.
+/// What happens while clients ask two servers for all of these: none is refused.
+fn asked_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (server, over) = (&servers[client % 2], &over);
+            scope.spawn(move || {
+                let mut history = History::default();
+                // Each has keys of its own, so that their order is known.
+                let mine = paths.iter().skip(client).step_by(4).cycle();
+                for path in mine.take_while(|_| !over.load(Ordering::SeqCst)) {
+                    let answer = curl(&[&server.url(path)]);
+                    let number = number_in(&answer);
+                    history.rises(path, number.unwrap_or_else(|| panic!("{path}: {answer}")));
+                }
+            });
+        }
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(what));
+        over.store(true, Ordering::SeqCst);
+        outcome.unwrap()
+    })
+}
+
+/// Each of three is stopped in peace and started again, as in an upgrade, and a fourth joins, while clients ask the
+/// others, for whatever there is: these wait for whoever answers for it, and refuse nobody.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs curl: --features real-servers")]
 fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
@@ -211,7 +234,8 @@ fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
     let sources = format!(
         "[sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"{LONG}\"\n\
          [sources.orders]\norder = \"global\"\n\
-         [sources.one]\nkind = \"segment\"\nstep = {{ rule = \"fixed\", size = 1 }}\n"
+         [sources.one]\nkind = \"segment\"\nstep = {{ rule = \"fixed\", size = 1 }}\n\
+         [sources.stamps]\nmint = \"store\"\nworker = 9\n"
     );
     // At the same address again, as a server is that is restarted.
     let addresses = [0, 1, 2].map(|_| format!("127.0.0.1:{}", servers::free_port()));
@@ -219,7 +243,8 @@ fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
     let mut servers: Vec<_> = (0..3).map(start).collect();
     let mut paths: Vec<String> =
         (0..20).map(|number| format!("/v1/ids/messages?key=key-{number}")).collect();
-    paths.extend(["orders", "one", "default"].map(|source| format!("/v1/ids/{source}")));
+    let others = ["orders", "one", "default", "stamps"];
+    paths.extend(others.map(|source| format!("/v1/ids/{source}")));
     all_have_keys(&servers, || {
         for path in &paths {
             at_last(path, || number_in(&curl(&[&servers[0].url(path)])));
@@ -227,32 +252,20 @@ fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
     });
     for restarted in 0..3 {
         let stopping = servers.remove(restarted);
-        let over = AtomicBool::new(false);
-        let again = std::thread::scope(|scope| {
-            for client in 0..4 {
-                let (server, paths, over) = (&servers[client % 2], &paths, &over);
-                scope.spawn(move || {
-                    let mut history = History::default();
-                    // Each has keys of its own, so that their order is known.
-                    let mine = paths.iter().skip(client).step_by(4).cycle();
-                    for path in mine.take_while(|_| !over.load(Ordering::SeqCst)) {
-                        let answer = curl(&[&server.url(path)]);
-                        let number = number_in(&answer);
-                        history.rises(path, number.unwrap_or_else(|| panic!("{path}: {answer}")));
-                    }
-                });
-            }
-            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
-                assert_eq!(stopping.stop(), 0);
-                let again = start(restarted);
-                until("it has keys again", || again.sample("snowmint_counter_sections") > 0.0);
-                again
-            }));
-            over.store(true, Ordering::SeqCst);
-            outcome.unwrap()
+        let again = asked_meanwhile(&servers, &paths, || {
+            assert_eq!(stopping.stop(), 0);
+            let again = start(restarted);
+            until("it has keys again", || again.sample("snowmint_counter_sections") > 0.0);
+            again
         });
         servers.insert(restarted, again);
     }
+    let fourth = asked_meanwhile(&servers, &paths, || {
+        let fourth = Server::sharing(&folder, 3, &sources);
+        until("it has keys", || fourth.sample("snowmint_counter_sections") > 0.0);
+        fourth
+    });
+    servers.push(fourth);
     for server in servers {
         assert_eq!(server.stop(), 0);
     }

@@ -5,5 +5,6 @@
 mod ground;
 mod minted;
 mod numbers;
+mod recovered;
 mod serials;
 mod through;

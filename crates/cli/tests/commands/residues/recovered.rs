@@ -1,0 +1,61 @@
+//! One of several stores is put back to an older state, and recovered through a server.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Ran, run};
+use crate::residues::ground::{Place, Seen, drawn, drawn_from_all, share, wait_until};
+use crate::residues::numbers::{all_serve, plain};
+use crate::server::Server;
+
+/// A SQLite store that nobody uses, and what belongs to it.
+fn copy(from: &Path, to: &Path) {
+    for beside in ["", "-wal"] {
+        let name = |path: &Path| format!("{}{beside}", path.display());
+        let _ = fs::remove_file(name(to));
+        if Path::new(&name(from)).exists() {
+            fs::copy(name(from), name(to)).unwrap();
+        }
+    }
+}
+
+fn stop(server: Server) {
+    server.signal("-TERM");
+    server.wait();
+}
+
+#[test]
+fn one_of_several_stores_that_was_put_back_is_recovered_through_a_server() {
+    let place = Place::new();
+    let (a, b) = (place.sqlite("a.db"), place.sqlite("b.db"));
+    let config = place.config(&[("a", &a), ("b", &b)]);
+    let mut seen = Seen::default();
+    let server = place.start_by(&config);
+    all_serve(&server, &["a", "b"]);
+    seen.add(drawn_from_all(&server, 100, 2, plain));
+    stop(server);
+    copy(&place.path("a.db"), &place.path("copy.db"));
+    let server = place.start_by(&config);
+    all_serve(&server, &["a", "b"]);
+    seen.add(drawn_from_all(&server, 20_000, 2, plain));
+    stop(server);
+    copy(&place.path("copy.db"), &place.path("a.db"));
+
+    let server = place.start_by(&config);
+    all_serve(&server, &["b"]);
+    wait_until("the store is found to be an older state", || {
+        share(&server, "a")["trouble"].as_str().is_some_and(|why| why.contains("went back"))
+    });
+    seen.add(drawn(&server, 100));
+    let recover = |more: &[&str]| -> Ran {
+        let through = ["worker", "recover", "--server", &server.http, "--secondary", "a"];
+        run(&[&through[..], more].concat())
+    };
+    wait_until("its journal has reported", || recover(&["--dry-run"]).code == 0);
+    assert_eq!(share(&server, "a")["serves"], false, "a plan changes nothing");
+    let done = recover(&[]);
+    assert_eq!(done.code, 0, "{done:?}");
+    all_serve(&server, &["a", "b"]);
+    seen.add(drawn_from_all(&server, 1_000, 2, plain));
+    stop(server);
+}
