@@ -1,6 +1,8 @@
 //! What the driver keeps in the journal, and when it is written.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod ends;
+
+use std::collections::BTreeMap;
 
 use snowmint_core::ElapsedMillis;
 
@@ -15,7 +17,6 @@ use crate::lease::Mark;
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
 use crate::random;
-use crate::sources::{For, Reported, Reserved};
 use crate::store::StoreIdentity;
 use crate::waiters::Waiters;
 
@@ -57,18 +58,6 @@ struct OpenJournal {
     /// How many writes were begun, and which of them ended well last.
     begun: u64,
     on_disk: u64,
-}
-
-impl OpenJournal {
-    /// The record, with what is not sure: a store in doubt is to be moved past that, too.
-    fn whole(&self) -> Record {
-        let mut record = self.record.clone();
-        for (name, end) in &self.unsure {
-            let known = record.segments.entry(name.clone()).or_default();
-            *known = (*known).max(*end);
-        }
-        record
-    }
 }
 
 /// What a definition takes of a journal: a text within a text, in which quotes are escaped.
@@ -173,30 +162,6 @@ impl Keeper {
         StoreIdentity { id: store, writes }
     }
 
-    /// The ends that a store which has all of its history cannot lie below.
-    pub(super) fn ends(&self) -> BTreeMap<String, u64> {
-        self.segments_seen().into_iter().map(|(name, end)| (name, end.get())).collect()
-    }
-
-    /// The ends of what earlier processes surely saw reserved.
-    pub(super) fn segments_seen(&self) -> BTreeMap<String, Mark> {
-        self.kept.as_ref().map(|kept| kept.record.segments.clone()).unwrap_or_default()
-    }
-
-    /// The sources that have a place in the journal, for what was reserved for whom.
-    pub(super) fn places(&self) -> BTreeSet<(String, For)> {
-        let Some(OpenJournal { record, unsure, .. }) = &self.kept else { return BTreeSet::new() };
-        let place = |whose| move |name: &String| (name.clone(), whose);
-        let own = record.segments.keys().chain(unsure.keys()).map(place(For::Node));
-        own.chain(record.for_programs.keys().map(place(For::Programs))).collect()
-    }
-
-    /// How many bytes the ends of segment sources may take.
-    pub(super) fn segments_bytes_max(&self) -> usize {
-        let keeps_windows = self.kept.as_ref().is_some_and(|kept| kept.keeps_windows);
-        if keeps_windows { KEPT_BYTES_MAX - SOURCES_BYTES_MAX } else { KEPT_BYTES_MAX }
-    }
-
     /// What an earlier process kept for us. It is erased, and the disk has said so, when this answers; what
     /// could not be erased is used by nobody. `met`: the store is the one that the journal knows; until it
     /// was met, all stays where it is.
@@ -256,41 +221,6 @@ impl Keeper {
             let too_many = kept.record.earlier.len().saturating_sub(EARLIER_MAX);
             kept.record.earlier.drain(..too_many);
             kept.wanted = true;
-        }
-    }
-
-    /// What segment sources have reported.
-    pub(super) fn hears(&mut self, reported: Reported) {
-        let Reported { forgotten, reserved } = reported;
-        if let Some(kept) = &mut self.kept {
-            kept.record.segments.retain(|name, _| !forgotten.contains(name));
-            kept.record.for_programs.retain(|name, _| !forgotten.contains(name));
-            kept.unsure.retain(|name, _| !forgotten.contains(name));
-        }
-        reserved.into_iter().for_each(|reserved| self.reserved(reserved));
-    }
-
-    /// The numbers may be used once this is on disk.
-    fn reserved(&mut self, reserved: Reserved) {
-        if let Some(kept) = &mut self.kept {
-            let ends = match reserved.whose {
-                For::Node => &mut kept.record.segments,
-                For::Programs => &mut kept.record.for_programs,
-            };
-            let seen = ends.entry(reserved.source).or_default();
-            *seen = (*seen).max(Mark::new(reserved.end));
-            kept.told.add(reserved.told);
-            kept.wanted = true;
-        }
-    }
-
-    /// The numbers from `first` on were not used and go back to the store, which will hand them out
-    /// again: that is no store that went back. To be on disk before the store is told.
-    pub(super) fn gives_back(&mut self, source: &str, first: u64) {
-        if let Some(kept) = &mut self.kept
-            && let Some(seen) = kept.record.segments.get_mut(source)
-        {
-            *seen = (*seen).min(Mark::new(first));
         }
     }
 
@@ -500,6 +430,7 @@ mod tests {
     use crate::journal::LocalDisk;
     use crate::lease::Term;
     use crate::node::tails::TAILS_MAX;
+    use crate::sources::{For, Reserved};
 
     fn name(number: u64) -> String {
         format!("{number:0>NAME_BYTES_MAX$}")
