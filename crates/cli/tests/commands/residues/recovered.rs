@@ -43,10 +43,11 @@ fn one_of_several_stores_that_was_put_back_is_recovered_through_a_server() {
 
     let server = place.start_by(&config);
     all_serve(&server, &["b"]);
+    // It is asked when somebody draws, who has all from the other.
     wait_until("the store is found to be an older state", || {
+        seen.add(drawn(&server, 100));
         share(&server, "a")["trouble"].as_str().is_some_and(|why| why.contains("went back"))
     });
-    seen.add(drawn(&server, 100));
     let recover = |more: &[&str]| -> Ran {
         let through = ["worker", "recover", "--server", &server.http, "--secondary", "a"];
         run(&[&through[..], more].concat())
