@@ -113,10 +113,15 @@ impl Servers {
     /// An earlier process has seen this store: whichever server was asked first knows no better.
     pub(crate) fn remember(&self, identity: &str) {
         let identity = History::of(identity).store;
-        if !identity.is_empty() {
-            let known = Known { identity, said_by: "its journal".into() };
-            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = known.as_ref().is_some_and(|known| known.identity == identity);
+        if identity.is_empty() || is_known {
+            return;
         }
+        *known = Some(Known { identity, said_by: "its journal".into() });
+        drop(known);
+        // A connection is compared when it is made.
+        self.all.iter().for_each(|server| *server.known() = None);
     }
 
     /// The store has another identity from here on.

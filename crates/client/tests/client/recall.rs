@@ -32,6 +32,19 @@ async fn write(store: &dyn Store, times: u64) {
     }
 }
 
+/// Whichever server it reaches first knows no better than its journal.
+#[tokio::test]
+async fn a_program_whose_journal_knows_its_store_takes_no_other_for_it() {
+    let (own, other) = (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
+    let known = own.identity().await.unwrap();
+    let (program, _server) = through_a_server(&other).await;
+    program.list().await.unwrap();
+    program.remember(&known);
+    let refused = program.list().await.unwrap_err();
+    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    assert!(refused.to_string().contains("its journal"), "{refused}");
+}
+
 #[tokio::test]
 async fn a_program_remembers_a_history_and_no_count_that_is_overtaken() {
     let store = MemoryStore::new("all").unwrap();
