@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::history::Recalled;
 
 /// What there is against a node's store.
 #[derive(Debug, Default)]
@@ -13,8 +14,8 @@ struct State {
     open: Option<Doubt>,
     /// How many were raised.
     raised: u64,
-    /// How often the store was joined without a doubt left.
-    joins: u64,
+    /// How often the store was joined after a doubt, or a recovery.
+    recoveries: u64,
 }
 
 /// A refusal that says that the store is not the one that was joined.
@@ -63,10 +64,11 @@ impl Doubts {
         went_back(why).then(|| why.clone())
     }
 
-    /// The store was joined anew, by steps that began when so many doubts had been raised. Answers whether there is none
-    /// any more.
-    pub(crate) fn end(&self, raised: u64) -> bool {
+    /// The store was joined, by steps that began when so many doubts had been raised, and which found it like this.
+    /// Answers whether there is no doubt any more.
+    pub(crate) fn end(&self, raised: u64, recalled: Recalled) -> bool {
         let mut state = self.state();
+        let was_open = state.open.is_some();
         if state.raised == raised {
             state.open = None;
         } else if let Some(doubt) = &mut state.open {
@@ -74,13 +76,37 @@ impl Doubts {
             doubt.is_news = true;
         }
         let is_ended = state.open.is_none();
-        state.joins = state.joins.wrapping_add(u64::from(is_ended));
+        let may_be_anew = was_open || recalled == Recalled::Recovered;
+        state.recoveries = state.recoveries.wrapping_add(u64::from(is_ended && may_be_anew));
         is_ended
     }
 
-    /// How often the store was joined without a doubt left: what was asked before the last time says nothing of it now.
-    pub(crate) fn joins(&self) -> u64 {
-        self.state().joins
+    /// How often the store was joined after a doubt, or a recovery: what was asked before the last time says nothing of
+    /// it now.
+    pub(crate) fn recoveries(&self) -> u64 {
+        self.state().recoveries
+    }
+
+    /// A step that takes numbers, and has whatever reports them know of them. One that lasts over a recovery counts for
+    /// nothing: its numbers may have been reported without them, and be another's by now.
+    ///
+    /// # Errors
+    /// As the step; the doubt there is, before it or after; `Unavailable` when the store was joined anew meanwhile.
+    pub(super) async fn in_one_history<T>(
+        &self,
+        op: &'static str,
+        step: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.check()?;
+        let recoveries = self.recoveries();
+        let answer = step.await?;
+        self.check()?;
+        if self.recoveries() != recoveries {
+            let what =
+                "an answer of the store as it is now, which was joined anew meanwhile".into();
+            return Err(Error::new(op, ErrorKind::Unavailable { what }));
+        }
+        Ok(answer)
     }
 
     /// Refuses to take anything from a store in doubt.
@@ -138,9 +164,29 @@ mod tests {
         assert!(doubts.take_news().is_some() && doubts.take_news().is_none());
         let before = doubts.raised();
         doubts.raise(&other());
-        assert!(!doubts.end(before));
+        assert!(!doubts.end(before, Recalled::Same));
         assert!(doubts.check().is_err() && doubts.take_news().is_some());
-        assert!(doubts.end(doubts.raised()));
+        assert!(doubts.end(doubts.raised(), Recalled::Same));
         assert!(doubts.check().is_ok() && doubts.take_news().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_step_counts_only_if_the_store_was_the_same_from_its_begin_to_its_end() {
+        let doubts = Doubts::default();
+        let step = async |doubt: Option<Error>, join: Option<Recalled>| {
+            let step = async {
+                doubt.iter().for_each(|why| assert!(doubts.raise(why)));
+                Ok(join.is_none_or(|recalled| doubts.end(doubts.raised(), recalled)))
+            };
+            let answer = doubts.in_one_history("reserve", step).await;
+            answer.map_err(|error| error.kind().code().to_owned())
+        };
+        // The first time, and after a lease that was lost: nothing has become of the store.
+        assert_eq!(step(None, Some(Recalled::Same)).await, Ok(true));
+        assert_eq!(step(None, Some(Recalled::Recovered)).await, Err("unavailable".into()));
+        assert_eq!(step(Some(other()), Some(Recalled::Same)).await, Err("unavailable".into()));
+        assert_eq!(step(None, None).await, Ok(true));
+        assert_eq!(step(Some(back()), None).await, Err("store_went_back".into()));
+        assert_eq!(step(None, Some(Recalled::Recovered)).await, Err("store_went_back".into()));
     }
 }

@@ -150,13 +150,13 @@ impl Surroundings {
         op: &'static str,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let (begun_us, joins) = (self.timer.elapsed_us(), self.doubts.joins());
+        let (begun_us, recoveries) = (self.timer.elapsed_us(), self.doubts.recoveries());
         let answer = self.in_time(op, "the store", call).await;
         let took_us = self.timer.elapsed_us().saturating_sub(begun_us);
         self.watch.called(verb(op), took_us, answer.as_ref().err());
         answer.inspect_err(|error| {
-            // A late answer may be about the store as it was before it was joined anew.
-            if self.doubts.joins() == joins {
+            // A late answer may be about the store as it was before it was recovered.
+            if self.doubts.recoveries() == recoveries {
                 self.doubt(error);
             }
         })
@@ -385,24 +385,20 @@ impl Surroundings {
         store: &dyn Store,
         reserve: &Reserve,
     ) -> Result<Segment> {
-        self.doubts.check()?;
-        let joins = self.doubts.joins();
         // A recovery moves what goes by the clock past the time, whoever took it.
         if matches!(reserve.within, Some(Bounds::Now(_))) {
+            self.doubts.check()?;
             return store.reserve(reserve).await;
         }
         let whose = (reserve.source.as_str(), For::Programs);
-        self.reports.check(whose.0, whose.1, self.timer.elapsed())?;
-        let segment = store.reserve(reserve).await?;
-        self.journal(whose, &segment).await?;
-        // What was reported before the journal knew of these is reported without them.
-        self.doubts.check()?;
-        if self.doubts.joins() != joins {
-            let what =
-                "an answer of the store as it is now, which was joined anew meanwhile".into();
-            return Err(Error::new("reserve", ErrorKind::Unavailable { what }));
-        }
-        Ok(segment)
+        self.doubts
+            .in_one_history("reserve", async {
+                self.reports.check(whose.0, whose.1, self.timer.elapsed())?;
+                let segment = store.reserve(reserve).await?;
+                self.journal(whose, &segment).await?;
+                Ok(segment)
+            })
+            .await
     }
 
     /// Waits until the journal knows of these numbers.

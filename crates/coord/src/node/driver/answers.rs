@@ -120,7 +120,7 @@ impl Driver {
                 }
                 self.keeper.joined(&identity, member.incarnation);
                 // A ground that has leapt says that an operator has moved the store, until that has ended the doubt.
-                if self.core.around.doubts.end(doubts_raised) {
+                if self.core.around.doubts.end(doubts_raised, recalled) {
                     self.witness.ground = ground;
                 }
                 self.core.kept.forget();

@@ -6,7 +6,7 @@ use super::disk::Hanging;
 use super::faulty::Meanwhile;
 use super::kills::{Scratch, in_time};
 use super::*;
-use crate::history::{JOURNALS_MAX, JournalInfo};
+use crate::history::{JOURNALS_MAX, JournalInfo, Recalled};
 use crate::journal::{DataDir, inspect};
 use crate::ordered::LetGo;
 use crate::segment::{GiveBack, Reserve, Segment};
@@ -179,32 +179,60 @@ async fn numbers_that_a_program_gives_back_put_no_store_in_doubt() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// What a journal says of a recovered store, it may have said before it knew of the numbers.
-#[tokio::test]
-async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_programs() {
-    let (world, dir) = (World::new(), Scratch::new());
+/// A node whose journal hears of what is taken only once `disk` goes on, and the source that it is taken from.
+async fn with_a_slow_journal(world: &World, dir: &Scratch, source: &str) -> (Node, Arc<Hanging>) {
     let disk = Arc::new(Hanging::default());
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
     let parts = Parts { disk: Arc::clone(&disk) as _, ..world.parts() };
     let node = Node::open(world.handle(), settings, parts).await.unwrap();
-    joined(&world, &node).await;
-    node.define("bills", &spec(FIXED)).await.unwrap();
+    joined(world, &node).await;
+    node.define("bills", &spec(source)).await.unwrap();
+    (node, disk)
+}
+
+/// The store is recovered while the journal has not heard of what was taken.
+async fn recovered_meanwhile(world: &World, node: &Node, disk: &Hanging) {
+    let doubts = &node.core().around.doubts;
+    let (witness, seen, found) = ("told".into(), 2, 1);
+    let error = Error::new("renew", ErrorKind::StoreWentBack { witness, seen, found });
+    world.pass(100).await;
+    node.core().around.doubt(&error);
+    let raised = doubts.raised();
+    assert!(doubts.end(raised, Recalled::Recovered));
+    disk.hangs.send_replace(false);
+    world.pass(2_000).await;
+}
+
+/// What a journal says of a recovered store, it may have said before it knew of the numbers.
+#[tokio::test]
+async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_programs() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let (node, disk) = with_a_slow_journal(&world, &dir, FIXED).await;
     let wanted = wanted(&world, 500).await;
     world.pass(2_000).await;
     disk.hangs.send_replace(true);
-    let asks = async {
-        let (why, doubts) = ("told", &node.core().around.doubts);
-        let (witness, seen, found) = (why.into(), 2, 1);
-        let error = Error::new("renew", ErrorKind::StoreWentBack { witness, seen, found });
-        world.pass(100).await;
-        node.core().around.doubt(&error);
-        let raised = doubts.raised();
-        assert!(doubts.end(raised));
-        disk.hangs.send_replace(false);
-        world.pass(2_000).await;
-    };
-    let (taken, ()) = tokio::join!(for_program(&node, &wanted), asks);
+    let (taken, ()) =
+        tokio::join!(for_program(&node, &wanted), recovered_meanwhile(&world, &node, &disk));
     assert_eq!(taken.unwrap_err().kind().code(), "unavailable");
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// The same, of those that go from the store to a caller without a stop in a stock.
+#[tokio::test]
+async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_callers() {
+    const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;
+    let (world, dir) = (World::new(), Scratch::new());
+    let (node, disk) = with_a_slow_journal(&world, &dir, ONE).await;
+    let source = in_time(&world, node.source("bills")).await.unwrap();
+    world.pass(2_000).await;
+    disk.hangs.send_replace(true);
+    let (minted, ()) =
+        tokio::join!(source.mint(1, None, 60_000), recovered_meanwhile(&world, &node, &disk));
+    assert_eq!(numbers(minted.unwrap()), [2], "the first is not this process's any more");
+    world.pass(2_000).await;
+    disk.hangs.send_replace(true);
+    let (row, ()) = tokio::join!(source.row(10, 60_000), recovered_meanwhile(&world, &node, &disk));
+    assert_eq!(row.unwrap_err().kind().code(), "unavailable");
     in_time(&world, node.close()).await.unwrap();
 }
 

@@ -310,20 +310,22 @@ impl SegmentSource {
         let reserve =
             Reserve { source: self.name.clone(), length, definition_version, within: below_end };
         let seen_end = self.refill().seen_end;
-        let answer = self.around.reserve(&reserve).await;
-        let segment = answer.inspect_err(|error| {
-            // It may have been done: these numbers are never used.
-            let is_open = !error.is_nothing_done();
-            if is_open && matches!(error.kind(), ErrorKind::Unavailable { .. }) {
-                self.refill().burn(length);
-            }
-        });
-        let segment = segment.map_err(|error| match error.kind() {
+        let taken = async {
+            let segment = self.around.reserve(&reserve).await?;
+            self.check_forward(&segment, seen_end)?;
+            self.around.remember(&self.name, &segment).await?;
+            Ok(segment)
+        };
+        let answer = self.around.doubts.in_one_history("reserve", taken).await;
+        let segment = answer.map_err(|error| match error.kind() {
             ErrorKind::MarkMoved { .. } if below_end != within => self.spent("reserve"),
+            // It may have been done: these numbers are never used.
+            ErrorKind::Unavailable { .. } if !error.is_nothing_done() => {
+                self.refill().burn(length);
+                error
+            }
             _ => error,
         })?;
-        self.check_forward(&segment, seen_end)?;
-        self.around.remember(&self.name, &segment).await?;
         if segment.first > self.plan.load().stripe.number_max() {
             return Err(self.spent("reserve"));
         }
