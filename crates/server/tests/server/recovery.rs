@@ -79,6 +79,12 @@ async fn a_store_in_doubt_is_recovered_over_http_once_no_journal_is_missing() {
     let done = soon(server.post("/v1/recovery", named)).await.json();
     assert!(done["done"] == true && done["store"]["id"].is_string(), "{done}");
     goes_on_from(&server, 7_000).await;
+    // Here a caller was surely refused.
+    let page = server.get("/metrics").await.body;
+    let refused = page
+        .lines()
+        .find(|line| line.starts_with("snowmint_source_refusals_total{source=\"numbers\"}"));
+    assert!(refused.is_some_and(|line| !line.ends_with(" 0")), "{page}");
     let again = server.post("/v1/recovery", "{}").await.json();
     assert!(again["doubt"].is_null() && again["done"] == false, "{again}");
 }
@@ -118,9 +124,4 @@ async fn goes_on_from(server: &Server, first: u64) {
     assert_eq!(answer.ids(), [first]);
     // What was in stock before is used by nobody.
     assert_eq!(server.get("/v1/ids/numbers").await.ids(), [first + 1]);
-    let page = server.get("/metrics").await.body;
-    let refused = page
-        .lines()
-        .find(|line| line.starts_with("snowmint_source_refusals_total{source=\"numbers\"}"));
-    assert!(refused.is_some_and(|line| !line.ends_with(" 0")), "{page}");
 }
