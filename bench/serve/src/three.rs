@@ -42,8 +42,9 @@ pub fn run(plan: &Plan, table: &mut Table) {
     let length = Duration::from_secs(seconds.unwrap_or(plan.much(600, 9)));
     let every = Duration::from_secs(plan.much(30, 3));
     let mut store: Server = Postgres::start(&[]).into();
+    let config = format!("{WIDE}[store]\noffered = true\n");
     let mut servers: Vec<_> =
-        (0..3).map(|_| Snowmint::on_store(&plan.binary, WIDE, &store.url())).collect();
+        (0..3).map(|_| Snowmint::on_store(&plan.binary, &config, &store.url())).collect();
     let addresses = servers.iter().map(|server| format!("127.0.0.1:{}", server.http));
     let url = format!("snowmint://{}", addresses.collect::<Vec<_>>().join(","));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

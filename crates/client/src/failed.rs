@@ -168,8 +168,8 @@ fn older(op: &'static str, address: &str, status: &Status) -> Error {
 /// Nobody there describes a store.
 pub(crate) fn offers_none(op: &'static str, address: &str, status: &Status) -> Error {
     let what = format!(
-        "the server at {address} offers no store to this program: it is too old, or does not want to \
-         (store.offered): {}",
+        "the server at {address} offers no store to programs that mint in their own process: set store.offered = \
+         true in its configuration, or update it if it is too old: {}",
         status.message()
     );
     Error::new(op, ErrorKind::Unsupported { what })

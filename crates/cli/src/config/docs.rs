@@ -44,7 +44,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "offered",
-                "Whether programs may mint beside themselves through this server (snowmint://HOST:PORT): over gRPC they ask its store for worker numbers, windows and segments.",
+                "Whether programs may mint in their own process through this server (snowmint://HOST:PORT): over gRPC they ask its store for worker numbers, windows and segments. Where tokens are asked for, theirs need the right join.",
             ),
             (
                 "token",

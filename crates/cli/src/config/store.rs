@@ -30,7 +30,7 @@ impl Default for StoreSection {
             url: String::new(),
             namespace: "default".into(),
             tries,
-            offered: true,
+            offered: false,
             token: String::new(),
             ca: String::new(),
             cert: String::new(),

@@ -18,7 +18,7 @@ use super::server::{Folder, PATIENCE, Server, client, curl, snowmint, until};
 const CONFIG: &str = "[sources.orders]\n[sources.invoices]\nkind = \"segment\"\n\
     step = { rule = \"fixed\", size = 10 }\n\
     [sources.messages]\nkind = \"counter\"\n[sources.timeline]\norder = \"global\"\n\
-    [counters]\nlease = \"2s\"\n";
+    [counters]\nlease = \"2s\"\n[store]\noffered = true\n";
 /// What every call has, in milliseconds: longer than a dead server's lease.
 const WITHIN_MS: u64 = 60_000;
 /// How often the program mints some of everything while one of three servers is away.
@@ -332,14 +332,13 @@ fn commands_and_servers_mint_through_servers_too() {
     assert_eq!(server.stop(), 0);
 }
 
-/// A server may keep its store to itself.
+/// A server keeps its store to itself unless it is told to offer it, and says how.
 #[test]
 fn a_store_that_is_not_offered_is_not_used() {
     let folder = Folder::new("beside-not");
-    let config = format!("{CONFIG}[store]\noffered = false\n");
-    let server = Server::sharing(&folder, 0, &config);
+    let server = Server::sharing(&folder, 0, "[sources.orders]\n");
     let store = format!("snowmint://{}", server.http);
     let refused = snowmint().args(["mint", "orders", "--store", &store]).output().unwrap();
     let why = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && why.contains("store.offered"), "{why}");
+    assert!(!refused.status.success() && why.contains("store.offered = true"), "{why}");
 }

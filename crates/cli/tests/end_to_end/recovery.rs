@@ -14,6 +14,8 @@ use snowmint_testkit::servers;
 use super::server::{Folder, PATIENCE, Resp, Server, curl, snowmint, until};
 
 const CONFIG: &str = "
+[store]
+offered = true
 [sources.invoices]
 kind = \"segment\"
 step = { rule = \"fixed\", size = 50 }

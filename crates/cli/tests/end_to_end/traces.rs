@@ -112,7 +112,8 @@ fn requests_and_calls_of_the_store_are_spans() {
     let runtime = Runtime::new().unwrap();
     let collector = Collector::default();
     let at = collector.start(&runtime, "127.0.0.1:0");
-    let server = serve(&folder, &at, &[("SNOWMINT_SERVER__OWNER", "ada")]);
+    let offered = ("SNOWMINT_STORE__OFFERED", "true");
+    let server = serve(&folder, &at, &[("SNOWMINT_SERVER__OWNER", "ada"), offered]);
     let parent = format!("00-{TRACE}-{CALLER}-01");
 
     // HTTP, below the caller's own span.

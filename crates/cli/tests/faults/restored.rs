@@ -15,6 +15,8 @@ use super::ground::{STORES, below, is_asked_for, is_long, sleep_ms};
 use super::server::{Folder, PATIENCE, Server, snowmint};
 
 const CONFIG: &str = "
+[store]
+offered = true
 [sources.invoices]
 kind = \"segment\"
 [sources.orders]

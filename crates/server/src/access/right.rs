@@ -12,6 +12,9 @@ pub enum Right {
     Mint,
     /// Take ranges of numbers, to spend them oneself.
     Reserve,
+    /// Mint in the client's own process: be a member of the store, and take worker numbers. They are one set for all
+    /// sources, so it is the same over whatever source.
+    Join,
     /// Be told what an ID says.
     Decode,
     /// Define, alter and delete sources; with another right, go beyond the limits of one request. Over
@@ -21,7 +24,7 @@ pub enum Right {
 
 impl Right {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Mint, Self::Reserve, Self::Decode, Self::Admin];
+    pub const ALL: [Self; 5] = [Self::Mint, Self::Reserve, Self::Join, Self::Decode, Self::Admin];
 
     /// As it is written.
     #[must_use]
@@ -29,6 +32,7 @@ impl Right {
         match self {
             Self::Mint => "mint",
             Self::Reserve => "reserve",
+            Self::Join => "join",
             Self::Decode => "decode",
             Self::Admin => "admin",
         }

@@ -126,13 +126,12 @@ impl Service {
         self.check_limit(source, total, Limit::Stream)
     }
 
-    /// Whether a program may be a member of the store, and mint beside itself: who may reserve
-    /// numbers of some source.
+    /// Whether a program may be a member of the store, and mint in its own process.
     ///
     /// # Errors
     /// Without the right.
     pub(crate) fn may_join(&self) -> Result<(), Error> {
-        self.caller.may_somewhere(Right::Reserve)
+        self.caller.may_somewhere(Right::Join)
     }
 
     /// Whether such a program may take numbers of a source.

@@ -57,8 +57,9 @@ impl Place {
         let urls: String =
             stores.iter().map(|(name, url)| format!("{name} = \"{url}\"\n")).collect();
         let data = self.path("data");
-        let text =
-            format!("[server]\ndata_dir = {data:?}\n[stores]\n{urls}[sources.orders]\n{keys}");
+        let text = format!(
+            "[server]\ndata_dir = {data:?}\n[store]\noffered = true\n[stores]\n{urls}[sources.orders]\n{keys}"
+        );
         std::fs::write(&file, text).unwrap();
         file.to_str().unwrap().to_owned()
     }

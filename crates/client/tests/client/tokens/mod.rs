@@ -27,9 +27,9 @@ pub(crate) fn access(rate: &str) -> Access {
         (name.to_owned(), token)
     };
     let tokens = [
-        token("orders", ORDERS, "mint,reserve *", ENOUGH),
-        token("bills", BILLS, "mint,reserve bills*", rate),
-        token("admin", ADMIN, "mint,reserve,decode,admin *", ENOUGH),
+        token("orders", ORDERS, "mint,reserve,join *", ENOUGH),
+        token("bills", BILLS, "mint,reserve,join bills*", rate),
+        token("admin", ADMIN, "mint,reserve,join,decode,admin *", ENOUGH),
     ];
     let tokens = Tokens { tokens: tokens.into(), peers: Vec::new(), open_metrics: false };
     Access::new("all", &tokens, Arc::new(BootTimer)).unwrap()

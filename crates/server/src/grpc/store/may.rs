@@ -22,13 +22,18 @@ pub(super) fn operator<T>(service: &Service, _: &T) -> Allowed {
     service.may_operate()
 }
 
-/// Somebody who takes numbers of a source, or gives them back.
+/// A member that takes numbers of a source, or of a space that numbers are lent in, or gives them back.
+fn spending(service: &Service, source: &str) -> Allowed {
+    service.may_join()?;
+    service.may_reserve(source)
+}
+
 pub(super) fn reserving(service: &Service, asked: &ReserveRequest) -> Allowed {
-    service.may_reserve(&asked.source)
+    spending(service, &asked.source)
 }
 
 pub(super) fn giving_back(service: &Service, asked: &GiveBackRequest) -> Allowed {
-    service.may_reserve(&asked.source)
+    spending(service, &asked.source)
 }
 
 /// Somebody who changes a definition.
@@ -41,7 +46,7 @@ pub(super) fn defining(service: &Service, new: Option<&NewDefinition>) -> Allowe
 pub(super) fn claiming(service: &Service, asked: &ClaimRequest) -> Allowed {
     let pool = asked.pool.as_ref().map_or("", |pool| &pool.name);
     match space_of(pool) {
-        Some(space) => service.may_reserve(space),
+        Some(space) => spending(service, space),
         None if is_worker_pool(pool) => service.may_join(),
         None => service.may_operate(),
     }
@@ -61,7 +66,7 @@ pub(super) fn releasing(service: &Service, asked: &ReleaseRequest) -> Allowed {
 /// Somebody who lets go of numbers that it has lent, or of sections.
 pub(super) fn letting_go(service: &Service, asked: &LetGoRequest) -> Allowed {
     match space_of(&asked.pool) {
-        Some(space) => service.may_reserve(space),
+        Some(space) => spending(service, space),
         None => service.may_operate(),
     }
 }
