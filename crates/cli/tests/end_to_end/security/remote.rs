@@ -10,7 +10,7 @@ use super::tls::{https, serve};
 use super::{entry, path, put, status, token, until, with_token};
 use crate::server::{Folder, Server, client};
 
-const RIGHTS: &[&str] = &["mint,decode,reserve,admin *"];
+const RIGHTS: &[&str] = &["mint,decode,reserve,join,admin *"];
 
 /// A server with TLS and a token, and how it is asked.
 struct Guarded {
@@ -27,7 +27,8 @@ impl Guarded {
         let [_, _, ca] = Authority::new().put_into(&folder, "ca.pem");
         let made = token();
         let tokens = put(&folder, "tokens.toml", &entry("program", &[&made.hash], RIGHTS));
-        let server = serve(&folder, &[&format!("[tokens]\nfile = {tokens:?}\n")]);
+        let server =
+            serve(&folder, &[&format!("[store]\noffered = true\n[tokens]\nfile = {tokens:?}\n")]);
         until("ready", || status(&["--cacert", &ca, &https(&server, "/readyz")]) == "200");
         Self { folder, ca, token: made.token, hash: made.hash, server }
     }
@@ -159,7 +160,7 @@ async fn a_certificate_that_does_not_fit_says_why() {
     let client_ca = put(&folder, "clients.pem", &clients.pem());
     let Signed { cert, key } = clients.sign();
     let own = put(&folder, "own.pem", &(cert + &key));
-    let server = serve(&folder, &[&format!("client_ca = {client_ca:?}\n")]);
+    let server = serve(&folder, &[&format!("client_ca = {client_ca:?}\n[store]\noffered = true\n")]);
     let url = format!("snowmints://{}", server.http);
     let why = refusal(&url, Credentials::new().ca_file(&ca)).await;
     assert!(why.contains("SNOWMINT_CERT_FILE"), "{why}");

@@ -12,7 +12,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-use super::{ADMIN, MINTER, READER, guarded};
+use super::{ADMIN, DEFINER, JOINER, MINTER, READER, guarded};
 use crate::common::soon;
 use crate::grpc::{many, reason, wish};
 
@@ -60,7 +60,7 @@ async fn grpc_asks_for_a_token_and_its_rights() {
 /// Programs that mint beside themselves may take numbers of the sources that they have the right for, and
 /// move nothing else.
 #[tokio::test]
-async fn the_store_is_for_those_who_may_reserve() {
+async fn the_store_is_for_those_who_may_join() {
     let (server, _) = guarded().await;
     let unknown = Some(Code::Unauthenticated);
     let forbidden = Some(Code::PermissionDenied);
@@ -68,7 +68,10 @@ async fn the_store_is_for_those_who_may_reserve() {
         ("", unknown, unknown, unknown, unknown),
         ("wrong", unknown, unknown, unknown, unknown),
         (READER, forbidden, forbidden, forbidden, forbidden),
-        (MINTER, None, None, forbidden, forbidden),
+        // No other right has this one in it.
+        (MINTER, forbidden, forbidden, forbidden, forbidden),
+        (DEFINER, forbidden, forbidden, forbidden, forbidden),
+        (JOINER, None, None, forbidden, forbidden),
         (ADMIN, None, None, None, None),
     ] {
         let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", server.http));

@@ -21,6 +21,7 @@ const READER: &str = "reader-0123456789abcdef0123456789";
 const ADMIN: &str = "admin-0123456789abcdef0123456789";
 const SLOW: &str = "slow-0123456789abcdef0123456789";
 const DEFINER: &str = "definer-0123456789abcdef0123456789";
+const JOINER: &str = "joiner-0123456789abcdef0123456789abcdef";
 const PEER: &str = "peer-0123456789abcdef0123456789abcdef";
 
 fn token(secret: &str, grants: &[&str], rates: &[&str]) -> TokenSettings {
@@ -37,7 +38,8 @@ fn tokens() -> Tokens {
     let tokens = [
         ("minter", token(MINTER, &["mint default", "mint,reserve num*"], &[])),
         ("reader", token(READER, &["decode *"], &[])),
-        ("admin", token(ADMIN, &["mint,reserve,decode,admin *"], &[])),
+        ("joiner", token(JOINER, &["join default", "reserve num*"], &[])),
+        ("admin", token(ADMIN, &["mint,reserve,join,decode,admin *"], &[])),
         ("slow", token(SLOW, &["mint *"], &["2/h default", "10/s burst=10 *"])),
         ("definer", token(DEFINER, &["mint,admin *"], &["5/h *"])),
     ];
