@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use snowmint_coord::Extend;
+
 use super::store::SimStore;
 use crate::history::{Check, Checked, Ledger, Party, Right, Violation};
 
@@ -78,6 +80,18 @@ impl Truth {
         let to = to.min(self.mark(&right).await.unwrap_or(0));
         let granted = self.state().ledger.granted(&right, from, to, party);
         self.check(granted);
+    }
+
+    /// A store of keys may have written these although its reply got lost. The party goes on there once it has claimed the
+    /// slot anew.
+    pub(super) async fn may_have_extended(&self, items: &[Extend], party: Party) {
+        for item in items {
+            let row = self.store.row(&item.pool, item.slot);
+            if row.is_some_and(|row| (row.term, row.mark) == (item.term, item.to)) {
+                let right = Right::Slot(item.pool.clone(), item.slot);
+                self.granted(right, item.from.get(), item.to.get(), party).await;
+            }
+        }
     }
 
     /// The store moved a mark in some other way: what lies above it is nobody's.

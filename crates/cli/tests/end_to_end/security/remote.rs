@@ -160,7 +160,8 @@ async fn a_certificate_that_does_not_fit_says_why() {
     let client_ca = put(&folder, "clients.pem", &clients.pem());
     let Signed { cert, key } = clients.sign();
     let own = put(&folder, "own.pem", &(cert + &key));
-    let server = serve(&folder, &[&format!("client_ca = {client_ca:?}\n[store]\noffered = true\n")]);
+    let server =
+        serve(&folder, &[&format!("client_ca = {client_ca:?}\n[store]\noffered = true\n")]);
     let url = format!("snowmints://{}", server.http);
     let why = refusal(&url, Credentials::new().ca_file(&ca)).await;
     assert!(why.contains("SNOWMINT_CERT_FILE"), "{why}");
