@@ -1,6 +1,5 @@
 //! What is told of a command.
 
-use snowmint_coord::catalog::check_name;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
@@ -11,13 +10,14 @@ use crate::meter::Protocol;
 use crate::roster::lock;
 use crate::trace::Span;
 
-/// The longest name of a command.
-const NAME_CHARS_MAX: usize = 32;
+/// What is told of a command that is not in the table, or has a wrong number of arguments: what stands in it may be a token.
+const UNKNOWN: &str = "(unknown)";
 
 /// A command, before it is answered.
 #[derive(Debug)]
 pub(super) struct Asked {
     name: String,
+    /// What stands where the command takes a source.
     source: Option<String>,
     count: Option<u64>,
     begun_us: u64,
@@ -36,22 +36,22 @@ impl Asked {
         if session.transaction.is_some() && cmd::waits_for_exec(command) {
             return None;
         }
+        let known = cmd::known(command);
+        let name =
+            known.map_or_else(|| UNKNOWN.to_owned(), |known| known.name.to_ascii_uppercase());
         let arg = |index: usize| command.arg(index).and_then(|arg| std::str::from_utf8(arg).ok());
-        let name: String = arg(0).unwrap_or_default().chars().take(NAME_CHARS_MAX).collect();
-        let name = name.to_ascii_uppercase();
-        let source = command.arg(1).unwrap_or_default();
-        let target = match name.as_str() {
+        let source = command.arg(1).filter(|_| known.is_some_and(|known| known.takes_source));
+        let target = source.map(|source| match name.as_str() {
             "MINT" => Target::read(source),
             _ => Target::counter(source, &door.settings.default_counter_source),
-        };
+        });
         let count = match name.as_str() {
             "INCR" => Some(1),
             "MINT" => arg(2).map_or(Some(1), |count| count.parse().ok()),
             "INCRBY" => arg(2).and_then(|count| count.parse().ok()),
             _ => None,
         };
-        let source = target.ok().map(|target| target.source);
-        let source = source.filter(|name| check_name("source", name).is_ok());
+        let source = target.and_then(Result::ok).map(|target| target.source);
         *lock(&session.refusal) = None;
         let span = live.traces().map(|traces| traces.begin(Protocol::Resp, name.clone(), None));
         Some(Self { name, source, count, begun_us: service.begun_us(), span })
@@ -63,13 +63,15 @@ impl Asked {
         // What Redis's own words refuse is wrong in itself.
         let error =
             reply.starts_with(b"-").then(|| lock(&session.refusal).unwrap_or(Code::BadRequest));
-        let issued = self.source.clone().zip(self.count).filter(|_| error.is_none());
-        let issued = issued.map(|(source, count)| Issued { source, count });
+        // A name that is no source may be a token in the wrong place.
+        let source = self.source.as_deref().filter(|name| service.known(name).is_some());
+        let issued = source.zip(self.count).filter(|_| error.is_none());
+        let issued = issued.map(|(source, count)| Issued { source: source.to_owned(), count });
         let line = Line {
             protocol: Protocol::Resp,
             asked: &self.name,
             issued: issued.as_ref(),
-            source: self.source.as_deref(),
+            source,
             outcome: error.map_or("ok", Code::as_str),
             micros: service.begun_us().saturating_sub(self.begun_us),
             span: self.span.as_ref(),

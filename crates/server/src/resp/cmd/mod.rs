@@ -32,9 +32,9 @@ use crate::service::{Elsewhere, Error, Hold};
 
 /// A command of the table.
 #[derive(Clone, Copy, Debug)]
-struct Spec {
+pub(super) struct Spec {
     /// Its name, in lower case.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// How many arguments it has, its name included; negative: at least so many. As Redis counts.
     arity: i8,
     /// What it does, in a sentence.
@@ -42,7 +42,7 @@ struct Spec {
     /// Its group in Redis's documents.
     group: &'static str,
     /// Whether its first argument names a source, as a key does in Redis.
-    takes_source: bool,
+    pub(super) takes_source: bool,
     /// Whether it is for those, too, who have not said yet who they are.
     is_for_all: bool,
     run: fn(&mut Session, &Command<'_>, &mut Vec<u8>) -> Flow,
@@ -136,10 +136,14 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
     (spec.run)(session, command, output)
 }
 
+/// What the table has of a command, if it is written as the table says.
+pub(super) fn known(command: &Command<'_>) -> Option<&'static Spec> {
+    find(command.arg(0).unwrap_or_default()).filter(|spec| spec.accepts(command.len()))
+}
+
 /// Whether a command, sent after `MULTI`, is kept for `EXEC`.
 pub(super) fn waits_for_exec(command: &Command<'_>) -> bool {
-    let spec = find(command.arg(0).unwrap_or_default());
-    spec.is_some_and(|spec| spec.accepts(command.len()) && spec.waits_for_exec())
+    known(command).is_some_and(Spec::waits_for_exec)
 }
 
 /// Keeps a command for `EXEC`.
