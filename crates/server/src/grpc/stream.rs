@@ -1,13 +1,17 @@
 //! `MintStream`: IDs as the caller reads them.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use futures_util::stream;
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::{MintStreamRequest, MintStreamResponse};
+use tokio::task::JoinSet;
 use tonic::Status;
 use tonic::codegen::BoxStream;
 
 use super::mint::{at_least_one, parted};
-use crate::service::{Error, Service};
+use crate::service::{Error, Minted, Service};
 
 /// How many IDs a message has. Few enough that nothing of it is left lying about when the caller stops
 /// reading: a message is minted when there is room to send it.
@@ -56,7 +60,9 @@ impl Minting {
             return Err(self.cut_off(Error::new(Code::Closed, "the server is stopping")));
         }
         let count = self.total.saturating_sub(self.sent).min(CHUNK);
-        let minted = self.service.mint_for(&self.source, count, self.key.as_deref()).await;
+        let (service, source, key) = (self.service.clone(), self.source.clone(), self.key.clone());
+        let minting = async move { service.mint_for(&source, count, key.as_deref()).await };
+        let minted = to_its_end(minting).await;
         let (values, _) = minted.map_err(|error| self.cut_off(error))?.into_parts();
         self.sent = self.sent.saturating_add(count);
         let (ids, texts) = parted(values);
@@ -69,5 +75,57 @@ impl Minting {
             0 => error,
             sent => error.adding(&format!("{sent} of {} IDs were sent before", self.total)),
         }
+    }
+}
+
+/// Does work that was begun to its end, whether anybody asks for it meanwhile or not: a caller who stops reading asks for
+/// nothing, and the time that the work may take would run out. Dropped, it ends.
+async fn to_its_end(
+    work: impl Future<Output = Result<Minted, Error>> + Send + 'static,
+) -> Result<Minted, Error> {
+    let mut work = Box::pin(work);
+    if let Poll::Ready(done) = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+        return done;
+    }
+    let mut task = JoinSet::new();
+    task.spawn(work);
+    let ended = task.join_next().await.and_then(Result::ok);
+    ended.unwrap_or_else(|| Err(Error::new(Code::Internal, "a part of the stream was lost")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tokio::sync::oneshot;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    /// As when the caller's window is full while a message is minted.
+    #[tokio::test]
+    async fn what_was_begun_comes_to_its_end_while_nobody_reads() {
+        let (ready, wait) = oneshot::channel::<()>();
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let work = {
+            let has_ended = Arc::clone(&has_ended);
+            async move {
+                let _ = wait.await;
+                has_ended.store(true, Ordering::Release);
+                Err(Error::new(Code::Closed, "the work's own end"))
+            }
+        };
+        let mut read = pin!(to_its_end(work));
+        let first = poll_fn(|context| Poll::Ready(read.as_mut().poll(context))).await;
+        assert!(first.is_pending());
+        ready.send(()).unwrap();
+        // One thread runs all, in turn: it is done long before.
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        assert!(has_ended.load(Ordering::Acquire));
+        assert_eq!(read.await.unwrap_err().code(), Code::Closed);
     }
 }

@@ -102,9 +102,14 @@ impl Answers {
             match at_once.await {
                 Some(hold) => hold,
                 None => {
-                    replies.send().await?;
-                    replies.ticket.allow_for_now();
-                    run.await
+                    // Both at once: a client who does not read does not use up the time that the command may take.
+                    let send = async {
+                        let sent = replies.send().await;
+                        replies.ticket.allow_for_now();
+                        sent
+                    };
+                    let ((), hold) = tokio::try_join!(send, async { Ok(run.await) })?;
+                    hold
                 }
             }
         };
