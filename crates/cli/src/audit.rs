@@ -2,12 +2,13 @@
 //! operators change without a server is a line in `audit.log` of the data directory.
 
 use std::fmt;
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use snowmint_coord::SourceInfo;
+use snowmint_coord::label::Visible;
+use snowmint_coord::private;
 use snowmint_core::Rfc3339;
 
 use crate::exit::complain;
@@ -71,14 +72,16 @@ pub(crate) fn leave(
 ) {
     let path = data_dir.join("audit.log");
     let (now, who) = (Rfc3339(when::now()), who());
-    let line = format!("{now} audit: {what} who={who} before={before} after={after}\n");
+    let line = format!("{now} audit: {what} who={who} before={before} after={after}");
+    let line = format!("{}\n", Visible(&line));
     // The directory is the server's, which may run as somebody else: it is not made here. One write: lines of two at
     // once do not mix.
-    let opened = OpenOptions::new().append(true).create(true).open(&path);
+    let opened = private::options().append(true).create(true).open(&path);
     if let Err(error) = opened.and_then(|mut file| file.write_all(line.as_bytes())) {
         complain(format_args!(
-            "{} cannot be written: {error}; it would say: {line}",
-            path.display()
+            "{} cannot be written: {error}; it would say: {}",
+            path.display(),
+            line.trim_end()
         ));
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use clap::error::ContextValue;
+use snowmint_coord::label::Visible;
 use snowmint_wire::error::Code;
 
 /// What a command comes to.
@@ -89,10 +91,27 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
     }
 }
 
+/// What is wrong with a command line, said without passwords of URLs in it.
+pub(crate) fn unparsed(mut error: clap::Error) -> clap::Error {
+    let shown: Vec<_> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(text) if text.contains('@') || text.contains("password=") => {
+                Some((kind, ContextValue::String(snowmint_stores::shown(text))))
+            }
+            _ => None,
+        })
+        .collect();
+    for (kind, value) in shown {
+        error.insert(kind, value);
+    }
+    error
+}
+
 /// One line on standard error. Nobody may be reading it, which is no error either.
 pub(crate) fn complain(message: impl fmt::Display) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "snowmint: {message}");
+    let _ = writeln!(std::io::stderr(), "snowmint: {}", Visible(&message.to_string()));
 }
 
 impl From<Exit> for ExitCode {

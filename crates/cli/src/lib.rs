@@ -31,5 +31,8 @@ use clap::Parser;
 pub fn main() -> ExitCode {
     // Redis's driver takes it from here. All others are given theirs.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    exit::code(cmd::Snowmint::parse().run())
+    match cmd::Snowmint::try_parse() {
+        Ok(command) => exit::code(command.run()),
+        Err(error) => exit::unparsed(error).exit(),
+    }
 }

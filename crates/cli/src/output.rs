@@ -1,9 +1,10 @@
 //! Standard output: results, and nothing else.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use serde::Serialize;
+use snowmint_coord::label::{Visible, is_control};
 
 use crate::exit::{Failure, Outcome};
 
@@ -11,6 +12,8 @@ use crate::exit::{Failure, Outcome};
 /// not get lost in a drop.
 pub(crate) struct Output {
     inner: BufWriter<StdoutLock<'static>>,
+    /// The line that is being made.
+    line: String,
 }
 
 impl fmt::Debug for Output {
@@ -21,22 +24,25 @@ impl fmt::Debug for Output {
 
 impl Output {
     pub(crate) fn new() -> Self {
-        Self { inner: BufWriter::with_capacity(64 * 1024, io::stdout().lock()) }
+        let inner = BufWriter::with_capacity(64 * 1024, io::stdout().lock());
+        Self { inner, line: String::new() }
     }
 
-    /// One line.
+    /// One line, whoever wrote what is in it: control characters and ends of lines are made visible.
     pub(crate) fn line(&mut self, line: impl fmt::Display) -> Outcome {
-        writeln!(self.inner, "{line}").map_err(failure)
+        self.line.clear();
+        // Writing to a string cannot fail.
+        let _ = write!(self.line, "{line}");
+        writeln!(self.inner, "{}", Visible(&self.line)).map_err(failure)
     }
 
     /// One line of JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Outcome {
-        let json = serde_json::to_string(value)
-            .map_err(|error| Failure::unavailable(format!("internal error: {error}")))?;
-        self.line(json)
+        let json = json(value)?;
+        writeln!(self.inner, "{json}").map_err(failure)
     }
 
-    /// Lines as they are.
+    /// Lines as they are: of this program's own, with nothing in them that others wrote.
     pub(crate) fn text(&mut self, text: &str) -> Outcome {
         self.inner.write_all(text.as_bytes()).map_err(failure)
     }
@@ -47,10 +53,38 @@ impl Output {
     }
 }
 
+/// A value as JSON, in which no control character stands as it is: JSON asks for less.
+pub(crate) fn json(value: &impl Serialize) -> Outcome<String> {
+    let mut json = serde_json::to_string(value)
+        .map_err(|error| Failure::unavailable(format!("internal error: {error}")))?;
+    if json.contains(is_control) {
+        // They stand in texts, and none is beyond 16 bits.
+        let written = json.chars().map(|c| match is_control(c) {
+            true => format!("\\u{:04x}", u32::from(c)),
+            false => c.to_string(),
+        });
+        json = written.collect();
+    }
+    Ok(json)
+}
+
 #[allow(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
 fn failure(error: io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return Failure::ClosedPipe;
     }
     Failure::unavailable(format!("standard output cannot be written: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_no_control_characters() {
+        let text = "a\n\u{1b}\u{7f}\u{9b}\u{202e}b";
+        let json = json(&text).unwrap();
+        assert_eq!(json, r#""a\n\u001b\u007f\u009b\u202eb""#);
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+    }
 }

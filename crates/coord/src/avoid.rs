@@ -8,6 +8,7 @@
 use snowmint_core::UnixMillis;
 
 use crate::error::ErrorKind;
+use crate::label::check_label;
 use crate::lease::{Mark, SlotRow, Term, check_mark, slot_label};
 use crate::member::MemberInfo;
 use crate::pool::{Ground, Pool, Reuse};
@@ -52,10 +53,7 @@ pub fn check_avoid(avoid: &Avoid) -> Result<(), ErrorKind> {
             pool.name
         ));
     }
-    if label.len() > LABEL_BYTES_MAX {
-        let length = label.len();
-        return invalid(format!("a label has {LABEL_BYTES_MAX} bytes at most, not {length}"));
-    }
+    check_label("holder", label, LABEL_BYTES_MAX)?;
     if let Some(slot) = slots.iter().find(|slot| **slot >= pool.slots) {
         let last = pool.slots.saturating_sub(1);
         return invalid(format!("slot {slot} of pool {} is outside 0 to {last}", pool.name));

@@ -12,6 +12,7 @@ use snowmint_core::UnixMillis;
 
 use crate::catalog::check_name;
 use crate::error::ErrorKind;
+use crate::label::check_label;
 use crate::lease::Mark;
 use crate::member::LABEL_BYTES_MAX;
 use crate::pool::{Pool, Reuse};
@@ -69,7 +70,7 @@ impl Borrower {
                 format!("a borrower is called by 1 to {LABEL_BYTES_MAX} bytes, not {length}");
             return Err(ErrorKind::Invalid { what });
         }
-        Ok(())
+        check_label("borrower", &self.label, LABEL_BYTES_MAX)
     }
 
     /// Whether a slot is this borrower's, or nobody's since.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use snowmint_coord::label::check_label;
 use snowmint_coord::member::LABEL_BYTES_MAX;
 
 use crate::exit::{Failure, Outcome};
@@ -40,12 +41,8 @@ impl ServerSection {
     /// What a single value cannot show. Others are sent to what is announced: a mistake in it is seen by
     /// them alone, as a counter that does not answer.
     pub(super) fn check(&self) -> Outcome {
-        let bytes = self.owner.len();
-        if bytes > LABEL_BYTES_MAX {
-            return Err(Failure::usage(format!(
-                "server.owner has {bytes} bytes, where {LABEL_BYTES_MAX} are allowed: take a shorter name"
-            )));
-        }
+        check_label("owner", &self.owner, LABEL_BYTES_MAX)
+            .map_err(|kind| Failure::usage(format!("server.owner: {kind}")))?;
         if self.data_dir.as_os_str().is_empty() {
             return Err(Failure::usage(
                 "server.data_dir (--data-dir) is empty: name a directory, such as ./snowmint-data",

@@ -10,6 +10,7 @@ mod deploy;
 #[path = "../common/http.rs"]
 mod http;
 mod import;
+mod labels;
 mod mint;
 mod operations;
 mod operator;

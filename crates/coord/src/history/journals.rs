@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Doubt;
+use crate::label::Visible;
 use crate::store::FastForward;
 
 /// How many journals a store remembers: those that joined last.
@@ -122,7 +123,10 @@ impl Standing {
         let before = self.journals.iter().position(|known| known.id == journal.id);
         let before = before.map(|at| self.journals.remove(at));
         let has_reported = reports || before.is_some_and(|before| before.has_reported);
-        self.journals.push(JournalInfo { has_reported, ..journal.clone() });
+        // What a journal knows counts, whatever its process is called.
+        let visible = |label: &str| Visible(label).to_string();
+        let (owner, host) = (visible(&journal.owner), visible(&journal.host));
+        self.journals.push(JournalInfo { has_reported, owner, host, ..journal.clone() });
         // In doubt, one that was forgotten would not be missed.
         if self.doubt.is_none() && self.journals.len() > JOURNALS_MAX {
             let oldest =

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::lock::DataDir;
 use crate::error::{Error, Result};
+use crate::private;
 
 /// What is below a journal. [`LocalDisk`] is the operating system's; a simulation has one in memory,
 /// whose machine can die at any point of a write.
@@ -182,7 +183,7 @@ impl Directory for DataDir {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>> {
-        let mut how = OpenOptions::new();
+        let mut how = private::options();
         let how = how.create(true).truncate(true).read(true).write(true);
         Ok(Box::new(how.open(Self::path(self).join(name))?))
     }

@@ -1,9 +1,12 @@
 //! The data directory, and the lock that says that nobody else uses it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::private::{self, FILE_MODE};
 
 /// The name of the lock file in a data directory.
 const LOCK_FILE: &str = "lock";
@@ -24,16 +27,17 @@ impl DataDir {
     /// [`ErrorKind::StorageFull`] as the system says.
     pub fn lock(path: &Path) -> Result<Self> {
         let op = "lock data directory";
-        std::fs::create_dir_all(path).map_err(|error| Error::io(op, path, error))?;
+        private::make_directory(path).map_err(|error| Error::io(op, path, error))?;
         let path = path.canonicalize().map_err(|error| Error::io(op, path, error))?;
         let lock_path = path.join(LOCK_FILE);
-        let lock = OpenOptions::new()
+        let lock = private::options()
             .create(true)
             .truncate(false)
             .read(true)
             .write(true)
             .open(&lock_path)
             .map_err(|error| Error::io(op, &lock_path, error))?;
+        keep_private(&lock).map_err(|error| Error::io(op, &lock_path, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, lock }),
             Err(TryLockError::WouldBlock) => {
@@ -51,5 +55,35 @@ impl DataDir {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Who can open a lock file, to read at least, can hold the lock: one that an earlier version made is for its owner
+/// alone from now on.
+fn keep_private(lock: &File) -> io::Result<()> {
+    let found = lock.metadata()?;
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+    if is_ours && found.permissions().mode() & 0o777 & !FILE_MODE != 0 {
+        lock.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_its_owners_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("data");
+        let file = path.join(LOCK_FILE);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        drop(DataDir::lock(&path).unwrap());
+        assert_eq!((mode(&path), mode(&file)), (0o700, 0o600));
+        // As an earlier version made it.
+        std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        let _locked = DataDir::lock(&path).unwrap();
+        assert_eq!(mode(&file), 0o600);
     }
 }

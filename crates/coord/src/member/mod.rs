@@ -6,6 +6,7 @@ use std::str::FromStr;
 use snowmint_core::UnixMillis;
 
 use crate::error::{Error, ErrorKind};
+use crate::label::check_label;
 
 mod status;
 
@@ -118,19 +119,12 @@ impl Presence {
 /// Checks what a member says of itself.
 ///
 /// # Errors
-/// `Invalid` for an over-long label or a time to live of zero.
+/// `Invalid` for a label that is over-long or has control characters, and for a time to live of zero.
 pub fn check(member: &Member, presence: Presence) -> Result<(), ErrorKind> {
     for (what, label) in
         [("owner", &member.owner), ("host", &member.host), ("address", &member.address)]
     {
-        if label.len() > LABEL_BYTES_MAX {
-            return Err(ErrorKind::Invalid {
-                what: format!(
-                    "the {what} label has {} bytes, where {LABEL_BYTES_MAX} are allowed",
-                    label.len()
-                ),
-            });
-        }
+        check_label(what, label, LABEL_BYTES_MAX)?;
     }
     check_presence(presence)
 }

@@ -2,7 +2,9 @@
 
 use super::{CLAIM_COUNT_MAX, Pool, Reuse};
 use crate::error::ErrorKind;
+use crate::label::check_label;
 use crate::lease::{ClaimRequest, Wish};
+use crate::member::LABEL_BYTES_MAX;
 
 /// Checks that a claim makes sense, whatever the pool's state.
 ///
@@ -10,6 +12,7 @@ use crate::lease::{ClaimRequest, Wish};
 /// `Invalid`, `TooMany`.
 pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
     request.pool.check()?;
+    check_label("owner", &request.owner, LABEL_BYTES_MAX)?;
     let refused = |what: String| Err(ErrorKind::Invalid { what });
     if request.pool.reuse == Reuse::Ordered {
         let name = &request.pool.name;

@@ -8,6 +8,7 @@ use crate::history::{
     Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, check_ends,
     recall,
 };
+use crate::label::Visible;
 use crate::store::{FastForward, StoreIdentity};
 
 /// The note with the starts.
@@ -162,11 +163,13 @@ impl Verb for Doubts<'_> {
         if !self.is_shown(rows).await? {
             return Ok(((), false));
         }
+        let witness = Visible(&self.doubt.witness).to_string();
+        let doubt = Doubt { witness, ..self.doubt.clone() };
         let mut standing = standing(rows).await?;
-        standing.begin(self.doubt);
+        standing.begin(&doubt);
         rows.remove_note(KNOWN).await?;
         rows.put_note(JOURNALS, text(&standing.journals)?).await?;
-        rows.put_note_everywhere(DOUBT, text(self.doubt)?).await?;
+        rows.put_note_everywhere(DOUBT, text(&doubt)?).await?;
         let history = History::of(&rows.identity().id);
         rows.name(History { in_doubt: true, ..history }.to_string())?;
         Ok(((), true))

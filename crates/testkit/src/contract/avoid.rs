@@ -131,6 +131,7 @@ async fn an_avoid_that_makes_no_sense_is_refused(case: Case) {
         (avoid(&pool, &[0], later(Mark::MAX, 1)), "invalid"),
         (avoid(&Pool { reuse: Reuse::Ordered, ..pool.clone() }, &[0], Mark::MAX), "invalid"),
         (Avoid { label: "x".repeat(201), ..avoid(&pool, &[0], Mark::MAX) }, "invalid"),
+        (Avoid { label: "a\u{1b}[2J".into(), ..avoid(&pool, &[0], Mark::MAX) }, "invalid"),
     ] {
         assert_eq!(code(send(&case, &wrong).await), expected, "{wrong:?}");
     }

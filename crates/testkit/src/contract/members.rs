@@ -1,6 +1,6 @@
 use super::case::{Case, TTL_LONG_MS, code, pool};
 use super::cases;
-use snowmint_coord::{Incarnation, Mark, Member, MemberStatus, Presence, Serves, random};
+use snowmint_coord::{Incarnation, Mark, Member, MemberStatus, Presence, Serves, Wish, random};
 
 cases![
     a_member_is_known_once_it_joined,
@@ -12,6 +12,7 @@ cases![
     leaving_twice_is_no_error,
     a_presence_without_life_is_refused,
     over_long_labels_are_refused,
+    labels_with_control_characters_are_refused,
     what_a_member_says_is_seen_by_others,
     many_members_renew_at_once,
     listings_show_who_holds_what,
@@ -119,6 +120,29 @@ async fn over_long_labels_are_refused(case: Case) {
             assert_eq!(case.store.join(&labelled, presence, now).await.is_ok(), accepted);
         }
     }
+}
+
+/// Others see them on their terminals.
+async fn labels_with_control_characters_are_refused(case: Case) {
+    let member = case.member("orders").await;
+    let (presence, now) = (case.presence(1, TTL_LONG_MS).await, case.now().await);
+    for control in ["\0", "\n", "\u{1b}]0;x\u{7}", "\u{7f}", "\u{9b}31m", "\u{202e}"] {
+        let label = format!("a{control}b");
+        let owner = Member { owner: label.clone(), ..member.clone() };
+        let host = Member { host: label.clone(), ..member.clone() };
+        let address = Member { address: label.clone(), ..member.clone() };
+        for labelled in [&owner, &host, &address] {
+            assert_eq!(
+                code(case.store.join(labelled, presence, now).await),
+                "invalid",
+                "{labelled:?}"
+            );
+        }
+        // It is kept with the slot.
+        let claimed = case.try_claim(&owner, &pool(8), Wish::Any).await;
+        assert_eq!(code(claimed), "invalid", "{owner:?}");
+    }
+    assert_eq!(case.store.members(now).await.unwrap()[0].member, member);
 }
 
 async fn what_a_member_says_is_seen_by_others(case: Case) {

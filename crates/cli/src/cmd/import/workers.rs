@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 use snowmint_coord::avoid::LABEL_BYTES_MAX;
+use snowmint_coord::label::Visible;
 use snowmint_coord::lend::{is_lent, lent_pool};
 use snowmint_coord::pool::CLAIM_COUNT_MAX;
 use snowmint_coord::spec::{Plan, SnowflakePlan, SourceSpec, Span};
@@ -254,7 +255,8 @@ impl Part {
 impl Workers {
     fn part(&self, pool: Pool, held: Held, here: Here<'_>) -> Part {
         let mut part = Part { pool, items: Vec::new() };
-        for (number, mut holder) in held {
+        for (number, holder) in held {
+            let mut holder = Visible(&holder).to_string();
             holder.truncate(holder.floor_char_boundary(LABEL_BYTES_MAX / 2));
             let action = self.action(&part, number, here);
             let pool = part.pool.name.clone();

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
+use crate::exit::Outcome;
+use crate::output::{Output, json};
 
 /// What `mint` prints. [`Printed::end`] before the command ends.
 #[derive(Debug)]
@@ -29,8 +29,7 @@ impl Printed {
             return self.out.line(id);
         };
         // A serial may have any sign in it.
-        let quoted = serde_json::to_string(&id.to_string())
-            .map_err(|error| Failure::unavailable(format!("internal error: {error}")))?;
+        let quoted = json(&id.to_string())?;
         self.out.text(before)?;
         self.out.text(&quoted)
     }

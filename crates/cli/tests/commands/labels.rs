@@ -1,0 +1,83 @@
+//! What others have chosen to be called, as commands print it. A server may be an older one, or no honest one.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+use crate::common::{Ran, run};
+
+/// Clears a terminal, names its window, adds a row, and colours what follows.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\nMADE UP ROW\u{9b}31m\u{202e}";
+
+/// Answers one request with this.
+fn answering(status: &'static str, body: String) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+            let mut bytes = [0; 1024];
+            let length = stream.read(&mut bytes).unwrap();
+            request.extend_from_slice(&bytes[..length]);
+        }
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all((head + &body).as_bytes()).unwrap();
+    });
+    (address, answering)
+}
+
+fn told(status: &'static str, body: &serde_json::Value, words: &[&str]) -> Ran {
+    let (server, answering) = answering(status, body.to_string());
+    let ran = run(&[words, &["--server", &server]].concat());
+    answering.join().unwrap();
+    ran
+}
+
+#[track_caller]
+fn check(ran: &Ran, code: i32, lines: usize) {
+    assert_eq!(ran.code, code, "{ran:?}");
+    let said = format!("{}{}", ran.out, ran.err);
+    let control = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+    assert!(!said.contains(control), "{said:?}");
+    assert!(said.contains("MADE UP"), "{said:?}");
+    assert_eq!(said.lines().count(), lines, "{said:?}");
+}
+
+#[test]
+fn nothing_that_others_are_called_does_anything_to_a_terminal() {
+    let worker = serde_json::json!({
+        "pool": HOSTILE, "number": 1, "owner": HOSTILE, "host": HOSTILE, "process": 1, "term": 1,
+        "mark": HOSTILE, "live": true
+    });
+    let workers = serde_json::json!({ "workers": [worker] });
+    check(&told("200 OK", &workers, &["worker", "list"]), 0, 2);
+    check(&told("200 OK", &workers, &["worker", "list", "--json"]), 0, 1);
+
+    let source =
+        serde_json::json!({ "name": HOSTILE, "version": 1, "kind": HOSTILE, "layout": HOSTILE });
+    let sources = serde_json::json!({ "sources": [source] });
+    check(&told("200 OK", &sources, &["source", "list"]), 0, 2);
+    check(&told("200 OK", &source, &["source", "show", "orders"]), 0, 4);
+
+    let ids = serde_json::json!({ "ids": [HOSTILE] });
+    check(&told("200 OK", &ids, &["mint"]), 0, 1);
+    let error = serde_json::json!({ "error": { "code": "conflict", "message": HOSTILE, "retryable": false } });
+    check(&told("409 Conflict", &error, &["source", "show", "orders"]), 2, 1);
+}
+
+#[test]
+fn an_owner_that_would_do_so_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let ran = run(&["serve", "--data-dir", data.to_str().unwrap(), "--owner", HOSTILE]);
+    check(&ran, 2, 1);
+    assert!(
+        ran.err.contains("server.owner") && ran.err.contains("control character"),
+        "{}",
+        ran.err
+    );
+}
