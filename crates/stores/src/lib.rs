@@ -136,6 +136,8 @@ pub fn open_with<'a>(
 }
 
 const OPEN: &str = "open store";
+/// Longer than any scheme that somebody may have meant.
+const SCHEME_BYTES_MAX: usize = 20;
 
 fn check_namespace(namespace: &str) -> Result<()> {
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))
@@ -204,9 +206,15 @@ fn not_built_in(product: Product) -> Error {
     Error::new(OPEN, ErrorKind::Unsupported { what })
 }
 
+/// Says what begins the URL at most: what has no scheme may be a password.
 fn unknown_scheme(url: &str) -> String {
-    let shown: String = shown(url).chars().take(80).collect();
-    format!("{shown:?} is no store URL; known are {}", product::known())
+    let is_scheme = |text: &str| {
+        text.len() <= SCHEME_BYTES_MAX
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
+    };
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
+    let given = scheme.map_or_else(|| "this".to_owned(), |scheme| format!("{scheme}://"));
+    format!("{given} is no store URL; known are {}", product::known())
 }
 
 #[cfg(test)]
@@ -221,7 +229,9 @@ mod tests {
     async fn unknown_urls_list_the_known() {
         let secret =
             ["mysql2://root:pw@host/db", "mysql2:root:pw@host", "mysql2://host/db?password=pw"];
-        for url in ["", "leaf", "file:x", "SQLITE:x", "/tmp/x.db"].into_iter().chain(secret) {
+        for url in
+            ["", "leaf", "file:x", "SQLITE:x", "/tmp/x.db", "pw", "pw:pw"].into_iter().chain(secret)
+        {
             let error = refused(url, "default").await.to_string();
             assert!(error.contains("sqlite:") && error.contains("memory:"), "{error}");
             assert!(!error.contains("pw"), "a password is not shown: {error}");

@@ -15,6 +15,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use snowmint_coord::private;
 use snowmint_core::{Clock, Pause, SystemClock, UnixMillis};
 
 use super::record::{COPY_BYTES, Record};
@@ -56,9 +57,9 @@ impl Lock {
     /// Waits up to `wait_ms` for the lock. `key` becomes a part of file names.
     pub(super) fn take(dir: &Path, key: &str, wait_ms: u64) -> Result<Self> {
         let op = "open worker";
-        std::fs::create_dir_all(dir).map_err(|error| Error::io(op, dir, error))?;
+        private::make_directory(dir).map_err(|error| Error::io(op, dir, error))?;
         let path = dir.join(format!("{key}.lock"));
-        let file = OpenOptions::new()
+        let file = private::options()
             .create(true)
             .truncate(false)
             .read(true)
@@ -124,7 +125,7 @@ impl Lock {
         let path = self.path();
         let bytes = Record { sequence: 1, mark_ms: mark.get(), key: self.key.clone() }.encode();
         let write = || {
-            let file = OpenOptions::new()
+            let file = private::options()
                 .create(true)
                 .truncate(true)
                 .read(true)

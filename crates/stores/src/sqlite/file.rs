@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use snowmint_coord::verbs::{Access, Backend, Failure, Seen};
 use snowmint_coord::{
     BootTimer, Capabilities, Error, ErrorKind, Extend, Home, Incarnation, Presence, Result, Timer,
-    random,
+    private, random,
 };
 use snowmint_core::UnixMillis;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
@@ -77,6 +77,8 @@ impl File {
         refuse_forked()?;
         let path = absolute(path)?;
         let how = if make {
+            // Where that fails, SQLite says why. It gives its other files the same rights.
+            let _ = private::make_file(&path);
             How::Make { new_id: random::incarnation()?.to_string() }
         } else {
             let is_none = match std::fs::metadata(&path) {
