@@ -1,6 +1,7 @@
 //! Settings of the compatible doors: each is off until it is asked for.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -52,7 +53,7 @@ impl Default for LeafSettings {
 }
 
 /// The door of Tinyid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TinyidSettings {
     /// Whether it is open.
@@ -65,6 +66,18 @@ pub struct TinyidSettings {
     /// What each token, or the hash of one, may ask for: business types with commas between them, or
     /// `*`. Empty: those of the server count.
     pub tokens: BTreeMap<String, String>,
+}
+
+/// Tokens are not shown.
+impl fmt::Debug for TinyidSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { enabled, segment_length, keys, tokens: _ } = self;
+        f.debug_struct("TinyidSettings")
+            .field("enabled", enabled)
+            .field("segment_length", segment_length)
+            .field("keys", keys)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for TinyidSettings {
