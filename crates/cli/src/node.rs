@@ -1,10 +1,12 @@
 //! From a configuration to a node: the one place that puts store, journal, clock and keys together.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::error::chain;
+use snowmint_coord::private;
 use snowmint_coord::sources::Keyrings;
 use snowmint_coord::{
     BootTimer, Error, ErrorKind, Node, NodeSettings, Parts, SourceInfo, SourceSpec, Timer as _,
@@ -18,7 +20,7 @@ use crate::config::{Config, Defined};
 use crate::exit::{Failure, Outcome};
 use crate::ntp::Ntp;
 use crate::origins;
-use crate::secret;
+use crate::secret::{self, Hidden};
 use crate::store;
 
 /// How often a node that has not joined yet is looked at.
@@ -59,7 +61,7 @@ async fn open_told(
 ) -> Outcome<Node> {
     let data_dir = &config.server.data_dir;
     let url = config.store_url();
-    let in_data_dir = store::file(&url).is_some_and(|file| file.starts_with(data_dir));
+    let in_data_dir = store::file(url.text()).is_some_and(|file| file.starts_with(data_dir));
     if journal != Journal::Without || in_data_dir {
         make_dir(data_dir)?;
     }
@@ -236,22 +238,56 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
 }
 
 pub(crate) fn make_dir(dir: &Path) -> Outcome {
-    std::fs::create_dir_all(dir).map_err(|error| {
+    private::make_directory(dir).map_err(|error| {
         Failure::unavailable(format!(
             "the data directory {} cannot be made: {error}",
             dir.display()
         ))
-    })
+    })?;
+    match others_in(dir) {
+        Others::None => Ok(()),
+        Others::Group(caution) => {
+            tracing::warn!("{caution}");
+            Ok(())
+        }
+        Others::Everybody(why) => Err(Failure::usage(why)),
+    }
+}
+
+/// Who else can write in a data directory.
+pub(crate) enum Others {
+    None,
+    /// The group, which may have this user alone.
+    Group(String),
+    Everybody(String),
+}
+
+/// Looks at the rights of a data directory: who can write in it can take the lock, and put an older state back.
+pub(crate) fn others_in(dir: &Path) -> Others {
+    let Ok(found) = std::fs::metadata(dir) else { return Others::None };
+    let (mode, shown) = (found.permissions().mode() & 0o7777, dir.display());
+    let who = |who: &str, mode: u32| {
+        format!("{who} can write in the data directory {shown} (mode {mode:04o})")
+    };
+    if mode & 0o002 != 0 {
+        let why = who("everybody on this machine", mode);
+        return Others::Everybody(format!(
+            "{why}: chmod 700, or name a directory in it, which is made so"
+        ));
+    }
+    if mode & 0o020 != 0 {
+        return Others::Group(format!("{}: chmod g-w", who("the group", mode)));
+    }
+    Others::None
 }
 
 /// The keys of `[disguise.keys]`, read from where they are.
-pub(crate) fn keyrings(keys: &BTreeMap<String, String>) -> Outcome<Keyrings> {
+pub(crate) fn keyrings(keys: &BTreeMap<String, Hidden>) -> Outcome<Keyrings> {
     let mut rings = Keyrings::new();
     for (number, place) in keys {
-        let refused =
-            |why: String| Failure::usage(format!("disguise.keys.{number} = {place:?}: {why}"));
-        let number: u32 =
-            number.parse().map_err(|_| refused("keys have whole numbers as names".into()))?;
+        let wrong_name = "disguise.keys: keys have whole numbers as names, and one has another";
+        let number: u32 = number.parse().map_err(|_| Failure::usage(wrong_name))?;
+        let refused = |why: String| Failure::usage(format!("disguise.keys.{number}: {why}"));
         let digits = secret::at(place).map_err(refused)?;
         // The error must not show the key.
         let key: Key =
@@ -304,7 +340,7 @@ mod tests {
     }
 
     fn refusal(place: &str) -> String {
-        match keyrings(&[("1".to_owned(), place.to_owned())].into()) {
+        match keyrings(&[("1".to_owned(), place.into())].into()) {
             Err(Failure::Said { exit, message }) if exit as u8 == 2 => message,
             other => panic!("{other:?}"),
         }
@@ -316,7 +352,7 @@ mod tests {
         let file = directory.path().join("key");
         let place = format!("file:{}", file.display());
         std::fs::write(&file, format!("{}\n", "0123456789abcdef".repeat(2))).unwrap();
-        let rings = keyrings(&[("7".to_owned(), place.clone())].into()).unwrap();
+        let rings = keyrings(&[("7".to_owned(), place.clone().into())].into()).unwrap();
         assert_eq!(rings.keys().copied().collect::<Vec<_>>(), [7]);
 
         std::fs::write(&file, "secret but short").unwrap();
@@ -326,6 +362,6 @@ mod tests {
         for place in ["0123", "file:/nonexistent", "env:SNOWMINT_NO_SUCH_KEY", ""] {
             refusal(place);
         }
-        assert!(keyrings(&[("first".to_owned(), place)].into()).is_err());
+        assert!(keyrings(&[("first".to_owned(), place.into())].into()).is_err());
     }
 }

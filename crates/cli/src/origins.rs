@@ -11,10 +11,11 @@ use snowmint_stores::foreign::Shared;
 use crate::exit::{Failure, Outcome};
 #[cfg(feature = "import")]
 use crate::secret;
+use crate::secret::Hidden;
 
 /// The tables of `[origins]`.
 #[cfg(feature = "import")]
-pub(crate) fn all(named: &BTreeMap<String, String>) -> Outcome<Origins> {
+pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
     let mut origins = Origins::new();
     for (name, place) in named {
         origins.insert(name.clone(), Arc::new(table(name, place)?) as _);
@@ -24,7 +25,7 @@ pub(crate) fn all(named: &BTreeMap<String, String>) -> Outcome<Origins> {
 
 /// A program that reads no other system rejects a configuration that names one.
 #[cfg(not(feature = "import"))]
-pub(crate) fn all(named: &BTreeMap<String, String>) -> Outcome<Origins> {
+pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
     match named.keys().next() {
         None => Ok(Origins::new()),
         Some(name) => Err(Failure::usage(format!(
@@ -35,12 +36,12 @@ pub(crate) fn all(named: &BTreeMap<String, String>) -> Outcome<Origins> {
 
 /// The table of another system that is called so, at this `SYSTEM+URL` or at the one that is kept there.
 #[cfg(feature = "import")]
-pub(crate) fn table(name: &str, place: &str) -> Outcome<Shared> {
+pub(crate) fn table(name: &str, place: &Hidden) -> Outcome<Shared> {
     // What it says may show a password.
     let refused = |why: String| Failure::usage(format!("origins.{name}: {why}"));
-    let text = match place.split_once(':') {
-        Some(("file" | "env", _)) => secret::at(place).map_err(refused)?,
-        _ => place.to_owned(),
+    let text = match place.is_place() {
+        true => secret::at(place).map_err(refused)?,
+        false => place.text().to_owned(),
     };
     Shared::named(text.trim()).map_err(|error| refused(error.kind().to_string()))
 }

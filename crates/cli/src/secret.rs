@@ -1,13 +1,82 @@
-//! Secrets, which configuration names by their place: it is copied, printed and shown to people.
+//! Secrets: values that nothing prints, and the places where they are kept.
 
-/// What is at `file:PATH` or `env:NAME`. What goes wrong is said without it.
-pub(crate) fn at(place: &str) -> Result<String, String> {
-    match place.split_once(':') {
+use std::convert::Infallible;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::security::read_trusted;
+
+/// What is printed in place of a secret.
+pub(crate) const NOT_SHOWN: &str = "(not shown)";
+
+/// A value that is a secret, names the place of one, or has one in it; in a wrong form it may be any of these. It has
+/// no `Display`, and its `Debug` does not show it. Layers of the configuration are merged in its serialized form,
+/// which goes nowhere else.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Hidden(String);
+
+impl Hidden {
+    /// The text itself, for what has to use it.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The file that it names, if it names one.
+    pub(crate) fn file(&self) -> Option<&str> {
+        self.0.strip_prefix("file:")
+    }
+
+    /// Whether it names a place, and is no secret itself.
+    pub(crate) fn is_place(&self) -> bool {
+        ["file:", "env:"].iter().any(|scheme| self.0.starts_with(scheme))
+    }
+}
+
+impl From<String> for Hidden {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for Hidden {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl FromStr for Hidden {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.into())
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NOT_SHOWN)
+    }
+}
+
+/// What is at `file:PATH` or `env:NAME`. Errors show neither it nor the place, which may be a secret that was written
+/// in the wrong form.
+pub(crate) fn at(place: &Hidden) -> Result<String, String> {
+    match place.text().split_once(':') {
         Some(("file", path)) => {
-            std::fs::read_to_string(path).map_err(|error| format!("it cannot be read: {error}"))
+            let refused = |why: &str| format!("the file that it names {why}");
+            let bytes = read_trusted(Path::new(path)).map_err(|why| refused(&why))?;
+            String::from_utf8(bytes).map_err(|_| refused("is no text"))
         }
         Some(("env", name)) => std::env::var(name)
             .map_err(|_| "there is no such variable, or it is not text".to_owned()),
-        _ => Err("write file:PATH or env:NAME".to_owned()),
+        _ => Err("it says where the secret is: write file:PATH or env:NAME".to_owned()),
     }
 }

@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
-use crate::secret;
+use crate::secret::{self, Hidden};
 
 /// A runtime for a command that asks a few things and ends.
 pub(crate) fn runtime() -> Outcome<Runtime> {
@@ -53,14 +53,15 @@ pub(crate) async fn existing(config: &Config) -> Outcome<Option<Arc<dyn Store>>>
 
 async fn open(config: &Config, make: bool) -> snowmint_coord::Result<Arc<dyn Store>> {
     let (url, namespace) = (config.store_url(), &config.store.namespace);
-    if snowmint_client::is_url(&url) {
+    let url = url.text();
+    if snowmint_client::is_url(url) {
         let parts = Parts { credentials: config.store.credentials()?, ..Parts::default() };
         let settings = snowmint_client::Settings::default();
-        let store = RemoteStore::open_with(&url, namespace, settings, parts).await?;
+        let store = RemoteStore::open_with(url, namespace, settings, parts).await?;
         return Ok(Arc::new(store));
     }
     let settings = Settings { tries: config.store.tries, make };
-    snowmint_stores::open_with(&url, namespace, settings).await
+    snowmint_stores::open_with(url, namespace, settings).await
 }
 
 /// A store beside that of the configuration.
@@ -90,11 +91,13 @@ impl Beside {
     /// # Errors
     /// When it is no URL of a store that can stand beside another.
     pub(crate) fn at(url: &str, config: &Config) -> Result<Self, String> {
-        let scheme = url.split(':').next().unwrap_or_default();
-        if !snowmint_stores::is_url(url) || scheme == "memory" {
+        if !snowmint_stores::is_url(url) || url.starts_with("memory:") {
             return Err(format!(
-                "it is no URL of a store that outlives this process: {scheme:?} is none of {}",
-                snowmint_stores::schemes().collect::<Vec<_>>().join(", ")
+                "it is no URL of a store that outlives this process: it begins with none of {}:",
+                snowmint_stores::schemes()
+                    .filter(|known| *known != "memory")
+                    .collect::<Vec<_>>()
+                    .join(":, ")
             ));
         }
         let settings = Settings { tries: config.store.tries, make: true };
@@ -117,35 +120,43 @@ impl Beside {
     ///
     /// # Errors
     /// As [`Beside::at`], or when nothing is kept there.
-    pub(crate) fn named(place: &str, config: &Config) -> Result<Self, String> {
-        match place.split_once(':') {
-            Some(("file" | "env", _)) => Self::at(secret::at(place)?.trim(), config),
-            _ => Self::at(place, config),
+    pub(crate) fn named(place: &Hidden, config: &Config) -> Result<Self, String> {
+        if place.is_place() {
+            return Self::at(secret::at(place)?.trim(), config);
         }
+        Self::at(place.text(), config)
+    }
+}
+
+/// Where the store is, as it may be shown: what is no URL may be a password.
+pub(crate) fn shown(config: &Config) -> String {
+    let url = config.store_url();
+    match snowmint_stores::is_url(url.text()) || snowmint_client::is_url(url.text()) {
+        true => snowmint_stores::shown(url.text()),
+        false => "store.url".to_owned(),
     }
 }
 
 /// Refuses what is no URL of a store: without asking one.
 pub(crate) fn check_url(config: &Config) -> Outcome {
     let url = config.store_url();
-    if file(&url).is_some_and(|file| file.as_os_str().is_empty()) {
-        return Err(Failure::usage(format!(
-            "store.url = {url:?} names no file: write sqlite:PATH"
-        )));
+    let url = url.text();
+    if file(url).is_some_and(|file| file.as_os_str().is_empty()) {
+        return Err(Failure::usage("store.url names no file: write sqlite:PATH"));
     }
-    if snowmint_stores::is_url(&url) || snowmint_client::is_url(&url) {
+    if snowmint_stores::is_url(url) || snowmint_client::is_url(url) {
         return Ok(());
     }
-    // What follows the scheme may be a password.
-    let scheme = url.split(':').next().unwrap_or_default();
     let known: Vec<_> = snowmint_stores::schemes().chain(["snowmint", "snowmints"]).collect();
     let known = known.join(":, ");
-    Err(Failure::usage(format!("store.url: {scheme:?} begins no URL of a store: take {known}:")))
+    Err(Failure::usage(format!(
+        "store.url is no URL of a store, which begins with one of {known}:"
+    )))
 }
 
 /// Refuses a store that is a missing file: an operator who moves one forward must have meant another.
 pub(crate) fn check_file(config: &Config) -> Outcome {
-    match file(&config.store_url()) {
+    match file(config.store_url().text()) {
         Some(file) if !file.is_file() => {
             Err(Failure::usage(format!("there is no store {}", file.display())))
         }

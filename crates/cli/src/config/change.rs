@@ -6,11 +6,9 @@ use serde::Deserialize as _;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-use super::layers::flatten;
+use super::layers::{SECRET, flatten};
 use super::{Config, Defined};
-
-/// Keys whose values, and tables whose keys, nobody may see in a log.
-const SECRET: &[&str] = &["store.url", "stores", "origins", "compat.tinyid.tokens"];
+use crate::secret::NOT_SHOWN;
 
 /// A key that has another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +33,8 @@ impl Config {
             let change = match secret {
                 Some(secret) => Change {
                     key: (*secret).to_owned(),
-                    old: "(not shown)".into(),
-                    new: "(not shown)".into(),
+                    old: NOT_SHOWN.into(),
+                    new: NOT_SHOWN.into(),
                 },
                 None => {
                     Change { key: key.clone(), old: shown(old.get(key)), new: shown(new.get(key)) }

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{Config, Given};
 use crate::exit::{Outcome, complain};
+use crate::secret::Hidden;
 
 /// Where the configuration is, and what is said over it.
 #[derive(Clone, Debug, Args)]
@@ -19,7 +20,7 @@ pub(crate) struct Chosen {
     /// The store: sqlite:PATH, postgres://…, mysql://…, redis://…, etcd://…, zookeeper://…, memory: (which
     /// forgets everything), or that of servers: snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://.
     #[arg(long, value_name = "URL")]
-    store: Option<String>,
+    store: Option<Hidden>,
     /// What separates two users of one store.
     #[arg(long, value_name = "NS")]
     namespace: Option<String>,
@@ -48,16 +49,16 @@ impl Chosen {
     pub(crate) fn load(&self, more: Vec<Given>) -> Outcome<Config> {
         if let Some(url) = &self.store {
             let instead = "give the URL as SNOWMINT_STORE__URL, or as store.url in a file";
-            warn_of_secret(url, "--store", instead);
+            warn_of_secret(url.text(), "--store", instead);
         }
         let own = [
-            ("server.data_dir", "--data-dir", &self.data_dir),
-            ("store.url", "--store", &self.store),
-            ("store.namespace", "--namespace", &self.namespace),
+            ("server.data_dir", "--data-dir", self.data_dir.as_deref()),
+            ("store.url", "--store", self.store.as_ref().map(Hidden::text)),
+            ("store.namespace", "--namespace", self.namespace.as_deref()),
         ];
         let mut flags: Vec<Given> = own
             .into_iter()
-            .filter_map(|(key, name, text)| Some(Given::flag(key, name, text.as_ref()?)))
+            .filter_map(|(key, name, text)| Some(Given::flag(key, name, text?)))
             .collect();
         flags.extend(more);
         Config::load(self.config.as_deref(), flags)
@@ -75,7 +76,7 @@ pub(crate) fn warn_of_secret(url: &str, option: &str, instead: &str) {
 
 /// Whether there is a password in a URL: after a colon, before the last @ of the part that names hosts, or in
 /// a parameter. What stands before the @ for servers is a token.
-fn has_secret(url: &str) -> bool {
+pub(super) fn has_secret(url: &str) -> bool {
     let (_, rest) = url.split_once("://").unwrap_or_default();
     let (_, parameters) = rest.split_once('?').unwrap_or_default();
     let password =

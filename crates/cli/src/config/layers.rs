@@ -6,10 +6,11 @@ use std::ffi::OsString;
 use std::fmt;
 
 use serde::Deserialize as _;
+use snowmint_coord::catalog::check_name;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::Config;
+use super::{Config, is_below};
 use crate::exit::{Failure, Outcome};
 
 /// What every variable of the environment starts with.
@@ -29,8 +30,20 @@ const OPEN: &[&str] = &[
     "compat.cosid.keys",
 ];
 
-/// The table whose keys are secrets.
-const SECRET_KEYS: &str = "compat.tinyid.tokens.";
+/// Keys whose values, and tables whose keys and values, are secrets, or may be where they are written in a wrong form.
+pub(super) const SECRET: &[&str] = &[
+    "store.url",
+    "store.token",
+    "stores",
+    "origins",
+    "peers.token",
+    "traces.endpoint",
+    "disguise.keys",
+    TOKENS,
+];
+
+/// The table whose names are secrets themselves.
+const TOKENS: &str = "compat.tinyid.tokens";
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +64,7 @@ impl fmt::Display for Origin {
 }
 
 /// One value for one key.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Given {
     /// The key, cut at its dots.
     pub(super) path: Vec<String>,
@@ -59,8 +72,8 @@ pub(crate) struct Given {
     pub(super) origin: Origin,
 }
 
-/// A value as it was written.
-#[derive(Clone, Debug)]
+/// A value as it was written. [`Given::shown`] shows it.
+#[derive(Clone)]
 pub(super) enum Raw {
     /// With a type, in a file.
     Typed(Value),
@@ -82,17 +95,51 @@ impl Given {
         self.path.join(".")
     }
 
-    /// A message that names the place and the key, unless the key is a secret itself.
-    pub(super) fn refused(&self, why: impl fmt::Display) -> Failure {
+    /// The value, if it may be shown.
+    pub(super) fn shown(&self) -> String {
         let key = self.key();
-        if !key.starts_with(SECRET_KEYS) {
-            return Failure::usage(format!("{}: {}: {why}", self.origin, key.escape_debug()));
+        // Also where a table should stand that has a secret below it.
+        if SECRET.iter().any(|secret| is_below(&key, secret) || is_below(secret, &key)) {
+            return "what is written there".to_owned();
         }
-        let origin = match &self.origin {
-            Origin::Environment { .. } => "the environment".to_owned(),
-            origin => origin.to_string(),
+        match &self.value {
+            Raw::Typed(Value::Table(_)) => "a table".to_owned(),
+            Raw::Typed(value) => value.to_string(),
+            Raw::Text(text) => format!("{text:?}"),
+        }
+    }
+
+    /// A message that names the place and the key, as far as the key may not be a secret itself.
+    pub(super) fn refused(&self, why: impl fmt::Display) -> Failure {
+        let (key, is_whole) = self.shown_key();
+        let key = key.escape_debug();
+        match &self.origin {
+            origin if is_whole => Failure::usage(format!("{origin}: {key}: {why}")),
+            Origin::Environment { .. } => {
+                Failure::usage(format!("the environment: {key}.…: {why}"))
+            }
+            origin => Failure::usage(format!("{origin}: {key}.…: {why}")),
+        }
+    }
+
+    /// The key up to what may be a secret, and whether that is all of it. Below the table of tokens every name is one;
+    /// below others what is no name, as when name and value are in each other's place; below a single value all.
+    fn shown_key(&self) -> (String, bool) {
+        let key = self.key();
+        let above = SECRET.iter().find(|secret| key != **secret && is_below(&key, secret));
+        let Some(above) = above else {
+            let url = self.path.iter().position(|part| part.contains("://"));
+            let shown = self.path.get(..url.unwrap_or(self.path.len())).unwrap_or_default();
+            return (shown.join("."), url.is_none());
         };
-        Failure::usage(format!("{origin}: {SECRET_KEYS}…: {why}"))
+        let is_name = match self.path.get(above.split('.').count()..) {
+            Some([number]) if *above == "disguise.keys" => number.parse::<u32>().is_ok(),
+            Some([name]) if ["stores", "origins"].contains(above) => {
+                check_name("store", name).is_ok()
+            }
+            _ => false,
+        };
+        if is_name { (key, true) } else { ((*above).to_owned(), false) }
     }
 
     /// The value in the type that `schema` has.
@@ -115,17 +162,7 @@ impl Given {
             (Raw::Text(text), Value::Boolean(_)) => text.parse().ok().map(Value::Boolean),
             _ => None,
         };
-        found.ok_or_else(|| self.refused(format_args!("it takes {wanted}, not {}", self.value)))
-    }
-}
-
-impl fmt::Display for Raw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Typed(Value::Table(_)) => f.write_str("a table"),
-            Self::Typed(value) => write!(f, "{value}"),
-            Self::Text(text) => write!(f, "{text:?}"),
-        }
+        found.ok_or_else(|| self.refused(format_args!("it takes {wanted}, not {}", self.shown())))
     }
 }
 
@@ -226,6 +263,11 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
         let table = table.join(".");
         OPEN.contains(&table.as_str())
     });
+    if is_open && !given.shown_key().1 && !given.key().starts_with(TOKENS) {
+        return Err(given.refused(
+            "a name there is a whole number in disguise.keys, else letters, digits, dots, dashes and underscores",
+        ));
+    }
     match table.get(last) {
         // An empty section changes nothing.
         Some(Value::Table(_)) if matches!(&given.value, Raw::Typed(Value::Table(_))) => {
@@ -242,7 +284,7 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
         None => return Err(unknown(given, &schema())),
     }
     Config::deserialize(whole).map_err(|error| {
-        given.refused(format_args!("{} is not possible: {}", given.value, error.message()))
+        given.refused(format_args!("{} is not possible: {}", given.shown(), error.message()))
     })
 }
 

@@ -38,6 +38,7 @@ pub(crate) use template::template;
 pub(crate) use traces::TracesSection;
 
 use crate::exit::{Failure, Outcome};
+use crate::secret::Hidden;
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ pub(crate) struct Config {
     pub(crate) server: ServerSection,
     pub(crate) store: StoreSection,
     /// Stores beside it, for sources that have numbers from several: a URL, or where that is.
-    pub(crate) stores: BTreeMap<String, String>,
+    pub(crate) stores: BTreeMap<String, Hidden>,
     pub(crate) worker: WorkerSection,
     pub(crate) clock: ClockSection,
     pub(crate) limits: Limits,
@@ -61,7 +62,7 @@ pub(crate) struct Config {
     pub(crate) traces: TracesSection,
     pub(crate) disguise: DisguiseSection,
     /// What sources draw from that do not count here: `SYSTEM+URL`, or where that is.
-    pub(crate) origins: BTreeMap<String, String>,
+    pub(crate) origins: BTreeMap<String, Hidden>,
     pub(crate) sources: SourcesSection,
     /// `[sources.NAME]`, by name; and where each was first named.
     #[serde(skip)]
@@ -89,7 +90,7 @@ impl Default for LogSection {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DisguiseSection {
     /// Where the key of each number is: `file:PATH` or `env:NAME`.
-    pub(crate) keys: BTreeMap<String, String>,
+    pub(crate) keys: BTreeMap<String, Hidden>,
 }
 
 /// `[sources]`, but for the sources themselves.
@@ -145,9 +146,9 @@ impl Config {
     }
 
     /// Where the store is.
-    pub(crate) fn store_url(&self) -> String {
+    pub(crate) fn store_url(&self) -> Hidden {
         if self.store.url.is_empty() {
-            return crate::store::default_url(&self.server.data_dir);
+            return crate::store::default_url(&self.server.data_dir).into();
         }
         self.store.url.clone()
     }

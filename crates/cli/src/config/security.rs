@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Config;
 use crate::exit::{Failure, Outcome};
+use crate::secret::Hidden;
 
 /// `[tokens]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +35,7 @@ impl TlsSection {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PeersSection {
     /// Where it is, never the token itself.
-    pub(crate) token: String,
+    pub(crate) token: Hidden,
     pub(crate) ca: String,
 }
 
@@ -57,9 +58,8 @@ pub(super) fn check(config: &Config) -> Outcome {
 }
 
 /// A key says where a token is, or nothing.
-pub(super) fn check_place(key: &str, place: &str) -> Outcome {
-    let is_place = ["file:", "env:"].iter().any(|scheme| place.starts_with(scheme));
-    if place.is_empty() || is_place {
+pub(super) fn check_place(key: &str, place: &Hidden) -> Outcome {
+    if place.is_empty() || place.is_place() {
         return Ok(());
     }
     // What stands there may be the token.

@@ -7,6 +7,7 @@ use snowmint_coord::spec::{SourceSpec, keys};
 use toml::Value;
 
 use super::Defined;
+use super::chosen::has_secret;
 use super::layers::{Given, Raw};
 use crate::exit::Outcome;
 
@@ -28,6 +29,10 @@ pub(super) fn take(given: &Given, defined: &mut BTreeMap<String, Defined>) -> Ou
     }
     let key = key.join(".");
     let text = as_text(given, &key)?;
+    if has_secret(&text) {
+        let place = "a URL with a password belongs under [stores] or [origins], and its name here";
+        return Err(given.refused(place));
+    }
     source.spec.set(&key, &text).map_err(|error| given.refused(error))?;
     Ok(true)
 }
@@ -54,10 +59,10 @@ fn as_text(given: &Given, key: &str) -> Outcome<String> {
         (Some(keys::Takes::Number), Value::Integer(number)) => return Ok(number.to_string()),
         (Some(keys::Takes::Flag), Value::Boolean(flag)) => return Ok(flag.to_string()),
         // What is no key is better said by the table itself.
-        (None, _) => return Ok(given.value.to_string()),
+        (None, _) => return Ok(given.shown()),
         (Some(keys::Takes::Text), _) => "a text in quotes",
         (Some(keys::Takes::Number), _) => "a whole number",
         (Some(keys::Takes::Flag), _) => "true or false",
     };
-    Err(given.refused(format_args!("it takes {wanted}, not {}", given.value)))
+    Err(given.refused(format_args!("it takes {wanted}, not {}", given.shown())))
 }

@@ -6,19 +6,19 @@ use snowmint_coord::Error;
 
 use super::security::check_place;
 use crate::exit::{Failure, Outcome};
-use crate::secret;
+use crate::secret::{self, Hidden};
 
 /// `[store]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoreSection {
-    pub(crate) url: String,
+    pub(crate) url: Hidden,
     pub(crate) namespace: String,
     #[serde(deserialize_with = "tries")]
     pub(crate) tries: u32,
     pub(crate) offered: bool,
     /// Where it is, never the token itself.
-    pub(crate) token: String,
+    pub(crate) token: Hidden,
     pub(crate) ca: String,
     pub(crate) cert: String,
 }
@@ -27,11 +27,11 @@ impl Default for StoreSection {
     fn default() -> Self {
         let tries = snowmint_stores::Settings::default().tries;
         Self {
-            url: String::new(),
+            url: Hidden::default(),
             namespace: "default".into(),
             tries,
             offered: false,
-            token: String::new(),
+            token: Hidden::default(),
             ca: String::new(),
             cert: String::new(),
         }
@@ -52,7 +52,7 @@ impl StoreSection {
     pub(crate) fn credentials(&self) -> snowmint_coord::Result<Credentials> {
         let refused = |why: String| Error::invalid("open store", why);
         let mut credentials = Credentials::from_env().map_err(refused)?;
-        credentials = match self.token.split_once(':') {
+        credentials = match self.token.text().split_once(':') {
             None => credentials,
             // Read when it is needed, and so replaced without a restart.
             Some(("file", path)) => credentials.token_file(path),
@@ -73,8 +73,9 @@ impl StoreSection {
     /// What a single value cannot show.
     pub(super) fn check(&self) -> Outcome {
         check_place("store.token", &self.token)?;
-        let shows = [&self.token, &self.ca, &self.cert].iter().any(|key| !key.is_empty());
-        if shows && !snowmint_client::is_url(&self.url) {
+        let shows =
+            !self.token.is_empty() || [&self.ca, &self.cert].iter().any(|key| !key.is_empty());
+        if shows && !snowmint_client::is_url(self.url.text()) {
             return Err(Failure::usage(
                 "store.token, store.ca and store.cert are for servers: say store.url = \"snowmints://…\", too",
             ));

@@ -267,7 +267,7 @@ fn mistakes_name_the_place_the_key_and_what_would_be_right() {
         ),
         (
             "[disguise.keys]\n1 = 5",
-            "snowmint.toml, line 2: disguise.keys.1: it takes a text, not 5",
+            "snowmint.toml, line 2: disguise.keys.1: it takes a text, not what is written there",
         ),
     ] {
         assert_eq!(load(file, &[], Vec::new()), Err(message.to_owned()), "{file}");

@@ -4,6 +4,7 @@ use hyper::Uri;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Failure, Outcome};
+use crate::secret::Hidden;
 
 /// Where collectors take OTLP over gRPC unless told otherwise.
 const PORT: u16 = 4317;
@@ -12,14 +13,14 @@ const PORT: u16 = 4317;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TracesSection {
-    pub(crate) endpoint: String,
+    pub(crate) endpoint: Hidden,
     pub(crate) one_in: u64,
     pub(crate) ca: String,
 }
 
 impl Default for TracesSection {
     fn default() -> Self {
-        Self { endpoint: String::new(), one_in: 1, ca: String::new() }
+        Self { endpoint: Hidden::default(), one_in: 1, ca: String::new() }
     }
 }
 
@@ -31,9 +32,9 @@ impl TracesSection {
         }
         let odd = || {
             let form = "write http://HOST:PORT or https://HOST:PORT, where OTLP over gRPC is taken";
-            Failure::usage(format!("traces.endpoint = {:?}: {form}", self.endpoint))
+            Failure::usage(format!("traces.endpoint: {form}"))
         };
-        let uri: Uri = self.endpoint.parse().map_err(|_| odd())?;
+        let uri: Uri = self.endpoint.text().parse().map_err(|_| odd())?;
         let tls = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,

@@ -1,7 +1,11 @@
 //! The files of certificates.
 
+use std::path::Path;
+
 use snowmint_server::{Pems, Secret, Tls};
 
+use super::files;
+use super::settled::Settled;
 use crate::config::{Config, TlsSection};
 use crate::exit::{Failure, Outcome};
 
@@ -11,8 +15,8 @@ pub(super) struct Certificates {
     paths: TlsSection,
     peers_ca: String,
     tls: Tls,
-    /// What was read last, usable or not: what does not change is not told again.
-    seen: Result<Pems, String>,
+    /// What was read, usable or not: what does not change is not told again.
+    seen: Settled<Result<Pems, String>>,
 }
 
 impl Certificates {
@@ -24,7 +28,7 @@ impl Certificates {
         }
         let pems = read(&paths, &peers_ca).map_err(Failure::usage)?;
         let tls = Tls::new(&pems).map_err(Failure::usage)?;
-        Ok(Some(Self { paths, peers_ca, tls, seen: Ok(pems) }))
+        Ok(Some(Self { paths, peers_ca, tls, seen: Settled::new(Ok(pems)) }))
     }
 
     pub(super) fn tls(&self) -> Tls {
@@ -35,12 +39,8 @@ impl Certificates {
     /// two files: for a moment they may not belong together.
     pub(super) fn look(&mut self) {
         let now = read(&self.paths, &self.peers_ca);
-        if now == self.seen {
-            return;
-        }
-        let used = now.clone().and_then(|pems| self.tls.replace(&pems));
-        self.seen = now;
-        match used {
+        let Some(now) = self.seen.read(now) else { return };
+        match now.and_then(|pems| self.tls.replace(&pems)) {
             Ok(()) => tracing::info!(cert = self.paths.cert, "the certificates have changed"),
             Err(why) => tracing::error!("{why}; the certificates of before stay"),
         }
@@ -49,7 +49,7 @@ impl Certificates {
 
 fn read(paths: &TlsSection, peers_ca: &str) -> Result<Pems, String> {
     let file = |key: &str, path: &str| {
-        std::fs::read(path).map_err(|error| format!("{key} = {path:?} cannot be read: {error}"))
+        files::read(Path::new(path)).map_err(|why| format!("{key} = {path:?} {why}"))
     };
     let optional = |key: &str, path: &str| match path {
         "" => Ok(None),

@@ -1,7 +1,9 @@
 //! What keeps strangers out, read from files and followed while the server runs.
 
 mod certificates;
+mod files;
 mod public;
+mod settled;
 mod tokens;
 
 use snowmint_coord::{BootTimer, Timer as _};
@@ -11,11 +13,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use certificates::Certificates;
+pub(crate) use files::{cautions, read as read_trusted};
 pub(crate) use public::{check as check_public, check_texts as check_public_texts};
 use tokens::TokensFile;
 
 /// How often files are looked at. SIGHUP looks at once.
 const LOOK_MS: u64 = 1_000;
+/// How soon after SIGHUP they are looked at once more, since what counts is read twice.
+const LOOK_AGAIN_MS: u64 = 100;
 
 /// All that is followed.
 #[derive(Debug)]
@@ -63,15 +68,21 @@ impl Security {
                 _ = hangup.recv() => true,
                 () = BootTimer.sleep_ms(LOOK_MS) => false,
             };
-            if let Some(tokens) = &mut self.tokens {
-                tokens.look();
-            }
-            if let Some(certificates) = &mut self.certificates {
-                certificates.look();
-            }
+            self.look();
             if asked {
+                BootTimer.sleep_ms(LOOK_AGAIN_MS).await;
+                self.look();
                 tracing::info!("looked at the files of tokens and certificates, as SIGHUP asks");
             }
+        }
+    }
+
+    fn look(&mut self) {
+        if let Some(tokens) = &mut self.tokens {
+            tokens.look();
+        }
+        if let Some(certificates) = &mut self.certificates {
+            certificates.look();
         }
     }
 }

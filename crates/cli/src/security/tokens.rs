@@ -1,29 +1,32 @@
 //! The file of tokens, and the token that servers show each other.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::BootTimer;
 use snowmint_server::{Access, Secret, TokenSettings, Tokens};
 
+use super::files::read;
+use super::settled::Settled;
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
-use crate::secret;
+use crate::secret::{self, Hidden};
 
 /// Tokens, and where they come from.
 #[derive(Debug)]
 pub(super) struct TokensFile {
     place: Place,
     access: Access,
-    /// What was read last, usable or not: what does not change is not told again.
-    seen: Result<Contents, String>,
+    /// What was read, usable or not: what does not change is not told again.
+    seen: Settled<Result<Contents, String>>,
 }
 
 /// Where they are, and what the rest of the configuration says of them.
 #[derive(Debug)]
 struct Place {
     path: String,
-    peers: String,
+    peers: Hidden,
     open_metrics: bool,
     /// Whether clients show certificates.
     asks_for_certificates: bool,
@@ -55,7 +58,7 @@ impl TokensFile {
         }
         let access = Access::new(&config.store.namespace, &tokens, Arc::new(BootTimer))
             .map_err(|why| Failure::usage(place.refused(&why)))?;
-        Ok(Some(Self { place, access, seen: Ok(contents) }))
+        Ok(Some(Self { place, access, seen: Settled::new(Ok(contents)) }))
     }
 
     pub(super) fn access(&self) -> Access {
@@ -64,15 +67,11 @@ impl TokensFile {
 
     /// Reads the files anew, and uses them if they have changed and can be used.
     pub(super) fn look(&mut self) {
-        let now = self.place.read();
-        if now == self.seen {
-            return;
-        }
-        let used = now.clone().and_then(|contents| {
+        let Some(now) = self.seen.read(self.place.read()) else { return };
+        let used = now.and_then(|contents| {
             let tokens = self.place.parsed(&contents)?;
             self.access.replace(&tokens).map_err(|why| self.place.refused(&why))
         });
-        self.seen = now;
         match used {
             Ok(changes) => {
                 for change in changes {
@@ -88,11 +87,12 @@ impl TokensFile {
 impl Place {
     fn read(&self) -> Result<Contents, String> {
         let Self { path, peers, .. } = self;
-        let tokens = std::fs::read_to_string(path)
-            .map_err(|error| format!("tokens.file = {path:?} cannot be read: {error}"))?;
-        let peers = match peers.as_str() {
-            "" => String::new(),
-            place => secret::at(place).map_err(|why| format!("peers.token = {place:?}: {why}"))?,
+        let refused = |why: &str| format!("tokens.file = {path:?} {why}");
+        let tokens = read(Path::new(path)).map_err(|why| refused(&why))?;
+        let tokens = String::from_utf8(tokens).map_err(|_| refused("is no text"))?;
+        let peers = match peers.is_empty() {
+            true => String::new(),
+            false => secret::at(peers).map_err(|why| format!("peers.token: {why}"))?,
         };
         Ok(Contents { tokens: Secret::new(tokens), peers: Secret::new(peers) })
     }
@@ -122,5 +122,46 @@ impl Place {
 
     fn refused(&self, why: &str) -> String {
         format!("tokens.file = {:?}: {why}", self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Given;
+
+    /// As when somebody writes the file in place, and is half-way.
+    #[test]
+    fn a_file_that_is_half_written_takes_no_token_away() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("tokens.toml");
+        let entry = |name: &str| {
+            format!("[{name}]\nhashes = [\"sha256:{}\"]\n", "0123456789abcdef".repeat(4))
+        };
+        let whole = entry("a");
+        std::fs::write(&path, &whole).unwrap();
+        let given = Given::flag("tokens.file", "tokens.file", path.to_str().unwrap());
+        let config = Config::load(None, vec![given]).unwrap();
+        let mut file = TokensFile::load(&config).unwrap().unwrap();
+        // What would change if it were what is in the whole file.
+        let taken_away = |file: &TokensFile| {
+            let contents = Contents { tokens: Secret::new(&*whole), peers: Secret::new("") };
+            let tokens = file.place.parsed(&contents).unwrap();
+            file.access.replace(&tokens).unwrap()
+        };
+        for half in ["", "[a]\n", "[b"] {
+            std::fs::write(&path, half).unwrap();
+            file.look();
+            assert_eq!(taken_away(&file), Vec::<String>::new(), "{half:?}");
+            std::fs::write(&path, &whole).unwrap();
+            file.look();
+            file.look();
+            assert_eq!(taken_away(&file), Vec::<String>::new(), "{half:?}");
+        }
+        // What stays is meant.
+        std::fs::write(&path, "").unwrap();
+        file.look();
+        file.look();
+        assert_eq!(taken_away(&file).len(), 1);
     }
 }

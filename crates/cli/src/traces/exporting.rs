@@ -54,7 +54,7 @@ impl Exporting {
             .with_max_export_batch_size(BATCH_MAX)
             .with_scheduled_delay(DELAY)
             .build();
-        let telling = Telling { exporter, endpoint: traces.endpoint.clone(), lost: Mutex::new(0) };
+        let telling = Telling { exporter, endpoint: address, lost: Mutex::new(0) };
         let processor = BatchSpanProcessor::builder(telling).with_batch_config(batches).build();
         let provider = SdkTracerProvider::builder()
             .with_span_processor(processor)

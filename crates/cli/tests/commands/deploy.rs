@@ -63,6 +63,10 @@ fn the_unit_of_systemd_is_right() {
     assert!(variables.iter().any(|(_, value)| *value == format!("/var/lib/{state}")));
     let limit: u64 = values_of(&unit, "LimitNOFILE").next().unwrap().parse().unwrap();
     assert!(limit >= 20_064, "{limit}");
+    // Secrets stay in memory, and memory has an end.
+    assert_eq!(values_of(&unit, "LimitCORE").next(), Some("0"));
+    assert_eq!(values_of(&unit, "MemorySwapMax").next(), Some("0"));
+    assert!(values_of(&unit, "MemoryMax").next().is_some());
 }
 
 #[test]

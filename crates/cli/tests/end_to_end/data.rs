@@ -1,10 +1,11 @@
 //! What happens to the data: copies, old backups, folders that cannot be written, garbage.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::server::{Folder, Resp, Server, curl, snowmint};
+use super::server::{Folder, Resp, SNOWMINT, Server, clean, curl, snowmint};
 
 fn serve(folder: &Path) -> Server {
     let server = Server::start(&["--data-dir", folder.to_str().unwrap()], &[]);
@@ -129,4 +130,69 @@ fn a_corrupt_database_is_refused_and_left_as_it_is() {
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert!(said(&output).contains("snowmint.db"), "{}", said(&output));
     assert_eq!(fs::read_to_string(home.join("snowmint.db")).unwrap(), garbage);
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn nobody_else_gets_at_the_data_whatever_the_umask() {
+    let folder = Folder::new("umask");
+    let shared = format!("sqlite:{}", folder.join("shared.db").display());
+    for (name, umask, more) in
+        [("a", "0000", &[][..]), ("b", "0022", &[]), ("c", "0000", &["--store", &shared])]
+    {
+        let home = folder.join(name);
+        let mut command = clean("sh");
+        command.args(["-c", &format!("umask {umask}; exec \"$@\""), "sh", SNOWMINT]);
+        let server =
+            Server::run(command, &[&["--data-dir", home.to_str().unwrap()], more].concat())
+                .unwrap();
+        server.ready();
+        mint(&server, "default", 10);
+        mint(&server, "numbers", 10);
+        let made = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files = made(&home).chain(made(folder.path())).filter(|path| path.is_file());
+        for file in files {
+            assert_eq!(mode(&file), 0o600, "{}", file.display());
+        }
+        assert_eq!(mode(&home), 0o700, "{umask}");
+        assert!(made(&home).count() >= 2, "the lock and the journal");
+        assert_eq!(server.stop(), 0);
+    }
+}
+
+/// Who can write in it can take the lock away, and put back what was there before.
+#[test]
+fn a_folder_that_everybody_can_write_is_refused() {
+    let folder = Folder::new("writable");
+    let home = folder.join("home");
+    fs::create_dir(&home).unwrap();
+    let doctor = || {
+        let output = snowmint().args(["doctor", "--data-dir"]).arg(&home).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        said.lines().find(|line| line.contains("data dir")).unwrap().to_owned()
+    };
+    for rights in [0o777, 0o1777, 0o702] {
+        set_mode(&home, rights);
+        let output = refused(&home);
+        assert_eq!(output.status.code(), Some(2), "{rights:o}: {}", said(&output));
+        assert!(said(&output).contains("chmod 700"), "{}", said(&output));
+        assert!(doctor().starts_with("WRONG") && doctor().contains("chmod 700"), "{}", doctor());
+    }
+    assert_eq!(fs::read_dir(&home).unwrap().count(), 0, "nothing is made in it");
+    set_mode(&home, 0o770);
+    let server = serve(&home);
+    server.says("the group can write in the data directory");
+    assert_eq!(server.stop(), 0);
+    assert!(doctor().starts_with("WARNING") && doctor().contains("chmod g-w"), "{}", doctor());
+    set_mode(&home, 0o755);
+    assert_eq!(serve(&home).stop(), 0);
+    assert_eq!(mode(&home), 0o755, "it is somebody's who made it so");
+    assert!(doctor().starts_with("good"), "{}", doctor());
 }

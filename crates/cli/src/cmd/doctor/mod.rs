@@ -16,9 +16,10 @@ use snowmint_core::layout::EPOCH_DEFAULT;
 
 use crate::config::{Chosen, Config};
 use crate::exit::{Failure, Outcome};
+use crate::node::{Others, others_in};
 use crate::ntp::Ntp;
 use crate::output::Output;
-use crate::security::{Security, check_public_texts};
+use crate::security::{Security, cautions, check_public_texts};
 use crate::store;
 use crate::when::{self, Zone};
 use journal::{Journal, Store};
@@ -74,6 +75,8 @@ impl Doctor {
         let mut findings = vec![clock(now), kernel_clock(), data_dir(&config.server.data_dir)];
         findings.extend([("http", &config.server.http), ("resp", &config.server.resp)].map(port));
         findings.push(access(&config));
+        findings
+            .extend(cautions(&config).into_iter().map(|caution| warning("access", caution + ".")));
         findings.extend(layouts(&config, now));
         let runtime = store::runtime()?;
         findings.extend(runtime.block_on(time_server(&config)));
@@ -218,7 +221,13 @@ fn data_dir(dir: &Path) -> Finding {
     let shown = dir.display();
     match std::fs::metadata(dir) {
         Ok(metadata) if metadata.is_dir() => match tempfile::tempfile_in(dir) {
-            Ok(_) => good("data dir", format!("{shown} can be written.")),
+            Ok(_) => match others_in(dir) {
+                Others::None => {
+                    good("data dir", format!("{shown} can be written, and by nobody else."))
+                }
+                Others::Group(caution) => warning("data dir", format!("{caution}.")),
+                Others::Everybody(why) => wrong("data dir", format!("{why}.")),
+            },
             Err(error) => wrong("data dir", format!("{shown} cannot be written: {error}.")),
         },
         Ok(_) => wrong("data dir", format!("{shown} is not a directory.")),
@@ -281,7 +290,7 @@ async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Option<Finding>>
 
 /// The store, its clock against ours, what it holds, and what the journal knows of it.
 async fn the_store(config: &Config, now: UnixMillis, past: Option<&Past>) -> Vec<Finding> {
-    let shown = snowmint_stores::shown(&config.store_url());
+    let shown = store::shown(config);
     match look_into(&shown, config, now, past).await {
         Ok(findings) => findings,
         Err(failure) => {
@@ -358,7 +367,7 @@ async fn look_into(
 
 /// Why the first start cannot make the missing file of a store that is one. It makes the data directory, and no other.
 fn cannot_be_made(config: &Config) -> Option<String> {
-    let file = store::file(&config.store_url()).filter(|file| !file.exists())?;
+    let file = store::file(config.store_url().text()).filter(|file| !file.exists())?;
     let directory = match file.parent()? {
         nothing if nothing.as_os_str().is_empty() => Path::new("."),
         directory => directory,

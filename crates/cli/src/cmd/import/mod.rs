@@ -86,7 +86,7 @@ impl Import {
 /// The URL itself, or the one that is kept there.
 fn url(text: &str) -> Result<String, String> {
     match text.split_once(':') {
-        Some(("file" | "env", _)) => Ok(secret::at(text)?.trim().to_owned()),
+        Some(("file" | "env", _)) => Ok(secret::at(&text.into())?.trim().to_owned()),
         _ => {
             warn_of_secret(text, "--from", "keep the URL at env:NAME or file:PATH, and say that");
             Ok(text.to_owned())

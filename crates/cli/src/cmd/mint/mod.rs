@@ -15,6 +15,7 @@ use crate::client::{CallError, Client, DEFAULT_SERVER};
 use crate::config::Chosen;
 use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
+use crate::store;
 use printed::Printed;
 
 /// How many IDs are asked for at once, so that the first are printed while others are minted, and no
@@ -114,7 +115,7 @@ impl Mint {
             match self.ask_server(&Client::new(DEFAULT_SERVER)?, done, out) {
                 Err(CallError::NotReached(_)) if *done == 0 => complain(format_args!(
                     "no server on {DEFAULT_SERVER}, so the store is {}",
-                    snowmint_stores::shown(&config.store_url())
+                    store::shown(&config)
                 )),
                 answer => return Ok(answer?),
             }

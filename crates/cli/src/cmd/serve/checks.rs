@@ -58,7 +58,7 @@ fn check_words(filter: &str) -> Result<(), String> {
 /// Refuses sources of the file that could not be opened here, since what they name is missing from it.
 fn check_places(config: &Config) -> Outcome {
     // Servers lead to theirs by name.
-    if snowmint_client::is_url(&config.store_url()) {
+    if snowmint_client::is_url(config.store_url().text()) {
         return Ok(());
     }
     for (source, Defined { spec, origin }) in &config.defined {

@@ -33,7 +33,7 @@ use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::origins;
 use crate::output::Output;
-use crate::security::{Security, check_public_texts};
+use crate::security::{Security, cautions, check_public_texts};
 use crate::store;
 use crate::traces::Exporting;
 
@@ -95,7 +95,7 @@ impl Serve {
     }
 
     fn run_as(self, config: &Config, flags: Vec<Given>) -> Outcome {
-        let forgets = config.store_url().starts_with("memory:");
+        let forgets = config.store_url().text().starts_with("memory:");
         if forgets && !self.ephemeral {
             return Err(Failure::usage(
                 "the store memory: forgets what was minted when the process ends, and IDs may come \
@@ -150,6 +150,9 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     // Signals first: one that comes while we start must not be lost.
     let mut signals = Signals::new()?;
     let security = Security::for_a_server(config)?;
+    for caution in cautions(config) {
+        tracing::warn!("{caution}");
+    }
     let reloading = Reloading { hangups: hangups()?, read, set_filter };
     // Ports before worker numbers: what is in use should cost nobody anything.
     let http = listen(config, &config.server.http, "server.http").await?;

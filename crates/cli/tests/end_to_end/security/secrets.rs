@@ -1,13 +1,15 @@
 //! Secrets show nowhere: whatever a server says in any way is searched for them.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
 use std::process::Stdio;
 
 use snowmint_testkit::children;
 
 use super::certificates::Authority;
 use super::{bearer, entry, path, put, redis, token, with_token};
-use crate::server::{Folder, Server, curl, snowmint};
+use crate::server::{Folder, PATIENCE, Server, curl, snowmint};
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
@@ -132,4 +134,161 @@ fn a_configuration_with_a_mistake_does_not_say_its_secrets() {
     let config = put(&dir, "config.toml", &(cert + &key));
     let output = snowmint().args(["serve", "--check", "--config", &config]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "a certificate in the place of a key");
+}
+
+/// Where a secret is wanted and one is written in a wrong form, in a file, in the environment and on the command line.
+#[test]
+fn a_secret_in_a_wrong_form_is_not_said() {
+    let folder = Folder::new("wrong-forms");
+    let secret = "Hunter2hunter2hunter2";
+    let url = format!("postgres://user:{secret}@127.0.0.1:1/ids");
+    let mut files = Vec::new();
+    for section in ["store", "stores", "origins", "disguise", "traces", "peers", "compat"] {
+        files.push(format!("{section} = {url:?}\n"));
+    }
+    for (section, key) in [
+        ("store", "url"),
+        ("store", "token"),
+        ("stores", "a"),
+        ("origins", "a"),
+        ("disguise", "keys"),
+        ("disguise.keys", "1"),
+        ("traces", "endpoint"),
+        ("peers", "token"),
+        ("compat.tinyid", "tokens"),
+    ] {
+        let other = format!("http://user:{secret}@127.0.0.1:1");
+        for value in [
+            secret,
+            &url,
+            &other,
+            &format!("{secret}@host"),
+            &format!("env:{secret}"),
+            &format!("file:{secret}"),
+        ] {
+            files.push(format!("[{section}]\n{key} = {value:?}\n"));
+        }
+        files.push(format!("[{section}]\n{key} = [{secret:?}]\n"));
+        files.push(format!("[{section}]\n{key} = {{ {secret} = {secret:?} }}\n"));
+        // Name and value in each other's place, a line that is none, and a key that is another's.
+        files.push(format!("[{section}]\n{url:?} = {key:?}\n"));
+        files.push(format!("[{section}]\n{key} = {url}\n"));
+        files.push(format!("[{section}]\n{key} = {url:?}\n{key} = {url:?}\n"));
+        files.push(format!("[{section}]\n{key}x = {url:?}\n"));
+    }
+    files.push(format!("[disguise.keys]\n{secret} = \"1\"\n"));
+    files.push(format!("[sources.a]\norigin = {url:?}\n"));
+    files.push(format!("[sources.a]\nkind = \"segment\"\nstores = {url:?}\n"));
+    let unsaid = |text: &str, output: std::process::Output| {
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert!(!said.to_lowercase().contains(&secret.to_lowercase()), "{text}: {said}");
+    };
+    let data = path(&folder, "data");
+    for text in &files {
+        let config = put(&folder, "config.toml", text);
+        for command in [&["serve", "--check"][..], &["doctor"]] {
+            let output = snowmint()
+                .args(command)
+                .args(["--config", &config, "--data-dir", &data])
+                .output()
+                .unwrap();
+            unsaid(text, output);
+        }
+    }
+    for (name, value) in [
+        ("SNOWMINT_STORE__URL", secret.to_owned()),
+        ("SNOWMINT_DISGUISE__KEYS", secret.to_owned()),
+        (&format!("SNOWMINT_DISGUISE__KEYS__{secret}"), "1".to_owned()),
+        ("SNOWMINT_STORES__A", format!("{secret}://x")),
+        ("SNOWMINT_TRACES__ENDPOINT", format!("http://u:{secret}@h")),
+    ] {
+        unsaid(
+            name,
+            snowmint()
+                .args(["serve", "--check", "--data-dir", &data])
+                .env(name, value)
+                .output()
+                .unwrap(),
+        );
+    }
+    let token = format!("redis://user:{secret}@127.0.0.1:1");
+    for words in [
+        &["bench", &token][..],
+        &["bench", "--rate", &token],
+        &["serve", &url],
+        &["serve", "--check", "--store", &format!("postgre://user:{secret}@h")],
+        &["serve", "--check", &format!("--stores={url}")],
+        &["mint", "--server", &format!("http://user:{secret}@127.0.0.1:1")],
+        &["mint", "--server", &url],
+        &["source", "list", "--server", &format!("snowmint://{secret}@127.0.0.1:1")],
+        &["source", "restripe", "a", "--increment", "2", "--stripe", &url],
+        &["source", "restripe", "a", "--increment", "2", "--stripe", &format!("1={url}")],
+        &["import", "leaf", "--from", &format!("postgre://user:{secret}@h")],
+        &["import", "leaf", "--from", &url, &url],
+        &["worker", "list", &url],
+    ] {
+        unsaid(&words.join(" "), snowmint().args(words).output().unwrap());
+    }
+}
+
+/// What stands where a token might stand is not in the access log, and a source is where a command takes one.
+#[test]
+fn no_argument_that_may_be_a_token_is_in_the_access_log() {
+    let folder = Folder::new("access-log");
+    let (secret, made) = ("0123456789abcdef".repeat(3), token());
+    let tokens = put(&folder, "tokens.toml", &entry("app", &[&made.hash], &["mint *"]));
+    let config = format!("[tokens]\nfile = {tokens:?}\n[log]\naccess = true\n");
+    let config = put(&folder, "config.toml", &config);
+    let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
+    server.ready();
+    let mut stream = TcpStream::connect(&server.resp).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut replies = BufReader::new(stream.try_clone().unwrap());
+    let mut ask = |words: &[&str]| {
+        stream.write_all(format!("{}\r\n", words.join(" ")).as_bytes()).unwrap();
+        let mut line = String::new();
+        // Errors, texts and numbers take a line, and no other answer comes here.
+        replies.read_line(&mut line).unwrap();
+        line
+    };
+    let wrong = |ask: &mut dyn FnMut(&[&str]) -> String| {
+        for words in [
+            &["AUTH", &secret][..],
+            &["AUTH", "app", &secret],
+            &["AUTH", &secret, "app"],
+            &["HELLO", "3", "AUTH", "app", &secret],
+            &["ATUH", &secret],
+            &["PASS", &secret],
+            &["SELECT", &secret],
+            &["CLUSTER", &secret],
+            &["CLIENT", &secret],
+            &["CONFIG", &secret],
+            &["MINT", "default", &secret],
+            &["MINT", &secret],
+            &["INCR", &secret],
+            &["GET", &secret],
+            &["INCRBY", &secret, "5"],
+            &[&secret],
+        ] {
+            let reply = ask(words);
+            assert!(reply.starts_with('-'), "{words:?}: {reply}");
+        }
+    };
+    wrong(&mut ask);
+    assert_eq!(ask(&["AUTH", "app", &made.token]), "+OK\r\n");
+    wrong(&mut ask);
+    assert!(ask(&["INCR", "default"]).starts_with(':'));
+    assert!(ask(&["MINT", "default", "0"]).starts_with('-'));
+    server.says("asked=MINT source=\"default\" outcome=\"bad_request\"");
+    assert_eq!(server.stop(), 0);
+    let said = server.said();
+    for line in [
+        "asked=AUTH outcome=",
+        "asked=(unknown) outcome=",
+        "asked=INCR source=\"default\" count=1 outcome=\"ok\"",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert!(!said.contains(&secret) && !said.contains(&made.token), "{said}");
 }

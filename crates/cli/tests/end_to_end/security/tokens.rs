@@ -1,6 +1,7 @@
 //! Tokens: who has them, and how they are rotated.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use snowmint_wire::grpc::MintRequest;
 use snowmint_wire::grpc::mint_client::MintClient;
@@ -8,7 +9,7 @@ use tonic::transport::Endpoint;
 use tonic::{Code, Request};
 
 use super::{Made, bearer, entry, path, piped, put, redis, status, token, until, with_token};
-use crate::server::{Folder, Server, client};
+use crate::server::{Folder, Server, client, snowmint};
 
 fn guarded(folder: &Folder, tokens: &str) -> Server {
     let tokens = put(folder, "tokens.toml", tokens);
@@ -143,4 +144,53 @@ fn a_server_does_not_start_with_tokens_that_are_not_possible() {
             assert!(!said.contains("hunter2"), "{said}");
         }
     }
+}
+
+/// What others can write is not trusted, and what others can read is no secret.
+#[test]
+fn files_that_others_write_are_refused_and_those_that_they_read_are_told() {
+    let folder = Folder::new("rights");
+    let set_mode =
+        |path: &str, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let tokens = put(&folder, "tokens.toml", &entry("a", &[&token().hash], &["mint *"]));
+    let (peers, key) =
+        (put(&folder, "peers", &token().token), put(&folder, "key", &"0123456789abcdef".repeat(2)));
+    let config = put(
+        &folder,
+        "config.toml",
+        &format!(
+            "[tokens]\nfile = {tokens:?}\n[peers]\ntoken = \"file:{peers}\"\n[disguise.keys]\n1 = \"file:{key}\"\n"
+        ),
+    );
+    let data = path(&folder, "data");
+    let arguments = ["--config", config.as_str(), "--data-dir", &data];
+    for (file, name) in
+        [(&tokens, "tokens.file"), (&peers, "peers.token"), (&key, "disguise.keys.1")]
+    {
+        set_mode(file, 0o606);
+        for more in [&[][..], &["--check"]] {
+            let Err(output) = Server::try_start(&[&arguments, more].concat(), &[]) else {
+                panic!("{name} is taken")
+            };
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(said.contains(name) && said.contains("chmod o-w"), "{name}: {said}");
+        }
+        set_mode(file, 0o644);
+    }
+    let server = Server::start(&arguments, &[]);
+    server.says("the file of peers.token can be read by everybody");
+    server.says("the file of disguise.keys.1 can be read by everybody");
+    assert!(!server.said().contains("the file of tokens.file"), "it has hashes: {}", server.said());
+    // Later as at the start.
+    set_mode(&tokens, 0o666);
+    server.says("is not trusted: chmod o-w; the tokens of before stay");
+    assert_eq!(server.stop(), 0);
+    set_mode(&tokens, 0o664);
+    let output = snowmint().args(["doctor"]).args(arguments).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.contains("WARNING access    the file of tokens.file can be written by its group"),
+        "{said}"
+    );
 }

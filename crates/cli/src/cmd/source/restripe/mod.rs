@@ -80,7 +80,9 @@ pub(crate) struct Restripe {
 
 fn stripe(text: &str) -> Result<(u64, String), String> {
     let (offset, url) = text.split_once('=').ok_or("write J=URL, such as 1=10.0.0.1:7700")?;
-    let offset = offset.parse().map_err(|_| format!("{offset:?} is no number of a stripe"))?;
+    let offset = offset
+        .parse()
+        .map_err(|_| "the number of a stripe stands before the =: write J=URL".to_owned())?;
     Ok((offset, url.to_owned()))
 }
 
