@@ -69,8 +69,9 @@ mod tests {
 
     #[test]
     fn nobody_else_may_use_what_is_made() {
-        let place = tempfile::tempdir().unwrap();
-        let (above, directory) = (place.path().join("a"), place.path().join("a/b"));
+        let place = std::env::temp_dir()
+            .join(format!("snowmint-private-{}", random::incarnation().unwrap()));
+        let (above, directory) = (place.join("a"), place.join("a/b"));
         make_directory(&directory).unwrap();
         let mode = |path: &Path| metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&directory), DIRECTORY_MODE);
@@ -87,5 +88,6 @@ mod tests {
         assert_eq!(mode(&directory.join("other")), FILE_MODE);
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 2);
         assert!(make_directory(&file).is_err() && make_directory(&file.join("x")).is_err());
+        std::fs::remove_dir_all(&place).unwrap();
     }
 }

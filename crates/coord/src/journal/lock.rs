@@ -68,22 +68,3 @@ fn keep_private(lock: &File) -> io::Result<()> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_is_its_owners_alone() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("data");
-        let file = path.join(LOCK_FILE);
-        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        drop(DataDir::lock(&path).unwrap());
-        assert_eq!((mode(&path), mode(&file)), (0o700, 0o600));
-        // As an earlier version made it.
-        std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-        let _locked = DataDir::lock(&path).unwrap();
-        assert_eq!(mode(&file), 0o600);
-    }
-}

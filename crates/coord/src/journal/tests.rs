@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use super::*;
@@ -492,4 +493,19 @@ fn a_first_write_that_was_torn_is_no_older_state() {
     let past = past.unwrap();
     assert_eq!(past.record, record(5));
     assert!(!past.marks_are_sure, "it could be an older state that was put back damaged");
+}
+
+/// Who can open a lock file can hold the lock.
+#[test]
+fn a_lock_and_a_journal_are_their_owners_alone() {
+    let scratch = Scratch::new("rights");
+    let path = scratch.0.join("data");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    drop(Journal::open(DataDir::lock(&path).unwrap()).unwrap());
+    let (lock, journal) = (path.join("lock"), path.join(JOURNAL_FILE));
+    assert_eq!([mode(&path), mode(&lock), mode(&journal)], [0o700, 0o600, 0o600]);
+    // As an earlier version made it.
+    std::fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
+    let _locked = DataDir::lock(&path).unwrap();
+    assert_eq!(mode(&lock), 0o600);
 }
