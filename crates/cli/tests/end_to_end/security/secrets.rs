@@ -281,8 +281,8 @@ fn no_argument_that_may_be_a_token_is_in_the_access_log() {
     assert!(ask(&["INCR", "default"]).starts_with(':'));
     assert!(ask(&["MINT", "default", "0"]).starts_with('-'));
     server.says("asked=MINT source=\"default\" outcome=\"bad_request\"");
-    assert_eq!(server.stop(), 0);
     let said = server.said();
+    assert_eq!(server.stop(), 0);
     for line in [
         "asked=AUTH outcome=",
         "asked=(unknown) outcome=",
