@@ -73,7 +73,7 @@ fn nothing_that_others_are_called_does_anything_to_a_terminal() {
 fn an_owner_that_would_do_so_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
-    let ran = run(&["serve", "--data-dir", data.to_str().unwrap(), "--owner", HOSTILE]);
+    let ran = run(&["serve", "--check", "--data-dir", data.to_str().unwrap(), "--owner", HOSTILE]);
     check(&ran, 2, 1);
     assert!(
         ran.err.contains("server.owner") && ran.err.contains("control character"),
