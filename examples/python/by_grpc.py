@@ -35,8 +35,9 @@ def main():
     key = sys.argv[4] if len(sys.argv) > 4 else None
     options = [
         ("grpc.service_config", json.dumps(ASK_AGAIN)),
-        # Of several addresses gRPC would make a name that no server accepts.
-        ("grpc.default_authority", "snowmint"),
+        # Of several addresses gRPC would make a name that no server accepts. Without tokens a server accepts
+        # addresses, localhost and its own names (http.hosts).
+        ("grpc.default_authority", "localhost"),
     ]
     with grpc.insecure_channel(f"ipv4:{servers}", options=options) as channel:
         mint = mint_pb2_grpc.MintStub(channel)

@@ -87,7 +87,9 @@ pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Fail
         }
         Some(Code::Unsupported) => Failed::Wrong(older(op, address, status)),
         Some(Code::Unauthenticated) => Failed::Stranger(stranger(op, address, status)),
-        Some(Code::Forbidden) => Failed::Refused(forbidden(op, address, status)),
+        Some(Code::Forbidden | Code::Misdirected) => {
+            Failed::Refused(forbidden(op, address, status))
+        }
         Some(Code::BadRequest | Code::TooMany) => {
             let what = format!("the server at {address} refuses: {}", status.message());
             Failed::Refused(Error::invalid(op, what))
@@ -108,7 +110,9 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
     let message = status.message().to_owned();
     let kind = match code {
         Code::Unauthenticated => return Failed::Stranger(stranger(op, address, status)),
-        Code::Forbidden => return Failed::Refused(forbidden(op, address, status)),
+        Code::Forbidden | Code::Misdirected => {
+            return Failed::Refused(forbidden(op, address, status));
+        }
         Code::UnknownSource => ErrorKind::NotFound { what: format!("source {source:?}") },
         Code::Disabled => ErrorKind::Disabled { name: source.into() },
         Code::EpochSpent => ErrorKind::EpochSpent { name: source.into() },
@@ -232,7 +236,7 @@ mod tests {
                 Code::RateLimited => matches!(failed, Failed::Limited(..)),
                 Code::Unsupported => matches!(failed, Failed::Wrong(_)),
                 Code::Unauthenticated => matches!(failed, Failed::Stranger(_)),
-                Code::Forbidden | Code::BadRequest | Code::TooMany => {
+                Code::Forbidden | Code::Misdirected | Code::BadRequest | Code::TooMany => {
                     matches!(failed, Failed::Refused(_))
                 }
                 // Such as one that took too long.

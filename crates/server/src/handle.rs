@@ -14,6 +14,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::accept::{Surroundings, stopping};
 use crate::access::Access;
 use crate::config::Settings;
+use crate::hosts::Hosts;
 use crate::live::Live;
 use crate::meter::Protocol;
 use crate::peers::{Peers, UNANSWERED_MAX};
@@ -83,21 +84,23 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     let (unanswered, unanswered_seen) = mpsc::channel(UNANSWERED_MAX);
     let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms, unanswered);
     let probing = probe_peers(node.clone(), peers.clone(), unanswered_seen);
+    let hosts = Arc::new(Hosts::new(&settings.http.hosts, access.is_some()));
     let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
     service.set_configured(configured);
     let calls = service.speaking(Protocol::Grpc);
-    let grpc = grpc::Door::new(calls, offered, &settings.http, Arc::clone(&surroundings.timer))?;
+    let timer = Arc::clone(&surroundings.timer);
+    let grpc = grpc::Door::new(calls, offered, Arc::clone(&hosts), &settings.http, timer)?;
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let surroundings = surroundings.clone();
-        let compat = http::compat::routes(&service, &settings.compat, &settings.http)
+        let compat = http::compat::routes(&service, &hosts, &settings.compat, &settings.http)
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         listeners.spawn(http::serve(
             listener,
             service.clone(),
             grpc,
             settings.http,
-            compat,
+            (hosts, compat),
             surroundings,
         ));
     }

@@ -16,6 +16,7 @@ mod access;
 mod config;
 mod grpc;
 mod handle;
+mod hosts;
 mod http;
 mod live;
 mod log_line;

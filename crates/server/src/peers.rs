@@ -29,6 +29,7 @@ pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passe
 
 /// Why another server has not answered.
 const NOT_TAKEN: &str = "it does not take our token (peers.token)";
+const NOT_NAMED: &str = "it is not served under the name it announces (its http.hosts)";
 
 /// How often those who ask again when they are told to do so until another has taken over: once less than
 /// the clients of gRPC, which stop after five attempts whatever they are told.
@@ -193,12 +194,14 @@ impl Peers {
         tokio::select! {
             biased;
             answer = whole(asking.client.request(request), bytes_max) => match answer {
-                // That is about our token, not about the caller's.
-                Ok(answer) if is_of_token(answer.status()) => {
-                    tracing::warn!(%address, status = %answer.status(), "{NOT_TAKEN}");
-                    Err(NotAsked::lasting(NOT_TAKEN))
-                }
-                Ok(answer) => Ok(answer),
+                // That is about us, not about the caller.
+                Ok(answer) => match refuses_us(answer.status()) {
+                    Some(why) => {
+                        tracing::warn!(%address, status = %answer.status(), "{why}");
+                        Err(NotAsked::lasting(why))
+                    }
+                    None => Ok(answer),
+                },
                 Err(why) => Err(self.unanswered(address, why)),
             },
             () = self.timer.sleep_ms(within_ms) => {
@@ -252,9 +255,14 @@ async fn whole(answer: ResponseFuture, bytes_max: usize) -> Result<Response, Str
     Ok(Response::from_parts(head, Body::from(body)))
 }
 
-/// Whether an answer says that our own token is none, or not that of a server.
-fn is_of_token(status: StatusCode) -> bool {
-    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+/// Why another server does not answer a server: our own token is none, or not that of a server; or the address that it
+/// announces is not among its names.
+fn refuses_us(status: StatusCode) -> Option<&'static str> {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some(NOT_TAKEN),
+        StatusCode::MISDIRECTED_REQUEST => Some(NOT_NAMED),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -315,17 +323,18 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_does_not_take_our_token_has_not_answered_the_caller() {
         let peers = Peers::of_tests(patient(60_000));
-        for (status, is_answer) in [
-            ("401 Unauthorized", false),
-            ("403 Forbidden", false),
-            ("204 No Content", true),
-            ("404 Not Found", true),
+        for (status, key) in [
+            ("401 Unauthorized", Some("peers.token")),
+            ("403 Forbidden", Some("peers.token")),
+            ("421 Misdirected Request", Some("http.hosts")),
+            ("204 No Content", None),
+            ("404 Not Found", None),
         ] {
             let address = answering(status).await;
             let answer = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99).await;
-            assert_eq!(answer.is_ok(), is_answer, "{status}: {answer:?}");
-            if let Err(why) = answer {
-                assert!(why.lasts && why.why.contains("peers.token"), "{why}");
+            assert_eq!(answer.is_ok(), key.is_none(), "{status}: {answer:?}");
+            if let (Err(why), Some(key)) = (answer, key) {
+                assert!(why.lasts && why.why.contains(key), "{why}");
             }
         }
     }

@@ -95,6 +95,10 @@ codes! {
     Disabled =                  "disabled",           409, Err,      1,   9;
     /// More at once than the limit.
     TooMany =                   "too_many",           413, Err,      2,   8;
+    /// The body has a media type or an encoding that is not read.
+    UnsupportedMediaType =      "unsupported_media_type", 415, Err,  2,   3;
+    /// The request names a host that this server does not answer for.
+    Misdirected =               "misdirected",        421, Err,      2,   7;
     /// Over the agreed rate.
     RateLimited =               "rate_limited",       429, TryAgain, 4,   8;
     /// A fault of the program; the log has the details.
@@ -183,8 +187,8 @@ mod tests {
 
     #[test]
     fn rows_hold_what_the_interface_promises() {
-        // INTERFACE: these statuses, these prefixes, exit 1 to 4. 405, 408 and 500 are HTTP's own.
-        let statuses = [400, 401, 403, 404, 405, 408, 409, 413, 429, 500, 503];
+        // INTERFACE: these statuses, these prefixes, exit 1 to 4. 405, 408, 415, 421 and 500 are HTTP's own.
+        let statuses = [400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 429, 500, 503];
         for &code in Code::ALL {
             let row = code.row();
             assert!(statuses.contains(&row.http), "{code}: {}", row.http);

@@ -141,6 +141,10 @@ pub(super) const SECTIONS: &[Section] = &[
         "http",
         "HTTP connections.",
         &[
+            (
+                "hosts",
+                "The names by which this server is asked (HOST or HOST:PORT), besides IP addresses, localhost and the name in server.announce. Without tokens, requests for any other host are refused (421), so that no web page reaches the server by a name of its own. Pages of these hosts count as the server's own, as behind a proxy that sends another Host. In an environment variable, with commas.",
+            ),
             ("connections_max", "The most connections at once; one more is told so and closed."),
             ("body_bytes_max", "The longest body of a request, or message of a call, in bytes."),
             ("head_bytes_max", "The longest head of a request, in bytes; at least 8192."),

@@ -148,6 +148,7 @@ impl Given {
             Value::String(_) => "a text",
             Value::Integer(_) => "a whole number",
             Value::Boolean(_) => "true or false",
+            Value::Array(_) => "a list of texts",
             _ => "a table",
         };
         let found = match (&self.value, schema) {
@@ -160,10 +161,17 @@ impl Given {
             (Raw::Text(text), Value::String(_)) => Some(Value::String(text.clone())),
             (Raw::Text(text), Value::Integer(_)) => text.parse().ok().map(Value::Integer),
             (Raw::Text(text), Value::Boolean(_)) => text.parse().ok().map(Value::Boolean),
+            (Raw::Text(text), Value::Array(_)) => Some(list(text)),
             _ => None,
         };
         found.ok_or_else(|| self.refused(format_args!("it takes {wanted}, not {}", self.shown())))
     }
+}
+
+/// A list as it is written in one text, with commas.
+fn list(text: &str) -> Value {
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    Value::Array(items.map(|item| Value::String(item.to_owned())).collect())
 }
 
 /// The values of a TOML file, in the order of their keys.

@@ -68,19 +68,25 @@ impl ServerSection {
         )))
     }
 
+    /// The name by which others ask this server, where it is not asked by an address.
+    pub(crate) fn name(&self) -> String {
+        match self.announce.as_str() {
+            "" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            host => host.to_owned(),
+        }
+    }
+
     /// Where others reach what listens here.
     pub(crate) fn announced(&self, bound: SocketAddr) -> String {
-        let host = match (self.announce.as_str(), bound.ip()) {
-            ("", ip) if ip.is_unspecified() => {
-                rustix::system::uname().nodename().to_string_lossy().into_owned()
-            }
-            ("", ip) => return SocketAddr::new(ip, bound.port()).to_string(),
-            (host, _) => match address(host) {
-                Some(ip) => return SocketAddr::new(ip, bound.port()).to_string(),
-                None => host.to_owned(),
-            },
+        let (host, port) = (self.name(), bound.port());
+        let ip = match bound.ip() {
+            ip if self.announce.is_empty() && !ip.is_unspecified() => Some(ip),
+            _ => address(&host),
         };
-        format!("{host}:{}", bound.port())
+        match ip {
+            Some(ip) => SocketAddr::new(ip, port).to_string(),
+            None => format!("{host}:{port}"),
+        }
     }
 }
 

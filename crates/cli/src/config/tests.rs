@@ -266,6 +266,10 @@ fn mistakes_name_the_place_the_key_and_what_would_be_right() {
             "snowmint.toml, line 2: sources.a.step.min: it takes a whole number, not \"5\"",
         ),
         (
+            "[http]\nhosts = \"ids.example\"",
+            "snowmint.toml, line 2: http.hosts: it takes a list of texts, not \"ids.example\"",
+        ),
+        (
             "[disguise.keys]\n1 = 5",
             "snowmint.toml, line 2: disguise.keys.1: it takes a text, not what is written there",
         ),
@@ -299,6 +303,18 @@ fn mistakes_name_the_place_the_key_and_what_would_be_right() {
     assert!(message.ends_with("it takes true or false, not \"maybe\""), "{message}");
 }
 
+#[test]
+fn hosts_come_as_a_list_or_in_one_text() {
+    let file = "[http]\nhosts = [\"ids.example\", \"10.0.0.7:7700\"]";
+    let hosts = |config: Result<Config, String>| config.unwrap().http.hosts;
+    let both = ["ids.example", "10.0.0.7:7700"];
+    assert_eq!(hosts(load(file, &[], Vec::new())), both);
+    for text in ["ids.example,10.0.0.7:7700", " ids.example , 10.0.0.7:7700, "] {
+        assert_eq!(hosts(load("", &[("SNOWMINT_HTTP__HOSTS", text)], Vec::new())), both);
+    }
+    assert!(hosts(load(file, &[("SNOWMINT_HTTP__HOSTS", "")], Vec::new())).is_empty());
+}
+
 /// With such a value nothing would be answered, or the start would fail later.
 #[test]
 fn impossible_values_are_refused_with_the_key_and_the_limit() {
@@ -306,6 +322,9 @@ fn impossible_values_are_refused_with_the_key_and_the_limit() {
     for (section, key, value, limit) in [
         ("limits", "batch_max", "0", "it takes 1 at least"),
         ("http", "connections_max", "0", "it takes 1 at least"),
+        ("http", "hosts", "[\"http://ids.example\"]", "write HOST or HOST:PORT"),
+        ("http", "hosts", "[\"*\"]", "write HOST or HOST:PORT"),
+        ("http", "hosts", "[5]", "expected a string"),
         ("http", "body_bytes_max", "0", "it takes 1 at least"),
         ("http", "head_bytes_max", "100", "it takes 8192 at least"),
         ("http", "head_time_max", "\"0s\"", "it takes 1ms at least"),

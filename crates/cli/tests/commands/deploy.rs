@@ -143,11 +143,15 @@ fn variables(manifest: &str) -> Vec<(String, String)> {
     for line in manifest.lines() {
         let Some((_, rest)) = line.split_once("name: SNOWMINT_") else { continue };
         let (name, value) = match rest.split_once(", value: ") {
-            Some((name, value)) => (name, value.trim_end_matches(['}', ' ']).trim_matches('"')),
-            None if rest.starts_with("STORE__URL") => (rest, "sqlite:ids.db"),
-            None => (rest, "anything"),
+            Some((name, value)) => {
+                (name, value.trim_end_matches(" }").trim_matches('"').to_owned())
+            }
+            None if rest.starts_with("STORE__URL") => (rest, "sqlite:ids.db".to_owned()),
+            None => (rest, "anything".to_owned()),
         };
-        found.push((format!("SNOWMINT_{name}"), value.to_owned()));
+        // As Kubernetes fills it in.
+        let value = value.replace("$(POD_NAMESPACE)", "default");
+        found.push((format!("SNOWMINT_{name}"), value));
     }
     found
 }
@@ -156,6 +160,13 @@ fn variables(manifest: &str) -> Vec<(String, String)> {
 const ANNOUNCED: &str = "            - name: SNOWMINT_SERVER__ANNOUNCE
               valueFrom:
                 fieldRef: { fieldPath: status.podIP }
+";
+
+/// The names that a Service has inside its cluster: without tokens no other is served.
+const NAMES: &str = "            - name: POD_NAMESPACE
+              valueFrom:
+                fieldRef: { fieldPath: metadata.namespace }
+            - { name: SNOWMINT_HTTP__HOSTS, value: \"snowmint,snowmint.$(POD_NAMESPACE),snowmint.$(POD_NAMESPACE).svc,snowmint.$(POD_NAMESPACE).svc.cluster.local\" }
 ";
 
 /// What stands beside the servers is about their pods and their ports.
@@ -191,6 +202,7 @@ fn the_manifests_of_kubernetes_agree_with_the_binary() {
         // A pod that listens on every address would announce its name, which is in no DNS: the others could
         // pass no counter on to it.
         assert!(manifest.contains(ANNOUNCED), "{name}");
+        assert!(manifest.contains(NAMES), "{name}");
         for path in manifest.lines().filter_map(|line| line.split_once("httpGet: { path: ")) {
             let path = path.1.split_once(',').unwrap().0;
             assert!(["/livez", "/readyz"].contains(&path), "{path}");

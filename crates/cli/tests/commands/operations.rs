@@ -202,7 +202,7 @@ fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not
 fn unfinished(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(&server.http).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let head = "POST /v1/ids/default HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\nexpect: 100-continue\r\n\r\n";
+    let head = "POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\nexpect: 100-continue\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = [0; 21];
     stream.read_exact(&mut answer).unwrap();

@@ -124,7 +124,8 @@ impl Server {
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.http).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

@@ -19,7 +19,7 @@ fn start(folder: &Folder, number: usize) -> Server {
 
 /// Asks for a change, which must be accepted.
 fn change(server: &Server, method: &str, path: &str, body: &str) {
-    let said = curl(&["-f", "-X", method, "-d", body, "-w", "%{http_code}", &server.url(path)]);
+    let said = curl(&["-f", "-X", method, "--json", body, "-w", "%{http_code}", &server.url(path)]);
     assert!(said.ends_with("200") || said.ends_with("204"), "{method} {path} {body}: {said}");
 }
 

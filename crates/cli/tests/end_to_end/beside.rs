@@ -319,7 +319,7 @@ fn commands_and_servers_mint_through_servers_too() {
     ask_both(&mut seen);
     // What is changed through the server is in its audit trail, with the address that it came from.
     let define = r#"{"name":"parcels","kind":"segment"}"#;
-    curl(&["-f", "-d", define, &beside.url("/v1/sources")]);
+    curl(&["-f", "--json", define, &beside.url("/v1/sources")]);
     curl(&["-f", "-X", "DELETE", &beside.url("/v1/sources/parcels")]);
     for how in ["source parcels defined", "source parcels switched"] {
         let parts = ["audit", how, "anyone at 127.0.0.1"];

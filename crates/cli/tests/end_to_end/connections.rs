@@ -69,7 +69,7 @@ impl Client {
     fn try_mint(&mut self) -> std::io::Result<u64> {
         let request: &[u8] = match self.door {
             Door::Http => {
-                b"GET /v1/ids/default HTTP/1.1\r\nhost: test\r\naccept: text/plain\r\n\r\n"
+                b"GET /v1/ids/default HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\n\r\n"
             }
             Door::Resp => b"INCR default\r\n",
         };

@@ -138,7 +138,7 @@ fn a_bound_is_raised_by_every_server() {
             server.url(&format!("/v1/counters/messages/{key}")),
             format!("{{\"bound\":\"{bound}\"}}"),
         );
-        let answer = curl(&["-X", "PUT", "-d", &body, "-w", "\n%{http_code}", &url]);
+        let answer = curl(&["-X", "PUT", "--json", &body, "-w", "\n%{http_code}", &url]);
         let (body, status) = answer.rsplit_once('\n').unwrap();
         (status == "200").then(|| serde_json::from_str::<serde_json::Value>(body).unwrap())
     };

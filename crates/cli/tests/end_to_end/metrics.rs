@@ -89,8 +89,8 @@ fn metrics_follow_what_was_minted_and_refused() {
 
     curl(&[&server.url("/v1/ids/default?count=1000")]);
     curl(&[&server.url("/v1/ids/default")]);
-    curl(&["-d", "{\"count\":20}", &server.url("/v1/ids/numbers")]);
-    curl(&["-d", "{\"length\":300}", &server.url("/v1/segments/numbers")]);
+    curl(&["--json", "{\"count\":20}", &server.url("/v1/ids/numbers")]);
+    curl(&["--json", "{\"length\":300}", &server.url("/v1/segments/numbers")]);
     curl(&[&server.url("/v1/ids/nobody")]);
     curl(&[&server.url("/v1/ids/default?count=0")]);
     let cli = |words: &[&str]| {

@@ -71,7 +71,7 @@ fn by_http(address: &str, path: &str) -> Option<Vec<u64>> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(ANSWER)).ok()?;
     let request = format!(
-        "GET {path} HTTP/1.1\r\nhost: x\r\naccept: text/plain\r\nconnection: close\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();

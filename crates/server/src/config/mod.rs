@@ -9,6 +9,8 @@ use snowmint_coord::spec::Span;
 
 pub use compat::{CompatSettings, CosIdSettings, Keys, LeafSettings, TinyidSettings};
 
+use crate::hosts::is_host;
+
 /// Everything that can be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -86,6 +88,17 @@ where
     }
 }
 
+/// Names of hosts, with a port or without.
+fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let hosts = Vec::<String>::deserialize(deserializer)?;
+    match hosts.iter().find(|host| !is_host(host)) {
+        None => Ok(hosts),
+        Some(host) => Err(D::Error::custom(format_args!(
+            "{host:?} is not a host; write HOST or HOST:PORT, such as ids.example"
+        ))),
+    }
+}
+
 /// A time within which something can be done.
 fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
     match Span::deserialize(deserializer)? {
@@ -101,6 +114,11 @@ pub(crate) const HEAD_BYTES_MIN: u16 = 8 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpSettings {
+    /// The names, with a port or without, by which the server is asked, besides IP addresses and `localhost`. Without
+    /// tokens no other name is served. Pages of these hosts may change things, as those of the host that
+    /// is asked. None.
+    #[serde(deserialize_with = "hosts")]
+    pub hosts: Vec<String>,
     /// The most connections at once; one more is told so and closed. 10,000.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub connections_max: usize,
@@ -131,6 +149,7 @@ pub struct HttpSettings {
 impl Default for HttpSettings {
     fn default() -> Self {
         Self {
+            hosts: Vec::new(),
             connections_max: 10_000,
             body_bytes_max: 64 * 1024,
             head_bytes_max: 16 * 1024,

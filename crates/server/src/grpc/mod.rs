@@ -32,6 +32,7 @@ use tower::ServiceExt as _;
 use crate::accept::stopping;
 use crate::access::Caller;
 use crate::config::HttpSettings;
+use crate::hosts::Hosts;
 use crate::log_line::Line;
 use crate::meter::Protocol;
 use crate::service::{Error, Service, shown};
@@ -47,6 +48,7 @@ const REFLECTION: &str = "/grpc.reflection.";
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     service: Service,
+    hosts: Arc<Hosts>,
     routes: Router,
     timer: Arc<dyn Timer>,
     closing: watch::Receiver<bool>,
@@ -74,6 +76,7 @@ impl Door {
     pub(crate) fn new(
         service: Service,
         offered: Option<Arc<dyn Store>>,
+        hosts: Arc<Hosts>,
         settings: &HttpSettings,
         timer: Arc<dyn Timer>,
     ) -> io::Result<Self> {
@@ -104,7 +107,7 @@ impl Door {
             .into_axum_router();
         let closing = service.closing().clone();
         let within_ms = settings.request_time_max.ms();
-        Ok(Self { service, routes, timer, closing, within_ms })
+        Ok(Self { service, hosts, routes, timer, closing, within_ms })
     }
 
     /// Answers a call, and counts it. A stream is answered when it begins.
@@ -139,6 +142,8 @@ impl Door {
 
     /// Refuses what no message is read for.
     fn check(&self, request: &Request<Incoming>) -> Result<(), Error> {
+        self.hosts.check(request)?;
+        self.hosts.check_page(request)?;
         check_encoding(request.headers())?;
         if store::is_asked(request.uri().path()) {
             // Its messages may be long, and each verb asks for a right of its own by what they say.

@@ -186,7 +186,7 @@ pub(super) async fn bytes(body: Body, bytes_max: usize) -> Result<Bytes, Refusal
     })
 }
 
-/// A JSON object. Its content type is not asked for: `curl -d` says another one.
+/// A JSON object. Its content type is not asked for, except that it is none of a form.
 pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     // An array of the fields' values would be read as well.
     if bytes.trim_ascii_start().first() != Some(&b'{') {

@@ -2,22 +2,25 @@
 //! a future, a look at the clock, or looking anything up. Whatever is not so goes the long way.
 
 use axum::body::Bytes;
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, Method, Request, Response};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::{HeaderValue, Method, Request, Response};
 use http_body_util::Full;
 use snowmint_coord::spec::Kind;
 use snowmint_wire::http::{one_id, write_id_lines};
 
 use super::answer::{Form, NO_STORE};
 use super::ids::PATH;
-use super::{Sent, idempotency};
+use super::{Door, Sent, idempotency};
 use crate::access::SITE;
+use crate::hosts::Hosts;
 use crate::service::{AtHand, Service};
 
 /// What a connection keeps from one request to the next.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     source: Option<AtHand>,
+    /// The last host that was named and is served, as the next request names the same; empty before there is one.
+    host: Vec<u8>,
 }
 
 /// An answer that can be had at once, not written yet: hyper keeps and moves what it is given, so that is small.
@@ -29,7 +32,8 @@ pub(super) struct AtOnce {
 
 impl Memory {
     /// The answer, if it can be had at once. Its ID is taken.
-    pub(super) fn answer<B>(&mut self, service: &Service, request: &Request<B>) -> Option<AtOnce> {
+    pub(super) fn answer<B>(&mut self, door: &Door, request: &Request<B>) -> Option<AtOnce> {
+        let service = &door.service;
         let uri = request.uri();
         let name = uri.path().strip_prefix(PATH)?;
         // An `Accept`, a token to check, an access log, an `Idempotency-Key`.
@@ -40,10 +44,20 @@ impl Memory {
         {
             return None;
         }
-        let form = form(request.headers())?;
+        let Asked { form, host } = asked(request)?;
+        self.check_host(&door.hosts, host)?;
         let id = self.mint(service, name)?;
         service.answered_at_once();
         Some(AtOnce { id, form })
+    }
+
+    fn check_host(&mut self, hosts: &Hosts, host: &[u8]) -> Option<()> {
+        if self.host.is_empty() || self.host != host {
+            hosts.serves(host).then_some(())?;
+            self.host.clear();
+            self.host.extend_from_slice(host);
+        }
+        Some(())
     }
 
     /// One ID of a source whose IDs are plain numbers.
@@ -66,20 +80,30 @@ impl Memory {
     }
 }
 
-/// The form that is wanted; none where another line says that the request may be a repeated one, or that a
-/// browser sends it, which may do so for a page of another site.
-fn form(headers: &HeaderMap) -> Option<Form> {
+/// What the head of a request says.
+struct Asked<'a> {
+    form: Form,
+    host: &'a [u8],
+}
+
+/// What is asked for; none where another line says that the request may be a repeated one, or that a browser sends
+/// it, which may do so for a page of another site; or where it names no host, or several.
+fn asked<B>(request: &Request<B>) -> Option<Asked<'_>> {
     let mut form = Form::Json;
-    // Nearly nobody sends either line, and all names are looked at for less than one is looked up for.
-    for name in headers.keys() {
-        if name == idempotency::KEY || name == SITE {
+    let mut host = request.uri().authority().map(|target| target.as_str().as_bytes());
+    // Nearly nobody sends any of these but `Host`, and all names are looked at for less than one is looked up for.
+    for (name, value) in request.headers() {
+        if name == HOST && host.replace(value.as_bytes()).is_some() {
+            return None;
+        }
+        if name == idempotency::KEY || name == SITE || name == ORIGIN {
             return None;
         }
         if name == ACCEPT {
-            form = Form::wanted(headers);
+            form = Form::wanted(request.headers());
         }
     }
-    Some(form)
+    Some(Asked { form, host: host? })
 }
 
 impl AtOnce {

@@ -5,7 +5,8 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, Method, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use axum::routing::MethodRouter;
 use snowmint_coord::{Source, Values};
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
@@ -89,10 +90,16 @@ pub(super) async fn post(
     mint(&door.service, &door.answers, &name, request, &headers).await
 }
 
-/// `HEAD` would mint an ID and throw it away.
-pub(super) async fn head(method: Method, uri: Uri) -> impl IntoResponse {
-    // The router says it only where it refuses by itself.
-    ([(ALLOW, "GET,POST")], answer::no_such_method(method, uri).await)
+/// The methods of a path that takes IDs. `HEAD` would take one and throw it away, so it is refused as all others
+/// but those that are `allowed`; the router by itself would name it among them.
+pub(super) fn taking<S: Clone + Send + Sync + 'static>(
+    methods: MethodRouter<S>,
+    allowed: &'static str,
+) -> MethodRouter<S> {
+    let refuse = move |method: Method, uri: Uri| async move {
+        ([(ALLOW, allowed)], answer::no_such_method(method, uri).await)
+    };
+    methods.head(refuse).fallback(refuse)
 }
 
 /// The same as before, if the caller says that the request is the same.

@@ -11,6 +11,7 @@ mod forward;
 mod health;
 mod idempotency;
 mod ids;
+mod media;
 mod metrics;
 mod openapi;
 mod owing;
@@ -24,8 +25,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, map_response};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{head, post};
+use axum::routing::{MethodRouter, post};
 use futures_util::TryFutureExt as _;
 use futures_util::future::Either;
 use http_body_util::Full;
@@ -43,9 +45,9 @@ use tower::ServiceExt as _;
 use tower_http::compression::CompressionLayer;
 
 use crate::accept::{self, Surroundings, stopping};
-use crate::access::is_of_another_site;
 use crate::config::{HEAD_BYTES_MIN, HttpSettings};
 use crate::grpc;
+use crate::hosts::Hosts;
 use crate::log_line::{Issued, Line};
 use crate::meter::Protocol;
 use crate::roster::{Roster, Ticket};
@@ -85,6 +87,7 @@ content-length: 127\r\n\
 #[derive(Debug)]
 struct Door {
     service: Service,
+    hosts: Arc<Hosts>,
     body_bytes_max: usize,
     answers: Answers,
 }
@@ -182,6 +185,17 @@ impl Pages {
         Ok(response)
     }
 
+    /// Refuses what is not answered on any path.
+    fn check(&self, request: &Request<Incoming>) -> Result<(), Response> {
+        let hosts = &self.door.hosts;
+        let refused = |error| Refusal(error).into_response();
+        hosts.check(request).map_err(refused)?;
+        if changes(request) {
+            hosts.check_page(request).map_err(refused)?;
+        }
+        media::check_encoding(request.method(), request.headers())
+    }
+
     /// A `GET` of IDs does not go through the router, which would take longer than the minting.
     async fn page(
         &self,
@@ -189,8 +203,8 @@ impl Pages {
         from: &Peer,
     ) -> Result<Response, Infallible> {
         let service = &self.door.service;
-        if changes(&request) && is_of_another_site(request.headers()) {
-            return Ok(answer::never_stored(of_another_site().into_response()).await);
+        if let Err(refusal) = self.check(&request) {
+            return Ok(answer::never_stored(refusal).await);
         }
         if request.method() == Method::GET
             && let Some(name) = request.uri().path().strip_prefix(ids::PATH)
@@ -221,16 +235,10 @@ impl Pages {
 /// Whether more is asked for than to look: also by a `GET` of IDs, which are spent whoever sees them.
 fn changes(request: &Request<Incoming>) -> bool {
     match *request.method() {
-        Method::HEAD => false,
+        Method::HEAD | Method::OPTIONS => false,
         Method::GET => request.uri().path().starts_with(ids::PATH),
         _ => true,
     }
-}
-
-/// Such a page sees no answer, but where nobody is asked for a token, what it asks for would be done.
-fn of_another_site() -> Refusal {
-    let message = "a page of another site had a browser ask this, and those may change nothing here, nor take IDs";
-    Refusal(Error::new(Code::Forbidden, message))
 }
 
 /// Serves HTTP, and gRPC with it, until the server stops.
@@ -239,13 +247,14 @@ pub(crate) async fn serve(
     service: Service,
     grpc: grpc::Door,
     settings: HttpSettings,
-    compat: Router,
+    (hosts, compat): (Arc<Hosts>, Router),
     surroundings: Surroundings,
 ) {
     let roster = Roster::new(settings.connections_max, Arc::clone(&surroundings.timer));
     service.watch(&roster);
     let door = Arc::new(Door {
         service,
+        hosts,
         body_bytes_max: settings.body_bytes_max,
         answers: Answers::new(&settings),
     });
@@ -288,14 +297,15 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
 fn router(door: Arc<Door>, compat: Router) -> Router {
     let (described, about) = openapi::described().split_for_parts();
     described
-        .route("/v1/ids/{source}", head(ids::head))
+        .route("/v1/ids/{source}", ids::taking(MethodRouter::new(), "GET,POST"))
         .route(CHANGED_PATH, post(admin::changed))
+        .route_layer(from_fn(media::without_forms))
         .merge(openapi::pages(&about))
         .merge(console::pages().layer(CompressionLayer::new()))
         .merge(compat.with_state(()))
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
-        .layer(axum::middleware::map_response(answer::never_stored))
+        .layer(map_response(answer::never_stored))
         .layer(DefaultBodyLimit::disable())
         .with_state(door)
 }
@@ -321,7 +331,7 @@ async fn converse(
     let service = service_fn(move |request| {
         on_request.answered(1);
         on_request.allow_ms(request_ms);
-        match memory.borrow_mut().answer(&pages.door.service, &request) {
+        match memory.borrow_mut().answer(&pages.door, &request) {
             Some(at_once) => Either::Left(async move { Ok(at_once.written()) }),
             // Boxed: a connection has room for one, and copies it with each request.
             None => {

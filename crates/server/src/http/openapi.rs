@@ -6,7 +6,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::Path;
+use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use snowmint_wire::http::{ErrorBody, JSON};
@@ -19,11 +21,18 @@ use utoipa_axum::routes;
 
 #[cfg(feature = "swagger-ui")]
 use super::answer::no_such_path;
+use super::console::guards;
 use super::{Door, admin, counters, health, ids, metrics};
 
 /// How the description names tokens; they have no scopes.
 const TOKEN: &str = "token";
 const NO_SCOPES: [&str; 0] = [];
+
+/// As the console's. The page writes styles and pictures within itself, and its library knows no trusted types.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
 
 /// What all of them have in common.
 #[derive(utoipa::OpenApi)]
@@ -72,13 +81,16 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
 pub(super) fn pages(about: &OpenApi) -> Router<Arc<Door>> {
     let about = Bytes::from(complete(about.clone()).to_json().unwrap_or_default());
     let description = move || ready(([(CONTENT_TYPE, JSON)], about.clone()));
-    Router::new()
-        .route("/openapi.json", get(description))
-        .layer(CompressionLayer::new())
+    let page = Router::new()
         // With the slash, so that the page finds what lies beside it.
         .route("/docs", get(|| async { Redirect::permanent("/docs/") }))
         .route("/docs/", get(|| file("")))
         .route("/docs/{file}", get(|Path(name): Path<String>| async move { file(&name).await }))
+        .layer(map_response(async |page: Response| (guards(POLICY), page)));
+    Router::new()
+        .route("/openapi.json", get(description))
+        .layer(CompressionLayer::new())
+        .merge(page)
 }
 
 /// Every call can be refused, and says so in one form; every call takes a token, where one is asked for.

@@ -165,8 +165,8 @@ async fn replies_of_one_read_are_sent_together() {
 async fn answers_of_a_pipeline_over_http_are_sent_together() {
     let (server, connector) = encrypted().await;
     let mut client = Client::to(server.http, &connector).await;
-    let get = "GET /v1/ids/default HTTP/1.1\r\nhost: x\r\n\r\n";
+    let get = "GET /v1/ids/default HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.batches(get, 100, "HTTP/1.1 200", 10).await;
-    let unknown = "GET /v1/ids/nobody HTTP/1.1\r\nhost: x\r\n\r\n";
+    let unknown = "GET /v1/ids/nobody HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.batches(unknown, 50, "HTTP/1.1 404", 10).await;
 }

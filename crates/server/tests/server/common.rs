@@ -241,7 +241,7 @@ impl Server {
         let length = body.len();
         client
             .send(format!(
-                "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
+                "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
             ))
             .await;
         Answer::read(&client.rest().await)

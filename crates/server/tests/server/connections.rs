@@ -9,8 +9,8 @@ use super::common::{Answer, Client, server, soon};
 async fn a_pipeline_over_http() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
-    let mut bytes = "GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\n".repeat(49);
-    bytes.push_str("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let mut bytes = "GET /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(49);
+    bytes.push_str("GET /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     client.send(bytes).await;
     let text = String::from_utf8(client.rest().await).unwrap();
     let ids: Vec<u64> = text
@@ -25,16 +25,18 @@ async fn a_pipeline_over_http() {
 async fn half_a_second_request_does_not_hold_the_first_answer_back() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
-    client.send("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\nGET /v1/ids").await;
+    client.send("GET /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\n\r\nGET /v1/ids").await;
     client.expect("HTTP/1.1 200 OK\r\n").await;
     // Nor for the body of the next.
     let mut client = Client::to(server.http).await;
-    let post = "POST /v1/ids/numbers HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n";
-    client.send(format!("GET /v1/ids/numbers HTTP/1.1\r\nhost: x\r\n\r\n{post}")).await;
+    let post = "POST /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n";
+    client.send(format!("GET /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\n\r\n{post}")).await;
     client.expect("HTTP/1.1 200 OK\r\n").await;
     // Nor does an answer that had to wait for its request's body.
     let mut client = Client::to(server.http).await;
-    client.send("POST /v1/ids/numbers HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{").await;
+    client
+        .send("POST /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{")
+        .await;
     assert_eq!(server.get("/livez").await.status, 200);
     client.send("}").await;
     client.expect("HTTP/1.1 200 OK\r\n").await;
@@ -46,7 +48,7 @@ async fn a_source_that_is_asked_again_and_again_may_change() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
     let mut body = async || {
-        client.send("GET /v1/ids/orders HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        client.send("GET /v1/ids/orders HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
         let mut length = 0;
         loop {
             let line = client.line().await;
@@ -94,7 +96,7 @@ async fn unsent_ids_are_bounded() {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut slow = Client(socket.connect(server.http).await.unwrap());
-    slow.send("GET /v1/ids/default?count=500000 HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    slow.send("GET /v1/ids/default?count=500000 HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     soon(slow.0.readable()).await.unwrap();
     let refused = soon(async {
         loop {

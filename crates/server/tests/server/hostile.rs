@@ -116,11 +116,12 @@ async fn idle_connections_are_closed_at_their_limit() {
         assert_eq!(ends_at_the_limit(&server, idle.rest()).await, b"");
     }
     let mut kept = Client::to(server.http).await;
-    kept.send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    kept.send("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let answered = ends_at_the_limit(&server, kept.rest()).await;
     assert_eq!(Answer::read(&answered).status, 200);
     let mut half = Client::to(server.http).await;
-    half.send("POST /v1/ids/default HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{").await;
+    half.send("POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{")
+        .await;
     assert_eq!(ends_at_the_limit(&server, half.rest()).await, b"");
 }
 
@@ -150,7 +151,7 @@ async fn one_connection_too_many_is_told_so() {
     .await;
 
     let mut held = Client::to(server.http).await;
-    held.send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    held.send("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     held.expect("HTTP/1.1 200 OK\r\n").await;
     let refused = Answer::read(&Client::to(server.http).await.rest().await);
     assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
@@ -187,13 +188,13 @@ async fn bodies_are_bounded() {
     // Said to be long: refused before it is read.
     let mut client = Client::to(server.http).await;
     client
-        .send("POST /v1/ids/default HTTP/1.1\r\nhost: x\r\ncontent-length: 1073741824\r\n\r\n")
+        .send("POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1073741824\r\n\r\n")
         .await;
     client.expect("HTTP/1.1 413 Payload Too Large\r\n").await;
     // Long without saying so.
     let mut client = Client::to(server.http).await;
     client
-        .send("POST /v1/ids/default HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+        .send("POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
         .await;
     let chunk = format!("4000\r\n{}\r\n", "x".repeat(0x4000));
     for _ in 0..5 {
@@ -232,7 +233,8 @@ fn a_pipeline_that_is_never_read_is_bounded() {
         let mut client = Client::to(server.http).await;
         let before_kib = peak_kib();
         let asking = async {
-            let batch = "GET /v1/ids/default?count=60 HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100);
+            let batch =
+                "GET /v1/ids/default?count=60 HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(100);
             while client.0.write_all(batch.as_bytes()).await.is_ok() {}
         };
         sent_before_time_passes(&server, asking).await;

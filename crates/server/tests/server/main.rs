@@ -5,6 +5,7 @@ mod access;
 mod alone;
 mod asked;
 mod batched;
+mod browsers;
 mod common;
 mod connections;
 mod described;

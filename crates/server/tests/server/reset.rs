@@ -28,7 +28,8 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 pub(crate) fn get(path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
     block.extend(path.as_bytes());
-    block.extend([0x01, 0x01, b'x']);
+    block.extend([0x01, 0x09]);
+    block.extend(b"localhost");
     block
 }
 

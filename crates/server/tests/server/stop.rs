@@ -10,7 +10,7 @@ async fn idle_connections_do_not_hold_up_a_stop() {
     let mut resp = server.resp().await;
     assert_eq!(resp.ask(&["PING"]).await, "+PONG");
     let mut http = Client::to(server.http).await;
-    http.send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    http.send("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     http.expect("HTTP/1.1 200 OK\r\n").await;
     server.handle.stop();
     soon(server.handle.stopped()).await;
@@ -25,7 +25,8 @@ async fn a_stop_is_bounded() {
     let server = server_with(|settings| settings.limits.stop_max = Span::from_ms(200)).await;
     // A request that never ends.
     let mut http = Client::to(server.http).await;
-    http.send("POST /v1/ids/default HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{").await;
+    http.send("POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{")
+        .await;
     // Its head has been read when the server has answered another one on a later connection.
     assert_eq!(server.get("/livez").await.status, 200);
     server.handle.stop();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull};
-use snowmint_server::{Handle, Settings, Traces};
+use snowmint_server::{Handle, HttpSettings, Settings, Traces};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
@@ -241,6 +241,13 @@ struct Reloading {
     set_filter: SetFilter,
 }
 
+/// The settings of HTTP; with the name by which other servers ask this one.
+fn asked_by_name(config: &Config) -> HttpSettings {
+    let mut settings = config.http.clone();
+    settings.hosts.push(config.server.name());
+    settings
+}
+
 async fn serve_on(
     config: &Config,
     node: &Node,
@@ -251,7 +258,7 @@ async fn serve_on(
 ) -> Outcome {
     let settings = Settings {
         limits: config.limits.clone(),
-        http: config.http.clone(),
+        http: asked_by_name(config),
         resp: config.resp.clone(),
         compat: config.compat.clone(),
         access_log: config.log.access,

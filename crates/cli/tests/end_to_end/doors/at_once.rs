@@ -118,7 +118,7 @@ fn own(server: &Server, source: &str) -> Vec<u64> {
 fn own_row(server: &Server, source: &str) -> Vec<u64> {
     let url = server.url(&format!("/v1/segments/{source}"));
     let row: serde_json::Value =
-        serde_json::from_str(&ask(&["-d", r#"{"length":333}"#, &url])).unwrap();
+        serde_json::from_str(&ask(&["--json", r#"{"length":333}"#, &url])).unwrap();
     let number = |name: &str| numbers(&row[name].to_string())[0];
     let step = usize::try_from(number("increment")).unwrap();
     let ids: Vec<_> = (number("first")..=number("last")).step_by(step).collect();

@@ -14,7 +14,7 @@ fn every_change_of_a_definition_says_who_what_before_and_after() {
     let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
     server.ready();
     let ask = |method: &str, at: &str, body: &str| {
-        status(&["-X", method, "-H", &bearer(&made.token), "-d", body, &server.url(at)])
+        status(&["-X", method, "-H", &bearer(&made.token), "--json", body, &server.url(at)])
     };
     let define = r#"{"name":"orders","kind":"segment"}"#;
     assert_eq!(ask("POST", "/v1/sources", define), "200");

@@ -2,6 +2,7 @@
 
 mod audit;
 mod certificates;
+mod hosts;
 mod named;
 mod peers;
 mod public;

@@ -154,7 +154,7 @@ impl Named {
 
         let body = r#"{"name":"bills","kind":"segment"}"#;
         let sources = https(&self.server, "/v1/sources");
-        let define = ["--cacert", &self.ca, "--cert", orders, "-d", body, &sources];
+        let define = ["--cacert", &self.ca, "--cert", orders, "--json", body, &sources];
         assert_eq!(status(&define), "200");
         self.server.says("token orders (by certificate \"DNS=orders.internal\") at 127.0.0.1:");
 

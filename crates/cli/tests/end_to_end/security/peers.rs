@@ -52,7 +52,7 @@ impl Both {
         let url = format!("{scheme}://{}{at}", server.http);
         let bearer = bearer(&self.minter);
         let fixed = ["-sS", "--max-time", "60", "--cacert", &self.ca, "-w", "\n%{http_code}"];
-        let more = ["-X", method, "-H", &bearer, "-d", body, &url];
+        let more = ["-X", method, "-H", &bearer, "--json", body, &url];
         let said = client("curl", &[&fixed[..], &more].concat());
         let (body, status) = said.rsplit_once('\n').unwrap();
         (status.to_owned(), body.to_owned())

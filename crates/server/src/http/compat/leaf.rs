@@ -61,10 +61,13 @@ pub(super) fn routes(
     for end in PATH_ENDS {
         let path = |path: &str| format!("{path}{end}");
         router = router
-            .route(&path("/api/segment/get/{key}"), get(segment).post(segment).head(ids::head))
+            .route(
+                &path("/api/segment/get/{key}"),
+                ids::taking(get(segment).post(segment), "GET,POST"),
+            )
             .route(
                 &path("/api/snowflake/get/{key}"),
-                get(snowflake).post(snowflake).head(ids::head),
+                ids::taking(get(snowflake).post(snowflake), "GET,POST"),
             )
             .route(&path("/decodeSnowflakeId"), get(decode).post(decode));
     }

@@ -9,20 +9,22 @@ mod leaf;
 mod params;
 mod tinyid;
 
+use std::sync::Arc;
+
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{Row, Source, Values};
 use snowmint_wire::error::Code;
 
-use super::{answer, of_another_site};
-use crate::access::is_of_another_site;
+use super::answer;
 use crate::config::{CompatSettings, HttpSettings, Keys};
+use crate::hosts::Hosts;
 use crate::service::{Error, Hold, Service};
 
 /// A path may end in a slash as well, as Spring matched paths when Leaf and Tinyid were written.
@@ -31,6 +33,7 @@ const PATH_ENDS: [&str; 2] = ["", "/"];
 /// The paths of every door that is open.
 pub(crate) fn routes(
     service: &Service,
+    hosts: &Arc<Hosts>,
     settings: &CompatSettings,
     http: &HttpSettings,
 ) -> Result<Router, String> {
@@ -47,14 +50,15 @@ pub(crate) fn routes(
         router = router.merge(cosid::routes(service.clone(), &settings.cosid, body_bytes_max));
     }
     // Nearly all of these paths hand out IDs, by whatever method.
-    Ok(if router.has_routes() { router.route_layer(from_fn(own_site_only)) } else { router })
+    let own = from_fn_with_state(Arc::clone(hosts), own_pages_only);
+    Ok(if router.has_routes() { router.route_layer(own) } else { router })
 }
 
-async fn own_site_only(request: Request, next: Next) -> Response {
-    if is_of_another_site(request.headers()) {
-        return of_another_site().into_response();
+async fn own_pages_only(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
+    match hosts.check_page(&request) {
+        Ok(()) => next.run(request).await,
+        Err(error) => answer::Refusal(error).into_response(),
     }
-    next.run(request).await
 }
 
 /// The source of a key.

@@ -90,9 +90,8 @@ pub(super) fn routes(service: Service, settings: &TinyidSettings, body_bytes_max
     router.with_state(Arc::new(tinyid))
 }
 
-/// `HEAD` would take IDs and throw them away.
 fn both(methods: MethodRouter<Arc<Tinyid>>) -> MethodRouter<Arc<Tinyid>> {
-    methods.head(ids::head)
+    ids::taking(methods, "GET,POST")
 }
 
 async fn next_id(tinyid: Asked<Tinyid>, request: Request) -> Response {

@@ -10,7 +10,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sha2::{Digest as _, Sha256};
@@ -78,6 +78,15 @@ const FILES: &[File] = files! {
     "workers.js": SCRIPT,
 };
 
+/// What keeps others out of a page for people.
+pub(super) const fn guards(policy: HeaderValue) -> [(HeaderName, HeaderValue); 3] {
+    [
+        (CONTENT_SECURITY_POLICY, policy),
+        (X_CONTENT_TYPE_OPTIONS, NO_SNIFF),
+        (REFERRER_POLICY, NO_REFERRER),
+    ]
+}
+
 /// All of it.
 pub(super) fn pages() -> Router<Arc<Door>> {
     FILES.iter().fold(Router::new(), |pages, file| {
@@ -101,14 +110,12 @@ impl File {
             (CONTENT_TYPE, HeaderValue::from_static(self.content_type)),
             (ETAG, tag.clone()),
             (CACHE_CONTROL, CACHED),
-            (CONTENT_SECURITY_POLICY, POLICY),
-            (X_CONTENT_TYPE_OPTIONS, NO_SNIFF),
-            (REFERRER_POLICY, NO_REFERRER),
         ];
+        let guards = guards(POLICY);
         if has(asked, tag) {
-            return (StatusCode::NOT_MODIFIED, headers).into_response();
+            return (StatusCode::NOT_MODIFIED, headers, guards).into_response();
         }
-        (headers, self.bytes).into_response()
+        (headers, guards, self.bytes).into_response()
     }
 }
 

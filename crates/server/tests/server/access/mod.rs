@@ -18,7 +18,7 @@ use crate::grpc::{reason, wish};
 
 const MINTER: &str = "minter-0123456789abcdef0123456789";
 const READER: &str = "reader-0123456789abcdef0123456789";
-const ADMIN: &str = "admin-0123456789abcdef0123456789";
+pub(super) const ADMIN: &str = "admin-0123456789abcdef0123456789";
 const SLOW: &str = "slow-0123456789abcdef0123456789";
 const DEFINER: &str = "definer-0123456789abcdef0123456789";
 const JOINER: &str = "joiner-0123456789abcdef0123456789abcdef";
@@ -51,7 +51,7 @@ fn access(timer: &ManualTimer) -> Access {
     Access::new("test", &tokens(), Arc::new(timer.clone())).unwrap()
 }
 
-async fn guarded() -> (Server, Access) {
+pub(super) async fn guarded() -> (Server, Access) {
     guarded_with(|_| {}).await
 }
 
@@ -141,7 +141,7 @@ async fn http_asks_for_a_token_and_its_rights() {
     assert_eq!(names, ["default", "numbers"], "only what he has a right over");
 }
 
-fn bearer(token: &str) -> String {
+pub(super) fn bearer(token: &str) -> String {
     format!("authorization: Bearer {token}\r\n")
 }
 

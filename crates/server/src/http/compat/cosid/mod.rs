@@ -74,10 +74,10 @@ pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max:
         .route("/segments/distributor/{namespace}/{name}", post(distributor))
         .route("/segments/{namespace}/{name}", patch(next_max_id))
         .route("/machines/{namespace}", machines::methods())
-        .route("/ids", get(share).head(ids::head))
-        .route("/ids/{name}", get(id).head(ids::head))
-        .route("/ids/as-string", get(share_as_string).head(ids::head))
-        .route("/ids/as-string/{name}", get(id_as_string).head(ids::head))
+        .route("/ids", ids::taking(get(share), "GET"))
+        .route("/ids/{name}", ids::taking(get(id), "GET"))
+        .route("/ids/as-string", ids::taking(get(share_as_string), "GET"))
+        .route("/ids/as-string/{name}", ids::taking(get(id_as_string), "GET"))
         .with_state(Arc::new(cosid))
 }
 

@@ -1,0 +1,54 @@
+//! Which bodies are read: JSON, as it is.
+
+use axum::extract::Request;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use snowmint_wire::error::Code;
+
+use super::answer::Refusal;
+use crate::service::{Error, shown};
+
+/// What a page of any site can have a browser send without asking first; `fetch` calls these "CORS-safelisted".
+const OF_FORMS: [&str; 3] =
+    ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
+
+/// Refuses the media types of forms.
+pub(super) async fn without_forms(request: Request, next: Next) -> Response {
+    let kind = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let kind = String::from_utf8_lossy(kind);
+    let bare = kind.split(';').next().unwrap_or_default().trim();
+    if reads_body(request.method()) && OF_FORMS.iter().any(|form| form.eq_ignore_ascii_case(bare)) {
+        let message = format!(
+            "Content-Type {} is not read; send Content-Type: application/json (curl -H \"Content-Type: \
+             application/json\" -d ...)",
+            shown(bare)
+        );
+        return Refusal(Error::new(Code::UnsupportedMediaType, message)).into_response();
+    }
+    next.run(request).await
+}
+
+/// Refuses a body in an encoding that is not read, such as gzip. None is (RFC 9110, 12.5.3 and 15.5.16).
+pub(super) fn check_encoding(method: &Method, headers: &HeaderMap) -> Result<(), Response> {
+    let is_plain = |encoding: &HeaderValue| {
+        let encoding = encoding.as_bytes().trim_ascii();
+        encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity")
+    };
+    let encodings = headers.get_all(CONTENT_ENCODING);
+    match encodings.iter().find(|&encoding| !is_plain(encoding)) {
+        Some(encoding) if reads_body(method) => {
+            let encoding = shown(&String::from_utf8_lossy(encoding.as_bytes()));
+            let message =
+                format!("Content-Encoding {encoding} is not read; send the body without one");
+            let refusal = Refusal(Error::new(Code::UnsupportedMediaType, message));
+            Err(([(ACCEPT_ENCODING, "identity")], refusal).into_response())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn reads_body(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD)
+}
