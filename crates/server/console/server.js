@@ -49,8 +49,10 @@ export async function load() {
 
 function readinessFacts() {
   if (ready === undefined) return [["Ready", "does not answer"]];
-  const { reasons, without_store_until: until } = ready;
-  const why = reasons.length > 0 && el("ul", {}, reasons.map((reason) => el("li", {}, reason)));
+  const { reasons, codes, without_store_until: until } = ready;
+  // Without a right only the codes are told.
+  const told = reasons.length > 0 ? reasons : codes;
+  const why = told.length > 0 && el("ul", {}, told.map((reason) => el("li", {}, reason)));
   return [
     ["Ready", ready.ready ? "yes: it can mint, with margin" : ["no", why]],
     ["Without its store", until && ["in what is left of its window, at most until ", when(until)]],

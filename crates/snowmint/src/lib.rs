@@ -105,8 +105,8 @@ pub use worker::{WINDOW_MS, default_dir};
 pub use snowmint_client::Credentials;
 pub use snowmint_coord as coord;
 pub use snowmint_coord::{
-    AfterCrash, Error, ErrorKind, NodeSettings, NumberLane, NumberStats, Readiness, Result, Retry,
-    Row, SourceSpec, SourceStats,
+    AfterCrash, Error, ErrorKind, NodeSettings, NumberLane, NumberStats, Readiness, Reason, Result,
+    Retry, Row, SourceSpec, SourceStats,
 };
 pub use snowmint_core as core;
 pub use snowmint_core::{Layout, Settings};

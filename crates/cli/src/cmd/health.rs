@@ -33,7 +33,11 @@ impl Health {
                 Some(until) => out.line(format_args!("ready, without the store until {until}"))?,
                 None => out.line("ready")?,
             },
-            (false, false) => out.line(format_args!("not ready: {}", answer.reasons.join("; ")))?,
+            (false, false) => {
+                // Without a right only the codes are told.
+                let why = if answer.reasons.is_empty() { &answer.codes } else { &answer.reasons };
+                out.line(format_args!("not ready: {}", why.join("; ")))?;
+            }
         }
         out.flush()?;
         if answer.ready { Ok(()) } else { Err(Failure::SaidNo) }

@@ -105,7 +105,7 @@ impl Place {
             // What stands there is not shown: it may be a token in the place of a hash.
             format!(
                 "{path}, line {line}: this is no token: each is [NAME] with hashes, certificates, grants \
-                 and rates, which are lists of texts"
+                 and rates, which are lists of texts, and expires, which is a text"
             )
         })?;
         let certified = tokens.iter().find(|(_, token)| !token.certificates.is_empty());

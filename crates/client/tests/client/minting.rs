@@ -123,7 +123,7 @@ async fn a_clock_that_is_wrong_is_held_against_the_servers() {
         let parts = Parts { clock, ..Parts::system() };
         let node = Node::open(remote(&[&server]).await, settings, parts).await.unwrap();
         let refused = node.source("default").await.unwrap_err();
-        let reasons = node.readiness().reasons.join("; ");
+        let reasons = node.readiness().why();
         assert!(refused.to_string().contains("the server's clock"), "{refused} ({reasons})");
     }
     let marks = store.handle("all").unwrap().workers(SystemClock.unix_ms()).await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use snowmint_core::Rfc3339;
 
-use super::{Core, SourceInfo};
+use super::{Core, Reason, SourceInfo};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::forecast::check_life;
@@ -149,7 +149,7 @@ impl Core {
     }
 
     /// Which sources have no store that can serve, in sentences.
-    pub(super) fn without_stores(&self) -> Vec<String> {
+    pub(super) fn without_stores(&self) -> Vec<Reason> {
         let said = |source: Arc<SourceInner>| {
             let Back::Several(several) = &source.back else { return None };
             let stores = several.stats();
@@ -164,17 +164,15 @@ impl Core {
                     store.trouble.unwrap_or_else(|| "not asked yet".into())
                 )
             });
-            Some(format!(
-                "no store of source {} serves ({})",
-                source.name,
-                said.collect::<Vec<_>>().join("; ")
-            ))
+            let said = said.collect::<Vec<_>>().join("; ");
+            let message = format!("no store of source {} serves ({said})", source.name);
+            Some(Reason::new("unavailable", message))
         };
         self.known_sources().into_iter().filter_map(said).collect()
     }
 
     /// The sources whose layouts have run out, in sentences.
-    pub(super) fn without_years(&self) -> Vec<String> {
+    pub(super) fn without_years(&self) -> Vec<Reason> {
         let now = self.around.clock.unix_ms();
         let said = |source: Arc<SourceInner>| {
             let defined = source.defined.load();
@@ -183,12 +181,13 @@ impl Core {
             if defined.state != SourceState::Enabled || now < end {
                 return None;
             }
-            Some(format!(
+            let message = format!(
                 "the layout of source {} ended at {}, and has no ID left: define another source, and switch \
                  this one off",
                 source.name,
                 Rfc3339(end)
-            ))
+            );
+            Some(Reason::new("epoch_spent", message))
         };
         self.known_sources().into_iter().filter_map(said).collect()
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use snowmint_core::{UnixMillis, Window};
 
 use super::kept::is_away;
+use super::readiness::Reason;
 use crate::error::{Error, Result};
 use crate::journal::JournalLease;
 use crate::lease::{Mark, Release};
@@ -314,15 +315,17 @@ impl Held {
     }
 
     /// Why the lease cannot be minted from, if it cannot.
-    pub(super) fn not_ready(&self, now: Now) -> Option<String> {
+    pub(super) fn not_ready(&self, now: Now) -> Option<Reason> {
         if self.is_unused() {
             return None;
         }
         let windows = self.windows();
         if windows.is_empty() {
-            let why =
-                self.machine.claim_error().map_or("not claimed yet".into(), ToString::to_string);
-            return Some(format!("no worker number of pool {}: {why}", self.pool.name));
+            let error = self.machine.claim_error();
+            let code = error.map_or("not_claimed", |error| error.kind().code());
+            let why = error.map_or("not claimed yet".into(), ToString::to_string);
+            let message = format!("no worker number of pool {}: {why}", self.pool.name);
+            return Some(Reason::new(code, message));
         }
         // With clock values, one that can be minted from is enough.
         let unit_ms = self.unit_ms_max();
@@ -330,9 +333,11 @@ impl Held {
             return None;
         }
         let until = windows.iter().map(|window| window.open_until()).max().unwrap_or_default();
-        let why = windows.iter().find_map(|window| window.refusal());
-        let why = why.map(|error| format!(": {error}")).unwrap_or_default();
-        Some(format!("the window of pool {} ends at {until}{why}", self.pool.name))
+        let error = windows.iter().find_map(|window| window.refusal());
+        let code = error.map_or("window_spent", |error| error.kind().code());
+        let why = error.map(|error| format!(": {error}")).unwrap_or_default();
+        let message = format!("the window of pool {} ends at {until}{why}", self.pool.name);
+        Some(Reason::new(code, message))
     }
 
     pub(super) fn unit_ms_max(&self) -> u64 {

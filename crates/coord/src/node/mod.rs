@@ -20,6 +20,7 @@ mod lend;
 mod listed;
 mod lookup;
 mod peer_probes;
+mod readiness;
 mod record;
 mod recovering;
 mod restripe;
@@ -34,7 +35,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use snowmint_core::{Clock, UnixMillis};
+use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 
 use beside::Beside;
@@ -45,6 +46,7 @@ use kept::KeptSources;
 use lend::Lendings;
 pub use listed::{Listed, SourceInfo};
 use lookup::Lookup;
+pub use readiness::{Readiness, Reason};
 use record::Keeper;
 pub use restripe::NewStripe;
 pub use settings::{AfterCrash, NodeSettings, Parts};
@@ -66,18 +68,6 @@ use crate::sources::{Back, Shares, Source, SourceInner, Surroundings};
 use crate::spec::Plan;
 use crate::stats::NodeStats;
 use crate::store::Store;
-
-/// Whether a node can mint, and if not, why.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Readiness {
-    /// Whether it can.
-    pub ready: bool,
-    /// What is missing, in sentences; empty when it is ready.
-    pub reasons: Vec<String>,
-    /// It mints without having met the store, in what is left of the windows of an earlier process, and
-    /// until this time at most; none when it does not.
-    pub without_store_until: Option<UnixMillis>,
-}
 
 /// What the handle and the driver share.
 #[derive(Debug)]
@@ -191,7 +181,7 @@ impl Node {
                 tails: Mutex::new(tails),
                 readiness: Mutex::new(Readiness {
                     ready: false,
-                    reasons: vec!["the store is not joined yet".into()],
+                    reasons: vec![Reason::not_joined()],
                     without_store_until: None,
                 }),
                 member: Mutex::new(None),
@@ -258,7 +248,7 @@ impl Node {
                 inner.check_enabled().and(Err(error))
             }),
             () = self.core().around.timer.sleep_ms(wait_ms) => {
-                let reasons = self.readiness().reasons.join("; ");
+                let reasons = self.readiness().why();
                 let what = format!("a window for source {name} within {wait_ms} ms ({reasons})");
                 Err(Error::new("open source", ErrorKind::Unavailable { what }))
             }

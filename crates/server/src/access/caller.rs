@@ -70,10 +70,12 @@ struct Known {
 impl Known {
     /// The token as it is now; none when it was taken away.
     fn now(&self) -> Option<Arc<Token>> {
-        if self.token.is_past() {
-            return self.access.token(&self.shown);
-        }
-        Some(Arc::clone(&self.token))
+        let token = if self.token.is_past() {
+            self.access.token(&self.shown)?
+        } else {
+            Arc::clone(&self.token)
+        };
+        (!token.has_expired()).then_some(token)
     }
 }
 
@@ -223,6 +225,11 @@ impl Caller {
         }
     }
 
+    /// Whether the caller has any right at all.
+    pub(crate) fn has_some_right(&self) -> bool {
+        self.token().is_ok_and(|token| token.is_none_or(|token| token.has_some_right()))
+    }
+
     /// A caller that is known by a token.
     pub(crate) fn must_be_known(&self) -> Result<(), Error> {
         self.token().map(drop)
@@ -299,7 +306,10 @@ impl Unknown {
         const SHOW: &str = "send Authorization: Bearer TOKEN, or AUTH NAME TOKEN in RESP";
         let message = match self {
             Self::NothingShown => format!("a token is asked for: {SHOW}"),
-            Self::NoSuchToken => "there is no such token, or not any more".to_owned(),
+            Self::NoSuchToken => {
+                "there is no such token, or not any more (it was taken out, or has expired)"
+                    .to_owned()
+            }
             Self::NoSuchName(names) => format!(
                 "a token is asked for, and none has a name of your certificate ({names}) among its \
                  certificates: {SHOW}, or have a name of it added in tokens.file"

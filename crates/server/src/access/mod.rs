@@ -23,6 +23,7 @@ use arc_swap::ArcSwap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
 use snowmint_coord::Timer;
+use snowmint_core::UnixMillis;
 
 use caller::Shown;
 pub(crate) use caller::{Caller, Unknown};
@@ -108,6 +109,14 @@ impl Access {
         before.by_name.values().for_each(|token| token.is_now_past());
         self.0.generation.fetch_add(1, Ordering::Release);
         Ok(changes)
+    }
+
+    /// The tokens that expire, with the time of each.
+    #[must_use]
+    pub fn expiring(&self) -> Vec<(String, UnixMillis)> {
+        let table = self.0.table.load();
+        let expiring = table.by_name.values();
+        expiring.filter_map(|token| Some((token.name().to_owned(), token.expires()?))).collect()
     }
 
     /// Changes whenever the tokens do.
@@ -249,7 +258,10 @@ impl Table {
 
 /// A token as the audit trail shows it: a hash tells two apart, and is no use to anybody.
 fn told(token: &Token) -> String {
-    let TokenSettings { certificates, grants, rates, .. } = token.settings();
+    let TokenSettings { certificates, grants, rates, expires, .. } = token.settings();
     let hashes = token.hashes().unwrap_or_default();
-    format!("hashes {hashes:?} certificates {certificates:?} grants {grants:?} rates {rates:?}")
+    let expires = expires.as_deref().map(|time| format!(" expires {time:?}")).unwrap_or_default();
+    format!(
+        "hashes {hashes:?} certificates {certificates:?} grants {grants:?} rates {rates:?}{expires}"
+    )
 }

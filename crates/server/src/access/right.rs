@@ -20,11 +20,14 @@ pub enum Right {
     /// Define, alter and delete sources; with another right, go beyond the limits of one request. Over
     /// all sources: see workers and clients, too.
     Admin,
+    /// See what is counted (`/metrics`), over all sources.
+    Metrics,
 }
 
 impl Right {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Mint, Self::Reserve, Self::Join, Self::Decode, Self::Admin];
+    pub const ALL: [Self; 6] =
+        [Self::Mint, Self::Reserve, Self::Join, Self::Decode, Self::Admin, Self::Metrics];
 
     /// As it is written.
     #[must_use]
@@ -35,6 +38,7 @@ impl Right {
             Self::Join => "join",
             Self::Decode => "decode",
             Self::Admin => "admin",
+            Self::Metrics => "metrics",
         }
     }
 }
@@ -57,9 +61,9 @@ impl Grant {
         self.rights.contains(&right) && self.pattern.has_source(source)
     }
 
-    /// Whether it says anything of a source.
+    /// Whether it says anything of a source; what is counted of it is little.
     pub(super) fn concerns(&self, source: &str) -> bool {
-        self.pattern.has_source(source)
+        self.rights.iter().any(|right| *right != Right::Metrics) && self.pattern.has_source(source)
     }
 
     pub(super) fn has_over_all(&self, right: Right) -> bool {

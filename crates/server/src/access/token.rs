@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use snowmint_coord::Timer;
 use snowmint_coord::catalog::check_name;
+use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_wire::error::Code;
 
 use super::certificate;
@@ -26,6 +28,8 @@ pub struct TokenSettings {
     pub grants: Vec<String>,
     /// How much it may have: `1000/s orders-*`.
     pub rates: Vec<String>,
+    /// Until when it is one, such as `2027-01-01T00:00:00Z`; none: for ever.
+    pub expires: Option<String>,
 }
 
 /// A token of one namespace.
@@ -36,6 +40,8 @@ pub(super) struct Token {
     settings: TokenSettings,
     grants: Vec<Grant>,
     rates: Rates,
+    /// Until when it is one, if not for ever.
+    expires: Option<UnixMillis>,
     /// Tokens were read anew since.
     is_past: AtomicBool,
 }
@@ -58,8 +64,10 @@ impl Token {
         grants.retain(|grant| grant.is_for(namespace));
         let rates =
             Rates::new(&settings.rates, namespace, before.map(|token| &token.rates), timer)?;
+        let expires = settings.expires.as_deref().map(time).transpose()?;
         let is_past = AtomicBool::new(false);
-        Ok(Self { name: name.to_owned(), settings: settings.clone(), grants, rates, is_past })
+        let (name, settings) = (name.to_owned(), settings.clone());
+        Ok(Self { name, settings, grants, rates, expires, is_past })
     }
 
     pub(super) fn hashes(&self) -> Result<Vec<TokenHash>, String> {
@@ -77,6 +85,15 @@ impl Token {
 
     pub(super) const fn settings(&self) -> &TokenSettings {
         &self.settings
+    }
+
+    pub(super) const fn expires(&self) -> Option<UnixMillis> {
+        self.expires
+    }
+
+    /// Whether its time is over.
+    pub(super) fn has_expired(&self) -> bool {
+        self.expires.is_some_and(|expires| SystemClock.unix_ms() >= expires)
     }
 
     pub(super) fn is_past(&self) -> bool {
@@ -100,6 +117,11 @@ impl Token {
         self.grants.iter().any(|grant| grant.has_somewhere(right))
     }
 
+    /// Whether it has any right, over any source.
+    pub(super) fn has_some_right(&self) -> bool {
+        !self.grants.is_empty()
+    }
+
     pub(super) fn has_over_all(&self, right: Right) -> bool {
         self.grants.iter().any(|grant| grant.has_over_all(right))
     }
@@ -121,6 +143,18 @@ impl Token {
         let name = &self.name;
         Error::new(Code::Forbidden, format!("token {name} has no right to {right} over {over}"))
     }
+}
+
+/// The time at which a token expires.
+fn time(text: &str) -> Result<UnixMillis, String> {
+    let time = text.parse::<Timestamp>().ok();
+    let ms = time.and_then(|time| u64::try_from(time.as_millisecond()).ok());
+    ms.map(UnixMillis::new).ok_or_else(|| {
+        format!(
+            "expires = {} is not a time; write one such as \"2027-01-01T00:00:00Z\"",
+            shown(text)
+        )
+    })
 }
 
 /// A source, as refusals name it.

@@ -1,8 +1,5 @@
 //! Whether the server is there, and whether it can mint.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -11,6 +8,7 @@ use snowmint_wire::http::ReadyBody;
 
 use super::Door;
 use super::answer;
+use super::asked::Asked;
 
 /// The process answers: that is all this says.
 #[utoipa::path(
@@ -23,7 +21,8 @@ pub(super) async fn livez() -> Response {
     answer::json(&json!({ "live": true }))
 }
 
-/// 200 when IDs can be minted with margin, else 503 and why.
+/// 200 when IDs can be minted with margin, else 503 and why: in sentences, which name sources and stores, only to a
+/// caller with some right.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -33,11 +32,12 @@ pub(super) async fn livez() -> Response {
         (status = SERVICE_UNAVAILABLE, description = "It cannot, and why", body = ReadyBody),
     ),
 )]
-pub(super) async fn readyz(State(door): State<Arc<Door>>) -> Response {
+pub(super) async fn readyz(door: Asked<Door>) -> Response {
     let readiness = door.service.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let without_store_until = readiness.without_store_until.map(|until| Rfc3339(until).to_string());
-    let body =
-        ReadyBody { ready: readiness.ready, reasons: readiness.reasons, without_store_until };
+    let codes = readiness.reasons.iter().map(|reason| reason.code.to_owned()).collect();
+    let reasons = door.service.told_reasons(&readiness);
+    let body = ReadyBody { ready: readiness.ready, reasons, codes, without_store_until };
     (status, answer::json(&body)).into_response()
 }

@@ -6,6 +6,7 @@ use snowmint_wire::error::Code;
 
 use super::complaint::Cause;
 use super::{Error, Service};
+use crate::access::Right;
 use crate::meter::{Protocol, Tally};
 use crate::roster::Roster;
 
@@ -60,10 +61,10 @@ impl Service {
     /// Everything that is counted, as text for Prometheus.
     ///
     /// # Errors
-    /// Without a token, where one is asked for here, too.
+    /// Without the right to, where it is asked for.
     pub async fn metrics(&self) -> Result<String, Error> {
         if !self.has_open_metrics() {
-            self.caller().must_be_known()?;
+            self.caller().may_over_all(Right::Metrics)?;
         }
         let timer = self.peers().timer();
         let ready = self.readiness().ready;

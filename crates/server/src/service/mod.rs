@@ -27,7 +27,9 @@ use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{Decoded, ErrorKind, Incarnation, Node, Readiness, Row, Source, Values};
+use snowmint_coord::{
+    Decoded, ErrorKind, Incarnation, Node, Readiness, Reason, Row, Source, Values,
+};
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
@@ -365,9 +367,17 @@ impl Service {
         let mut readiness = self.node.readiness();
         if *self.closing.borrow() {
             readiness.ready = false;
-            readiness.reasons.push("the server is stopping".to_owned());
+            readiness.reasons.push(Reason::new(Code::Closed.as_str(), "the server is stopping"));
         }
         readiness
+    }
+
+    /// Why IDs cannot be minted, in sentences. They name sources and stores: none for a caller without any right.
+    pub(crate) fn told_reasons(&self, readiness: &Readiness) -> Vec<String> {
+        if !self.caller.has_some_right() {
+            return Vec::new();
+        }
+        readiness.reasons.iter().map(ToString::to_string).collect()
     }
 }
 

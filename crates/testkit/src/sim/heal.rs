@@ -114,7 +114,7 @@ impl World {
         }
         let readiness = node.readiness();
         if !readiness.ready && !only_leaders {
-            let reasons = readiness.reasons.join("; ");
+            let reasons = readiness.why();
             return Ok(Some(format!("machine {index} is not ready: {reasons}")));
         }
         Ok(None)

@@ -267,8 +267,11 @@ pub struct WorkersBody {
 pub struct ReadyBody {
     /// Whether IDs can be minted, with margin.
     pub ready: bool,
-    /// Why not.
+    /// Why not, in sentences. Where tokens are required, only for a caller whose token has some right.
     pub reasons: Vec<String>,
+    /// The same as codes, for everybody.
+    #[serde(default)]
+    pub codes: Vec<String>,
     /// It has not met its store since it was started, and mints in what is left of the window that an
     /// earlier process was granted: until then at most. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! `snowmint doctor`: is everything as it must be, in sentences.
 
+mod access;
 mod journal;
 
 use std::net::ToSocketAddrs as _;
@@ -19,7 +20,7 @@ use crate::exit::{Failure, Outcome};
 use crate::node::{Others, others_in};
 use crate::ntp::Ntp;
 use crate::output::Output;
-use crate::security::{Security, cautions, check_public_texts};
+use crate::security::cautions;
 use crate::store;
 use crate::when::{self, Zone};
 use journal::{Journal, Store};
@@ -74,7 +75,7 @@ impl Doctor {
         let now = when::now();
         let mut findings = vec![clock(now), kernel_clock(), data_dir(&config.server.data_dir)];
         findings.extend([("http", &config.server.http), ("resp", &config.server.resp)].map(port));
-        findings.push(access(&config));
+        findings.extend(access::look(&config, now));
         findings
             .extend(cautions(&config).into_iter().map(|caution| warning("access", caution + ".")));
         findings.extend(layouts(&config, now));
@@ -106,32 +107,6 @@ impl Doctor {
             return Err(Failure::SaidNo);
         }
         Ok(())
-    }
-}
-
-/// Whether strangers are kept out, by files that can be used.
-fn access(config: &Config) -> Finding {
-    let checked = Security::load(config).and_then(|_| check_public_texts(config));
-    let failure = match checked {
-        Ok(()) => {
-            let tokens = if config.tokens.file.is_empty() { "Nobody is" } else { "Everybody is" };
-            let tls = match (config.tls.is_on(), config.tls.client_ca.is_empty()) {
-                (false, _) => "are not encrypted",
-                (true, true) => "speak TLS",
-                (true, false) => "speak TLS, with a certificate at both ends",
-            };
-            let said = format!("{tokens} asked for a token; connections {tls}.");
-            return if config.server.insecure {
-                warning("access", said)
-            } else {
-                good("access", said)
-            };
-        }
-        Err(failure) => failure,
-    };
-    match failure {
-        Failure::Said { message, .. } => wrong("access", format!("{message}.")),
-        Failure::ClosedPipe | Failure::SaidNo => wrong("access", "It cannot be said."),
     }
 }
 

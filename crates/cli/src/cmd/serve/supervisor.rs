@@ -40,10 +40,10 @@ impl Supervisor {
         let mut alive = BootTimer.elapsed();
         loop {
             let readiness = node.readiness();
-            let status = match (&readiness.reasons[..], readiness.without_store_until) {
-                ([], None) => "ready".to_owned(),
-                ([], Some(until)) => format!("ready, without the store until {}", Rfc3339(until)),
-                (reasons, _) => format!("not ready: {}", reasons.join("; ")),
+            let status = match (readiness.reasons.is_empty(), readiness.without_store_until) {
+                (true, None) => "ready".to_owned(),
+                (true, Some(until)) => format!("ready, without the store until {}", Rfc3339(until)),
+                (false, _) => format!("not ready: {}", readiness.why()),
             };
             if told.as_ref() != Some(&status) {
                 let ready = readiness.ready && !self.told_ready.swap(true, Ordering::Relaxed);

@@ -16,7 +16,8 @@ use crate::server::{Folder, PATIENCE, Server, curl, snowmint};
 fn no_secret_is_in_what_a_server_says() {
     let folder = Folder::new("secrets");
     let (ops, wrong, peer, tinyid) = (token(), token(), token(), token());
-    let tokens = put(&folder, "tokens.toml", &entry("ops", &[&ops.hash], &["mint,decode,admin *"]));
+    let tokens =
+        put(&folder, "tokens.toml", &entry("ops", &[&ops.hash], &["mint,decode,admin,metrics *"]));
     let peers = put(&folder, "peers.token", &peer.token);
     let config = format!(
         "[tokens]\nfile = {tokens:?}\n[peers]\ntoken = \"file:{peers}\"\n[log]\nfilter = \"trace\"\n\

@@ -39,7 +39,7 @@ async fn real_clients_show_their_tokens() {
     let folder = Folder::new("tokens");
     let (one, other) = (token(), token());
     let tokens = entry("orders", &[&one.hash], &["mint default"])
-        + &entry("ops", &[&other.hash], &["mint,reserve,decode,admin *"]);
+        + &entry("ops", &[&other.hash], &["mint,reserve,decode,admin,metrics *"]);
     let server = guarded(&folder, &tokens);
 
     let ids = server.url("/v1/ids/default");
@@ -48,7 +48,8 @@ async fn real_clients_show_their_tokens() {
     assert_eq!(status(&["-H", &bearer(&one.token), &ids]), "200");
     assert_eq!(status(&["-H", &bearer(&one.token), &server.url("/v1/ids/numbers")]), "403");
     assert_eq!(status(&[&server.url("/metrics")]), "401");
-    assert_eq!(status(&["-H", &bearer(&one.token), &server.url("/metrics")]), "200");
+    assert_eq!(status(&["-H", &bearer(&one.token), &server.url("/metrics")]), "403");
+    assert_eq!(status(&["-H", &bearer(&other.token), &server.url("/metrics")]), "200");
 
     let port = server.resp_port();
     assert!(redis(port, "orders", &one.token, &["INCR", "default"]).trim().parse::<u64>().is_ok());

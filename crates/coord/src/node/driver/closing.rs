@@ -10,8 +10,8 @@ use super::{Command, Done, Driver, Stage, closed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::Release;
 use crate::member::Incarnation;
-use crate::node::Readiness;
 use crate::node::tails::Sorted;
+use crate::node::{Readiness, Reason};
 use crate::sources::Surroundings;
 
 /// How long numbers that are on their way at the end are waited for.
@@ -54,7 +54,7 @@ impl Driver {
     /// In this order: generators, journal, store.
     pub(super) async fn close(&mut self) -> Result<()> {
         let why = closed();
-        let reasons = vec![why.kind().to_string()];
+        let reasons = vec![Reason::new(why.kind().code(), why.kind().to_string())];
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) =
             Readiness { ready: false, reasons, without_store_until: None };
         self.core.end_sources();

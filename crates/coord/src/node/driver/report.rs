@@ -7,7 +7,7 @@ use snowmint_core::ElapsedMillis;
 use super::super::lease::Held;
 use super::{Driver, Stage};
 use crate::machine::Now;
-use crate::node::Readiness;
+use crate::node::{Readiness, Reason};
 
 impl Driver {
     /// Answers who waits, and says how the node is.
@@ -20,9 +20,9 @@ impl Driver {
         match &self.stage {
             // What can be minted is, and each lease says so below.
             Stage::Out { .. } | Stage::Entering { .. } if without_store_until.is_some() => {}
-            Stage::Out { error: Some(error), .. } => reasons.push(error.to_string()),
+            Stage::Out { error: Some(error), .. } => reasons.push(Reason::from(error)),
             Stage::Out { .. } | Stage::Entering { .. } => {
-                reasons.push("the store is not joined yet".into());
+                reasons.push(Reason::not_joined());
             }
             Stage::In { member, presence } => {
                 incarnation = Some(member.incarnation);
@@ -31,16 +31,17 @@ impl Driver {
                 // servers at once, and each lease says below when it has no margin. Sections have no
                 // window of their own: they are answered from as long as the presence lasts.
                 if !presence.is_live(now) && self.leases.values().all(Held::is_unused) {
-                    reasons.push("our presence in the store has lapsed".into());
+                    let lapsed = "our presence in the store has lapsed";
+                    reasons.push(Reason::new("unavailable", lapsed));
                 }
             }
         }
         self.core.around.tell_clock_error(self.clock_error.clone());
         // Every clock error is loud; none of them takes an open window away.
-        let of_clock = self.clock_error.as_ref().map(ToString::to_string);
+        let of_clock = self.clock_error.as_ref().map(Reason::from);
         // It may be why the store is not joined.
         reasons.extend(of_clock.filter(|reason| !reasons.contains(reason)));
-        reasons.extend(self.keeper.error().map(ToString::to_string));
+        reasons.extend(self.keeper.error().map(Reason::from));
         for held in self.leases.values_mut() {
             held.tell_granted();
             match held.not_ready(now) {

@@ -108,7 +108,7 @@ async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
             let refused = some(&world, source).await;
             assert!(refused.is_err(), "{} gave {refused:?}", source.name());
         }
-        let reasons = node.readiness().reasons.join("; ");
+        let reasons = node.readiness().why();
         assert!(reasons.contains("the next number of source one"), "{reasons}");
     }
     let segments = vec![("one".to_owned(), Mark::new(1_000))];

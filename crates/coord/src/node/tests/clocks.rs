@@ -172,7 +172,10 @@ async fn whoever_starts_an_hour_wrong_neither_joins_nor_moves_a_mark() {
         assert_eq!(error.kind().code(), code, "{error}");
         assert!(error.to_string().contains("most members' clocks"), "{error}");
         let readiness = node.readiness();
-        assert!(!readiness.ready && readiness.reasons[0].contains("most members"), "{readiness:?}");
+        assert!(
+            !readiness.ready && readiness.reasons[0].message.contains("most members"),
+            "{readiness:?}"
+        );
         assert!(world.marks_ahead_ms().await <= 60_000, "a mark was moved");
         // The others hear nothing of it.
         for other in &others {
@@ -198,7 +201,8 @@ async fn whoever_comes_to_be_an_hour_wrong_is_not_ready_until_it_is_right_again(
         third.clock.step_ahead_ms(wrong_ms);
         world.pass_with(&third, 5_000).await;
         let readiness = node.readiness();
-        let says = |what: &str| readiness.reasons.iter().any(|reason| reason.contains(what));
+        let says =
+            |what: &str| readiness.reasons.iter().any(|reason| reason.message.contains(what));
         assert!(!readiness.ready && says("most members' clocks"), "{wrong_ms}: {readiness:?}");
         third.clock.step_back_ms(wrong_ms);
         world.pass_with(&third, 5_000).await;

@@ -28,7 +28,7 @@ async fn readiness_is_earned_and_lost() {
     // And lost for good with the node.
     node.close().await.unwrap();
     assert!(!node.readiness().ready);
-    assert!(node.readiness().reasons.join(" ").contains("closed"), "{:?}", node.readiness());
+    assert!(node.readiness().why().contains("closed"), "{:?}", node.readiness());
 }
 
 /// All servers of a store miss it at the same moment: one that still can mint stays in service.
@@ -51,7 +51,10 @@ async fn a_store_that_is_away_costs_readiness_when_the_window_ends_and_not_befor
     assert_eq!(node.stats().presence_ms, 0, "it has lapsed");
     world.pass(17_000).await;
     let Readiness { ready, reasons, .. } = node.readiness();
-    assert!(!ready && reasons.len() == 1 && reasons[0].contains("the window of"), "{reasons:?}");
+    assert!(
+        !ready && reasons.len() == 1 && reasons[0].message.contains("the window of"),
+        "{reasons:?}"
+    );
     assert!(source.try_mint().is_err());
     *lacks.lock().unwrap() = None;
     world.pass(5_000).await;
@@ -75,7 +78,7 @@ async fn a_node_without_a_window_is_ready_as_long_as_its_presence_lasts() {
     world.pass(7_000).await;
     let reasons = node.readiness().reasons;
     assert!(source.try_count(b"alice", 1).is_err());
-    assert!(reasons.len() == 1 && reasons[0].contains("presence"), "{reasons:?}");
+    assert!(reasons.len() == 1 && reasons[0].message.contains("presence"), "{reasons:?}");
     *lacks.lock().unwrap() = None;
     world.pass(5_000).await;
     assert!(node.readiness().ready, "{:?}", node.readiness());

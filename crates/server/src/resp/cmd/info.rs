@@ -88,7 +88,7 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
         "Snowmint",
         &[
             ("ready", u8::from(readiness.ready).to_string()),
-            ("not_ready_because", readiness.reasons.join("; ")),
+            ("not_ready_because", session.service.told_reasons(&readiness).join("; ")),
         ],
     );
     text

@@ -22,6 +22,8 @@ pub(super) const ADMIN: &str = "admin-0123456789abcdef0123456789";
 const SLOW: &str = "slow-0123456789abcdef0123456789";
 const DEFINER: &str = "definer-0123456789abcdef0123456789";
 const JOINER: &str = "joiner-0123456789abcdef0123456789abcdef";
+const SCRAPER: &str = "scraper-0123456789abcdef0123456789";
+const BARE: &str = "bare-0123456789abcdef0123456789";
 const PEER: &str = "peer-0123456789abcdef0123456789abcdef";
 
 fn token(secret: &str, grants: &[&str], rates: &[&str]) -> TokenSettings {
@@ -39,7 +41,9 @@ fn tokens() -> Tokens {
         ("minter", token(MINTER, &["mint default", "mint,reserve num*"], &[])),
         ("reader", token(READER, &["decode *"], &[])),
         ("joiner", token(JOINER, &["join default", "reserve num*"], &[])),
-        ("admin", token(ADMIN, &["mint,reserve,join,decode,admin *"], &[])),
+        ("admin", token(ADMIN, &["mint,reserve,join,decode,admin,metrics *"], &[])),
+        ("scraper", token(SCRAPER, &["metrics *"], &[])),
+        ("bare", token(BARE, &[], &[])),
         ("slow", token(SLOW, &["mint *"], &["2/h default", "10/s burst=10 *"])),
         ("definer", token(DEFINER, &["mint,admin *"], &["5/h *"])),
     ];
@@ -94,7 +98,7 @@ async fn http_asks_for_a_token_and_its_rights() {
         ("GET", "/v1/layouts", "", [200; 5]),
         ("GET", "/v1/server", "", [401, 401, 200, 200, 200]),
         ("GET", "/nowhere", "", [404; 5]),
-        ("GET", "/metrics", "", [401, 401, 200, 200, 200]),
+        ("GET", "/metrics", "", [401, 401, 403, 403, 200]),
         ("GET", "/v1/ids/default", "", [401, 401, 200, 403, 200]),
         ("GET", "/v1/ids/default?count=3", "", [401, 401, 200, 403, 200]),
         ("POST", "/v1/ids/numbers", "", [401, 401, 200, 403, 200]),
@@ -139,6 +143,78 @@ async fn http_asks_for_a_token_and_its_rights() {
     let names: Vec<_> =
         of_minter["sources"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
     assert_eq!(names, ["default", "numbers"], "only what he has a right over");
+}
+
+#[tokio::test]
+async fn token_for_metrics_sees_nothing_else() {
+    let (server, access) = guarded().await;
+    for (path, status) in [
+        ("/metrics", 200),
+        ("/v1/server", 200),
+        ("/v1/sources/default", 403),
+        ("/v1/workers", 403),
+        ("/v1/ids/default", 403),
+    ] {
+        assert_eq!(server.as_whom(SCRAPER, "GET", path, "").await, status, "{path}");
+    }
+    let sources = server.send("GET", "/v1/sources", &bearer(SCRAPER), "").await;
+    assert_eq!(sources.json()["sources"], serde_json::json!([]));
+    let one = [("scraper".to_owned(), token(SCRAPER, &["metrics num*"], &[]))].into();
+    access.replace(&Tokens { tokens: one, ..Tokens::default() }).unwrap();
+    assert_eq!(server.as_whom(SCRAPER, "GET", "/metrics", "").await, 403, "it is of all sources");
+    access.replace(&Tokens { open_metrics: true, ..Tokens::default() }).unwrap();
+    assert_eq!(server.as_whom("", "GET", "/metrics", "").await, 200);
+}
+
+/// A stranger learns that it cannot mint, and of what kind the reason is.
+#[tokio::test]
+async fn readiness_names_nothing_to_a_stranger() {
+    let node = node().await;
+    let settings = settings();
+    let server = server_for(node.clone(), settings, (Some(access(&timer())), timer())).await;
+    node.close().await.unwrap();
+    let told = async |token: &str| {
+        let headers = if token.is_empty() { String::new() } else { bearer(token) };
+        let answer = server.send("GET", "/readyz", &headers, "").await;
+        assert_eq!(answer.status, 503);
+        answer.json()
+    };
+    for stranger in ["", "wrong", BARE] {
+        let told = told(stranger).await;
+        assert_eq!(told["reasons"], serde_json::json!([]), "{stranger}");
+        assert_eq!(told["codes"], serde_json::json!(["closed"]), "{stranger}");
+    }
+    for known in [MINTER, SCRAPER, PEER] {
+        let told = told(known).await;
+        assert_eq!(told["reasons"].as_array().map(Vec::len), Some(1), "{known}: {told}");
+        assert_eq!(told["codes"], serde_json::json!(["closed"]), "{known}");
+    }
+}
+
+#[tokio::test]
+async fn token_ends_when_it_expires() {
+    let (server, access) = guarded().await;
+    let until = |expires: &str| {
+        let expires = Some(expires.to_owned());
+        let token = TokenSettings { expires, ..token(MINTER, &["mint *"], &[]) };
+        let tokens = [("minter".to_owned(), token)].into();
+        Tokens { tokens, ..Tokens::default() }
+    };
+    let mut resp = server.resp().await;
+    access.replace(&until("2999-01-01T00:00:00Z")).unwrap();
+    assert_eq!(server.as_whom(MINTER, "GET", "/v1/ids/default", "").await, 200);
+    assert_eq!(resp.ask(&["AUTH", "minter", MINTER]).await, "+OK");
+    assert!(resp.ask(&["INCR", "numbers"]).await.starts_with(':'));
+    access.replace(&until("2026-01-01T00:00:00+01:00")).unwrap();
+    assert_eq!(server.as_whom(MINTER, "GET", "/v1/ids/default", "").await, 401);
+    let refused = resp.ask(&["INCR", "numbers"]).await;
+    assert!(refused.starts_with("-NOAUTH"), "{refused}");
+    assert!(resp.ask(&["AUTH", "minter", MINTER]).await.starts_with("-WRONGPASS"));
+    for wrong in ["soon", "2027-01-01", "1900-01-01T00:00:00Z", ""] {
+        let why = access.replace(&until(wrong)).unwrap_err();
+        assert!(why.contains("minter") && why.contains("expires"), "{wrong}: {why}");
+    }
+    assert_eq!(access.expiring().len(), 1);
 }
 
 pub(super) fn bearer(token: &str) -> String {

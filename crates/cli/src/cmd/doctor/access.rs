@@ -1,0 +1,80 @@
+//! Whether strangers are kept out, by files that can be used.
+
+use snowmint_core::UnixMillis;
+
+use super::{Finding, good, warning, wrong};
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::security::{Security, check_public_texts};
+use crate::when::Zone;
+
+const ABOUT: &str = "access";
+
+/// A token that expires within this time is named: time enough to make another and to move its clients.
+const SOON_DAYS: u64 = 30;
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// Looks at tokens and certificates.
+pub(super) fn look(config: &Config, now: UnixMillis) -> Vec<Finding> {
+    let checked =
+        Security::load(config).and_then(|security| check_public_texts(config).map(|()| security));
+    let security = match checked {
+        Ok(security) => security,
+        Err(Failure::Said { message, .. }) => return vec![wrong(ABOUT, format!("{message}."))],
+        Err(Failure::ClosedPipe | Failure::SaidNo) => {
+            return vec![wrong(ABOUT, "It cannot be said.")];
+        }
+    };
+    let expiring = security.access().map(|access| access.expiring()).unwrap_or_default();
+    let expiring = expiring.iter().filter_map(|(name, expires)| expiry(name, *expires, now));
+    std::iter::once(guarded(config)).chain(expiring).collect()
+}
+
+fn guarded(config: &Config) -> Finding {
+    let tokens = if config.tokens.file.is_empty() { "Nobody is" } else { "Everybody is" };
+    let tls = match (config.tls.is_on(), config.tls.client_ca.is_empty()) {
+        (false, _) => "are not encrypted",
+        (true, true) => "speak TLS",
+        (true, false) => "speak TLS, with a certificate at both ends",
+    };
+    let said = format!("{tokens} asked for a token; connections {tls}.");
+    if config.server.insecure { warning(ABOUT, said) } else { good(ABOUT, said) }
+}
+
+/// A token that has expired, or soon does.
+fn expiry(name: &str, expires: UnixMillis, now: UnixMillis) -> Option<Finding> {
+    let left_ms = expires.since(now);
+    if left_ms > SOON_DAYS * DAY_MS {
+        return None;
+    }
+    let shown = Zone::default().show(expires);
+    let days = left_ms / DAY_MS;
+    let sentence = match left_ms {
+        0 => {
+            format!(
+                "Token {name} expired at {shown}: take it out of tokens.file, or set another time."
+            )
+        }
+        _ => format!(
+            "Token {name} expires at {shown}, in {days} days: make another (snowmint token new), and move its \
+             clients."
+        ),
+    };
+    Some(warning(ABOUT, sentence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_is_named_once_it_soon_expires() {
+        let now = UnixMillis::new(1_800_000_000_000);
+        let after = |days: u64| UnixMillis::new(now.get() + days * DAY_MS);
+        let said = |expires| expiry("orders", expires, now).map(|finding| finding.sentence);
+        assert_eq!(said(after(31)), None);
+        assert!(said(after(30)).unwrap().contains("in 30 days"));
+        assert!(said(after(0)).unwrap().starts_with("Token orders expired at 2027-"));
+        assert!(said(UnixMillis::new(0)).unwrap().contains("expired at 1970-"));
+    }
+}
