@@ -30,23 +30,18 @@ pub(super) async fn without_forms(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Refuses a body in an encoding that is not read, such as gzip. None is (RFC 9110, 12.5.3 and 15.5.16).
-pub(super) fn check_encoding(method: &Method, headers: &HeaderMap) -> Result<(), Response> {
+/// The refusal of a body in an encoding that is not read, such as gzip. None is (RFC 9110, 12.5.3 and 15.5.16).
+pub(super) fn refused_encoding(method: &Method, headers: &HeaderMap) -> Option<Response> {
     let is_plain = |encoding: &HeaderValue| {
         let encoding = encoding.as_bytes().trim_ascii();
         encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity")
     };
     let encodings = headers.get_all(CONTENT_ENCODING);
-    match encodings.iter().find(|&encoding| !is_plain(encoding)) {
-        Some(encoding) if reads_body(method) => {
-            let encoding = shown(&String::from_utf8_lossy(encoding.as_bytes()));
-            let message =
-                format!("Content-Encoding {encoding} is not read; send the body without one");
-            let refusal = Refusal(Error::new(Code::UnsupportedMediaType, message));
-            Err(([(ACCEPT_ENCODING, "identity")], refusal).into_response())
-        }
-        _ => Ok(()),
-    }
+    let encoding = encodings.iter().find(|&encoding| !is_plain(encoding) && reads_body(method))?;
+    let encoding = shown(&String::from_utf8_lossy(encoding.as_bytes()));
+    let message = format!("Content-Encoding {encoding} is not read; send the body without one");
+    let refusal = Refusal(Error::new(Code::UnsupportedMediaType, message));
+    Some(([(ACCEPT_ENCODING, "identity")], refusal).into_response())
 }
 
 fn reads_body(method: &Method) -> bool {

@@ -185,15 +185,14 @@ impl Pages {
         Ok(response)
     }
 
-    /// Refuses what is not answered on any path.
-    fn check(&self, request: &Request<Incoming>) -> Result<(), Response> {
+    /// The refusal of what is not answered on any path.
+    fn refused(&self, request: &Request<Incoming>) -> Option<Response> {
         let hosts = &self.door.hosts;
-        let refused = |error| Refusal(error).into_response();
-        hosts.check(request).map_err(refused)?;
-        if changes(request) {
-            hosts.check_page(request).map_err(refused)?;
+        let page = |()| if changes(request) { hosts.check_page(request) } else { Ok(()) };
+        match hosts.check(request).and_then(page) {
+            Ok(()) => media::refused_encoding(request.method(), request.headers()),
+            Err(error) => Some(Refusal(error).into_response()),
         }
-        media::check_encoding(request.method(), request.headers())
     }
 
     /// A `GET` of IDs does not go through the router, which would take longer than the minting.
@@ -203,7 +202,7 @@ impl Pages {
         from: &Peer,
     ) -> Result<Response, Infallible> {
         let service = &self.door.service;
-        if let Err(refusal) = self.check(&request) {
+        if let Some(refusal) = self.refused(&request) {
             return Ok(answer::never_stored(refusal).await);
         }
         if request.method() == Method::GET
