@@ -20,7 +20,6 @@ use crate::exit::{Failure, Outcome};
 use crate::node::{Others, others_in};
 use crate::ntp::Ntp;
 use crate::output::Output;
-use crate::security::cautions;
 use crate::store;
 use crate::when::{self, Zone};
 use journal::{Journal, Store};
@@ -76,8 +75,6 @@ impl Doctor {
         let mut findings = vec![clock(now), kernel_clock(), data_dir(&config.server.data_dir)];
         findings.extend([("http", &config.server.http), ("resp", &config.server.resp)].map(port));
         findings.extend(access::look(&config, now));
-        findings
-            .extend(cautions(&config).into_iter().map(|caution| warning("access", caution + ".")));
         findings.extend(layouts(&config, now));
         let runtime = store::runtime()?;
         findings.extend(runtime.block_on(time_server(&config)));
