@@ -268,7 +268,7 @@ impl Store for Door {
             None => {
                 let answers = self.store.extend(items, now).await;
                 if answers.is_err() {
-                    self.truth.may_have_extended(items, self.party).await;
+                    self.truth.may_have_extended(items, self.party);
                 }
                 answers?
             }

@@ -83,13 +83,18 @@ impl Truth {
     }
 
     /// A store of keys may have written these although its reply got lost. The party goes on there once it has claimed the
-    /// slot anew.
-    pub(super) async fn may_have_extended(&self, items: &[Extend], party: Party) {
+    /// slot anew. A store that is not what it was may have the same rows, and grants nothing.
+    pub(super) fn may_have_extended(&self, items: &[Extend], party: Party) {
         for item in items {
             let row = self.store.row(&item.pool, item.slot);
-            if row.is_some_and(|row| (row.term, row.mark) == (item.term, item.to)) {
+            let has = row.is_some_and(|row| (row.term, row.mark) == (item.term, item.to));
+            let mut state = self.state();
+            if has && !state.astray {
                 let right = Right::Slot(item.pool.clone(), item.slot);
-                self.granted(right, item.from.get(), item.to.get(), party).await;
+                let (from, to) = (item.from.get(), item.to.get());
+                let granted = state.ledger.granted(&right, from, to, party);
+                drop(state);
+                self.check(granted);
             }
         }
     }
