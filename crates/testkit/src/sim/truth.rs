@@ -101,7 +101,8 @@ impl Truth {
 
     /// The store moved a mark in some other way: what lies above it is nobody's.
     pub(super) async fn moved(&self, right: &Right) {
-        let mark = self.mark(right).await.unwrap_or(0);
+        // A store that was put back and recovered does not know each slot: it has its ground instead of a mark.
+        let Some(mark) = self.mark(right).await else { return };
         let mut state = self.state();
         if state.astray {
             return;
