@@ -26,7 +26,7 @@ pub use pace::{JournalPace, Pace};
 pub use presence::{PresenceAction, PresenceMachine};
 pub(crate) use sections::{Actor, SectionChange, SectionsAction, SectionsMachine};
 pub(crate) use serving::{Reasons, Serving};
-pub(crate) use voices::{Verdict, Voices};
+pub(crate) use voices::{LOOK_AT_REST_MS, Verdict, Voices};
 pub use window::{Position, WindowAction, WindowMachine};
 
 /// What one decision is given from outside: both kinds of time, and chance.

@@ -8,6 +8,8 @@ use crate::member::{Incarnation, MemberInfo};
 
 /// So many others it takes: of two clocks that disagree nobody knows which is wrong.
 const OTHERS_MIN: usize = 2;
+/// How often a node at rest looks at other clocks, however often these are said.
+pub(crate) const LOOK_AT_REST_MS: u64 = 10_000;
 
 /// Other members' clocks, as their renewals show them.
 ///
@@ -38,8 +40,9 @@ impl Known {
     /// Its clock by now, if it was heard lately enough; and by how much that may be wrong.
     fn heard(&self, now: ElapsedMillis) -> Option<(UnixMillis, u64)> {
         let passed_ms = now.since(self.since);
-        // Who looks so rarely as after a suspend knows too little about the sample.
-        let age_ms_max = self.age_ms_max.filter(|age_ms| age_ms / 2 <= self.ttl_ms)?;
+        // Who looks so rarely as after a suspend, and not as at rest, knows too little about the sample.
+        let age_ms_most = self.ttl_ms.max(LOOK_AT_REST_MS).saturating_mul(2);
+        let age_ms_max = self.age_ms_max.filter(|age_ms| *age_ms <= age_ms_most)?;
         (passed_ms < self.ttl_ms).then(|| (self.sample.saturating_add(passed_ms), age_ms_max))
     }
 

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sd_notify::NotifyState;
 use snowmint_coord::{BootTimer, Node, Timer as _};
-use snowmint_core::Rfc3339;
+use snowmint_core::{ElapsedMillis, Rfc3339};
 
-/// How often readiness is looked at.
+/// How often readiness is looked at until it is there, and afterwards: a server at rest is woken for it.
 const LOOK_MS: u64 = 250;
+const LOOK_READY_MS: u64 = 1_000;
 /// How many times in each interval of the watchdog it is told that the process is alive.
 const WATCHDOG_SHARE: u64 = 3;
 /// The longest text for people.
@@ -35,7 +36,6 @@ impl Supervisor {
         let watchdog_ms = sd_notify::watchdog_enabled().map(|interval| {
             u64::try_from(interval.as_millis()).unwrap_or(u64::MAX) / WATCHDOG_SHARE
         });
-        let look_ms = watchdog_ms.map_or(LOOK_MS, |share_ms| share_ms.clamp(1, LOOK_MS));
         let mut told = None;
         let mut alive = BootTimer.elapsed();
         loop {
@@ -52,13 +52,13 @@ impl Supervisor {
                 tell(if ready { &states } else { &states[..1] });
                 told = Some(status);
             }
-            if let Some(share_ms) = watchdog_ms
-                && BootTimer.elapsed().since(alive) >= share_ms
-            {
+            let mut alive_in_ms = alive_in_ms(watchdog_ms, alive);
+            if alive_in_ms == Some(0) {
                 tell(&[NotifyState::Watchdog]);
                 alive = BootTimer.elapsed();
+                alive_in_ms = watchdog_ms;
             }
-            BootTimer.sleep_ms(look_ms).await;
+            BootTimer.sleep_ms(look_in_ms(readiness.ready, alive_in_ms)).await;
         }
     }
 
@@ -86,8 +86,35 @@ impl Supervisor {
     }
 }
 
+/// In how many milliseconds the watchdog must hear again, if there is one.
+fn alive_in_ms(watchdog_ms: Option<u64>, alive: ElapsedMillis) -> Option<u64> {
+    watchdog_ms.map(|share_ms| share_ms.saturating_sub(BootTimer.elapsed().since(alive)))
+}
+
+/// In how many milliseconds to look again.
+fn look_in_ms(ready: bool, alive_in_ms: Option<u64>) -> u64 {
+    let look_ms = if ready { LOOK_READY_MS } else { LOOK_MS };
+    alive_in_ms.map_or(look_ms, |alive_in_ms| alive_in_ms.clamp(1, look_ms))
+}
+
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager cannot be told");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_ready_is_woken_each_second_and_whenever_the_watchdog_must_hear() {
+        assert_eq!(look_in_ms(false, None), 250, "readiness is awaited");
+        assert_eq!(look_in_ms(true, None), 1_000);
+        for (ready, alive_in_ms, expected) in
+            [(true, 10_000, 1_000), (true, 400, 400), (true, 0, 1), (false, 400, 250)]
+        {
+            assert_eq!(look_in_ms(ready, Some(alive_in_ms)), expected, "{ready}, {alive_in_ms}");
+        }
     }
 }

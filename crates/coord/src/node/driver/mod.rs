@@ -37,7 +37,8 @@ use crate::history::{History, Known, Standing};
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{
-    Granted, Now, PresenceAction, PresenceMachine, SectionsMachine, Serving, WindowMachine,
+    Granted, LOOK_AT_REST_MS, Now, PresenceAction, PresenceMachine, SectionsMachine, Serving,
+    WindowMachine,
 };
 use crate::member::{Incarnation, Member};
 use crate::pool::{Reuse, sections_pool};
@@ -48,8 +49,8 @@ use crate::sources::SourceInner;
 const LOOK_MS_MAX: u64 = 1_000;
 /// The catalog is read no more often, however many say that it has changed.
 const CATALOG_EVERY_MS: u64 = 100;
-/// Of a node at rest, each so-many-th renewal goes with a look at the clocks and the catalog; else each.
-const RENEWALS_A_LOOK: u64 = 3;
+/// A presence is renewed so often in its time to live; unless the node rests, clocks and catalog are looked at as often.
+const LOOKS_A_PRESENCE: u64 = 3;
 /// How long to wait after the node could not join.
 const ENTER_RETRY_MS_MAX: u64 = 2_000;
 
@@ -125,6 +126,7 @@ pub(super) struct Driver {
     before: Option<Incarnation>,
     keeper: Keeper,
     disk: Arc<dyn Disk>,
+    clock_compared_at_ms: u64,
     catalog_busy: bool,
     catalog_read_at_ms: u64,
     /// The history of the store of which the journals were asked for last.
@@ -164,6 +166,7 @@ impl Driver {
             before,
             keeper,
             disk,
+            clock_compared_at_ms: 0,
             catalog_busy: false,
             catalog_read_at_ms: 0,
             journals_of: String::new(),
@@ -285,11 +288,10 @@ impl Driver {
     }
 
     fn look_at_presence(&mut self, now: Now) {
-        let rests = self.rests();
         let Stage::In { member, presence } = &mut self.stage else { return };
         let member = member.incarnation;
         if let Some(PresenceAction::Renew(said)) = presence.look(now) {
-            let renewals = said.renewals;
+            let half_ms = said.ttl_ms / LOOKS_A_PRESENCE / 2;
             self.look_at_journals();
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move {
@@ -298,9 +300,12 @@ impl Driver {
                 let renewal = around.store.renew(member, said, wall);
                 Done::Renewed(member, around.call("renew", renewal).await)
             });
-            if rests && !renewals.is_multiple_of(RENEWALS_A_LOOK) {
+            // With the renewal that comes next to when it is due.
+            let since_ms = now.elapsed.get().saturating_sub(self.clock_compared_at_ms);
+            if since_ms.saturating_add(half_ms) < self.look_every_ms() {
                 return;
             }
+            self.clock_compared_at_ms = now.elapsed.get();
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move {
                 let checked = compare::while_running(&core.around, &core.settings, member);
@@ -316,10 +321,7 @@ impl Driver {
         // Extends and reserves bring the catalog's version, and others tell us; without any, ask now and
         // then.
         let since_ms = self.since_catalog_ms(now);
-        let often_ms = self.settings().presence_ttl_ms / RENEWALS_A_LOOK;
-        let every_ms =
-            if self.rests() { often_ms.saturating_mul(RENEWALS_A_LOOK) } else { often_ms };
-        let due = since_ms >= every_ms;
+        let due = since_ms >= self.look_every_ms();
         if due || since_ms >= CATALOG_EVERY_MS && self.core.around.is_stale() {
             self.core.around.take_stale();
             self.catalog_busy = true;
@@ -351,6 +353,12 @@ impl Driver {
     fn rests(&self) -> bool {
         let mut windows = self.leases.values().flat_map(|held| held.windows()).peekable();
         windows.peek().is_some() && windows.all(WindowMachine::is_resting)
+    }
+
+    /// How often the clocks and the catalog are looked at.
+    fn look_every_ms(&self) -> u64 {
+        let ttl_ms = self.settings().presence_ttl_ms;
+        if self.rests() { ttl_ms.max(LOOK_AT_REST_MS) } else { ttl_ms / LOOKS_A_PRESENCE }
     }
 
     fn since_catalog_ms(&self, now: Now) -> u64 {

@@ -126,13 +126,13 @@ const HOUR_MS: u64 = 3_600_000;
 
 impl World {
     /// A machine whose clock is that far ahead; time passes there as it does here.
-    fn machine_ahead(&self, ahead_ms: u64) -> Self {
+    pub(super) fn machine_ahead(&self, ahead_ms: u64) -> Self {
         let clock = Arc::new(ManualClock::new(START.saturating_add(ahead_ms)));
         Self { store: self.store.handle("default").unwrap(), clock, timer: self.timer.clone() }
     }
 
     /// Time passes for two machines, in steps that let tasks run in between.
-    async fn pass_with(&self, other: &Self, ms: u64) {
+    pub(super) async fn pass_with(&self, other: &Self, ms: u64) {
         for _ in 0..ms / 100 {
             other.clock.advance_ms(100);
             self.pass(100).await;

@@ -15,6 +15,7 @@ mod lives;
 mod order;
 mod readiness;
 mod recovered;
+mod rest;
 mod segments;
 mod serials;
 mod serving;

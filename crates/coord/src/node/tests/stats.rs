@@ -8,7 +8,7 @@ use super::disk::Failing;
 use super::*;
 use crate::stats::NodeStats;
 
-fn calls(stats: &NodeStats, verb: &str) -> (u64, u64) {
+pub(super) fn calls(stats: &NodeStats, verb: &str) -> (u64, u64) {
     let of_verb = stats.store_calls.iter().find(|calls| calls.verb == verb);
     let unavailable = |errors: &[(&str, u64)]| {
         errors.iter().find(|(code, _)| *code == "unavailable").map_or(0, |(_, count)| *count)

@@ -1,0 +1,73 @@
+//! A node that nobody mints from asks the store for what must be, and sees the rest of it a little later.
+
+use super::kills::Scratch;
+use super::stats::calls;
+use super::*;
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// A node whose journal may rest soon, and the folder of that. What a presence lasts is up to the test.
+async fn resting(world: &World, presence_ttl_ms: u64) -> (Node, Scratch) {
+    let dir = Scratch::new();
+    let settings = NodeSettings {
+        data_dir: Some(dir.0.clone()),
+        rest_after_ms: Some(1_000),
+        presence_ttl_ms,
+        ..NodeSettings::default()
+    };
+    (world.open_with(settings).await, dir)
+}
+
+#[tokio::test]
+async fn at_rest_clocks_and_catalog_are_looked_at_each_ten_seconds_however_short_the_lease() {
+    const WATCHED_MS: u64 = 120_000;
+    // The rest of a presence that lasts longer than ten seconds is as long as before.
+    for (ttl_ms, looks) in [(1_000, 12), (3_000, 12), (10_000, 12), (60_000, 2)] {
+        let world = World::new();
+        let (node, _dir) = resting(&world, ttl_ms).await;
+        node.define("orders", &SourceSpec::default()).await.unwrap();
+        let source = node.source("orders").await.unwrap();
+        let asked = async || {
+            let before = node.stats();
+            world.pass(WATCHED_MS).await;
+            let after = node.stats();
+            ["renew", "members", "list"].map(|verb| calls(&after, verb).0 - calls(&before, verb).0)
+        };
+        source.try_mint().unwrap();
+        world.pass(10_000).await;
+        let [renewals, clocks, catalogs] = asked().await;
+        let usual = 3 * WATCHED_MS / ttl_ms;
+        // Time passes in steps of 100 ms, so that a renewal is late by as much.
+        assert!((usual * 3 / 4..=usual + 1).contains(&renewals), "{ttl_ms}: {renewals} renewals");
+        for seen in [clocks, catalogs] {
+            assert!((looks - 1..=looks + 1).contains(&seen), "{ttl_ms}: {clocks}, {catalogs}");
+        }
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+    }
+}
+
+/// Other servers renew three times while it looks once: it hears them all the same.
+#[tokio::test]
+async fn a_clock_that_goes_wrong_at_rest_is_noticed_within_ten_seconds() {
+    let world = World::new();
+    let servers = [resting(&world, 3_000).await, resting(&world, 3_000).await];
+    let third = world.machine_ahead(0);
+    let (node, _dir) = resting(&third, 3_000).await;
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    node.source("orders").await.unwrap().try_mint().unwrap();
+    world.pass_with(&third, 30_000).await;
+    for wrong_ms in [HOUR_MS, 30_000] {
+        third.clock.step_ahead_ms(wrong_ms);
+        world.pass_with(&third, 11_000).await;
+        let readiness = node.readiness();
+        let says = |reason: &Reason| reason.message.contains("most members' clocks");
+        assert!(
+            !readiness.ready && readiness.reasons.iter().any(says),
+            "{wrong_ms}: {readiness:?}"
+        );
+        third.clock.step_back_ms(wrong_ms);
+        world.pass_with(&third, 11_000).await;
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+    }
+    assert!(servers.iter().all(|(server, _)| server.readiness().ready));
+}
