@@ -11,11 +11,11 @@ use crate::table::{Table, Wanted};
 pub fn run(plan: &Plan, table: &mut Table) {
     let ours = Snowmint::start(&plan.binary, "");
     first_id(&ours);
-    // What has to do with the start is over.
-    std::thread::sleep(Duration::from_secs(plan.much(20, 1)));
+    // It rests after 10 s, and the thread that wrote the journal until then ends 10 s later.
+    std::thread::sleep(Duration::from_secs(plan.much(30, 1)));
     let (before, begun) = (ours.wake_ups(), Instant::now());
     std::thread::sleep(Duration::from_secs(plan.much(60, 1)));
-    let rate = (ours.wake_ups() - before) as f64 / begun.elapsed().as_secs_f64();
+    let rate = ours.wake_ups().since(&before) as f64 / begun.elapsed().as_secs_f64();
     table.row("idle: wake-ups a second", rate, format!("{rate:.1}"), Wanted::Most(5.0), "");
     let megabytes = ours.resident_bytes() as f64 / 1e6;
     let shown = format!("{megabytes:.1} MB");

@@ -7,7 +7,7 @@ mod rounds;
 mod snowmint;
 
 pub use apart::served;
-pub use process::Process;
+pub use process::{Process, WakeUps};
 pub use rounds::{Plan, median, ratio, rounds};
 pub use snowmint::{COUNTERS, Snowmint, WIDE};
 

@@ -1,7 +1,9 @@
 //! A process under measurement.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -57,38 +59,50 @@ impl Process {
     /// # Panics
     /// When it does not run.
     pub fn resident_bytes(&self) -> u64 {
-        let kib = self.threads("VmRSS:").into_iter().next();
+        let kib = self.tasks().find_map(|path| row(&path, "VmRSS:"));
         kib.expect("Linux says how much memory it has") * 1024
     }
 
     /// Processor time taken so far, by all threads.
     pub fn cpu(&self) -> Duration {
-        let time = |path: std::path::PathBuf| {
+        let time = |path: PathBuf| {
             let text = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
             text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
         };
         Duration::from_nanos(self.tasks().map(time).sum())
     }
 
-    /// How often a thread of it was given a processor after it had let go of one.
-    pub fn wake_ups(&self) -> u64 {
-        self.threads("voluntary_ctxt_switches:").into_iter().sum()
+    /// How often each thread of it was given a processor after it had let go of one.
+    pub fn wake_ups(&self) -> WakeUps {
+        let of = |path: PathBuf| Some((path.clone(), row(&path, "voluntary_ctxt_switches:")?));
+        WakeUps(self.tasks().filter_map(of).collect())
     }
 
-    fn tasks(&self) -> impl Iterator<Item = std::path::PathBuf> {
+    fn tasks(&self) -> impl Iterator<Item = PathBuf> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id()));
         tasks.into_iter().flatten().filter_map(|task| Some(task.ok()?.path()))
     }
+}
 
-    /// This row of each thread's status.
-    fn threads(&self, name: &str) -> Vec<u64> {
-        let row = |path: std::path::PathBuf| {
-            let status = fs::read_to_string(path.join("status")).ok()?;
-            let row = status.lines().find_map(|line| line.strip_prefix(name))?;
-            row.split_whitespace().next()?.parse().ok()
-        };
-        self.tasks().filter_map(row).collect()
+/// How often each thread of a process was woken.
+#[derive(Debug)]
+pub struct WakeUps(BTreeMap<PathBuf, u64>);
+
+impl WakeUps {
+    /// How many came since, in all threads that are there. Some have ended since, and took theirs along: a sum over all
+    /// threads may fall.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> u64 {
+        let earlier = |thread| before.0.get(thread).copied().unwrap_or(0);
+        self.0.iter().map(|(thread, count)| count.saturating_sub(earlier(thread))).sum()
     }
+}
+
+/// This row of a thread's status, while it is there.
+fn row(thread: &Path, name: &str) -> Option<u64> {
+    let status = fs::read_to_string(thread.join("status")).ok()?;
+    let row = status.lines().find_map(|line| line.strip_prefix(name))?;
+    row.split_whitespace().next()?.parse().ok()
 }
 
 impl Drop for Process {
