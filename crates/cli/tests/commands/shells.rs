@@ -78,7 +78,13 @@ fn manual_pages_can_be_read() {
     }
     let ran = run(&["man", "nothing"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("fast-forward") || ran.err.contains("worker"), "{}", ran.err);
+    let (wrong, known) = ran.err.trim().split_once("; there are: ").unwrap();
+    assert!(wrong.ends_with("there is no command snowmint nothing"), "{}", ran.err);
+    let known: Vec<_> = known.split(", ").collect();
+    for command in ["serve", "mint", "worker", "man"] {
+        assert!(known.contains(&command), "{command}: {}", ran.err);
+    }
+    assert!(!known.contains(&"fast-forward"), "a command of worker: {}", ran.err);
 }
 
 /// Writes all pages into a folder below this one. Answers their names.

@@ -17,10 +17,14 @@ fn start(folder: &Folder, number: usize) -> Server {
     Server::sharing(folder, number, &format!("[counters]\nlease = \"{LEASE}\"\n"))
 }
 
-/// Asks for a change, which must be accepted.
+/// Asks for a change, which must be accepted: what is deleted is not shown, everything else is.
 fn change(server: &Server, method: &str, path: &str, body: &str) {
-    let said = curl(&["-f", "-X", method, "--json", body, "-w", "%{http_code}", &server.url(path)]);
-    assert!(said.ends_with("200") || said.ends_with("204"), "{method} {path} {body}: {said}");
+    let url = server.url(path);
+    let said = curl(&["-X", method, "--json", body, "-w", "\n%{http_code}", &url]);
+    let (shown, status) = said.rsplit_once('\n').unwrap();
+    let expected = if method == "DELETE" { ("204", false) } else { ("200", true) };
+    let is_shown = shown.contains("\"name\":\"bills\"");
+    assert_eq!((status, is_shown), expected, "{method} {path} {body}: {said}");
 }
 
 /// Waits until every server answers for the source as it should: with a number, or with this refusal.

@@ -228,7 +228,6 @@ fn asked_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() 
 /// Each of three is stopped in peace and started again, as in an upgrade, and a fourth joins, while clients ask the
 /// others, for whatever there is: these wait for whoever answers for it, and refuse nobody.
 #[test]
-#[cfg_attr(not(feature = "real-servers"), ignore = "needs curl: --features real-servers")]
 fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
     let folder = Folder::new("planned");
     let sources = format!(

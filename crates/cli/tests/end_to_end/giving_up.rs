@@ -93,7 +93,6 @@ fn an_order_goes_on_when_the_clock_of_its_owner_is_wrong() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "real-servers"), ignore = "needs curl: --features real-servers")]
 fn a_server_that_others_cannot_reach_gives_up_its_keys_until_they_can() {
     let folder = Folder::new("unreached");
     let servers: Vec<(Server, Proxy)> = (0..3)

@@ -21,7 +21,7 @@ fn granted_before_minted() {
     ids.extend_to(START.saturating_add(1));
     assert!(ids.try_mint().is_ok());
     clock.advance_ms(1);
-    assert!(ids.try_mint().is_err());
+    assert_eq!(ids.try_mint(), Err(Refusal::WindowSpent { mark: START.saturating_add(4) }));
 }
 
 #[test]
@@ -72,7 +72,8 @@ fn an_unused_generator_took_nothing() {
     let early = UnixMillis::new(1_000);
     let before_epoch = ManualClock::new(early);
     let ids = windowed(Window::new(early, UnixMillis::MAX), &before_epoch);
-    assert!(ids.try_mint().is_err());
+    let by_ms = LAYOUT.epoch().since(early);
+    assert_eq!(ids.try_mint(), Err(Refusal::BeforeEpoch { by_ms }));
     assert_eq!(ids.close(), early);
 }
 
