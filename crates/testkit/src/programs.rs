@@ -24,6 +24,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("pg_ctl", "postgresql"),
     ("pg_dump", "postgresql"),
     ("pg_isready", "postgresql"),
+    ("pgbouncer", "pgbouncer"),
     ("postgres", "postgresql"),
     ("promtool", "prometheus"),
     ("psql", "postgresql"),
@@ -31,6 +32,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("redis-cli", "redis-tools"),
     ("redis-server", "redis-server"),
     ("setpriv", "util-linux"),
+    ("systemd-analyze", "systemd"),
     ("zookeeper.jar", "zookeeper"),
 ];
 
@@ -77,6 +79,8 @@ fn sentence(program: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -106,14 +110,64 @@ mod tests {
         assert_eq!(found, Some(file));
     }
 
-    /// What a test needs, the script installs that is named for it.
+    const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+    /// What the script installs for the tests themselves: the words after each `need PROGRAM`, and those that it notes as
+    /// missing by another question. What only `ci/setup --all` installs is for scripts that say what they lack.
+    fn packages_of_setup() -> BTreeSet<String> {
+        let setup = std::fs::read_to_string(format!("{CRATES}/../ci/setup")).unwrap();
+        let (for_tests, _) = setup.split_once("if [ -n \"$all\" ]").unwrap();
+        let needs = for_tests.lines().filter_map(|line| line.strip_prefix("need "));
+        let needs = needs.flat_map(|need| need.split(' ').skip(1));
+        let others = for_tests.split("missing+=(").skip(1).filter_map(|rest| rest.split_once(')'));
+        let others = others.flat_map(|(packages, _)| packages.split(' '));
+        let named = needs.chain(others).filter(|package| !package.starts_with('"'));
+        named.map(str::to_owned).collect()
+    }
+
+    /// The programs that sources below the folder ask for by name.
+    fn asked_for(folder: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                asked_for(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                for call in ["programs::installed(\"", "programs::missing(\"", "client(\""] {
+                    let names = text.split(call).skip(1).filter_map(|rest| rest.split_once('"'));
+                    found.extend(names.map(|(name, _)| name.to_owned()));
+                }
+            }
+        }
+    }
+
+    /// What a test asks for has a package, the script installs each of these, and none that no test asks for.
     #[test]
     fn ci_setup_installs_every_package() {
-        let setup = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/setup");
-        let setup = std::fs::read_to_string(setup).unwrap();
-        let named: Vec<_> = setup.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
+        let mut asked = BTreeSet::new();
+        for krate in ["cli", "stores", "testkit"] {
+            asked_for(&Path::new(CRATES).join(krate), &mut asked);
+        }
+        for program in ["curl", "groff", "pgbouncer"] {
+            assert!(asked.contains(program), "the calls are not found: {asked:?}");
+        }
+        // Every Debian system has it.
+        asked.remove("uname");
+        for program in &asked {
+            let known = PACKAGES.iter().any(|(name, _)| name == program);
+            assert!(known, "no package is named that has {program}");
+        }
+        let installed = packages_of_setup();
         for (program, package) in PACKAGES {
-            assert!(named.contains(package), "ci/setup installs no {package}, which has {program}");
+            let has = installed.contains(*package);
+            assert!(has, "ci/setup installs no {package}, which has {program}");
+        }
+        // The first is what `cc` compiles with, the second what cargo's tools are fetched with.
+        let others = ["libc6-dev", "python3-venv"];
+        let named: Vec<_> = PACKAGES.iter().map(|(_, package)| *package).chain(others).collect();
+        for package in &installed {
+            let known = named.contains(&package.as_str());
+            assert!(known, "ci/setup installs {package}, of which no test needs a program");
         }
     }
 }
