@@ -7,17 +7,17 @@ use crate::common::{Ran, json, run, snowmint};
 use crate::server::{Server, serve};
 use snowmint_testkit::programs;
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-fn read(path: &str) -> String {
+pub(super) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
 /// Whether `serve` takes these arguments and variables.
 #[track_caller]
-fn check(args: &[&str], variables: &[(String, String)]) {
+pub(super) fn check(args: &[&str], variables: &[(String, String)]) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = snowmint(&[args, &["--check"]].concat());
     command.current_dir(folder.path()).envs(variables.iter().map(|(name, value)| (name, value)));
@@ -135,85 +135,6 @@ fn the_image_is_not_built_from_what_is_built_here() {
         let line = line.trim_start_matches('/');
         assert!(ignored.lines().any(|kept| kept.ends_with(line)), "{line}");
     }
-}
-
-/// The variables of a manifest: those with a value, and those whose value comes from elsewhere.
-fn variables(manifest: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for line in manifest.lines() {
-        let Some((_, rest)) = line.split_once("name: SNOWMINT_") else { continue };
-        let (name, value) = match rest.split_once(", value: ") {
-            Some((name, value)) => {
-                (name, value.trim_end_matches(" }").trim_matches('"').to_owned())
-            }
-            None if rest.starts_with("STORE__URL") => (rest, "sqlite:ids.db".to_owned()),
-            None => (rest, "anything".to_owned()),
-        };
-        // As Kubernetes fills it in.
-        let value = value.replace("$(POD_NAMESPACE)", "default");
-        found.push((format!("SNOWMINT_{name}"), value));
-    }
-    found
-}
-
-/// Where pods say that others find them.
-const ANNOUNCED: &str = "            - name: SNOWMINT_SERVER__ANNOUNCE
-              valueFrom:
-                fieldRef: { fieldPath: status.podIP }
-";
-
-/// The names that a Service has inside its cluster: without tokens no other is served.
-const NAMES: &str = "            - name: POD_NAMESPACE
-              valueFrom:
-                fieldRef: { fieldPath: metadata.namespace }
-            - { name: SNOWMINT_HTTP__HOSTS, value: \"snowmint,snowmint.$(POD_NAMESPACE),snowmint.$(POD_NAMESPACE).svc,snowmint.$(POD_NAMESPACE).svc.cluster.local\" }
-";
-
-/// What stands beside the servers is about their pods and their ports.
-#[test]
-fn the_policies_of_kubernetes_are_about_the_servers() {
-    let label = "matchLabels: { app.kubernetes.io/name: snowmint }";
-    for name in ["disruption.yaml", "networkpolicy.yaml", "service.yaml"] {
-        let policy = read(&format!("deploy/kubernetes/{name}"));
-        let label = if name == "service.yaml" { &label["matchLabels".len()..] } else { label };
-        assert!(policy.contains(label), "{name}");
-        let readme = read("deploy/kubernetes/README.md");
-        assert!(readme.contains(&format!("-f {name}")), "{name}");
-    }
-    let policy = read("deploy/kubernetes/networkpolicy.yaml");
-    // The servers ask each other, over HTTP and for Redis clients that they send on.
-    for port in ["7700", "7701"] {
-        assert!(policy.contains(&format!("{{ port: {port} }}")), "{port}");
-    }
-    assert_eq!(policy.matches(label).count(), 2);
-}
-
-#[test]
-fn the_manifests_of_kubernetes_agree_with_the_binary() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(serve(folder.path(), &[]));
-    for name in ["deployment.yaml", "statefulset.yaml"] {
-        let manifest = read(&format!("deploy/kubernetes/{name}"));
-        let args = manifest.lines().find_map(|line| line.trim().strip_prefix("args: ")).unwrap();
-        let args: Vec<String> = serde_json::from_str(args).unwrap();
-        let variables = variables(&manifest);
-        assert!(variables.len() >= 6, "{variables:?}");
-        check(&args.iter().map(String::as_str).collect::<Vec<_>>(), &variables);
-        // A pod that listens on every address would announce its name, which is in no DNS: the others could
-        // pass no counter on to it.
-        assert!(manifest.contains(ANNOUNCED), "{name}");
-        assert!(manifest.contains(NAMES), "{name}");
-        for path in manifest.lines().filter_map(|line| line.split_once("httpGet: { path: ")) {
-            let path = path.1.split_once(',').unwrap().0;
-            assert!(["/livez", "/readyz"].contains(&path), "{path}");
-        }
-        for (variable, port) in [("HTTP", "7700"), ("RESP", "7701")] {
-            let name = format!("SNOWMINT_SERVER__{variable}");
-            assert!(variables.contains(&(name, format!("0.0.0.0:{port}"))));
-            assert!(manifest.contains(&format!("containerPort: {port}")), "{port}");
-        }
-    }
-    server.kill();
 }
 
 /// Whether Prometheus' own tool takes this file, and what it says.

@@ -10,6 +10,7 @@ mod deploy;
 #[path = "../common/http.rs"]
 mod http;
 mod import;
+mod kubernetes;
 mod labels;
 mod mint;
 mod operations;

@@ -1,0 +1,173 @@
+//! What `deploy/kubernetes` says is what the binary takes, and its files agree with each other. Whether Kubernetes takes
+//! them is for `ci/manifests`.
+
+use std::fs;
+use std::path::Path;
+
+use rcgen::{CertificateParams, KeyPair};
+
+use crate::common::{json, run};
+use crate::deploy::{check, read};
+
+const LABEL: &str = "matchLabels: { app.kubernetes.io/name: snowmint }";
+/// Where the servers' Secrets are.
+const SECRETS: &str = "/etc/snowmint";
+
+fn manifest(name: &str) -> String {
+    read(&format!("deploy/kubernetes/{name}"))
+}
+
+/// The variables of the servers, as the first one has them in Kubernetes, but for the place of its Secrets.
+fn variables(secrets: &Path) -> Vec<(String, String)> {
+    let manifest = manifest("statefulset.yaml");
+    let found = manifest.lines().filter_map(|line| line.split_once("name: SNOWMINT_"));
+    let variable = |(_, rest): (&str, &str)| {
+        let (name, value) = match rest.split_once(", value: ") {
+            Some((name, value)) => (name, value.trim_end_matches(" }").trim_matches('"')),
+            None if rest == "STORE__URL" => (rest, "sqlite:ids.db"),
+            None if rest == "SERVER__OWNER" => (rest, "snowmint-0"),
+            None => panic!("what is SNOWMINT_{rest}?"),
+        };
+        let value = value
+            .replace("$(SNOWMINT_SERVER__OWNER)", "snowmint-0")
+            .replace("$(POD_NAMESPACE)", "snowmint")
+            .replace(SECRETS, secrets.to_str().unwrap());
+        (format!("SNOWMINT_{name}"), value)
+    };
+    found.map(variable).collect()
+}
+
+fn value_of<'a>(variables: &'a [(String, String)], name: &str) -> &'a str {
+    let found = variables.iter().find(|(key, _)| key == name);
+    found.unwrap_or_else(|| panic!("no {name}")).1.as_str()
+}
+
+/// The names of the servers' certificate.
+fn certified() -> Vec<String> {
+    let certificates = manifest("certificates.yaml");
+    let (_, names) = certificates.split_once("dnsNames:\n").unwrap();
+    let names = names.lines().map(str::trim).take_while(|line| !line.starts_with("issuerRef"));
+    names.filter_map(|line| Some(line.strip_prefix("- ")?.trim_matches('"').to_owned())).collect()
+}
+
+fn is_certified(name: &str) -> bool {
+    let parent = name.split_once('.').map(|(_, parent)| format!("*.{parent}"));
+    certified().iter().any(|known| known == name || Some(known) == parent.as_ref())
+}
+
+/// What the three Secrets hold, as README.md says how they are made.
+fn make_secrets(folder: &Path) {
+    let token = json(&run(&["token", "new", "--json"]).ok());
+    let hash = token["hash"].as_str().unwrap();
+    let tokens = format!("[prometheus]\nhashes = [\"{hash}\"]\ngrants = [\"metrics *\"]\n");
+    let key = KeyPair::generate().unwrap();
+    let cert = CertificateParams::new(certified()).unwrap().self_signed(&key).unwrap().pem();
+    let peers = run(&["token", "new", "--json"]).ok();
+    for (name, text) in [
+        ("tokens.toml", tokens.as_str()),
+        ("peers.token", json(&peers)["token"].as_str().unwrap()),
+        ("tls.crt", &cert),
+        ("tls.key", &key.serialize_pem()),
+        ("ca.crt", &cert),
+    ] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+/// A server that listens on every address is refused without tokens and TLS, so this also shows that both are on.
+#[test]
+fn the_manifest_of_the_servers_is_what_the_binary_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    make_secrets(folder.path());
+    let variables = variables(folder.path());
+    let manifest = manifest("statefulset.yaml");
+    let args = manifest.lines().find_map(|line| line.trim().strip_prefix("args: ")).unwrap();
+    let args: Vec<String> = serde_json::from_str(args).unwrap();
+    check(&args.iter().map(String::as_str).collect::<Vec<_>>(), &variables);
+    for (variable, port) in [("HTTP", "7700"), ("RESP", "7701")] {
+        let listens = value_of(&variables, &format!("SNOWMINT_SERVER__{variable}"));
+        assert_eq!(listens, format!("0.0.0.0:{port}"));
+        assert!(manifest.contains(&format!("containerPort: {port}")), "{port}");
+    }
+    assert!(!manifest.contains("INSECURE"));
+    // Probes speak as the server does, and ask for what there is.
+    let probes: Vec<&str> = manifest.lines().filter(|line| line.contains("httpGet:")).collect();
+    assert_eq!(probes.len(), 2);
+    for (probe, path) in probes.iter().zip(["/livez", "/readyz"]) {
+        let expected = format!("httpGet: {{ path: {path}, port: http, scheme: HTTPS }}");
+        assert_eq!(probe.trim(), expected);
+    }
+    // No image by a name that may come to mean another, and memory has an end.
+    let image = manifest.lines().find_map(|line| line.trim().strip_prefix("image: ")).unwrap();
+    assert!(image.contains("@sha256:"), "{image}");
+    assert!(manifest.contains("limits: { memory: "));
+}
+
+/// Servers and clients are sent to it, and look at the certificate.
+#[test]
+fn the_certificate_covers_what_the_servers_announce() {
+    let variables = variables(Path::new(SECRETS));
+    let announced = value_of(&variables, "SNOWMINT_SERVER__ANNOUNCE");
+    assert!(is_certified(announced), "{announced}: {:?}", certified());
+    assert!(!is_certified("snowmint-0.elsewhere.svc"));
+    // It is in the cluster's DNS: the name of a pod in the Service that its StatefulSet names.
+    let (_, service) = announced.split_once('.').unwrap();
+    let name = service.split('.').next().unwrap();
+    assert!(manifest("statefulset.yaml").contains(&format!("serviceName: {name}\n")), "{name}");
+    let services = manifest("service.yaml");
+    let (_, pods) = services.split_once(&format!("name: {name}\n")).unwrap();
+    assert!(pods.contains("clusterIP: None"), "{name}");
+    // So are the Service, all servers together, and what Prometheus asks for.
+    for name in ["snowmint", "snowmint.snowmint.svc", service] {
+        assert!(is_certified(name), "{name}");
+    }
+    let monitor = manifest("podmonitor.yaml");
+    let asked = monitor.lines().find_map(|line| line.trim().strip_prefix("serverName: ")).unwrap();
+    assert!(is_certified(asked), "{asked}");
+}
+
+/// What stands beside the servers is about their pods and their ports, and README.md names each file.
+#[test]
+fn the_files_beside_the_servers_are_about_them() {
+    let kustomization = manifest("kustomization.yaml");
+    let readme = manifest("README.md");
+    for entry in fs::read_dir(crate::deploy::root().join("deploy/kubernetes")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if !name.ends_with(".yaml") || name == "kustomization.yaml" {
+            continue;
+        }
+        let is_listed = kustomization.contains(&format!("  - {name}\n"));
+        // Those that not every cluster has the kinds for.
+        let is_apart = ["certificates.yaml", "podmonitor.yaml"].contains(&name.as_str());
+        assert_ne!(is_listed, is_apart, "{name}");
+        assert!(readme.contains(&name), "{name}");
+    }
+    for name in ["disruption.yaml", "podmonitor.yaml"] {
+        assert!(manifest(name).contains(LABEL), "{name}");
+    }
+    let services = manifest("service.yaml");
+    assert_eq!(services.matches("selector: { app.kubernetes.io/name: snowmint }").count(), 2);
+}
+
+/// Who may create a pod somewhere chooses its labels: so each peer also names the namespace.
+#[test]
+fn no_label_of_a_pod_alone_opens_the_network() {
+    let policies = manifest("networkpolicy.yaml");
+    let (nothing, opened) = policies.split_once("\n---\n").unwrap();
+    assert!(nothing.contains("podSelector: {}"), "{nothing}");
+    assert!(!nothing.contains("ingress:") && !nothing.contains("egress:"), "{nothing}");
+    assert_eq!(policies.matches(r#"policyTypes: ["Ingress", "Egress"]"#).count(), 2);
+    let (_, rules) = opened.split_once("ingress:\n").unwrap();
+    let rules: Vec<&str> = rules.lines().filter(|line| !line.trim().starts_with('#')).collect();
+    let rules = rules.join("\n");
+    // A peer begins with a dash: what stands beside it holds as well, and a dash more would be another peer.
+    let peers = rules.matches("        - namespaceSelector:\n").count();
+    assert!(peers >= 6, "{rules}");
+    assert_eq!(rules.matches("\n          podSelector:\n").count(), peers, "{rules}");
+    assert_eq!(rules.matches("- podSelector:").count(), 0, "{rules}");
+    assert_eq!(rules.matches("- ipBlock:").count(), 0, "{rules}");
+    assert_eq!(rules.matches("Selector: {}").count(), 0, "{rules}");
+    for port in ["7700", "7701"] {
+        assert!(rules.contains(&format!("port: {port} }}")), "{port}");
+    }
+}
