@@ -99,7 +99,11 @@ fn the_image_names_what_there_is() {
     };
     let list = |text: &str| -> Vec<String> { serde_json::from_str(text).unwrap() };
     // What is built is this package, in the toolchain that the workspace asks for.
-    assert!(line("RUN cargo build").contains("-p snowmint-cli"));
+    let builds = file.lines().find(|line| line.contains("cargo auditable build")).unwrap();
+    assert!(builds.contains("-p snowmint-cli") && builds.contains("--profile dist"), "{builds}");
+    // By the tool, and its version, that release binaries are built by.
+    let (_, tool) = line("RUN cargo install ").split_once("cargo-auditable@").unwrap();
+    assert!(read("ci/bill").contains(&format!("tool auditable {tool}\n")), "{tool}");
     let workspace: toml::Table = read("Cargo.toml").parse().unwrap();
     let rust = workspace["workspace"]["package"]["rust-version"].as_str().unwrap();
     assert!(line("FROM rust:").starts_with(rust), "{rust}");
