@@ -62,13 +62,13 @@ fn make_secrets(folder: &Path) {
     let tokens = format!("[prometheus]\nhashes = [\"{hash}\"]\ngrants = [\"metrics *\"]\n");
     let key = KeyPair::generate().unwrap();
     let cert = CertificateParams::new(certified()).unwrap().self_signed(&key).unwrap().pem();
-    let peers = run(&["token", "new", "--json"]).ok();
+    let (peers, key) = (json(&run(&["token", "new", "--json"]).ok()), key.serialize_pem());
     for (name, text) in [
         ("tokens.toml", tokens.as_str()),
-        ("peers.token", json(&peers)["token"].as_str().unwrap()),
-        ("tls.crt", &cert),
-        ("tls.key", &key.serialize_pem()),
-        ("ca.crt", &cert),
+        ("peers.token", peers["token"].as_str().unwrap()),
+        ("tls.crt", cert.as_str()),
+        ("tls.key", key.as_str()),
+        ("ca.crt", cert.as_str()),
     ] {
         fs::write(folder.join(name), text).unwrap();
     }
