@@ -5,7 +5,7 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse as _, Response};
-use snowmint_wire::http::CounterBody;
+use snowmint_wire::http::{CounterBody, number_in};
 
 use super::Door;
 use super::answer::{self, Form, Refusal};
@@ -65,7 +65,7 @@ pub(super) async fn raise(
     let (source, key) = answer::part(path)?;
     let bytes = answer::bytes(body, door.body_bytes_max).await?;
     let CounterBody { bound } = answer::parsed(&bytes)?;
-    let highest = bound.parse().map_err(|_| {
+    let highest = number_in(&bound).ok_or_else(|| {
         Error::bad_request(format!("bound: {} is no whole number of at least 0", shown(&bound)))
     })?;
     let service = &door.service;

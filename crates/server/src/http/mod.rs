@@ -99,6 +99,14 @@ impl Shared for Door {
 }
 
 impl Door {
+    /// Whom the description says that it answers.
+    fn asks(&self) -> openapi::Asks {
+        match self.service.access() {
+            None => openapi::Asks::Nobody,
+            Some(access) => openapi::Asks::ForTokens { but_for_metrics: access.has_open_metrics() },
+        }
+    }
+
     /// What a request's line in the log shows; none when nobody wants lines.
     fn asked(&self, request: &Request<Incoming>) -> Option<String> {
         let wanted = self.service.live().is_watched();
@@ -299,7 +307,7 @@ fn router(door: Arc<Door>, compat: Router) -> Router {
         .route("/v1/ids/{source}", ids::taking(MethodRouter::new(), "GET,POST"))
         .route(CHANGED_PATH, post(admin::changed))
         .route_layer(from_fn(media::without_forms))
-        .merge(openapi::pages(&about))
+        .merge(openapi::pages(&about, door.asks()))
         .merge(console::pages().layer(CompressionLayer::new()))
         .merge(compat.with_state(()))
         .fallback(answer::no_such_path)

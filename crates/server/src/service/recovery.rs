@@ -120,10 +120,10 @@ fn understood(request: http::RecoveryRequest) -> Result<RecoveryRequest, Error> 
         Ok(Rfc3339(time)) => Ok(time),
         Err(error) => Err(Error::bad_request(format!("mark {text:?} is no time: {error}"))),
     };
-    let number = |(name, text): (String, String)| match text.parse() {
-        Ok(number) => Ok((name, Mark::new(number))),
-        Err(error) => Err(Error::bad_request(format!(
-            "segments: {text:?} for {name:?} is no number: {error}"
+    let number = |(name, text): (String, String)| match http::number_in(&text) {
+        Some(number) => Ok((name, Mark::new(number))),
+        None => Err(Error::bad_request(format!(
+            "segments: {text:?} for {name:?} is no whole number below 2^64"
         ))),
     };
     Ok(RecoveryRequest {

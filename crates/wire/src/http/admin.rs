@@ -21,6 +21,7 @@ pub struct SourceRequest {
 pub struct AlterRequest {
     /// Only if the source still has this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(maximum = 18_446_744_073_709_551_615_u64))]
     pub version: Option<u64>,
     /// The keys that change; one that is null is taken away.
     #[serde(flatten)]
@@ -76,14 +77,18 @@ pub struct ShareBody {
 #[serde(deny_unknown_fields)]
 pub struct RestripeRequest {
     /// Which, 1 to `increment`.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64))]
     pub offset: u64,
     /// How many there are.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64))]
     pub increment: u64,
     /// Where it begins; without it, where the old one is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(maximum = 18_446_744_073_709_551_615_u64))]
     pub first: Option<u64>,
     /// Only if the source still has this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(maximum = 18_446_744_073_709_551_615_u64))]
     pub version: Option<u64>,
 }
 

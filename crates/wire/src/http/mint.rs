@@ -11,7 +11,7 @@ use crate::lines::Lines;
 /// number is not a mistake in form, and is [`Count::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = u64, minimum = 1))]
+#[cfg_attr(feature = "openapi", schema(value_type = u64, minimum = 1, maximum = 18_446_744_073_709_551_615_u64))]
 #[serde(transparent)]
 pub struct Count(u64);
 
@@ -140,12 +140,19 @@ pub fn write_id_lines(out: &mut Vec<u8>, ids: &[u64]) {
     Lines::new(b"", b"\n").append(ids, out);
 }
 
+/// The number that a text of these bodies holds: digits, and nothing else. The language's own reader would take a sign.
+#[must_use]
+pub fn number_in(digits: &str) -> Option<u64> {
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
+
 /// The answer of `GET /v1/counters/{source}/{key}`, and the body and the answer of `PUT`, after which
 /// every number is greater.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CounterBody {
     /// The highest number that anybody may have been answered; 0 if there is none.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9]{1,20}$"))]
     pub bound: String,
 }
 
@@ -206,6 +213,16 @@ mod tests {
         assert_eq!(serde_json::from_str::<MintRequest>("{}").unwrap(), MintRequest::default());
         assert!(serde_json::from_str::<MintRequest>("{\"cuont\":5}").is_err());
         assert!(serde_json::from_str::<SegmentRequest>("{}").is_err());
+    }
+
+    #[test]
+    fn numbers_in_texts_are_digits_alone() {
+        for (text, number) in [("0", 0), ("007", 7), ("18446744073709551615", u64::MAX)] {
+            assert_eq!(number_in(text), Some(number), "{text}");
+        }
+        for text in ["", "+5", "-0", " 5", "5\n", "1e3", "0x5", "٥", "18446744073709551616"] {
+            assert_eq!(number_in(text), None, "{text:?}");
+        }
     }
 
     #[test]

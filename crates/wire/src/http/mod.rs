@@ -15,8 +15,8 @@ pub use admin::{
     WorkersBody,
 };
 pub use mint::{
-    Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, one_id, write_id_lines,
-    write_ids,
+    Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, number_in, one_id,
+    write_id_lines, write_ids,
 };
 pub use recovery::{JournalBody, RecoveredBody, RecoveryBody, RecoveryRequest};
 pub use server::{ServerBody, StoreBody, TokenBody};

@@ -13,6 +13,7 @@ pub struct RecoveryRequest {
     pub dry_run: bool,
     /// Worker marks go at least to this time (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub mark: Option<String>,
     /// That time is meant, though it is more than a day ahead of the clock.
     pub far_ahead: bool,

@@ -1,5 +1,7 @@
 //! `/openapi.json`, made from the handlers, and `/docs`, a page to try them at.
 
+mod shapes;
+
 use std::future::ready;
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use snowmint_wire::http::{ErrorBody, JSON};
 use tower_http::compression::CompressionLayer;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -27,6 +29,8 @@ use super::{Door, admin, counters, health, ids, metrics};
 /// How the description names tokens; they have no scopes.
 const TOKEN: &str = "token";
 const NO_SCOPES: [&str; 0] = [];
+/// How the description names what every call may be answered.
+const REFUSAL: &str = "Refusal";
 
 /// As the console's. The page writes styles and pictures within itself, and its library knows no trusted types.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -78,8 +82,8 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
 }
 
 /// The description itself, and the page that reads it.
-pub(super) fn pages(about: &OpenApi) -> Router<Arc<Door>> {
-    let about = Bytes::from(complete(about.clone()).to_json().unwrap_or_default());
+pub(super) fn pages(about: &OpenApi, asks: Asks) -> Router<Arc<Door>> {
+    let about = Bytes::from(complete(about.clone(), asks).to_json().unwrap_or_default());
     let description = move || ready(([(CONTENT_TYPE, JSON)], about.clone()));
     let page = Router::new()
         // With the slash, so that the page finds what lies beside it.
@@ -93,24 +97,68 @@ pub(super) fn pages(about: &OpenApi) -> Router<Arc<Door>> {
         .merge(page)
 }
 
-/// Every call can be refused, and says so in one form; every call takes a token, where one is asked for.
-fn complete(mut about: OpenApi) -> OpenApi {
+/// Whom a server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// Everybody; a token is taken, but none is needed.
+    Nobody,
+    /// Who shows a token, but for what is open to everybody.
+    ForTokens {
+        /// Whether `/metrics` is open as well.
+        but_for_metrics: bool,
+    },
+}
+
+impl Asks {
+    fn is_open(self, path: &str) -> bool {
+        match self {
+            Self::Nobody => true,
+            Self::ForTokens { but_for_metrics } => {
+                path.starts_with("/v1/layouts")
+                    || ["/livez", "/readyz"].contains(&path)
+                    || but_for_metrics && path == "/metrics"
+            }
+        }
+    }
+}
+
+/// Every call can be refused, and says so in one form; every call takes a token, and needs one where it is asked for.
+fn complete(mut about: OpenApi, asks: Asks) -> OpenApi {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     if let Some(components) = &mut about.components {
         components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
+        shapes::fill_in(components);
     }
-    let none = SecurityRequirement::default();
-    about.security = Some(vec![none, SecurityRequirement::new(TOKEN, NO_SCOPES)]);
+    let token = SecurityRequirement::new(TOKEN, NO_SCOPES);
+    let optional = vec![SecurityRequirement::default(), token.clone()];
+    let is_asked = asks != Asks::Nobody;
+    about.security = Some(if is_asked { vec![token] } else { optional.clone() });
     let error = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-    let refusal = ResponseBuilder::new()
-        .description("Why not; with Retry-After where a retry helps")
-        .content(JSON, error)
+    let refusal = ResponseBuilder::new().description("Why not").content(JSON, error);
+    let refusal = shapes::headers()
+        .into_iter()
+        .fold(refusal, |refusal, (name, header)| refusal.header(name, header))
         .build();
-    for path in about.paths.paths.values_mut() {
+    if let Some(components) = &mut about.components {
+        components.responses.insert(REFUSAL.into(), refusal.into());
+    }
+    for (name, path) in &mut about.paths.paths {
         let PathItem { get, put, post, patch, delete, .. } = path;
         let calls = [get, put, post, patch, delete];
         for call in calls.into_iter().flatten() {
-            call.responses.responses.insert("default".into(), refusal.clone().into());
+            let refusal = RefOr::Ref(Ref::from_response_name(REFUSAL));
+            call.responses.responses.insert("default".into(), refusal);
+            for parameter in call.parameters.iter_mut().flatten() {
+                if let RefOr::T(parameter) = parameter {
+                    shapes::narrow(parameter);
+                }
+            }
+            if let Some(RefOr::T(body)) = &mut call.request_body {
+                shapes::no_null(body);
+            }
+            if is_asked && asks.is_open(name) {
+                call.security = Some(optional.clone());
+            }
         }
     }
     about
@@ -148,7 +196,7 @@ mod tests {
     fn the_committed_description_is_that_of_the_code() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
         let (_, about) = described().split_for_parts();
-        let made = complete(about).to_pretty_json().unwrap() + "\n";
+        let made = complete(about, Asks::Nobody).to_pretty_json().unwrap() + "\n";
         if std::env::var_os(WRITE).is_some() {
             std::fs::write(&path, &made).unwrap();
         }
@@ -160,13 +208,17 @@ mod tests {
     fn every_call_says_how_it_refuses() {
         let (_, about) = described().split_for_parts();
         let about: serde_json::Value =
-            serde_json::from_str(&complete(about).to_json().unwrap()).unwrap();
+            serde_json::from_str(&complete(about, Asks::Nobody).to_json().unwrap()).unwrap();
+        let refusal = &about["components"]["responses"][REFUSAL];
+        let error = &refusal["content"][JSON]["schema"]["$ref"];
+        assert_eq!(error, "#/components/schemas/ErrorBody");
+        assert!(refusal["headers"]["Retry-After"].is_object(), "{refusal}");
         let mut calls = 0;
         for (path, methods) in about["paths"].as_object().unwrap() {
             for (method, call) in methods.as_object().unwrap() {
                 calls += 1;
-                let error = &call["responses"]["default"]["content"][JSON]["schema"]["$ref"];
-                assert_eq!(error, "#/components/schemas/ErrorBody", "{method} {path}");
+                let refusal = &call["responses"]["default"]["$ref"];
+                assert_eq!(refusal, "#/components/responses/Refusal", "{method} {path}");
                 assert!(
                     !call["summary"].as_str().unwrap_or_default().is_empty(),
                     "{method} {path}"
@@ -174,5 +226,33 @@ mod tests {
             }
         }
         assert!(calls >= 17, "{calls}");
+    }
+
+    #[test]
+    fn a_server_that_asks_for_tokens_says_which_calls_need_one() {
+        let needs = |asks: Asks, path: &str| {
+            let (_, about) = described().split_for_parts();
+            let about = serde_json::to_value(complete(about, asks)).unwrap();
+            let call = &about["paths"][path]["get"];
+            let security = call.get("security").unwrap_or(&about["security"]);
+            let ways = security.as_array().unwrap();
+            assert!(ways.iter().any(|way| way.get(TOKEN).is_some()), "{path}");
+            ways.iter().all(|way| way.get(TOKEN).is_some())
+        };
+        let tokens = Asks::ForTokens { but_for_metrics: false };
+        for (path, is_needed) in [
+            ("/livez", false),
+            ("/readyz", false),
+            ("/v1/layouts", false),
+            ("/v1/layouts/{layout}", false),
+            ("/metrics", true),
+            ("/v1/server", true),
+            ("/v1/sources", true),
+            ("/v1/ids/{source}", true),
+        ] {
+            assert_eq!(needs(tokens, path), is_needed, "{path}");
+            assert!(!needs(Asks::Nobody, path), "{path}");
+        }
+        assert!(!needs(Asks::ForTokens { but_for_metrics: true }, "/metrics"));
     }
 }
