@@ -6,7 +6,79 @@ use core::str::FromStr;
 use super::permute::{ROUNDS, RoundKey, fold};
 use crate::time::UnixMillis;
 
-/// A secret of 16 or 32 bytes. [`fmt::Debug`] does not show it.
+/// A secret of 16 or 32 bytes as it is configured, of which a [`Key`] is made. [`fmt::Debug`] does not show it.
+#[derive(Clone, Copy)]
+pub struct KeyBytes {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl KeyBytes {
+    /// A copy of these bytes: 16 or 32 of them, from a good source of randomness.
+    ///
+    /// # Errors
+    /// [`KeyError::Length`].
+    pub fn new(bytes: &[u8]) -> Result<Self, KeyError> {
+        if bytes.len() != 16 && bytes.len() != 32 {
+            return Err(KeyError::Length { bytes: bytes.len() });
+        }
+        let mut copy = [0; 32];
+        for (place, byte) in copy.iter_mut().zip(bytes) {
+            *place = *byte;
+        }
+        Ok(Self { bytes: copy, length: bytes.len() })
+    }
+
+    /// The secret itself, for whoever derives other keys from it.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// The key that these bytes are.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        let mut words = [0; 4];
+        for (word, chunk) in words.iter_mut().zip(self.bytes.chunks_exact(8)) {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(chunk);
+            *word = u64::from_le_bytes(eight);
+        }
+        Key::from_words(words, self.length as u64)
+    }
+}
+
+impl fmt::Debug for KeyBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyBytes(secret)")
+    }
+}
+
+impl FromStr for KeyBytes {
+    type Err = KeyError;
+
+    /// 32 or 64 hexadecimal digits of either case; white space around them is left out, as files end in
+    /// a line break.
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let digits = text.trim_ascii().as_bytes();
+        if digits.len() != 32 && digits.len() != 64 {
+            return Err(KeyError::Digits { digits: digits.len() });
+        }
+        let mut bytes = [0_u8; 32];
+        for (position, digit) in digits.iter().enumerate() {
+            let Some(value) = char::from(*digit).to_digit(16) else {
+                return Err(KeyError::NotHex { position });
+            };
+            if let Some(byte) = bytes.get_mut(position / 2) {
+                // A digit's value is below 16.
+                *byte = (*byte << 4) | value.to_le_bytes()[0];
+            }
+        }
+        Ok(Self { bytes, length: digits.len() / 2 })
+    }
+}
+
+/// A secret, spread over the rounds of a permutation. [`fmt::Debug`] does not show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     pub(super) rounds: [RoundKey; ROUNDS],
@@ -18,16 +90,7 @@ impl Key {
     /// # Errors
     /// [`KeyError::Length`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
-        if bytes.len() != 16 && bytes.len() != 32 {
-            return Err(KeyError::Length { bytes: bytes.len() });
-        }
-        let mut words = [0; 4];
-        for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            let mut eight = [0; 8];
-            eight.copy_from_slice(chunk);
-            *word = u64::from_le_bytes(eight);
-        }
-        Ok(Self::from_words(words, bytes.len() as u64))
+        KeyBytes::new(bytes).map(|bytes| bytes.key())
     }
 
     /// Spreads every bit of the words over all rounds. Twice round the state before the first output,
@@ -69,24 +132,9 @@ impl fmt::Debug for Key {
 impl FromStr for Key {
     type Err = KeyError;
 
-    /// 32 or 64 hexadecimal digits of either case; white space around them is left out, as files end in
-    /// a line break.
+    /// As [`KeyBytes`].
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        let digits = text.trim_ascii().as_bytes();
-        if digits.len() != 32 && digits.len() != 64 {
-            return Err(KeyError::Digits { digits: digits.len() });
-        }
-        let mut bytes = [0_u8; 32];
-        for (position, digit) in digits.iter().enumerate() {
-            let Some(value) = char::from(*digit).to_digit(16) else {
-                return Err(KeyError::NotHex { position });
-            };
-            if let Some(byte) = bytes.get_mut(position / 2) {
-                // A digit's value is below 16.
-                *byte = (*byte << 4) | value.to_le_bytes()[0];
-            }
-        }
-        Self::from_bytes(bytes.get(..digits.len() / 2).unwrap_or_default())
+        text.parse().map(|bytes: KeyBytes| bytes.key())
     }
 }
 

@@ -24,7 +24,7 @@ mod permute;
 
 use core::fmt;
 
-pub use key::{KEYS_MAX, Key, KeyError, Keyring};
+pub use key::{KEYS_MAX, Key, KeyBytes, KeyError, Keyring};
 
 use self::key::Entry;
 use self::permute::{Cut, fold};
