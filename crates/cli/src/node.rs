@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use snowmint_coord::error::chain;
 use snowmint_coord::private;
-use snowmint_coord::sources::Keyrings;
+use snowmint_coord::sources::{DisguiseKeys, Keyrings};
 use snowmint_coord::{
     BootTimer, Error, ErrorKind, Node, NodeSettings, Parts, SourceInfo, SourceSpec, Timer as _,
 };
-use snowmint_core::disguise::{Key, Keyring};
+use snowmint_core::disguise::KeyBytes;
 use snowmint_server::Traces;
 
 use crate::audit::Trail;
@@ -290,9 +290,9 @@ pub(crate) fn keyrings(keys: &BTreeMap<String, Hidden>) -> Outcome<Keyrings> {
         let refused = |why: String| Failure::usage(format!("disguise.keys.{number}: {why}"));
         let digits = secret::at(place).map_err(refused)?;
         // The error must not show the key.
-        let key: Key =
+        let key: KeyBytes =
             digits.trim().parse().map_err(|error| refused(format!("it holds no key: {error}")))?;
-        rings.insert(number, Keyring::new(key));
+        rings.insert(number, DisguiseKeys::new(key));
     }
     Ok(rings)
 }

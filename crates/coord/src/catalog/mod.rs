@@ -94,7 +94,7 @@ impl Definition {
     }
 
     /// Whether only the name and the mark are known.
-    const fn is_lost(&self) -> bool {
+    pub(crate) const fn is_lost(&self) -> bool {
         self.identity.is_empty()
     }
 }

@@ -13,6 +13,7 @@ impl Node {
     /// `Invalid` for keys that make no source; `Conflict` when it is defined otherwise.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo> {
         let around = &self.core().around;
+        let spec = &self.core().with_disguise_version("define", name, spec).await?;
         let new = self.core().new_definition("define", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
         self.check_stores("define", name, spec).await?;
@@ -32,6 +33,7 @@ impl Node {
         if_version: Option<u64>,
     ) -> Result<SourceInfo> {
         let around = &self.core().around;
+        let spec = &self.core().with_disguise_version("alter", name, spec).await?;
         let new = self.core().new_definition("alter", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
         let looked_at = self.check_stores("alter", name, spec).await?;

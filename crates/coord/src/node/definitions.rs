@@ -73,7 +73,8 @@ impl Core {
         if let Some(disguise) = &mut canonical.disguise
             && disguise.check.is_none()
         {
-            disguise.check = check_value(name, &plan, &self.settings.keyrings)?;
+            let of = (self.around.store.namespace(), name);
+            disguise.check = check_value(of, &plan, &self.settings.keyrings)?;
         }
         // Whether it is enabled is a state of its own in the catalog.
         canonical.enabled = None;
@@ -101,8 +102,9 @@ impl Core {
         })?;
         self.check_origin(&definition.name, &plan)?;
         let keys = &self.settings.keyrings;
-        compare_check(&definition.name, spec.disguise.as_ref(), &plan, keys)?;
-        let form = Form::new(&definition.name, &plan, keys)?;
+        let of = (self.around.store.namespace(), definition.name.as_str());
+        compare_check(of, spec.disguise.as_ref(), &plan, keys)?;
+        let form = Form::new(of, &plan, keys)?;
         let (state, version) = (definition.state, definition.version);
         Ok(Defined { spec, plan, form, state, version, text: OnceLock::new() })
     }

@@ -10,6 +10,7 @@ mod builtin;
 mod compare;
 mod defining;
 mod definitions;
+mod disguised;
 mod driver;
 mod ending;
 mod entry;

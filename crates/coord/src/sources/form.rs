@@ -1,16 +1,12 @@
 //! What strangers get to see of a number: its disguise and its text.
 
-use std::collections::BTreeMap;
-
-use snowmint_core::disguise::{Disguise, DisguiseError, Keyring};
+use snowmint_core::disguise::{Disguise, DisguiseError};
 use snowmint_core::text::{Format, Text};
 use snowmint_core::{Layout, Parts, Tick};
 
+use super::keys::{KeyOf, Keyrings};
 use crate::error::{Error, ErrorKind, Result};
-use crate::spec::{DisguisePlan, DisguiseSpec, Plan};
-
-/// The keys that a server has, by the number that sources call them by.
-pub type Keyrings = BTreeMap<u32, Keyring>;
+use crate::spec::{DisguisePlan, DisguiseSpec, Hides, Plan, Unique};
 
 /// The disguise and the text form of one source.
 #[derive(Clone, Debug, Default)]
@@ -21,17 +17,22 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// The form of a source of numbers.
+    /// The form of a source of numbers in a namespace.
     ///
     /// # Errors
     /// `Invalid` when the server lacks the keys, or the keys do not fit the source.
-    pub(crate) fn new(name: &str, plan: &Plan, keys: &Keyrings) -> Result<Self> {
-        let (layout, disguise, format) = match plan {
-            Plan::Snowflake(plan) => (Some(plan.layout), plan.disguise, plan.text),
-            Plan::Segment(plan) => (None, plan.disguise, plan.text),
+    pub(crate) fn new(
+        (namespace, name): (&str, &str),
+        plan: &Plan,
+        keys: &Keyrings,
+    ) -> Result<Self> {
+        let (layout, disguise, format, unique) = match plan {
+            Plan::Snowflake(plan) => (Some(plan.layout), plan.disguise, plan.text, plan.unique),
+            Plan::Segment(plan) => (None, plan.disguise, plan.text, Unique::Source),
             _ => return Ok(Self::default()),
         };
-        let disguise = disguise.map(|plan| make(name, plan, layout, keys)).transpose()?;
+        let of = KeyOf { namespace, source: name, unique };
+        let disguise = disguise.map(|plan| make(of, plan, layout, keys)).transpose()?;
         Ok(Self { disguise: disguise.map(Box::new), layout, format })
     }
 
@@ -84,28 +85,24 @@ impl Form {
 }
 
 fn make(
-    name: &str,
+    of: KeyOf<'_>,
     plan: DisguisePlan,
     layout: Option<Layout>,
     keys: &Keyrings,
 ) -> Result<Disguise> {
-    let number = plan.key();
-    let ring = *keys.get(&number).ok_or_else(|| {
-        let what = format!("source {name} is disguised with key {number}, which this server lacks");
-        Error::invalid("open source", what)
-    })?;
-    let made = match (plan, layout) {
-        (DisguisePlan::Full { .. }, Some(layout)) => Disguise::full(ring, layout),
-        (DisguisePlan::Full { bits, .. }, None) => {
+    let ring = of.ring(plan, keys)?;
+    let made = match (plan.hides, layout) {
+        (Hides::All { .. }, Some(layout)) => Disguise::full(ring, layout),
+        (Hides::All { bits }, None) => {
             let bits = bits.unwrap_or(63);
             Disguise::full_numbers(ring, bits, bits)
         }
-        (DisguisePlan::Ordered { .. }, Some(layout)) => Disguise::ordered(ring, layout),
-        (DisguisePlan::Ordered { .. }, None) => {
+        (Hides::BelowTime, Some(layout)) => Disguise::ordered(ring, layout),
+        (Hides::BelowTime, None) => {
             return Err(Error::invalid("open source", "an ordered disguise needs a layout"));
         }
     };
-    made.map_err(|error| refused("open source", name, &error))
+    made.map_err(|error| refused("open source", of.source, &error))
 }
 
 fn refused(op: &'static str, name: &str, error: &DisguiseError) -> Error {
@@ -117,8 +114,12 @@ fn refused(op: &'static str, name: &str, error: &DisguiseError) -> Error {
 ///
 /// # Errors
 /// As [`Form::new`]; `Invalid` for keys that are no source.
-pub(crate) fn check_value(name: &str, plan: &Plan, keys: &Keyrings) -> Result<Option<String>> {
-    let form = Form::new(name, plan, keys)?;
+pub(crate) fn check_value(
+    (namespace, name): (&str, &str),
+    plan: &Plan,
+    keys: &Keyrings,
+) -> Result<Option<String>> {
+    let form = Form::new((namespace, name), plan, keys)?;
     if form.is_plain() {
         return Ok(None);
     }
@@ -137,7 +138,7 @@ pub(crate) fn check_value(name: &str, plan: &Plan, keys: &Keyrings) -> Result<Op
 /// # Errors
 /// `Conflict` when they differ.
 pub(crate) fn compare_check(
-    name: &str,
+    (namespace, name): (&str, &str),
     stored: Option<&DisguiseSpec>,
     plan: &Plan,
     keys: &Keyrings,
@@ -145,13 +146,14 @@ pub(crate) fn compare_check(
     let Some(stored) = stored.and_then(|disguise| disguise.check.as_deref()) else {
         return Ok(());
     };
-    let own = check_value(name, plan, keys)?.unwrap_or_default();
+    let own = check_value((namespace, name), plan, keys)?.unwrap_or_default();
     if own == stored {
         return Ok(());
     }
     let kind = ErrorKind::Conflict {
         what: format!(
-            "this server's key for source {name} is not the one that the source was defined with"
+            "this server's key for source {name} is not the one that the source was defined with: give it that \
+             key in disguise.keys; a derived key (disguise.version) also depends on namespace and name"
         ),
         stored: format!("a key with check value {stored}"),
         wanted: format!("a key with check value {own}"),

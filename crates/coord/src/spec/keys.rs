@@ -184,6 +184,14 @@ pub const KEYS: &[Key] = &[
         "the number of the key ring that disguises; keys are in each server's own configuration",
     ),
     key(
+        "disguise.version",
+        Takes::Number,
+        "2, or that of the definition that was there",
+        "snowflake, segment",
+        "how the source's key is made of the configured one: 2, derived for this source alone (unique = \
+         namespace: for all of the namespace that are), or 1, the same for all sources, as in 0.1.0",
+    ),
+    key(
         "disguise.bits",
         Takes::Number,
         "63",

@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 pub use duration::{Span, SpanError};
 pub use error::SpecError;
 pub use plan::{
-    Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, KeyNames, Minted, Period, Plan,
-    PrefillPlan, SegmentPlan, SerialParts, SerialPlan, SnowflakePlan, StartPlan, StepPlan, Stripe,
-    UuidPlan,
+    Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, DisguiseVersion, Hides, KeyNames,
+    Minted, Period, Plan, PrefillPlan, SegmentPlan, SerialParts, SerialPlan, SnowflakePlan,
+    StartPlan, StepPlan, Stripe, UuidPlan,
 };
 pub use tables::{DisguiseSpec, PrefillSpec, SerialReset, SerialSpec, StepSpec, UuidSpec};
 

@@ -38,6 +38,10 @@ pub struct DisguiseSpec {
     /// The number of the key ring in each server's configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<u32>,
+    /// How the source's key is made of the configured one: 1 or 2. Texts that leave it out are of before there were
+    /// versions, and say 1; a new definition without it gets the newest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u8>,
     /// How many bits a disguised number may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<u8>,

@@ -6,6 +6,7 @@ mod astray;
 mod clocks;
 mod counters;
 mod deleted;
+mod disguised;
 mod disk;
 mod faulty;
 mod fetches;

@@ -1,6 +1,9 @@
 //! From a plan back to keys, every default written out.
 
-use super::{Clockwork, DisguisePlan, Plan, PrefillPlan, SnowflakePlan, StartPlan, UuidPlan};
+use super::{
+    Clockwork, DisguisePlan, DisguiseVersion, Hides, Plan, PrefillPlan, SnowflakePlan, StartPlan,
+    UuidPlan,
+};
 use crate::spec::{
     DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, PrefillSpec, SourceSpec, Span, UuidSpec,
 };
@@ -88,17 +91,14 @@ impl PrefillPlan {
 
 impl DisguisePlan {
     pub(super) fn to_spec(self) -> DisguiseSpec {
-        match self {
-            Self::Full { key, bits } => {
-                DisguiseSpec { mode: Some(DisguiseMode::Full), key: Some(key), bits, check: None }
-            }
-            Self::Ordered { key } => DisguiseSpec {
-                mode: Some(DisguiseMode::Ordered),
-                key: Some(key),
-                bits: None,
-                check: None,
-            },
-        }
+        let (mode, bits) = match self.hides {
+            Hides::All { bits } => (DisguiseMode::Full, bits),
+            Hides::BelowTime => (DisguiseMode::Ordered, None),
+        };
+        // Texts of before there were versions stay what they are, byte by byte.
+        let is_said = self.version != DisguiseVersion::Shared;
+        let version = is_said.then_some(self.version.number());
+        DisguiseSpec { mode: Some(mode), key: Some(self.key), version, bits, check: None }
     }
 }
 

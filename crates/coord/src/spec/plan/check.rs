@@ -8,8 +8,8 @@ use snowmint_core::text::{Format, UnknownFormat};
 use super::canonical::name_of;
 use super::counter;
 use super::{
-    Clockwork, DisguisePlan, Minted, Plan, PrefillPlan, SegmentPlan, SnowflakePlan, StartPlan,
-    UuidPlan,
+    Clockwork, DisguisePlan, DisguiseVersion, Hides, Minted, Plan, PrefillPlan, SegmentPlan,
+    SnowflakePlan, StartPlan, UuidPlan,
 };
 use crate::spec::{
     DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, Order, PrefillSpec, SourceSpec, Span,
@@ -111,7 +111,7 @@ fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     let clockwork = clockwork(spec, &layout)?;
     let disguise = disguise(spec.disguise.as_ref(), Some(&layout))?;
     let text = text(spec.text.as_deref())?;
-    if text.needs_layout() && matches!(disguise, Some(DisguisePlan::Full { .. })) {
+    if text.needs_layout() && disguise.is_some_and(|plan| matches!(plan.hides, Hides::All { .. })) {
         return Err(value("text", text, "a full disguise hides the time that it would show"));
     }
     let mut plan = SnowflakePlan {
@@ -330,6 +330,7 @@ pub(super) fn disguise(
     if mode == DisguiseMode::None {
         let others = [
             ("disguise.key", spec.key.is_some()),
+            ("disguise.version", spec.version.is_some()),
             ("disguise.bits", spec.bits.is_some()),
             ("disguise.check", spec.check.is_some()),
         ];
@@ -341,6 +342,7 @@ pub(super) fn disguise(
         };
     }
     let key = spec.key.unwrap_or(1);
+    let version = disguise_version(spec.version)?;
     if mode == DisguiseMode::Ordered {
         if layout.is_none() {
             return Err(value("disguise.mode", "ordered", "only snowflake sources have time bits"));
@@ -348,7 +350,7 @@ pub(super) fn disguise(
         if spec.bits.is_some() {
             return Err(SpecError::Needs { key: "disguise.bits", needs: "disguise.mode = full" });
         }
-        return Ok(Some(DisguisePlan::Ordered { key }));
+        return Ok(Some(DisguisePlan { key, version, hides: Hides::BelowTime }));
     }
     let bits = match (layout, spec.bits) {
         // A snowflake's disguise has the layout's own width.
@@ -359,8 +361,20 @@ pub(super) fn disguise(
         (None, bits) => Some(bits.unwrap_or(63)),
     };
     match bits {
-        None | Some(53 | 63) => Ok(Some(DisguisePlan::Full { key, bits })),
+        None | Some(53 | 63) => Ok(Some(DisguisePlan { key, version, hides: Hides::All { bits } })),
         Some(bits) => Err(value("disguise.bits", bits, "take 63, or 53 for JavaScript readers")),
+    }
+}
+
+fn disguise_version(given: Option<u8>) -> Result<DisguiseVersion, SpecError> {
+    match given {
+        None | Some(1) => Ok(DisguiseVersion::Shared),
+        Some(2) => Ok(DisguiseVersion::Derived),
+        Some(other) => Err(value(
+            "disguise.version",
+            other,
+            "take 2, or 1 for a source of 0.1.0 that is defined again",
+        )),
     }
 }
 

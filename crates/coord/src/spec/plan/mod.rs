@@ -161,27 +161,49 @@ pub struct PrefillPlan {
 
 /// A disguise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DisguisePlan {
-    /// All bits.
-    Full {
-        /// The number of the key ring.
-        key: u32,
-        /// 63 or 53 for numbers; none for a layout, whose own width is kept.
+pub struct DisguisePlan {
+    /// The number of the key ring.
+    pub key: u32,
+    /// How the source's key is made of that one.
+    pub version: DisguiseVersion,
+    /// What is hidden.
+    pub hides: Hides,
+}
+
+/// What a disguise hides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hides {
+    /// All bits: 63 or 53 for numbers; none for a layout, whose own width is kept.
+    All {
+        /// How many.
         bits: Option<u8>,
     },
     /// Worker and sequence bits, keyed by tick.
-    Ordered {
-        /// The number of the key ring.
-        key: u32,
-    },
+    BelowTime,
 }
 
-impl DisguisePlan {
-    /// The number of the key ring.
+/// How a source's key is made of the one that servers are configured with. It can never change: another key is
+/// another permutation, and two of them make one number of two IDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DisguiseVersion {
+    /// 1: it is that key. All sources that name it are disguised alike, so whoever may have IDs of one of them decoded
+    /// reads those of the others.
+    Shared,
+    /// 2: derived from that key, the namespace and the name of the source; of sources that are unique in the namespace,
+    /// whose IDs must differ, from the namespace alone.
+    Derived,
+}
+
+impl DisguiseVersion {
+    /// What new definitions get.
+    pub const NEWEST: Self = Self::Derived;
+
+    /// As definitions say it.
     #[must_use]
-    pub const fn key(self) -> u32 {
+    pub const fn number(self) -> u8 {
         match self {
-            Self::Full { key, .. } | Self::Ordered { key } => key,
+            Self::Shared => 1,
+            Self::Derived => 2,
         }
     }
 }

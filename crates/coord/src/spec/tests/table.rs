@@ -118,8 +118,9 @@ fn the_table_has_every_key_and_no_other() {
     let PrefillSpec { enabled, boost, threshold, schedule, on_empty, wait_max } = prefill.unwrap();
     assert!(enabled.is_some() && boost.is_some() && threshold.is_some() && schedule.is_some());
     assert!(on_empty.is_some() && wait_max.is_some());
-    let DisguiseSpec { mode, key, bits, check } = disguise.unwrap();
+    let DisguiseSpec { mode, key, version, bits, check } = disguise.unwrap();
     assert!(mode.is_some() && key.is_some() && bits.is_some() && check.is_some());
+    assert!(version.is_some());
     let StepSpec { rule, size, min, max, lasts, waste_max } = step.unwrap();
     assert!(rule.is_some() && size.is_some() && waste_max.is_some());
     assert!(min.is_some() && max.is_some() && lasts.is_some());
