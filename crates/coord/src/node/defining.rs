@@ -42,6 +42,15 @@ impl Node {
         self.core().changed(&defined)
     }
 
+    /// Whether a definition that somebody else writes past this node agrees with the sources that it shares one
+    /// generator with, if any: one that does not would have all of them refused.
+    ///
+    /// # Errors
+    /// `Conflict`.
+    pub async fn check_written(&self, name: &str, spec: &SourceSpec) -> Result<()> {
+        self.core().check_new_namespace_unique(name, spec).await
+    }
+
     /// Refuses another list of stores by which what one store has had could become another's. The version that
     /// was looked at, if the list is another.
     async fn check_stores(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::TokenBody;
 
-use super::right::Right;
+use super::right::{Named, Right};
 use super::secret::TokenHash;
 use super::token::{Token, source_of};
 use super::{Access, Names};
@@ -206,6 +206,14 @@ impl Caller {
     pub(crate) fn may_over_all(&self, right: Right) -> Result<(), Error> {
         match self.token()? {
             Some(token) if !token.has_over_all(right) => Err(token.refusal(right, "all sources")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether definitions of the caller's may name this.
+    pub(crate) fn may_name(&self, named: &Named) -> Result<(), Error> {
+        match self.token()? {
+            Some(token) if !token.has_named(named) => Err(token.refusal_to_name(named)),
             _ => Ok(()),
         }
     }

@@ -18,7 +18,7 @@ pub enum Right {
     /// Be told what an ID says.
     Decode,
     /// Define, alter and delete sources; with another right, go beyond the limits of one request. Over
-    /// all sources: see workers and clients, too.
+    /// all sources: see workers and clients, too. Over a key, a store or an origin: name it in definitions.
     Admin,
     /// See what is counted (`/metrics`), over all sources.
     Metrics,
@@ -49,30 +49,120 @@ impl fmt::Display for Right {
     }
 }
 
-/// Rights over the sources of a pattern: `mint,reserve orders-*`.
+/// What a definition can name that is not the source's own: it takes a right over that, too.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Named {
+    /// A key of disguises, by its number.
+    Key(u32),
+    /// A store beside the server's own.
+    Store(String),
+    /// What numbers are drawn from while another system hands them out, too.
+    Origin(String),
+}
+
+impl Named {
+    const fn over(&self) -> Over {
+        match self {
+            Self::Key(_) => Over::Keys,
+            Self::Store(_) => Over::Stores,
+            Self::Origin(_) => Over::Origins,
+        }
+    }
+
+    /// The key of a definition that names it.
+    pub(super) const fn key(&self) -> &'static str {
+        match self {
+            Self::Key(_) => "disguise.key",
+            Self::Store(_) => "stores",
+            Self::Origin(_) => "origin",
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    /// As grants name it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.over().prefix())?;
+        match self {
+            Self::Key(number) => write!(f, "{number}"),
+            Self::Store(name) | Self::Origin(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What kind of things the names of a grant are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Sources,
+    Keys,
+    Stores,
+    Origins,
+}
+
+impl Over {
+    /// What stands before the names; no source has a colon in its name.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Sources => "",
+            Self::Keys => "key:",
+            Self::Stores => "store:",
+            Self::Origins => "origin:",
+        }
+    }
+
+    /// What a pattern of a grant is about, and the pattern without that.
+    fn of(text: &str) -> (Self, String) {
+        let (namespace, name) = match text.split_once('/') {
+            Some((namespace, name)) => (format!("{namespace}/"), name),
+            None => (String::new(), text),
+        };
+        let named = [Self::Keys, Self::Stores, Self::Origins]
+            .into_iter()
+            .find_map(|over| Some((over, name.strip_prefix(over.prefix())?)));
+        let (over, name) = named.unwrap_or((Self::Sources, name));
+        (over, namespace + name)
+    }
+}
+
+/// Rights over the sources of a pattern: `mint,reserve orders-*`; or over what definitions name: `admin key:1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     rights: Vec<Right>,
+    over: Over,
     pattern: Pattern,
 }
 
 impl Grant {
     pub(super) fn has(&self, right: Right, source: &str) -> bool {
-        self.rights.contains(&right) && self.pattern.has_source(source)
+        self.rights.contains(&right) && self.has_source(source)
+    }
+
+    fn has_source(&self, source: &str) -> bool {
+        self.over == Over::Sources && self.pattern.has_source(source)
+    }
+
+    /// Whether definitions may name it: with the right over all sources, or over just that.
+    pub(super) fn has_named(&self, named: &Named) -> bool {
+        let fits = || match named {
+            Named::Key(number) => self.pattern.has_source(&number.to_string()),
+            Named::Store(name) | Named::Origin(name) => self.pattern.has_source(name),
+        };
+        let is_over = self.over == named.over() && self.rights.contains(&Right::Admin);
+        self.has_over_all(Right::Admin) || (is_over && fits())
     }
 
     /// Whether it says anything of a source; what is counted of it is little.
     pub(super) fn concerns(&self, source: &str) -> bool {
-        self.rights.iter().any(|right| *right != Right::Metrics) && self.pattern.has_source(source)
+        self.rights.iter().any(|right| *right != Right::Metrics) && self.has_source(source)
     }
 
     pub(super) fn has_over_all(&self, right: Right) -> bool {
-        self.rights.contains(&right) && self.pattern.source == "*"
+        self.over == Over::Sources && self.rights.contains(&right) && self.pattern.source == "*"
     }
 
     /// Whether it has the right over any source.
     pub(super) fn has_somewhere(&self, right: Right) -> bool {
-        self.rights.contains(&right)
+        self.over == Over::Sources && self.rights.contains(&right)
     }
 
     pub(super) fn is_for(&self, namespace: &str) -> bool {
@@ -98,8 +188,16 @@ impl FromStr for Grant {
                 format!("{} is no right: {names} are", shown(name))
             })
         };
-        let rights = rights.split(',').map(right).collect::<Result<_, _>>()?;
-        Ok(Self { rights, pattern: pattern.parse()? })
+        let rights = rights.split(',').map(right).collect::<Result<Vec<_>, _>>()?;
+        let (over, pattern) = Over::of(pattern);
+        if over != Over::Sources && rights != [Right::Admin] {
+            return Err(format!(
+                "{} is no grant: over keys, stores and origins there is the right admin and no other, such as \
+                 \"admin key:1\"",
+                shown(text)
+            ));
+        }
+        Ok(Self { rights, over, pattern: pattern.parse()? })
     }
 }
 
@@ -224,6 +322,41 @@ mod tests {
     }
 
     #[test]
+    fn only_grants_over_it_or_over_all_sources_let_a_definition_name_something() {
+        let (key, store) = (Named::Key(1), Named::Store("eu-1".into()));
+        let origin = Named::Origin("leaf".into());
+        for (text, over) in [
+            ("admin *", [true; 3]),
+            ("mint,admin prod/*", [true; 3]),
+            ("admin key:1", [true, false, false]),
+            ("admin prod/key:*", [true, false, false]),
+            ("admin store:eu-*", [false, true, false]),
+            ("admin origin:leaf", [false, false, true]),
+            ("admin key:2", [false; 3]),
+            ("admin key:11", [false; 3]),
+            // Patterns of sources, whatever they would fit as texts.
+            ("admin *1", [false; 3]),
+            ("admin *e*", [false; 3]),
+            ("admin k*", [false; 3]),
+            ("admin **", [false; 3]),
+            ("admin leaf", [false; 3]),
+            ("mint,reserve,join,decode,metrics *", [false; 3]),
+        ] {
+            let grant: Grant = text.parse().unwrap();
+            assert_eq!([&key, &store, &origin].map(|named| grant.has_named(named)), over, "{text}");
+        }
+        let grant: Grant = "admin prod/key:*".parse().unwrap();
+        assert!(grant.is_for("prod") && !grant.is_for("test"));
+        assert!(!grant.has(Right::Admin, "1") && !grant.has(Right::Admin, "key"));
+        assert!(!grant.concerns("1") && !grant.has_somewhere(Right::Admin));
+        assert!(!grant.has_over_all(Right::Admin));
+        assert_eq!(
+            [key, store, origin].map(|named| named.to_string()),
+            ["key:1", "store:eu-1", "origin:leaf"]
+        );
+    }
+
+    #[test]
     fn what_is_no_grant_is_refused() {
         for text in [
             "",
@@ -236,6 +369,12 @@ mod tests {
             "mint a/",
             "mint a/b/c",
             "mint a;b",
+            "mint key:1",
+            "mint,admin key:1",
+            "admin key:",
+            "admin keys:1",
+            "admin key:1/a",
+            "admin key:a:b",
         ] {
             assert!(text.parse::<Grant>().is_err(), "{text}");
         }

@@ -12,7 +12,7 @@ use snowmint_wire::error::Code;
 
 use super::certificate;
 use super::rate::Rates;
-use super::right::{Grant, Right};
+use super::right::{Grant, Named, Right};
 use super::secret::TokenHash;
 use crate::service::{Error, shown};
 
@@ -126,6 +126,11 @@ impl Token {
         self.grants.iter().any(|grant| grant.has_over_all(right))
     }
 
+    /// Whether definitions of its may name this.
+    pub(super) fn has_named(&self, named: &Named) -> bool {
+        self.grants.iter().any(|grant| grant.has_named(named))
+    }
+
     pub(super) fn is_limited(&self) -> bool {
         !self.rates.is_empty()
     }
@@ -142,6 +147,16 @@ impl Token {
     pub(super) fn refusal(&self, right: Right, over: &str) -> Error {
         let name = &self.name;
         Error::new(Code::Forbidden, format!("token {name} has no right to {right} over {over}"))
+    }
+
+    /// What it is told whose definition may not name this.
+    pub(super) fn refusal_to_name(&self, named: &Named) -> Error {
+        let (name, key) = (&self.name, named.key());
+        let message = format!(
+            "token {name} has no right to name {named} ({key}) in a definition: grant it \"admin {named}\" in \
+             tokens.file"
+        );
+        Error::new(Code::Forbidden, message)
     }
 }
 

@@ -18,11 +18,13 @@ impl Service {
     /// Defines a source, or answers the definition that there is when it is the same.
     ///
     /// # Errors
-    /// Without the admin right; when the keys are not possible, or disagree with a definition of that name.
+    /// Without the admin right over it, or over what it names; when the keys are not possible, or disagree with a
+    /// definition of that name.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await.ok();
+        self.may_name(before.as_ref().map(|before| &before.spec), spec)?;
         let defined = self.node.define(name, spec).await?;
         self.changed("defined", name, before.as_ref(), Some(&defined));
         Ok(defined)
@@ -32,8 +34,8 @@ impl Service {
     /// those that mean nothing any more. With `if_version`, only if the source still has it.
     ///
     /// # Errors
-    /// Without the admin right; when the keys are not possible, are part of the source's identity, or
-    /// somebody else changed the source at the same time, or since that version.
+    /// Without the admin right over it, or over what it names anew; when the keys are not possible, are part of the
+    /// source's identity, or somebody else changed the source at the same time, or since that version.
     pub async fn alter(
         &self,
         name: &str,
@@ -52,6 +54,7 @@ impl Service {
             keys.insert(ENABLED.to_owned(), true.into());
         }
         let spec = without_leftovers(keys, changes)?;
+        self.may_name(Some(&before.spec), &spec)?;
         let altered = self.node.alter(name, &spec, Some(before.version)).await?;
         self.changed("altered", name, Some(&before), Some(&altered));
         Ok(altered)
@@ -128,6 +131,14 @@ impl Service {
         match beside {
             "" => self.node.reserve_for_program(store, reserve).await,
             name => self.node.secondary(name).await?.reserve_for_program(store, reserve).await,
+        }
+    }
+
+    /// Whether a text that a program writes past the node agrees with the sources that it shares a generator with.
+    pub(crate) async fn agrees(&self, name: &str, text: &str) -> snowmint_coord::Result<()> {
+        match SourceSpec::from_json(text) {
+            Ok(spec) => self.node.check_written(name, &spec).await,
+            Err(_) => Ok(()),
         }
     }
 

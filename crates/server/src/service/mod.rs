@@ -12,6 +12,7 @@ mod error;
 mod lend;
 mod merge;
 mod metrics;
+mod naming;
 mod notice;
 mod order;
 mod owner;

@@ -4,6 +4,7 @@ mod audit;
 mod certificates;
 mod hosts;
 mod named;
+mod naming;
 mod peers;
 mod public;
 mod remote;

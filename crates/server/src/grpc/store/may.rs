@@ -1,7 +1,7 @@
 //! Who may ask what of the store.
 
-use snowmint_coord::is_worker_pool;
 use snowmint_coord::lend::space_of;
+use snowmint_coord::{Store, is_worker_pool};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
     ClaimRequest, ExtendRequest, GiveBackRequest, LetGoRequest, NewDefinition, ReleaseRequest,
@@ -39,6 +39,19 @@ pub(super) fn giving_back(service: &Service, asked: &GiveBackRequest) -> Allowed
 /// Somebody who changes a definition.
 pub(super) fn defining(service: &Service, new: Option<&NewDefinition>) -> Allowed {
     service.may_define(new.map_or("", |new| &new.name))
+}
+
+/// Somebody whose definition of a source names keys, stores or an origin.
+pub(super) async fn naming(
+    service: &Service,
+    store: &dyn Store,
+    (source, spec): (&str, &str),
+) -> Allowed {
+    if service.may_operate().is_ok() {
+        return Ok(());
+    }
+    let before = store.get(source).await.ok();
+    service.may_name_in_text(before.as_ref().map(|before| before.spec.as_str()), spec)
 }
 
 /// Worker numbers are for any member, lent numbers for clients that may lend in their space, as at the doors that

@@ -161,6 +161,18 @@ impl At {
         changed
     }
 
+    /// Whether a definition agrees with others of the server's own store, as a server's own does.
+    async fn agrees(
+        &self,
+        service: &Service,
+        (name, spec): (&str, &str),
+    ) -> snowmint_coord::Result<()> {
+        match self.beside.as_str() {
+            "" => service.agrees(name, spec).await,
+            _ => Ok(()),
+        }
+    }
+
     /// What was done to the store as a whole.
     fn moved(&self, service: &Service, how: &str) {
         match self.beside.as_str() {
@@ -308,8 +320,13 @@ impl store_server::Store for Relay {
             })
             .await?;
         let new = read::definition(message.new)?;
+        may::naming(&service, &*at.store, (&new.name, &new.spec)).await?;
         let how = (&service, "defined", new.name.as_str());
-        told(at.change(how, at.store.define(&new)).await, write::defined)
+        let change = async {
+            at.agrees(&service, (&new.name, &new.spec)).await?;
+            at.store.define(&new).await
+        };
+        told(at.change(how, change).await, write::defined)
     }
 
     async fn alter(&self, request: Request<AlterRequest>) -> Answer<DefinitionResponse> {
@@ -320,8 +337,13 @@ impl store_server::Store for Relay {
             .await?;
         let AlterRequest { new, if_version } = message;
         let new = read::definition(new)?;
+        may::naming(&service, &*at.store, (&new.name, &new.spec)).await?;
         let how = (&service, "altered", new.name.as_str());
-        told(at.change(how, at.store.alter(&new, if_version)).await, write::defined)
+        let change = async {
+            at.agrees(&service, (&new.name, &new.spec)).await?;
+            at.store.alter(&new, if_version).await
+        };
+        told(at.change(how, change).await, write::defined)
     }
 
     async fn restripe(&self, request: Request<RestripeRequest>) -> Answer<DefinitionResponse> {
@@ -331,6 +353,8 @@ impl store_server::Store for Relay {
             })
             .await?;
         let restripe = read::restripe(message)?;
+        let new = &restripe.new;
+        may::naming(&service, &*at.store, (&new.name, &new.spec)).await?;
         let how = (&service, "restriped", restripe.new.name.as_str());
         told(at.change(how, at.store.restripe(&restripe)).await, write::defined)
     }

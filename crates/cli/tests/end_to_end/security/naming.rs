@@ -1,0 +1,287 @@
+//! What a definition names that is not its source's own takes a right of its own: over every protocol that defines.
+
+use snowmint_wire::grpc::mint_client::MintClient;
+use snowmint_wire::grpc::store::{self, store_client::StoreClient};
+use snowmint_wire::grpc::{AlterSourceRequest, DefineSourceRequest};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+
+use super::{Made, bearer, entry, path, put, token};
+use crate::server::{Folder, Server, client};
+
+const HIDDEN: &str = r#"{"kind":"segment","disguise":{"mode":"full"}}"#;
+/// A definition, and what is missing to make it.
+const NAMING: [(&str, &str); 4] = [
+    (HIDDEN, "admin key:1"),
+    (r#"{"disguise":{"mode":"ordered","key":2}}"#, "admin key:2"),
+    (r#"{"kind":"segment","stores":"a,b"}"#, "admin store:a"),
+    (r#"{"kind":"segment","origin":"leaf:orders"}"#, "admin origin:leaf"),
+];
+
+struct Asked {
+    _folder: Folder,
+    server: Server,
+    ops: Made,
+    /// May define sources of its own, and name nothing.
+    guest: Made,
+    /// May name all that the server has.
+    trusted: Made,
+}
+
+fn started(name: &str) -> Asked {
+    let folder = Folder::new(name);
+    let (ops, guest, trusted) = (token(), token(), token());
+    let own = "mint,reserve,join,decode,admin guest-*";
+    let named = [own, "admin key:*", "admin store:*", "admin origin:leaf"];
+    let tokens = entry("ops", &[&ops.hash], &["mint,join,decode,admin *"])
+        + &entry("guest", &[&guest.hash], &[own])
+        + &entry("trusted", &[&trusted.hash], &named);
+    let tokens = put(&folder, "tokens.toml", &tokens);
+    let keys = ["1", "2"].map(|n| put(&folder, &format!("key-{n}"), &n.repeat(32)));
+    let stores = ["a", "b", "c"].map(|n| format!("sqlite://{}", path(&folder, &format!("{n}.db"))));
+    let config = format!(
+        "[tokens]\nfile = {tokens:?}\n[store]\noffered = true\n[disguise.keys]\n1 = \"file:{}\"\n2 = \"file:{}\"\n\
+         [stores]\na = {:?}\nb = {:?}\nc = {:?}\n[origins]\nleaf = \"leaf+mysql://nobody@127.0.0.1:1/leaf\"\n",
+        keys[0], keys[1], stores[0], stores[1], stores[2]
+    );
+    let config = put(&folder, "config.toml", &config);
+    let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
+    server.ready();
+    Asked { _folder: folder, server, ops, guest, trusted }
+}
+
+/// The keys with a name in them, as HTTP takes them.
+fn called(name: &str, keys: &str) -> String {
+    keys.replacen('{', &format!("{{\"name\":\"{name}\","), 1)
+}
+
+impl Asked {
+    /// The body and the status of an answer over HTTP.
+    fn http(&self, who: &Made, method: &str, at: &str, body: &str) -> (String, String) {
+        let (token, url) = (bearer(&who.token), self.server.url(at));
+        let mut arguments = vec!["-sS", "--max-time", "60", "-w", "\n%{http_code}", "-X", method];
+        arguments.extend(["-H", &token]);
+        if !body.is_empty() {
+            arguments.extend(["--json", body]);
+        }
+        arguments.push(&url);
+        let answer = client("curl", &arguments);
+        let (body, status) = answer.rsplit_once('\n').unwrap();
+        (body.to_owned(), status.to_owned())
+    }
+
+    fn define(&self, who: &Made, name: &str, keys: &str) {
+        let (body, status) = self.http(who, "POST", "/v1/sources", &called(name, keys));
+        assert_eq!(status, "200", "{name}: {body}");
+    }
+
+    fn json(&self, who: &Made, at: &str) -> serde_json::Value {
+        let (body, status) = self.http(who, "GET", at, "");
+        assert_eq!(status, "200", "{at}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    async fn channel(&self) -> Channel {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.server.http)).unwrap();
+        endpoint.connect().await.unwrap()
+    }
+
+    async fn grpc_define(&self, who: &Made, name: &str, keys: &str) -> Result<(), Status> {
+        let request = DefineSourceRequest { name: name.into(), keys: keys.into() };
+        let mut client = MintClient::new(self.channel().await);
+        client.define_source(shown(request, who)).await.map(drop)
+    }
+
+    /// A program that speaks to the store itself.
+    async fn program(&self, who: &Made) -> Program {
+        let mut client = StoreClient::new(self.channel().await);
+        let described = client.describe(shown(store::DescribeRequest::default(), who)).await;
+        Program { client, token: who.token.clone(), door: described.unwrap().into_inner().door }
+    }
+}
+
+fn shown<T>(message: T, who: &Made) -> Request<T> {
+    let mut request = Request::new(message);
+    request
+        .metadata_mut()
+        .insert("authorization", format!("Bearer {}", who.token).parse().unwrap());
+    request
+}
+
+struct Program {
+    client: StoreClient<Channel>,
+    token: String,
+    door: String,
+}
+
+impl Program {
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        let token = format!("Bearer {}", self.token).parse().unwrap();
+        request.metadata_mut().insert("authorization", token);
+        request.metadata_mut().insert(store::DOOR, self.door.parse().unwrap());
+        request
+    }
+
+    async fn get(&mut self, name: &str) -> store::Definition {
+        let request = self.request(store::GetRequest { name: name.into() });
+        let answer = self.client.get(request).await.unwrap().into_inner();
+        answer.definition.unwrap_or_else(|| panic!("{:?}", answer.refusal))
+    }
+
+    /// What is done with a definition, or why not.
+    async fn writes(&mut self, verb: &str, new: store::NewDefinition) -> Result<(), Status> {
+        let new = Some(new);
+        let answer = match verb {
+            "define" => {
+                let request = self.request(store::DefineRequest { new });
+                self.client.define(request).await
+            }
+            "alter" => {
+                let request = self.request(store::AlterRequest { new, if_version: None });
+                self.client.alter(request).await
+            }
+            _ => {
+                let now = self.get(&new.as_ref().unwrap().name).await;
+                let (if_version, mark) = (now.version, now.mark);
+                let request = self.request(store::RestripeRequest { new, if_version, mark });
+                self.client.restripe(request).await
+            }
+        };
+        let refusal = answer?.into_inner().refusal;
+        assert!(refusal.is_none(), "{refusal:?}");
+        Ok(())
+    }
+}
+
+fn written(name: &str, spec: &str, identity: &str) -> store::NewDefinition {
+    let (name, spec, identity) = (name.into(), spec.into(), identity.into());
+    store::NewDefinition { name, spec, identity, enabled: None }
+}
+
+/// The status is that of a missing right, and says which.
+fn assert_lacks(refused: Result<(), Status>, grant: &str) {
+    let status = refused.unwrap_err();
+    assert_eq!(status.code(), Code::PermissionDenied, "{status:?}");
+    assert!(status.message().contains(&format!("\"{grant}\"")), "{status:?}");
+}
+
+#[tokio::test]
+async fn a_source_that_names_what_is_not_its_own_takes_a_right_over_that() {
+    let asked = started("naming");
+    let mut guest = asked.program(&asked.guest).await;
+    let mut trusted = asked.program(&asked.trusted).await;
+    for (index, (keys, grant)) in NAMING.into_iter().enumerate() {
+        let name = |door: &str| format!("guest-{door}-{index}");
+        let (body, status) =
+            asked.http(&asked.guest, "POST", "/v1/sources", &called(&name("http"), keys));
+        assert_eq!(status, "403", "{keys}: {body}");
+        assert!(body.contains(&format!("\\\"{grant}\\\"")), "{keys}: {body}");
+        assert_lacks(asked.grpc_define(&asked.guest, &name("grpc"), keys).await, grant);
+        let new = written(&name("program"), keys, "{}");
+        assert_lacks(guest.writes("define", new.clone()).await, grant);
+
+        asked.define(&asked.trusted, &name("http"), keys);
+        asked.grpc_define(&asked.trusted, &name("grpc"), keys).await.unwrap();
+        trusted.writes("define", new).await.unwrap();
+        // What it is was decided by whoever might: who defines it as it is names nothing new.
+        asked.define(&asked.guest, &name("http"), keys);
+    }
+    // Nothing is known of a text that cannot be read.
+    let future = written("guest-future", r#"{"kind":"segment","disguise":{"keys":[1]}}"#, "{}");
+    let refused = guest.writes("define", future).await.unwrap_err();
+    assert_eq!(refused.code(), Code::PermissionDenied, "{refused:?}");
+    // Without names, all is as before.
+    asked.define(&asked.guest, "guest-plain", r#"{"kind":"segment"}"#);
+    assert_eq!(asked.server.stop(), 0);
+}
+
+#[tokio::test]
+async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
+    let asked = started("altering");
+    let mut guest = asked.program(&asked.guest).await;
+    asked.define(&asked.ops, "guest-several", r#"{"kind":"segment","stores":"a,b"}"#);
+    asked.define(&asked.ops, "guest-hidden", HIDDEN);
+
+    let patch = |who: &Made, name: &str, changes: &str| {
+        asked.http(who, "PATCH", &format!("/v1/sources/{name}"), changes)
+    };
+    let more = r#"{"stores":"a,b,c"}"#;
+    let (body, status) = patch(&asked.guest, "guest-several", more);
+    assert_eq!(status, "403", "{body}");
+    assert!(body.contains("admin store:c") && !body.contains("store:a"), "{body}");
+    let mut grpc = MintClient::new(asked.channel().await);
+    let request =
+        AlterSourceRequest { name: "guest-several".into(), changes: more.into(), version: None };
+    let refused = grpc.alter_source(shown(request, &asked.guest)).await.map(drop);
+    assert_lacks(refused, "admin store:c");
+    let several = guest.get("guest-several").await;
+    let more = several.spec.replace("\"stores\":\"a,b\"", "\"stores\":\"a,b,c\"");
+    assert_ne!(more, several.spec);
+    let more = written("guest-several", &more, &several.identity);
+    assert_lacks(guest.writes("alter", more).await, "admin store:c");
+
+    // A text that says the same identity, and has the source read with the key of others.
+    let hidden = guest.get("guest-hidden").await;
+    for (from, to) in [(",\"version\":2", ""), ("\"key\":1", "\"key\":2")] {
+        let other = hidden.spec.replace(from, to);
+        assert_ne!(other, hidden.spec);
+        let grant = if to.is_empty() { "admin key:1" } else { "admin key:2" };
+        for verb in ["alter", "restripe"] {
+            let new = written("guest-hidden", &other, &hidden.identity);
+            assert_lacks(guest.writes(verb, new).await, grant);
+        }
+    }
+    // Its other keys are its own.
+    for name in ["guest-several", "guest-hidden"] {
+        let (body, status) = patch(&asked.guest, name, r#"{"text":"hex"}"#);
+        assert_eq!(status, "200", "{name}: {body}");
+    }
+    assert_eq!(guest.get("guest-hidden").await.identity, hidden.identity);
+    assert_eq!(asked.server.stop(), 0);
+}
+
+/// One that does not agree would have all of them refused when a server starts.
+#[tokio::test]
+async fn a_program_defines_nothing_that_disagrees_with_the_namespace() {
+    let asked = started("agreeing");
+    asked.define(&asked.ops, "shared", r#"{"unique":"namespace"}"#);
+    let mut guest = asked.program(&asked.guest).await;
+    let shared = guest.get("shared").await;
+    let other = shared.spec.replace("\"burst\":\"0ms\"", "\"burst\":\"5ms\"");
+    assert_ne!(other, shared.spec);
+    let new = Some(written("guest-shared", &other, &shared.identity));
+    let define = guest.request(store::DefineRequest { new });
+    let refusal = guest.client.define(define).await.unwrap().into_inner().refusal.unwrap();
+    assert!(refusal.message.contains("unique in the namespace"), "{refusal:?}");
+    let new = written("guest-shared", &shared.spec, &shared.identity);
+    guest.writes("define", new).await.unwrap();
+    let other = Some(written("guest-shared", &other, &shared.identity));
+    let alter = guest.request(store::AlterRequest { new: other, if_version: None });
+    let refusal = guest.client.alter(alter).await.unwrap().into_inner().refusal.unwrap();
+    assert!(refusal.message.contains("unique in the namespace"), "{refusal:?}");
+    assert_eq!(asked.server.stop(), 0);
+}
+
+/// Also whoever may name a key reads no other source by it.
+#[tokio::test]
+async fn a_disguise_of_one_source_says_nothing_about_the_ids_of_another() {
+    let asked = started("between");
+    for (index, keys) in
+        [HIDDEN, r#"{"disguise":{"mode":"full"}}"#, r#"{"disguise":{"mode":"ordered"}}"#]
+            .into_iter()
+            .enumerate()
+    {
+        let (secret, own) = (format!("secret-{index}"), format!("guest-own-{index}"));
+        asked.define(&asked.ops, &secret, keys);
+        asked.define(&asked.trusted, &own, keys);
+        let one = asked.json(&asked.ops, &format!("/v1/ids/{secret}"))["ids"][0].clone();
+        let one = one.as_str().unwrap();
+        let truth = asked.json(&asked.ops, &format!("/v1/decode/{one}?source={secret}"));
+        let told = asked.json(&asked.trusted, &format!("/v1/decode/{one}?source={own}"));
+        // The number is the ID without its disguise.
+        assert!(truth["number"].is_string(), "{truth}");
+        assert_ne!(truth["number"], told["number"], "{keys}: {told}");
+    }
+    assert_eq!(asked.server.stop(), 0);
+}

@@ -1,0 +1,112 @@
+//! What definitions name that is not the source's own: a key of disguises, stores, an origin. Whoever may define
+//! a source may not for that reason use those, nor learn by them what others hide.
+
+use std::collections::BTreeMap;
+
+use snowmint_coord::spec::{DisguisePlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec, Unique};
+use snowmint_wire::error::Code;
+
+use super::{Error, Service};
+use crate::access::Named;
+
+impl Service {
+    /// Whether the caller may make this definition of the one before: over what it names in addition, it takes a
+    /// right. What cannot be a source is refused for that reason, elsewhere.
+    ///
+    /// # Errors
+    /// Without the right, with the grant that is missing.
+    pub(super) fn may_name(
+        &self,
+        before: Option<&SourceSpec>,
+        after: &SourceSpec,
+    ) -> Result<(), Error> {
+        let before = before.map(named).unwrap_or_default();
+        let mut added = named(after).into_keys().filter(|name| !before.contains_key(name));
+        added.try_for_each(|name| self.caller.may_name(&name))
+    }
+
+    /// The same of texts, of which nothing is known but that some program wrote them: how something is used may have
+    /// changed, too.
+    ///
+    /// # Errors
+    /// As [`Service::may_name`]; when the text cannot be read.
+    pub(crate) fn may_name_in_text(&self, before: Option<&str>, after: &str) -> Result<(), Error> {
+        let read =
+            |text: &str| SourceSpec::from_json(text).ok().filter(|spec| spec.check().is_ok());
+        let Some(after) = read(after) else {
+            let message = "this server cannot read the definition, and so not see what it names: update the server, \
+                           or use a token with \"admin *\"";
+            return Err(Error::new(Code::Forbidden, message));
+        };
+        let before = before.and_then(read).map(|spec| named(&spec)).unwrap_or_default();
+        let mut added =
+            named(&after).into_iter().filter(|(name, how)| before.get(name) != Some(how));
+        added.try_for_each(|(name, _)| self.caller.may_name(&name))
+    }
+}
+
+/// What a definition names, and how it is used; nothing, if it is not possible.
+fn named(spec: &SourceSpec) -> BTreeMap<Named, String> {
+    let Ok(plan) = spec.check() else { return BTreeMap::new() };
+    let stores = plan.stores().into_iter().map(|store| (Named::Store(store.into()), String::new()));
+    let mut all: BTreeMap<_, _> = stores.collect();
+    let (disguise, unique, origin) = match plan {
+        Plan::Snowflake(SnowflakePlan { disguise, unique, .. }) => (disguise, unique, None),
+        Plan::Segment(SegmentPlan { disguise, origin, .. }) => (disguise, Unique::Source, origin),
+        _ => (None, Unique::Source, None),
+    };
+    // Whose IDs can be read with the source's key.
+    let key =
+        |DisguisePlan { key, version, .. }| (Named::Key(key), format!("{version:?} {unique:?}"));
+    all.extend(disguise.map(key));
+    all.extend(origin.map(|origin| (Named::Origin(origin.name), origin.key)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_not_the_sources_own_is_named() {
+        for (json, names) in [
+            ("{}", ""),
+            (r#"{"disguise":{"mode":"none"}}"#, ""),
+            // The default is a name, too.
+            (r#"{"disguise":{"mode":"full"}}"#, "key:1"),
+            (r#"{"disguise":{"mode":"ordered","key":7}}"#, "key:7"),
+            (r#"{"kind":"segment","disguise":{"mode":"full","key":2,"version":1}}"#, "key:2"),
+            (r#"{"kind":"segment","stores":"b,a"}"#, "store:a store:b"),
+            (r#"{"mint":"store","stores":"a=1,b=2"}"#, "store:a store:b"),
+            (
+                r#"{"kind":"segment","stores":"a,b","disguise":{"mode":"full"}}"#,
+                "key:1 store:a store:b",
+            ),
+            (r#"{"kind":"segment","origin":"leaf:orders"}"#, "origin:leaf"),
+            (r#"{"kind":"segment","offset":2,"increment":3}"#, ""),
+            (r#"{"kind":"counter"}"#, ""),
+        ] {
+            let spec = SourceSpec::from_json(json).unwrap();
+            spec.check().unwrap_or_else(|error| panic!("{json}: {error}"));
+            let found: Vec<_> = named(&spec).keys().map(Named::to_string).collect();
+            assert_eq!(found.join(" "), names, "{json}");
+        }
+    }
+
+    /// A program could write that its source is read with the key of others.
+    #[test]
+    fn how_a_key_is_used_is_told_apart() {
+        let all = [
+            r#"{"disguise":{"mode":"full"}}"#,
+            r#"{"disguise":{"mode":"full","version":2}}"#,
+            r#"{"unique":"namespace","disguise":{"mode":"full","version":2}}"#,
+            r#"{"disguise":{"mode":"full","version":2,"key":3}}"#,
+            r#"{"kind":"segment","origin":"leaf:a"}"#,
+            r#"{"kind":"segment","origin":"leaf:b"}"#,
+        ];
+        let all = all.map(|json| named(&SourceSpec::from_json(json).unwrap()));
+        for (index, one) in all.iter().enumerate() {
+            assert!(all[..index].iter().all(|other| other != one), "{one:?}");
+        }
+    }
+}
