@@ -1,7 +1,7 @@
 //! Accepts connections: as many as may be, and no more.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use snowmint_coord::Timer;
 use tokio::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::live::Live;
-use crate::roster::{Roster, Ticket};
+use crate::roster::{Roster, Ticket, lock};
 use crate::tls::Tls;
 
 /// How long to wait when the system has no more file descriptors or memory for connections.
@@ -25,6 +25,26 @@ pub(crate) struct Surroundings {
     pub(crate) live: Live,
     /// What connections are encrypted with, if they are.
     pub(crate) tls: Option<Tls>,
+    /// The connections of all listeners: they are made of the same.
+    pub(crate) rosters: Rosters,
+}
+
+/// The connections of all listeners. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rosters(Arc<Mutex<Vec<Arc<Roster>>>>);
+
+impl Rosters {
+    fn add(&self, roster: &Arc<Roster>) {
+        lock(&self.0).push(Arc::clone(roster));
+    }
+
+    /// Has some connections end that are at rest, where there are most.
+    fn give_way(&self) {
+        let most = lock(&self.0).iter().max_by_key(|roster| roster.counts().connected).cloned();
+        if let Some(most) = most {
+            most.give_way();
+        }
+    }
 }
 
 /// Serves connections until the server stops; then lets them finish, for a bounded time.
@@ -39,7 +59,8 @@ pub(crate) async fn serve<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let Surroundings { timer, mut closing, live, .. } = surroundings;
+    let Surroundings { timer, mut closing, live, rosters, .. } = surroundings;
+    rosters.add(&roster);
     let mut connections = JoinSet::new();
     let mut sweeper = JoinSet::new();
     sweeper.spawn(Arc::clone(&roster).sweep());
@@ -51,12 +72,13 @@ pub(crate) async fn serve<F>(
                         if let Err(error) = stream.set_nodelay(true) {
                             tracing::debug!(%peer, %error, "TCP_NODELAY not set");
                         }
-                        let entry = ticket.runs_as();
+                        // Names the task that is ended when a deadline passes.
+                        let entry = Arc::clone(ticket.entry());
                         entry.set_task(connections.spawn(converse(stream, ticket)));
                     }
                     None => refuse(&stream, refusal),
                 },
-                Err(error) => not_accepted(&error, timer.as_ref()).await,
+                Err(error) => not_accepted(&error, &rosters, timer.as_ref()).await,
             },
             Some(_) = connections.join_next() => {}
             () = stopping(&mut closing) => break,
@@ -84,7 +106,7 @@ fn refuse(stream: &TcpStream, refusal: &[u8]) {
     let _ = stream.try_write(refusal);
 }
 
-async fn not_accepted(error: &io::Error, timer: &dyn Timer) {
+async fn not_accepted(error: &io::Error, rosters: &Rosters, timer: &dyn Timer) {
     // These concern the one connection, which has gone already.
     if matches!(
         error.kind(),
@@ -96,5 +118,6 @@ async fn not_accepted(error: &io::Error, timer: &dyn Timer) {
         return;
     }
     tracing::warn!(%error, "no connection can be accepted; trying again in {EXHAUSTED_WAIT_MS} ms");
+    rosters.give_way();
     timer.sleep_ms(EXHAUSTED_WAIT_MS).await;
 }

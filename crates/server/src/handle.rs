@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::accept::{Surroundings, stopping};
+use crate::accept::{Rosters, Surroundings, stopping};
 use crate::access::Access;
 use crate::config::Settings;
 use crate::hosts::Hosts;
@@ -77,8 +77,13 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
 
     let (closing, closing_seen) = watch::channel(false);
     let live = Live::new(settings.limits, settings.access_log, traces.clone());
-    let surroundings =
-        Surroundings { timer, closing: closing_seen, live: live.clone(), tls: tls.clone() };
+    let surroundings = Surroundings {
+        timer,
+        closing: closing_seen,
+        live: live.clone(),
+        tls: tls.clone(),
+        rosters: Rosters::default(),
+    };
     let timer = Arc::clone(&surroundings.timer);
     let missed_ms = node.missed_ms();
     let (unanswered, unanswered_seen) = mpsc::channel(UNANSWERED_MAX);

@@ -26,6 +26,7 @@ mod reach;
 mod resp;
 mod roster;
 pub mod service;
+mod share;
 mod stream;
 mod tls;
 mod trace;

@@ -40,9 +40,9 @@ impl Live {
         of(&self.limits.load())
     }
 
-    /// Other limits, from now on; answers those before.
-    pub(crate) fn set_limits(&self, limits: Limits) -> Arc<Limits> {
-        self.limits.swap(Arc::new(limits))
+    /// Other limits, from now on.
+    pub(crate) fn set_limits(&self, limits: Limits) {
+        self.limits.store(Arc::new(limits));
     }
 
     /// Where spans go, if there are any.

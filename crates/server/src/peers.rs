@@ -1,7 +1,8 @@
 //! The other servers of a namespace, to which requests are passed on.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use axum::body::{Body, Bytes, to_bytes};
@@ -20,7 +21,9 @@ use tokio::sync::mpsc;
 
 use crate::access::Access;
 use crate::live::Live;
+use crate::roster::lock;
 use crate::service::{Error, Unanswered};
+use crate::share::{Client as Asker, Share, Shares};
 use crate::tls::{Tls, no_tls};
 use crate::trace::Traces;
 
@@ -56,6 +59,8 @@ pub(crate) struct Peers {
     missed_ms: u64,
     /// Where requests go unanswered.
     unanswered: mpsc::Sender<String>,
+    /// Who waits for each of the others: a request takes a connection to it.
+    waiting: Arc<Mutex<HashMap<String, Arc<Shares>>>>,
 }
 
 /// Why another server was not asked, or has not answered.
@@ -113,7 +118,8 @@ impl Peers {
         unanswered: mpsc::Sender<String>,
     ) -> Self {
         let client = Arc::new(ArcSwap::from_pointee(Asking::new(tls.as_ref())));
-        Self { client, tls, timer, live, access, traces, missed_ms, unanswered }
+        let waiting = Arc::default();
+        Self { client, tls, timer, live, access, traces, missed_ms, unanswered, waiting }
     }
 
     /// What to ask with.
@@ -125,6 +131,22 @@ impl Peers {
         let asking = Arc::new(Asking::new(self.tls.as_ref()));
         self.client.store(Arc::clone(&asking));
         asking
+    }
+
+    /// One request of this client waits for the server at this address, until what is answered is dropped.
+    ///
+    /// # Errors
+    /// When it has more than its share of those that may.
+    pub(crate) fn waits(&self, address: &str, asker: Asker) -> Result<Share, Error> {
+        let most = self.live.limit(|limits| limits.passed_on_max.into());
+        let mut waiting = lock(&self.waiting);
+        if !waiting.contains_key(address) {
+            // Of servers that are there no more, nobody waits for any.
+            waiting.retain(|_, shares| Arc::strong_count(shares) > 1);
+        }
+        let shares = waiting.entry(address.to_owned()).or_insert_with(|| Shares::new(most));
+        shares.set_limit(most);
+        shares.take(asker, 1).map_err(|over| Error::passed_on(address, &over))
     }
 
     pub(crate) fn timer(&self) -> &dyn Timer {
@@ -337,5 +359,29 @@ mod tests {
                 assert!(why.lasts && why.why.contains(key), "{why}");
             }
         }
+    }
+
+    /// Each request that waits takes a connection, so whoever asks for the keys of a server that hangs is bounded.
+    #[tokio::test]
+    async fn one_client_does_not_take_all_that_may_wait_for_a_server() {
+        let live = Live::new(Limits { passed_on_max: 100, ..Limits::default() }, false, None);
+        let peers = Peers::of_tests(live.clone());
+        let waits = |address: &str, name: &str| peers.waits(address, Asker::token(name));
+        let greedy: Vec<_> = std::iter::from_fn(|| waits("http://one:1", "greedy").ok()).collect();
+        assert_eq!(greedy.len(), 38);
+        let refused = waits("http://one:1", "greedy").unwrap_err();
+        assert_eq!(refused.code(), Code::Overloaded);
+        for part in ["limits.passed_on_max", "token greedy", "http://one:1"] {
+            assert!(refused.message().contains(part), "{refused}");
+        }
+        // Neither others nor other servers are concerned.
+        let other: Vec<_> = (0..11).map(|_| waits("http://one:1", "other").unwrap()).collect();
+        let elsewhere: Vec<_> = (0..38).map(|_| waits("http://two:2", "greedy").unwrap()).collect();
+        drop((greedy, other, elsewhere));
+        // Servers for which nobody waits are forgotten when another comes.
+        assert!(waits("http://three:3", "greedy").is_ok());
+        assert_eq!(lock(&peers.waiting).len(), 1);
+        live.set_limits(Limits { passed_on_max: 1, ..Limits::default() });
+        assert!(waits("http://three:3", "greedy").is_err());
     }
 }

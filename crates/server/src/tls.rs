@@ -20,6 +20,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::accept::stopping;
 use crate::access::{Names, Secret};
+use crate::roster::Entry;
 use crate::stream::Stream;
 
 /// Certificates and keys, as PEM.
@@ -199,7 +200,7 @@ fn told<E: fmt::Display>(key: &str) -> impl Fn(E) -> String {
 /// Who is at the other end of a connection, before anything is said.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
-    pub(crate) address: SocketAddr,
+    pub(crate) connection: Arc<Entry>,
     /// The names in the client's certificate.
     pub(crate) names: Names,
 }

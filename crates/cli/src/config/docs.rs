@@ -130,7 +130,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 "The highest bound that PUT /v1/counters/{source}/{key}, and so import redis, raises a counter to: other keys go on above it, too, and nothing lowers it again. At most 2^62.",
             ),
             ("wait_max", "How long a request may wait for the next tick or for the store."),
-            ("unsent_max", "How many IDs may be minted and not yet sent, over all connections."),
+            (
+                "unsent_max",
+                "How many IDs may be minted and not yet sent, over all connections. Each token, or address without one, has a share: it may hold the square of the part that is free afterwards, which is 0.38 of them while nobody else holds any.",
+            ),
+            (
+                "passed_on_max",
+                "How many requests may wait for an answer of each of the other servers, to which requests for their keys are passed on. Each token, or address without one, has a share, as of unsent_max.",
+            ),
             (
                 "stop_max",
                 "How long a stop waits for requests in progress, and then at most for the store and the disk to take back what this server holds.",
@@ -145,10 +152,17 @@ pub(super) const SECTIONS: &[Section] = &[
                 "hosts",
                 "The names by which this server is asked (HOST or HOST:PORT), besides IP addresses, localhost and the name in server.announce. Without tokens, requests for any other host are refused (421), so that no web page reaches the server by a name of its own. Pages of these hosts count as the server's own, as behind a proxy that sends another Host. In an environment variable, with commas.",
             ),
-            ("connections_max", "The most connections at once; one more is told so and closed."),
+            (
+                "connections_max",
+                "The most connections at once. For one more, a connection at rest is closed: first of those that have shown no token, of the client that has most, the one that has rested longest. If none rests, the new one is told so and closed.",
+            ),
             ("body_bytes_max", "The longest body of a request, or message of a call, in bytes."),
             ("head_bytes_max", "The longest head of a request, in bytes; at least 8192."),
             ("head_time_max", "How long a new connection may take for its first request's head."),
+            (
+                "auth_time_max",
+                "How long a connection may last that has shown no token, where tokens are asked for. Requests in progress are finished.",
+            ),
             (
                 "request_time_max",
                 "How long a request may take from its head until the answer begins.",
@@ -168,7 +182,14 @@ pub(super) const SECTIONS: &[Section] = &[
         "resp",
         "RESP connections.",
         &[
-            ("connections_max", "The most connections at once; one more is told so and closed."),
+            (
+                "connections_max",
+                "The most connections at once. For one more, a connection at rest is closed: first of those that have shown no token, of the client that has most, the one that has rested longest. If none rests, the new one is told so and closed.",
+            ),
+            (
+                "auth_time_max",
+                "How long a connection may last without AUTH (or a certificate that stands for a token), where tokens are asked for.",
+            ),
             ("frame_time_max", "How long a request may take from its first byte to its last."),
             ("write_time_max", "How long a client may take to read the answers to what it sent."),
             ("idle_max", "How long a connection may rest between requests."),

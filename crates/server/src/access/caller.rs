@@ -1,7 +1,6 @@
 //! The caller of a request, and its rights.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use snowmint_wire::error::Code;
@@ -11,14 +10,16 @@ use super::right::{Named, Right};
 use super::secret::TokenHash;
 use super::token::{Token, source_of};
 use super::{Access, Names};
+use crate::roster::Entry;
 use crate::service::Error;
+use crate::share::Client;
 
 /// Who asks, and from where. Rights are decided at each question, so that a token that is taken
 /// away ends streams and connections, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     who: Who,
-    from: Option<SocketAddr>,
+    from: Option<Arc<Entry>>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,10 +114,42 @@ impl Caller {
         Self::new(Who::Known(Known { access, shown, token }))
     }
 
-    /// The same, at this address.
-    pub(crate) const fn at(mut self, from: SocketAddr) -> Self {
-        self.from = Some(from);
-        self
+    /// The same, over this connection.
+    pub(crate) fn over(self, from: &Arc<Entry>) -> Self {
+        Self { from: Some(Arc::clone(from)), ..self }
+    }
+
+    /// The same, over the connection that this caller has.
+    pub(crate) fn of_same_connection(self, other: &Self) -> Self {
+        Self { from: other.from.clone(), ..self }
+    }
+
+    /// The connection, if the caller has one.
+    pub(crate) const fn connection(&self) -> Option<&Arc<Entry>> {
+        self.from.as_ref()
+    }
+
+    /// Whether the caller has shown a token or a certificate, whatever that is worth.
+    pub(crate) const fn has_shown_something(&self) -> bool {
+        !matches!(self.who, Who::Anyone | Who::Nobody(Unknown::NothingShown))
+    }
+
+    /// Whether it has shown a token that is one, be it that of another system.
+    pub(crate) fn has_a_token(&self) -> bool {
+        match &self.who {
+            Who::Anyone | Who::Nobody(_) => false,
+            Who::Known(known) => known.now().is_some(),
+            Who::Peer | Who::Configuration | Who::OfDoor(_) => true,
+        }
+    }
+
+    /// Whose share of a limit it is that the caller takes from.
+    pub(crate) fn client(&self) -> Client {
+        match (&self.who, &self.from) {
+            (Who::Known(known), _) => Client::token(known.token.name()),
+            (_, Some(from)) => Client::at(from.peer.ip()),
+            (_, None) => Client::Own,
+        }
     }
 
     /// Whether every caller may do everything, within the limits.
@@ -302,8 +335,8 @@ impl fmt::Display for Caller {
             Who::Configuration => f.write_str("the configuration")?,
             Who::OfDoor(door) => f.write_str(door)?,
         }
-        match self.from {
-            Some(from) => write!(f, " at {from}"),
+        match &self.from {
+            Some(from) => write!(f, " at {}", from.peer),
             None => Ok(()),
         }
     }

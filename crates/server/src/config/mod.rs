@@ -47,8 +47,13 @@ pub struct Limits {
     /// How long a request may wait for the next tick or for the store. 1 s.
     pub wait_max: Span,
     /// How many IDs may be minted and not yet sent, over all connections. Small answers are not
-    /// counted, and a `MintStream` counts as 16,384. 4,000,000: about 100 MB as JSON.
+    /// counted, and a `MintStream` counts as 16,384. Each token, or address without one, has a share: of these, it may
+    /// hold the square of the part that is free then, so 0.38 of them alone. 4,000,000: about 100 MB as JSON.
     pub unsent_max: u32,
+    /// How many requests may wait for each of the other servers, which answers for their keys. Shares as of
+    /// `unsent_max`. 1,024.
+    #[serde(deserialize_with = "at_least::<3, _, _>")]
+    pub passed_on_max: u32,
     /// How long a stop waits for requests in progress. 10 s.
     pub stop_max: Span,
 }
@@ -63,6 +68,7 @@ impl Default for Limits {
             bound_max: BOUND_MAX,
             wait_max: Span::from_ms(1_000),
             unsent_max: 4_000_000,
+            passed_on_max: 1_024,
             stop_max: Span::from_ms(10_000),
         }
     }
@@ -119,7 +125,8 @@ pub struct HttpSettings {
     /// is asked. None.
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<String>,
-    /// The most connections at once; one more is told so and closed. 10,000.
+    /// The most connections at once. For one more, a connection at rest ends; if there is none, the new one is told
+    /// so and closed. 10,000.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub connections_max: usize,
     /// The longest body of a request, or message of a call, in bytes. 64 KiB.
@@ -131,6 +138,10 @@ pub struct HttpSettings {
     /// How long a new connection may take for its first request's head. 10 s.
     #[serde(deserialize_with = "some_time")]
     pub head_time_max: Span,
+    /// How long a connection may last that has shown no token, where tokens are asked for; then it ends after
+    /// the requests in progress. 60 s.
+    #[serde(deserialize_with = "some_time")]
+    pub auth_time_max: Span,
     /// How long a request may take from its head until the answer begins. 30 s.
     #[serde(deserialize_with = "some_time")]
     pub request_time_max: Span,
@@ -154,6 +165,7 @@ impl Default for HttpSettings {
             body_bytes_max: 64 * 1024,
             head_bytes_max: 16 * 1024,
             head_time_max: Span::from_ms(10_000),
+            auth_time_max: Span::from_ms(60_000),
             request_time_max: Span::from_ms(30_000),
             idle_max: Span::from_ms(75_000),
             idempotency_time: Span::from_ms(600_000),
@@ -167,9 +179,13 @@ impl Default for HttpSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RespSettings {
-    /// The most connections at once; one more is told so and closed. 10,000, as in Redis.
+    /// The most connections at once. For one more, a connection at rest ends; if there is none, the new one is told
+    /// so and closed. 10,000, as in Redis.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub connections_max: usize,
+    /// How long a connection may last without `AUTH`, where tokens are asked for. 60 s.
+    #[serde(deserialize_with = "some_time")]
+    pub auth_time_max: Span,
     /// How long a request may take from its first byte to its last. 10 s.
     #[serde(deserialize_with = "some_time")]
     pub frame_time_max: Span,
@@ -189,6 +205,7 @@ impl Default for RespSettings {
     fn default() -> Self {
         Self {
             connections_max: 10_000,
+            auth_time_max: Span::from_ms(60_000),
             frame_time_max: Span::from_ms(10_000),
             write_time_max: Span::from_ms(30_000),
             idle_max: Span::from_ms(3_600_000),

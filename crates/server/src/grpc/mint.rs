@@ -129,7 +129,9 @@ impl mint_server::Mint for Mint {
         request: Request<ListSourcesRequest>,
     ) -> Answer<ListSourcesResponse> {
         let service = self.asked(&request);
-        Ok(Response::new(admin::list_sources(&service).await?))
+        let list = admin::list_sources(&service).await?;
+        let hold = service.hold_rows(list.sources.len())?;
+        Ok(kept(list, Kept::new(hold, Counts::Whole)))
     }
 
     async fn get_source(&self, request: Request<GetSourceRequest>) -> Answer<Source> {
@@ -167,7 +169,9 @@ impl mint_server::Mint for Mint {
         request: Request<ListWorkersRequest>,
     ) -> Answer<ListWorkersResponse> {
         let service = self.asked(&request);
-        Ok(Response::new(admin::list_workers(&service).await?))
+        let list = admin::list_workers(&service).await?;
+        let hold = service.hold_rows(list.workers.len())?;
+        Ok(kept(list, Kept::new(hold, Counts::Whole)))
     }
 
     async fn recover(&self, request: Request<RecoverRequest>) -> Answer<RecoverResponse> {

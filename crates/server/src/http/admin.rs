@@ -75,13 +75,14 @@ pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
 )]
 pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
     let Listed { sources, unreadable } = door.service.definitions().await?;
+    let hold = door.service.hold_rows(sources.len())?;
     let sources = sources.iter().map(source_body).collect();
     let why = |(name, error): (String, snowmint_coord::Error)| UnreadableBody {
         name,
         why: error.kind().to_string(),
     };
     let unreadable = unreadable.into_iter().map(why).collect();
-    Ok(answer::json(&SourcesBody { sources, unreadable }))
+    Ok(answer::list(hold, &SourcesBody { sources, unreadable }))
 }
 
 /// The definition of a source.
@@ -189,9 +190,10 @@ pub(super) async fn changed(door: Asked<Door>) -> Result<StatusCode, Refusal> {
 )]
 pub(super) async fn workers(door: Asked<Door>) -> Result<Response, Refusal> {
     let slots = door.service.workers().await?;
+    let hold = door.service.hold_rows(slots.len())?;
     let own = door.service.incarnation();
     let workers = slots.iter().map(|slot| worker_body(slot, own)).collect();
-    Ok(answer::json(&WorkersBody { workers }))
+    Ok(answer::list(hold, &WorkersBody { workers }))
 }
 
 /// What is known of a store in doubt, and where a recovery would move it.

@@ -81,17 +81,32 @@ pub(super) fn json(body: &impl Serialize) -> Response {
     }
 }
 
+/// A list, which counts against the limit of unsent IDs as its rows do.
+pub(super) fn list(hold: Hold, body: &impl Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => held(JSON, bytes, hold),
+        // As above.
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
 /// How much of an answer is handed on at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Bytes that count against the limit of unsent IDs until they are sent.
 pub(super) fn held(content_type: &'static str, bytes: Vec<u8>, hold: Hold) -> Response {
+    let mut response = kept(Response::new(Bytes::from(bytes)), hold);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// A whole answer that counts against the limit of unsent IDs until it is sent.
+pub(super) fn kept(response: Response<Bytes>, hold: Hold) -> Response {
     let counts = hold.counts().then_some(Counts::Whole);
-    let mut response = Response::new(Body::new(Held { unsent: Bytes::from(bytes), _hold: hold }));
+    let mut response = response.map(|unsent| Body::new(Held { unsent, _hold: hold }));
     if let Some(counts) = counts {
         response.extensions_mut().insert(counts);
     }
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 

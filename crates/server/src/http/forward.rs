@@ -7,6 +7,7 @@ use axum::response::Response;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::ErrorBody;
 
+use super::answer;
 use crate::peers::{PASSED_ON, answer_bytes_max};
 use crate::service::{ByOwner, Error, FromOwner, Service, Unanswered};
 
@@ -38,14 +39,17 @@ impl Passed<'_> {
         let (peers, accept) = (self.service.peers(), self.headers.get(ACCEPT));
         let (method, body) = (self.method.clone(), self.body.clone());
         let bytes_max = answer_bytes_max(self.ids);
+        let hold = self.service.hold(self.ids)?;
+        let _waits = self.service.waits_for(address)?;
         let answer = peers.ask(address, method, self.path, accept, body, bytes_max).await;
         let answer = answer.map_err(|why| peers.not_passed_on(address, &why))?;
-        if answer.status() != StatusCode::SERVICE_UNAVAILABLE {
-            return Ok(answer);
+        let (head, body) = answer.into_parts();
+        // All of it is here.
+        let body = to_bytes(body, bytes_max).await.unwrap_or_default();
+        if head.status != StatusCode::SERVICE_UNAVAILABLE {
+            return Ok(answer::kept(Response::from_parts(head, body), hold));
         }
         // It may have handed over, or be about to end.
-        let (head, body) = answer.into_parts();
-        let body = to_bytes(body, bytes_max).await.unwrap_or_default();
         match serde_json::from_slice::<ErrorBody>(&body) {
             Ok(said) => Err(Error::said(said.error).into()),
             Err(_) => Ok(Response::from_parts(head, Body::from(body))),

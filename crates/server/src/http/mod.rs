@@ -31,7 +31,7 @@ use axum::routing::{MethodRouter, post};
 use futures_util::TryFutureExt as _;
 use futures_util::future::Either;
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -50,7 +50,7 @@ use crate::grpc;
 use crate::hosts::Hosts;
 use crate::log_line::{Issued, Line};
 use crate::meter::Protocol;
-use crate::roster::{Roster, Ticket};
+use crate::roster::{Places, Roster, Ticket};
 use crate::service::{CHANGED_PATH, Error, Service};
 use crate::tls::{Opening, Peer, Side};
 use answer::Refusal;
@@ -219,13 +219,8 @@ impl Pages {
         {
             let (uri, headers) = (request.uri(), request.headers());
             let answers = &self.door.answers;
-            let answer = match service.access() {
-                None => ids::of_source(service, answers, name, uri, headers).await,
-                Some(_) => {
-                    let service = service.asked_by(service.caller_of(headers, from));
-                    ids::of_source(&service, answers, name, uri, headers).await
-                }
-            };
+            let service = service.asked_by(service.caller_of(headers, from));
+            let answer = ids::of_source(&service, answers, name, uri, headers).await;
             return Ok(answer::never_stored(answer.into_response()).await);
         }
         if grpc::is_call(request.method(), request.headers()) {
@@ -257,7 +252,12 @@ pub(crate) async fn serve(
     (hosts, compat): (Arc<Hosts>, Router),
     surroundings: Surroundings,
 ) {
-    let roster = Roster::new(settings.connections_max, Arc::clone(&surroundings.timer));
+    let places = Places {
+        max: settings.connections_max,
+        key: "http.connections_max",
+        token_within_ms: service.access().map(|_| settings.auth_time_max.ms()),
+    };
+    let roster = Roster::new(places, Arc::clone(&surroundings.timer));
     service.watch(&roster);
     let door = Arc::new(Door {
         service,
@@ -317,9 +317,9 @@ fn router(door: Arc<Door>, compat: Router) -> Router {
         .with_state(door)
 }
 
-/// Serves one connection. Its deadline is moved at these points: a request's head is complete, bytes
-/// were sent. Bytes that arrive move nothing, so that a trickle keeps nobody busy. Answers that count against the
-/// limit of unsent IDs have deadlines of their own.
+/// Serves one connection, until a stop or until others need its place, and then the requests in progress. Its deadline is
+/// moved at these points: a request's head is complete, bytes were sent. Bytes that arrive move nothing, so that a
+/// trickle keeps nobody busy. Answers that count against the limit of unsent IDs have deadlines of their own.
 async fn converse(
     (stream, opening): (TcpStream, Opening),
     ticket: Arc<Ticket>,
@@ -332,21 +332,26 @@ async fn converse(
     let peer = ticket.entry().peer;
     let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
     let (request_ms, idle_ms) = (settings.request_time_max.ms(), settings.idle_max.ms());
-    let from = Peer { address: peer, names: stream.names() };
+    let from = Peer { connection: Arc::clone(ticket.entry()), names: stream.names() };
     let on_request = Arc::clone(&ticket);
+    let on_end = Arc::clone(&ticket);
     let memory = RefCell::new(Memory::default());
-    let service = service_fn(move |request| {
+    let service = service_fn(move |request: Request<Incoming>| {
         on_request.answered(1);
         on_request.allow_ms(request_ms);
         match memory.borrow_mut().answer(&pages.door, &request) {
             Some(at_once) => Either::Left(async move { Ok(at_once.written()) }),
             // Boxed: a connection has room for one, and copies it with each request.
             None => {
-                let answer = Arc::clone(&pages).answer(request, from.clone());
                 let ticket = Arc::clone(&on_request);
+                let busy = Arc::clone(&ticket).works(request.body().is_end_stream());
+                let answer = Arc::clone(&pages).answer(request, from.clone());
                 let sent = move |response: Response| {
                     let counts = response.extensions().get().copied();
-                    response.map(|body| Sent::Right(owed(body, counts, ticket, idle_ms)))
+                    let response =
+                        response.map(|body| Sent::Right(owed(body, counts, ticket, idle_ms)));
+                    drop(busy);
+                    response
                 };
                 Either::Right(Box::pin(answer.map_ok(sent)))
             }
@@ -359,6 +364,11 @@ async fn converse(
         biased;
         ended = connection.as_mut() => ended,
         () = stopping(&mut closing) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        why = on_end.asked_to_leave() => {
+            tracing::debug!(%peer, ?why, "connection asked to end");
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -246,14 +246,15 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::roster::Roster;
+    use crate::roster::{Places, Roster};
 
     #[tokio::test]
     async fn frames_over_http2_are_sent_when_there_are_no_more() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
-        let ticket = Roster::new(1, Arc::new(BootTimer)).admit(peer).unwrap();
+        let places = Places { max: 1, key: "http.connections_max", token_within_ms: None };
+        let ticket = Roster::new(places, Arc::new(BootTimer)).admit(peer).unwrap();
         let mut watched = Watched::new(stream.into(), Arc::new(ticket), 60_000);
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         assert_eq!(watched.read(&mut [0; 64]).await.unwrap(), 24);

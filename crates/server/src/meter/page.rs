@@ -76,6 +76,7 @@ impl Meter {
             times: door.times.seen(),
             connected: connections.map_or(0, |counts| counts.connected),
             turned_away: connections.map_or(0, |counts| counts.refused),
+            gave_way: connections.map_or(0, |counts| counts.gave_way),
         })
     }
 }
@@ -107,6 +108,7 @@ struct OneDoor {
     times: TimesSeen,
     connected: usize,
     turned_away: u64,
+    gave_way: u64,
 }
 
 impl Collector for Seen {
@@ -166,6 +168,11 @@ impl Seen {
             "snowmint_connections_refused",
             "Connections beyond the limit, which were turned away.",
             self.doors.iter().map(|door| ([("protocol", door.name)], door.turned_away)),
+        )?;
+        to.counters(
+            "snowmint_connections_gave_way",
+            "Connections at rest that were closed because others needed their place.",
+            self.doors.iter().map(|door| ([("protocol", door.name)], door.gave_way)),
         )
     }
 

@@ -14,6 +14,7 @@ use super::cmd::{self, Flow, Work};
 use super::replies::Replies;
 use super::session::Session;
 use super::transaction::Transaction;
+use crate::roster::Why;
 use crate::service::Hold;
 
 /// What commands are answered by.
@@ -65,6 +66,28 @@ impl Answers {
             self.replies.send().await?;
         }
         Ok(true)
+    }
+
+    /// Tells a client that is at rest why its connection ends.
+    pub(super) async fn leave(self, why: Why) {
+        let Self { mut replies, session } = self;
+        let mut reply = session.reply(&mut replies.unsent);
+        match why {
+            Why::Room => reply.error(
+                "ERR",
+                "closed: this connection was at rest, and another needs its place (resp.connections_max)",
+            ),
+            Why::NoToken => {
+                let within_ms = session.door.settings.auth_time_max.ms();
+                let message =
+                    format!("closed: no AUTH within {within_ms} ms (resp.auth_time_max)");
+                reply.error("NOAUTH", &message);
+            }
+        }
+        // A client that has gone already need not be told.
+        if replies.send().await.is_ok() {
+            replies.close().await;
+        }
     }
 
     /// Answers the commands of a transaction, as if they had been sent only now.

@@ -21,6 +21,8 @@ use crate::tls::Opening;
 
 /// How much is read at once.
 const READ_BYTES: usize = 16 * 1024;
+/// The longest request of a client that has not said yet who it is: it has a name and a token to say.
+const UNNAMED_BYTES_MAX: usize = 4 * 1024;
 
 /// Talks to a client until one of both has enough. Errors of the socket end it: there is nobody left
 /// to tell.
@@ -41,8 +43,9 @@ pub(super) async fn converse(
         ticket: Arc::clone(&ticket),
         write_max_ms: door.settings.write_time_max.ms(),
     };
+    let session = Session::new(door, Arc::clone(&ticket), names);
     let mut connection = Connection {
-        answers: Answers { replies, session: Session::new(door, ticket, names) },
+        answers: Answers { replies, session },
         parser: Parser::new(),
         input: Vec::new(),
         midway: false,
@@ -52,15 +55,24 @@ pub(super) async fn converse(
         let more = tokio::select! {
             biased;
             more = connection.read() => more,
+            why = ticket.asked_to_leave() => return connection.answers.leave(why).await,
             () = &mut stopping => return,
         };
+        ticket.entry().set_busy(true);
         let answered = match more {
             Ok(0) => return,
             Ok(_) => connection.answer().await,
             Err(error) => Err(error),
         };
+        ticket.entry().set_busy(false);
         match answered {
-            Ok(Afterwards::GoOn) => tokio::task::consume_budget().await,
+            Ok(Afterwards::GoOn) => {
+                // One that goes on asking is not at rest, and yet may have to end.
+                if let Some(why) = ticket.entry().asked_to_leave() {
+                    return connection.answers.leave(why).await;
+                }
+                tokio::task::consume_budget().await;
+            }
             Ok(Afterwards::Close) => return connection.answers.replies.close().await,
             Err(error) => {
                 tracing::debug!(%peer, %error, "connection lost");
@@ -124,6 +136,16 @@ impl Connection {
             let unread = self.input.get(at..).unwrap_or_default();
             let (command, bytes) = match self.parser.next(unread) {
                 Ok(Next::Command { command, bytes }) => (command, bytes),
+                Ok(Next::Incomplete { .. })
+                    if answers.session.is_nobody && unread.len() > UNNAMED_BYTES_MAX =>
+                {
+                    let message = format!(
+                        "Protocol error: request longer than {UNNAMED_BYTES_MAX} bytes before AUTH"
+                    );
+                    let output = &mut answers.replies.unsent;
+                    answers.session.reply(output).error("ERR", &message);
+                    break Afterwards::Close;
+                }
                 Ok(Next::Incomplete { .. }) => break Afterwards::GoOn,
                 Err(error) => {
                     // Where the next request begins is not known any more.

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::accept::{self, Surroundings};
 use crate::config::RespSettings;
-use crate::roster::Roster;
+use crate::roster::{Places, Roster};
 use crate::service::Service;
 use crate::tls::{Opening, Side};
 
@@ -39,7 +39,12 @@ pub(crate) async fn serve(
     settings: RespSettings,
     surroundings: Surroundings,
 ) {
-    let roster = Roster::new(settings.connections_max, Arc::clone(&surroundings.timer));
+    let places = Places {
+        max: settings.connections_max,
+        key: "resp.connections_max",
+        token_within_ms: service.access().map(|_| settings.auth_time_max.ms()),
+    };
+    let roster = Roster::new(places, Arc::clone(&surroundings.timer));
     service.watch(&roster);
     let door = Arc::new(Door {
         service,

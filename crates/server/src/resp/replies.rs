@@ -45,8 +45,7 @@ impl Replies {
         }
         match &mut self.stream {
             Stream::Plain(stream) => {
-                let wait = || self.ticket.allow_ms(self.write_max_ms);
-                send_plain(stream, &self.unsent, wait).await?;
+                send_plain(stream, &self.unsent, &self.ticket, self.write_max_ms).await?;
             }
             Stream::Tls(stream) => {
                 self.ticket.allow_ms(self.write_max_ms);
@@ -70,8 +69,13 @@ impl Replies {
     }
 }
 
-/// `wait` is called once, if the socket does not take all at once.
-async fn send_plain(stream: &TcpStream, bytes: &[u8], wait: impl Fn()) -> io::Result<()> {
+/// If the socket does not take all at once, the client has so long for it, in which its connection counts as at rest.
+async fn send_plain(
+    stream: &TcpStream,
+    bytes: &[u8],
+    ticket: &Ticket,
+    write_max_ms: u64,
+) -> io::Result<()> {
     let mut sent: usize = 0;
     let mut waiting = false;
     while let Some(unsent) = bytes.get(sent..)
@@ -79,16 +83,25 @@ async fn send_plain(stream: &TcpStream, bytes: &[u8], wait: impl Fn()) -> io::Re
     {
         match stream.try_write(unsent) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(bytes) => sent = sent.saturating_add(bytes),
+            Ok(bytes) => {
+                sent = sent.saturating_add(bytes);
+                if waiting {
+                    ticket.moved();
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if !waiting {
                     waiting = true;
-                    wait();
+                    ticket.allow_ms(write_max_ms);
+                    ticket.entry().set_busy(false);
                 }
                 stream.writable().await?;
             }
             Err(error) => return Err(error),
         }
+    }
+    if waiting {
+        ticket.entry().set_busy(true);
     }
     Ok(())
 }

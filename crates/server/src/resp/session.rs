@@ -65,7 +65,7 @@ impl Session {
             Some(access) => access.caller_named(&self.names),
             None => service.caller().clone(),
         };
-        caller.at(self.ticket.entry().peer)
+        caller.over(self.ticket.entry())
     }
 
     /// The client is this caller from now on. The source at hand has to be looked up again, by its rights.
@@ -165,6 +165,7 @@ impl Session {
     pub(super) fn reset(&mut self) {
         self.protocol = Protocol::default();
         self.transaction = None;
+        self.ticket.entry().is_of_nobody();
         self.is_now(self.nobody());
         lock(&self.ticket.entry().label).name.clear();
     }

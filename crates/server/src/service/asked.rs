@@ -11,6 +11,9 @@ impl Service {
     /// The same service, for this caller.
     #[must_use]
     pub(crate) fn asked_by(&self, caller: Caller) -> Self {
+        if let Some(connection) = caller.connection() {
+            connection.is_of(&caller);
+        }
         Self { caller, ..self.clone() }
     }
 
@@ -32,7 +35,7 @@ impl Service {
             Some(access) => access.caller_of(headers, &from.names),
             None => Caller::anyone(),
         };
-        caller.at(from.address)
+        caller.over(&from.connection)
     }
 
     /// Whether what is counted is for everybody.

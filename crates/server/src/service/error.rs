@@ -8,6 +8,7 @@ use snowmint_wire::http::ErrorInfo;
 
 use super::complaint::Cause;
 use crate::reach::Reach;
+use crate::share::OverShare;
 
 /// When nobody knows better: in how long something that is not available now may be.
 const RETRY_MS: u64 = 1_000;
@@ -51,10 +52,22 @@ impl Error {
         Self::new(Code::TooMany, message)
     }
 
-    pub(crate) fn overloaded(asked: u32, limit: u32) -> Self {
+    /// A client would have more than its share of IDs that wait to be sent.
+    pub(crate) fn unsent(asked: u64, over: &OverShare) -> Self {
+        let OverShare { client, held, free, limit } = over;
         let message = format!(
-            "{asked} IDs more would be over the {limit} that may be waiting to be sent \
-             (limits.unsent_max); ask for fewer, or later"
+            "{asked} IDs more would be over the share of {client} in the {limit} IDs that may be waiting to be \
+             sent (limits.unsent_max): {held} wait for it, and {free} are free; ask for fewer, or read them first"
+        );
+        Self::new(Code::Overloaded, message)
+    }
+
+    /// A client would have more than its share of requests that wait for another server.
+    pub(crate) fn passed_on(address: &str, over: &OverShare) -> Self {
+        let OverShare { client, held, free, limit } = over;
+        let message = format!(
+            "one request more would be over the share of {client} in the {limit} that may wait for the server at \
+             {address} (limits.passed_on_max): {held} of its requests wait, and {free} more may; ask later"
         );
         Self::new(Code::Overloaded, message)
     }

@@ -9,6 +9,7 @@ mod complaint;
 mod counters;
 mod describe;
 mod error;
+mod hold;
 mod lend;
 mod merge;
 mod metrics;
@@ -34,15 +35,15 @@ use snowmint_coord::{
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
-use self::changing::permits;
 use self::complaint::Complaints;
 use self::order::Relay;
 use crate::access::{Access, Caller, Right, Unknown};
 use crate::live::Live;
 use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
+use crate::share::Shares;
 
 pub(crate) use asked::Limit;
 pub(crate) use at_hand::AtHand;
@@ -50,15 +51,11 @@ pub(crate) use complaint::Cause;
 pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
 pub use error::{Elsewhere, Error, code_of};
+pub use hold::Hold;
 pub(crate) use notice::CHANGED_PATH;
 pub(crate) use owner::{ByOwner, FromOwner, Unanswered};
 pub(crate) use probing::probe_peers;
 pub use recovery::{moved_to, recovery_body};
-
-/// Answers with fewer IDs than this are not counted against the limit of unsent ones.
-const COUNTED_FROM: u32 = 1_024;
-/// How many unsent IDs a stream counts as: more than it ever holds.
-const STREAM_IDS: u32 = 16_384;
 
 /// A source, and where to count what it issues.
 type Tallied = (Source, Arc<Tally>);
@@ -79,7 +76,7 @@ pub struct Service {
 pub struct Shared {
     node: Node,
     live: Live,
-    unsent: Arc<Semaphore>,
+    unsent: Arc<Shares>,
     closing: watch::Receiver<bool>,
     relay: Relay,
     /// Sources that were asked for: opening one goes through the node's driver. Only what the catalog
@@ -111,17 +108,6 @@ pub struct Minted {
     hold: Hold,
 }
 
-/// A share of the limit of unsent IDs.
-#[derive(Debug, Default)]
-pub struct Hold(Option<OwnedSemaphorePermit>);
-
-impl Hold {
-    /// Whether anything is counted.
-    pub(crate) fn counts(&self) -> bool {
-        self.0.is_some()
-    }
-}
-
 impl Minted {
     /// The IDs, and what to keep until they are sent.
     #[must_use]
@@ -145,8 +131,7 @@ impl Service {
         let caller =
             access.as_ref().map_or_else(Caller::anyone, |_| Caller::nobody(Unknown::NothingShown));
         let relay = Relay::new(peers, live.clone());
-        let unsent = live.limit(|limits| permits(limits.unsent_max));
-        let unsent = Arc::new(Semaphore::new(unsent));
+        let unsent = Shares::new(live.limit(|limits| limits.unsent_max.into()));
         let shared = Shared {
             node,
             live,
@@ -263,7 +248,7 @@ impl Service {
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let hold = self.hold(count)?;
+        let hold = self.hold(count.into())?;
         let mint = async |source: Source| {
             let values = source.mint(count, key, wait_ms).await?;
             Ok((source, values))
@@ -271,24 +256,6 @@ impl Service {
         let ((source, values), tally) = self.ask(name, mint).await?;
         tally.add(self.protocol, u64::from(count));
         Ok((source, Minted { values, hold }))
-    }
-
-    /// A share of the limit of unsent IDs for a stream, for as long as it lasts.
-    ///
-    /// # Errors
-    /// When there are as many unsent IDs as there may be.
-    pub(crate) fn hold_stream(&self) -> Result<Hold, Error> {
-        self.hold(STREAM_IDS)
-    }
-
-    fn hold(&self, count: u32) -> Result<Hold, Error> {
-        if count < COUNTED_FROM {
-            return Ok(Hold::default());
-        }
-        match Arc::clone(&self.unsent).try_acquire_many_owned(count) {
-            Ok(permit) => Ok(Hold(Some(permit))),
-            Err(_) => Err(Error::overloaded(count, self.live.limit(|limits| limits.unsent_max))),
-        }
     }
 
     /// Takes a range of a segment source out of the store, for a caller to spend.

@@ -62,7 +62,7 @@ impl Service {
         let there = |address| -> FromOwner<'_, _> {
             let source = source.clone();
             Box::pin(async move {
-                let hold = self.hold(count)?;
+                let hold = self.hold(count.into())?;
                 let ids = self.relay.fetch(name, address, count).await?;
                 Ok((source, Minted { values: Values::Numbers(ids), hold }))
             })

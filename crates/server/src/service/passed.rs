@@ -13,6 +13,7 @@ use super::owner::{ByOwner, FromOwner, Unanswered};
 use super::{Error, Minted, Service};
 use crate::access::Right;
 use crate::peers::{NotAsked, Peers};
+use crate::share::Share;
 
 /// The most bytes of an ID in an answer, and of all around the IDs.
 const ID_BYTES_MAX: usize = 24;
@@ -61,7 +62,8 @@ impl Service {
         };
         let there = |address: String| -> FromOwner<'_, _> {
             Box::pin(async move {
-                let hold = self.hold(admitted)?;
+                let hold = self.hold(admitted.into())?;
+                let _waits = self.waits_for(&address)?;
                 let other = Other { peers: self.peers(), address: &address };
                 let ids = other.ids(name, count, key).await;
                 let ids = ids.map_err(|failure| failure.after(&other))?;
@@ -84,11 +86,22 @@ impl Service {
         };
         let there = |address: String| -> FromOwner<'_, _> {
             Box::pin(async move {
+                let _waits = self.waits_for(&address)?;
                 let other = Other { peers: self.peers(), address: &address };
                 other.bound(name, key).await.map_err(|failure| failure.after(&other))
             })
         };
         self.ask_owner(refusal, &here, &there).await
+    }
+}
+
+impl Service {
+    /// A request of the caller waits for another server.
+    ///
+    /// # Errors
+    /// When it has more than its share of those that may.
+    pub(crate) fn waits_for(&self, address: &str) -> Result<Share, Error> {
+        self.peers().waits(address, self.caller().client())
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rcgen::{CertificateParams, KeyPair};
-use snowmint_server::{Pems, Secret, Tls};
+use snowmint_server::{Pems, Secret, Settings, Tls};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, ReadBuf,
 };
@@ -86,6 +86,10 @@ impl AsyncWrite for Counting {
 
 /// A server with TLS, and what its clients trust.
 async fn encrypted() -> (Server, TlsConnector) {
+    encrypted_with(settings()).await
+}
+
+pub(crate) async fn encrypted_with(settings: Settings) -> (Server, TlsConnector) {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
     let certificate = certificate.self_signed(&key).unwrap();
@@ -96,7 +100,7 @@ async fn encrypted() -> (Server, TlsConnector) {
         peers_ca: None,
     };
     let tls = Tls::new(&pems).unwrap();
-    let server = server_behind(Some(tls), node().await, settings(), (None, timer())).await;
+    let server = server_behind(Some(tls), node().await, settings, (None, timer())).await;
     let mut roots = RootCertStore::empty();
     roots.add(certificate.der().clone()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -105,10 +109,10 @@ async fn encrypted() -> (Server, TlsConnector) {
     (server, TlsConnector::from(Arc::new(config)))
 }
 
-struct Client(BufReader<TlsStream<Counting>>);
+pub(crate) struct Client(BufReader<TlsStream<Counting>>);
 
 impl Client {
-    async fn to(address: SocketAddr, connector: &TlsConnector) -> Self {
+    pub(crate) async fn to(address: SocketAddr, connector: &TlsConnector) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         let counting = Counting { stream, head: Vec::new(), body: 0, records: 0 };
         let name = address.ip().to_string().try_into().unwrap();
@@ -117,7 +121,7 @@ impl Client {
 
     /// Sends `requests` at once, reads until so many lines have this in them, and answers how often the server
     /// wrote for them.
-    async fn writes(&mut self, requests: &str, lines: usize, found_by: &str) -> usize {
+    pub(crate) async fn writes(&mut self, requests: &str, lines: usize, found_by: &str) -> usize {
         let records = |client: &Self| client.0.get_ref().get_ref().0.records;
         let before = records(self);
         self.0.write_all(requests.as_bytes()).await.unwrap();

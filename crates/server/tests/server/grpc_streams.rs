@@ -130,8 +130,8 @@ fn a_slow_reader_costs_nobody_anything() {
 
 #[tokio::test]
 async fn cancelling_a_stream_ends_the_minting() {
-    // Room for one stream.
-    let server = server_with(|settings| settings.limits.unsent_max = 20_000).await;
+    // One stream is a client's share.
+    let server = server_with(|settings| settings.limits.unsent_max = 60_000).await;
     let mut client = server.grpc().await;
     for messages_read in [0, 1, 50] {
         let mut messages = stream(&mut client, "numbers", 100_000_000).await;

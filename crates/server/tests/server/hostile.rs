@@ -5,7 +5,7 @@ use snowmint_coord::{BootTimer, Timer as _};
 use tokio::io::AsyncWriteExt;
 
 use super::alone::{alone, peak_kib, resident_kib};
-use super::common::{Answer, Client, Server, in_time, request, server, server_with, soon, step};
+use super::common::{Answer, Client, Server, in_time, request, server, server_with, step};
 
 const SHORT_MS: u64 = 300;
 const SHORT: Span = Span::from_ms(SHORT_MS);
@@ -123,38 +123,6 @@ async fn idle_connections_are_closed_at_their_limit() {
     half.send("POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{")
         .await;
     assert_eq!(ends_at_the_limit(&server, half.rest()).await, b"");
-}
-
-#[tokio::test]
-async fn one_connection_too_many_is_told_so() {
-    let server = server_with(|settings| {
-        settings.resp.connections_max = 2;
-        settings.http.connections_max = 1;
-    })
-    .await;
-    let mut one = server.resp().await;
-    let mut two = server.resp().await;
-    assert_eq!(one.ask(&["PING"]).await, "+PONG");
-    assert_eq!(two.ask(&["PING"]).await, "+PONG");
-    assert_eq!(server.resp().await.rest().await, b"-ERR max number of clients reached\r\n");
-    drop(two);
-    // The place comes free as soon as the server has seen the end.
-    soon(async {
-        loop {
-            let mut three = server.resp().await;
-            let _ = three.0.write_all(b"QUIT\r\n").await;
-            if three.rest().await == b"+OK\r\n" {
-                break;
-            }
-        }
-    })
-    .await;
-
-    let mut held = Client::to(server.http).await;
-    held.send("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
-    held.expect("HTTP/1.1 200 OK\r\n").await;
-    let refused = Answer::read(&Client::to(server.http).await.rest().await);
-    assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod public;
 mod remote;
 mod resumed;
 mod secrets;
+mod shares;
 mod tls;
 mod tokens;
 

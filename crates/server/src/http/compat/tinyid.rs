@@ -172,12 +172,14 @@ impl Asked<Tinyid> {
             // A token in the header counts first, the certificate last.
             let has_shown = caller.has_shown() && caller.is_known();
             let shown = access.filter(|_| !has_shown && !token.is_empty());
-            return Ok(shown.map(|access| access.caller(token.as_bytes())));
+            let named = shown.map(|access| access.caller(token.as_bytes()));
+            return Ok(named.map(|named| named.of_same_connection(caller)));
         }
         if !self.may(biz_type, token) {
             return Err(Error::new(Code::Unauthenticated, TINYID_TOKEN_MESSAGE));
         }
-        Ok(access.map(|_| Caller::of_door("compat.tinyid")))
+        let caller = access.map(|_| Caller::of_door("compat.tinyid"));
+        Ok(caller.map(|caller| caller.of_same_connection(self.service.caller())))
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn identify(
     token: &[u8],
 ) -> Result<Caller, (&'static str, &'static str)> {
     let access = session.service.access().ok_or(("ERR", NOT_CONFIGURED))?;
-    let caller = access.caller(token).at(session.ticket.entry().peer);
+    let caller = access.caller(token).over(session.ticket.entry());
     // Servers have no name, and nothing to ask here.
     let is_named = caller.name().is_some_and(|own| match name {
         None | Some(DEFAULT_USER) => true,

@@ -16,7 +16,7 @@ use super::{ADMIN, DEFINER, JOINER, MINTER, READER, guarded};
 use crate::common::soon;
 use crate::grpc::{many, reason, wish};
 
-pub(super) fn named<T>(message: T, token: &str) -> Request<T> {
+pub(crate) fn named<T>(message: T, token: &str) -> Request<T> {
     let mut request = Request::new(message);
     if !token.is_empty() {
         let value = format!("Bearer {token}").parse().unwrap();

@@ -2,7 +2,7 @@
 //! right and one with it.
 
 mod doors;
-mod grpc;
+pub(crate) mod grpc;
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use self::grpc::named;
 use crate::common::{Server, node, request, server_for, settings, timer};
 use crate::grpc::{reason, wish};
 
-const MINTER: &str = "minter-0123456789abcdef0123456789";
+pub(crate) const MINTER: &str = "minter-0123456789abcdef0123456789";
 const READER: &str = "reader-0123456789abcdef0123456789";
-pub(super) const ADMIN: &str = "admin-0123456789abcdef0123456789";
+pub(crate) const ADMIN: &str = "admin-0123456789abcdef0123456789";
 const SLOW: &str = "slow-0123456789abcdef0123456789";
 const DEFINER: &str = "definer-0123456789abcdef0123456789";
 const JOINER: &str = "joiner-0123456789abcdef0123456789abcdef";
@@ -59,7 +59,7 @@ pub(super) async fn guarded() -> (Server, Access) {
     guarded_with(|_| {}).await
 }
 
-async fn guarded_with(change: impl FnOnce(&mut Settings)) -> (Server, Access) {
+pub(crate) async fn guarded_with(change: impl FnOnce(&mut Settings)) -> (Server, Access) {
     let timer = timer();
     let access = access(&timer);
     let mut settings = settings();
@@ -217,7 +217,7 @@ async fn token_ends_when_it_expires() {
     assert_eq!(access.expiring().len(), 1);
 }
 
-pub(super) fn bearer(token: &str) -> String {
+pub(crate) fn bearer(token: &str) -> String {
     format!("authorization: Bearer {token}\r\n")
 }
 

@@ -1,0 +1,276 @@
+//! A connection, as others see it: who is at its other end, what it does, and until when it may.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll};
+
+use futures_util::task::AtomicWaker;
+use tokio::task::AbortHandle;
+
+use super::lock;
+use crate::access::Caller;
+use crate::share::Client;
+
+/// How long a connection may take to end that was asked to, for others' sake.
+const LEAVE_MS: u64 = 500;
+/// For how long a request whose body has not come counts as one in progress.
+const BODY_AWAITED_MS: u64 = 5_000;
+/// Of a limit that is none.
+const NEVER: u64 = u64::MAX;
+
+/// A connection.
+pub(crate) struct Entry {
+    /// Counts connections from 1, as Redis does.
+    pub(crate) id: u64,
+    /// Who is at the other end.
+    pub(crate) peer: SocketAddr,
+    /// When it began, in elapsed time.
+    pub(crate) since_ms: u64,
+    /// What the client calls itself.
+    pub(crate) label: Mutex<Label>,
+    /// Until when it may go on as it does.
+    deadline_ms: AtomicU64,
+    /// When it last did something.
+    moved_ms: AtomicU64,
+    /// Whose share of the places it takes.
+    client: Mutex<Client>,
+    /// Whether it has shown a token, or a certificate that stands for one.
+    is_known: AtomicBool,
+    /// Requests that the server works on.
+    busy: AtomicU32,
+    /// Requests of which the body is awaited, or was when they came.
+    awaited: AtomicU32,
+    /// When the first of them came, or the last one ended that did: no ping counts here.
+    awaited_ms: AtomicU64,
+    /// How many IDs of small answers it has not been sent yet.
+    unsent: AtomicU32,
+    /// The deadlines of answers that have to be read.
+    owed: Mutex<Vec<Arc<AtomicU64>>>,
+    leave: Leave,
+    task: OnceLock<AbortHandle>,
+}
+
+/// What a client says of itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Label {
+    /// `CLIENT SETNAME`.
+    pub(crate) name: String,
+    /// `CLIENT SETINFO lib-name`.
+    pub(crate) library: String,
+    /// `CLIENT SETINFO lib-ver`.
+    pub(crate) library_version: String,
+}
+
+/// Why a connection is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Why {
+    /// Another one needs its place.
+    Room = 1,
+    /// It has shown no token in time.
+    NoToken = 2,
+}
+
+/// What a connection is asked.
+#[derive(Debug)]
+struct Leave {
+    /// A [`Why`], or 0.
+    why: AtomicU8,
+    /// When it is ended if it has not left.
+    until_ms: AtomicU64,
+    waker: AtomicWaker,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("id", &self.id).field("peer", &self.peer).finish()
+    }
+}
+
+impl Entry {
+    pub(super) fn new(id: u64, peer: SocketAddr, since_ms: u64) -> Self {
+        Self {
+            id,
+            peer,
+            since_ms,
+            label: Mutex::default(),
+            deadline_ms: AtomicU64::new(NEVER),
+            moved_ms: AtomicU64::new(since_ms),
+            client: Mutex::new(Client::at(peer.ip())),
+            is_known: AtomicBool::new(false),
+            busy: AtomicU32::new(0),
+            awaited: AtomicU32::new(0),
+            awaited_ms: AtomicU64::new(0),
+            unsent: AtomicU32::new(0),
+            owed: Mutex::default(),
+            leave: Leave {
+                why: AtomicU8::new(0),
+                until_ms: AtomicU64::new(NEVER),
+                waker: AtomicWaker::new(),
+            },
+            task: OnceLock::new(),
+        }
+    }
+
+    /// The task that serves this connection.
+    pub(crate) fn set_task(&self, task: AbortHandle) {
+        // Set once, right after the task was made.
+        let _ = self.task.set(task);
+    }
+
+    /// It did something, and may go on as it does until then.
+    pub(super) fn moves(&self, now_ms: u64, deadline_ms: u64) {
+        self.moved_ms.store(now_ms, Ordering::Relaxed);
+        self.deadline_ms.store(deadline_ms, Ordering::Relaxed);
+    }
+
+    /// It did something.
+    pub(super) fn moved(&self, now_ms: u64) {
+        self.moved_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// What it does now is bounded otherwise.
+    pub(super) fn has_no_deadline(&self) {
+        self.deadline_ms.store(NEVER, Ordering::Relaxed);
+    }
+
+    pub(super) fn owes(&self, deadline_ms: Arc<AtomicU64>) {
+        lock(&self.owed).push(deadline_ms);
+    }
+
+    pub(super) fn owes_no_more(&self, deadline_ms: &Arc<AtomicU64>) {
+        lock(&self.owed).retain(|other| !Arc::ptr_eq(other, deadline_ms));
+    }
+
+    /// This caller asks over it. One that shows nothing changes nothing: over HTTP some requests need no token.
+    pub(crate) fn is_of(&self, caller: &Caller) {
+        let is_known = caller.has_a_token();
+        if is_known || caller.has_shown_something() {
+            self.set_known(is_known, caller);
+        }
+    }
+
+    /// As after connecting.
+    pub(crate) fn is_of_nobody(&self) {
+        self.set_known(false, &Caller::anyone());
+    }
+
+    fn set_known(&self, is_known: bool, caller: &Caller) {
+        if self.is_known.swap(is_known, Ordering::Relaxed) != is_known {
+            *lock(&self.client) =
+                if is_known { caller.client() } else { Client::at(self.peer.ip()) };
+        }
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn client(&self) -> Client {
+        lock(&self.client).clone()
+    }
+
+    /// Whether the server works for it, where it works for one request after the other.
+    pub(crate) fn set_busy(&self, busy: bool) {
+        self.busy.store(u32::from(busy), Ordering::Relaxed);
+    }
+
+    /// A request begins, which has come as a whole or has a body to come.
+    pub(super) fn begins(&self, is_whole: bool, now_ms: u64) {
+        if is_whole {
+            self.busy.fetch_add(1, Ordering::Relaxed);
+        } else if self.awaited.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.awaited_ms.store(now_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Its answer begins, or it is given up.
+    pub(super) fn ends(&self, is_whole: bool, now_ms: u64) {
+        if is_whole {
+            self.busy.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            self.awaited_ms.store(now_ms, Ordering::Relaxed);
+            self.awaited.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes so much of what a connection may have unsent by itself, if there is as much.
+    pub(crate) fn takes(&self, count: u32, most: u32) -> bool {
+        let before = self.unsent.fetch_add(count, Ordering::Relaxed);
+        let fits = before.saturating_add(count) <= most;
+        if !fits {
+            self.gives_back(count);
+        }
+        fits
+    }
+
+    pub(crate) fn gives_back(&self, count: u32) {
+        self.unsent.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    pub(super) fn moved_ms(&self) -> u64 {
+        self.moved_ms.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing that anybody waits for would be lost with it.
+    pub(super) fn is_idle(&self, now_ms: u64) -> bool {
+        let has = |count: &AtomicU32| count.load(Ordering::Relaxed) > 0;
+        let awaited_ms = now_ms.saturating_sub(self.awaited_ms.load(Ordering::Relaxed));
+        !has(&self.busy)
+            && (!has(&self.awaited) || awaited_ms >= BODY_AWAITED_MS)
+            && lock(&self.owed).is_empty()
+    }
+
+    /// Whether it was asked to leave for others' sake.
+    pub(super) fn makes_room(&self) -> bool {
+        self.leave.why.load(Ordering::Relaxed) == Why::Room as u8
+    }
+
+    /// Asks it to end, with a word to the client.
+    pub(super) fn ask_to_leave(&self, why: Why, now_ms: u64) {
+        if why == Why::Room {
+            self.leave.until_ms.store(now_ms.saturating_add(LEAVE_MS), Ordering::Relaxed);
+        }
+        self.leave.why.store(why as u8, Ordering::Release);
+        self.leave.waker.wake();
+    }
+
+    /// Ends it.
+    pub(super) fn end(&self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+
+    /// Why it is to end, if it is.
+    pub(crate) fn asked_to_leave(&self) -> Option<Why> {
+        match self.leave.why.load(Ordering::Acquire) {
+            0 => None,
+            why if why == Why::Room as u8 => Some(Why::Room),
+            _ => Some(Why::NoToken),
+        }
+    }
+
+    /// Ready when the connection is asked to end. Only its own task asks.
+    pub(super) fn poll_leave(&self, context: &mut Context<'_>) -> Poll<Why> {
+        self.leave.waker.register(context.waker());
+        self.asked_to_leave().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Whether it is past a time limit.
+    pub(super) fn is_late(&self, now_ms: u64) -> bool {
+        let is_past = |deadline_ms: &AtomicU64| deadline_ms.load(Ordering::Relaxed) <= now_ms;
+        is_past(&self.deadline_ms)
+            || is_past(&self.leave.until_ms) && self.is_idle(now_ms)
+            || lock(&self.owed).iter().any(|owed| is_past(owed))
+    }
+
+    /// Whether it should have shown a token by now, and was not asked to leave.
+    pub(super) fn lacks_token(&self, now_ms: u64, within_ms: u64) -> bool {
+        now_ms.saturating_sub(self.since_ms) > within_ms
+            && !self.is_known()
+            && self.leave.why.load(Ordering::Relaxed) == 0
+    }
+}

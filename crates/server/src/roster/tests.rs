@@ -1,0 +1,205 @@
+//! Which connection ends for another, and which never.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use snowmint_coord::ManualTimer;
+
+use super::{LEAVING_MAX, Places, Roster, Ticket, Why};
+use crate::access::{Caller, Unknown};
+
+/// A roster, and the time by which it goes.
+struct Ground {
+    roster: Arc<Roster>,
+    timer: ManualTimer,
+}
+
+impl Ground {
+    fn new(max: usize) -> Self {
+        let timer = ManualTimer::new(1_000);
+        let places = Places { max, key: "http.connections_max", token_within_ms: Some(60_000) };
+        Self { roster: Roster::new(places, Arc::new(timer.clone())), timer }
+    }
+
+    fn pass_ms(&self, ms: u64) {
+        self.timer.advance_ms(ms);
+        self.roster.look_at_time();
+    }
+
+    /// A connection from this host, if there is a place for it, a moment after the one before.
+    fn admit(&self, host: u8) -> Option<Arc<Ticket>> {
+        self.pass_ms(1);
+        let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, host));
+        self.roster.admit(SocketAddr::new(address, 1_000)).map(Arc::new)
+    }
+
+    fn admit_all<const N: usize>(&self, hosts: [u8; N]) -> [Arc<Ticket>; N] {
+        hosts.map(|host| self.admit(host).unwrap())
+    }
+}
+
+fn asked(ticket: &Ticket) -> Option<Why> {
+    ticket.asked_to_leave().now_or_never()
+}
+
+/// Which of these were asked to end for others.
+fn gave_way<const N: usize>(tickets: &[Arc<Ticket>; N]) -> Vec<usize> {
+    (0..N).filter(|&at| asked(&tickets[at]) == Some(Why::Room)).collect()
+}
+
+fn shows_token(ticket: &Ticket) {
+    ticket.entry().is_of(&Caller::configuration());
+}
+
+#[test]
+fn address_with_most_connections_loses_the_longest_at_rest() {
+    let ground = Ground::new(5);
+    let tickets = ground.admit_all([9, 1, 1, 1, 8]);
+    // It came first of its address, and did something since.
+    ground.pass_ms(1);
+    tickets[1].allow_ms(60_000);
+    let _one = ground.admit(2).unwrap();
+    assert_eq!(gave_way(&tickets), [2]);
+    // All have as many, or nearly: the longest at rest.
+    let _other = ground.admit(3).unwrap();
+    assert_eq!(gave_way(&tickets), [2, 3]);
+    let _third = ground.admit(4).unwrap();
+    assert_eq!(gave_way(&tickets), [0, 2, 3]);
+    assert_eq!(ground.roster.counts().gave_way, 3);
+    assert_eq!(ground.roster.counts().refused, 0);
+}
+
+#[test]
+fn connections_with_a_token_stay_while_any_without_rests() {
+    let ground = Ground::new(4);
+    let tickets = ground.admit_all([1, 1, 1, 2]);
+    tickets.iter().take(3).for_each(|ticket| shows_token(ticket));
+    let probe = ground.admit(3).unwrap();
+    assert_eq!(gave_way(&tickets), [3]);
+    // The probe rests as well, and is followed by another one.
+    let _other = ground.admit(3).unwrap();
+    assert_eq!((asked(&probe), gave_way(&tickets)), (Some(Why::Room), vec![3]));
+    // One whose token was taken away counts as the others do.
+    tickets[2].entry().is_of(&Caller::nobody(Unknown::NoSuchToken));
+    let tickets = [tickets, ground.admit_all([5, 6, 7, 8])].concat();
+    assert_eq!(asked(&tickets[2]), Some(Why::Room));
+}
+
+#[test]
+fn request_in_progress_is_never_cut() {
+    let ground = Ground::new(3);
+    let tickets = ground.admit_all([1, 1, 2]);
+    let works = Arc::clone(&tickets[0]).works(true);
+    tickets[1].entry().set_busy(true);
+    let owed = Arc::clone(&tickets[2]).owes(1_000_000);
+    ground.pass_ms(100_000);
+    assert!(ground.admit(3).is_none());
+    assert_eq!(ground.roster.counts().refused, 1);
+    drop(works);
+    assert!(ground.admit(3).is_some());
+    assert_eq!(gave_way(&tickets), [0]);
+    drop(owed);
+    tickets[1].entry().set_busy(false);
+    assert!(ground.admit(3).is_some() && ground.admit(4).is_some());
+}
+
+/// It may never come.
+#[test]
+fn body_that_is_awaited_protects_for_a_moment() {
+    let ground = Ground::new(1);
+    let ticket = ground.admit(1).unwrap();
+    ticket.allow_ms(60_000);
+    let _half = Arc::clone(&ticket).works(false);
+    assert!(ground.admit(2).is_none());
+    ground.pass_ms(5_000);
+    // As pings have it.
+    ticket.allow_ms(60_000);
+    assert!(ground.admit(2).is_some());
+    assert_eq!(asked(&ticket), Some(Why::Room));
+}
+
+/// Whoever has all places busy gets no more by opening more.
+#[test]
+fn address_over_its_share_is_refused_first() {
+    let ground = Ground::new(4);
+    let tickets = ground.admit_all([1, 1, 1, 2]);
+    let _busy: Vec<_> =
+        tickets.iter().take(3).map(|ticket| Arc::clone(ticket).works(true)).collect();
+    assert!(ground.admit(1).is_none());
+    assert_eq!(gave_way(&tickets), [0_usize; 0]);
+    assert!(ground.admit(3).is_some());
+    assert_eq!(gave_way(&tickets), [3]);
+}
+
+/// A client may have all places to itself: it gets new ones for old ones.
+#[test]
+fn lone_address_replaces_its_own_connections() {
+    let ground = Ground::new(100);
+    let mut tickets: Vec<_> = (0..100).map(|_| ground.admit(1).unwrap()).collect();
+    for ended in 0..200 {
+        tickets.push(ground.admit(1).expect("an own one ends for it"));
+        assert_eq!(asked(&tickets[ended]), Some(Why::Room), "{ended}");
+        assert_eq!(asked(&tickets[ended + 1]), None, "{ended}");
+    }
+}
+
+#[test]
+fn connections_that_have_ended_make_no_room() {
+    let ground = Ground::new(32);
+    let mut tickets: Vec<_> = (0..32).map(|_| ground.admit(1).unwrap()).collect();
+    // A look finds two, of which one ends by itself.
+    tickets.push(ground.admit(2).unwrap());
+    assert_eq!(asked(&tickets[0]), Some(Why::Room));
+    drop(tickets.remove(1));
+    tickets.push(ground.admit(2).unwrap());
+    tickets.push(ground.admit(2).unwrap());
+    assert_eq!(tickets.iter().filter(|ticket| asked(ticket).is_some()).count(), 2);
+    assert_eq!(ground.roster.counts().connected, 34, "32, and two that leave");
+    tickets.retain(|ticket| asked(ticket).is_none());
+    assert_eq!(ground.roster.counts().connected, 32);
+}
+
+/// A client that does not go has its connection cut; too many at once are cut right away.
+#[tokio::test]
+async fn those_who_do_not_leave_are_ended() {
+    let ground = Ground::new(64);
+    let mut tasks = Vec::new();
+    for _ in 0..64 {
+        let ticket = ground.admit(1).unwrap();
+        let entry = Arc::clone(ticket.entry());
+        let task = tokio::spawn(async move {
+            std::future::pending::<()>().await;
+            drop(ticket);
+        });
+        entry.set_task(task.abort_handle());
+        tasks.push(task);
+    }
+    let newcomers: Vec<_> = (0..20).map(|_| ground.admit(2).unwrap()).collect();
+    while tasks.iter().filter(|task| task.is_finished()).count() < 20 - LEAVING_MAX {
+        tokio::task::yield_now().await;
+    }
+    // The others get a moment for a last word.
+    assert_eq!(ground.roster.counts().connected, 64 + LEAVING_MAX);
+    ground.pass_ms(500);
+    let late =
+        ground.roster.entries().into_iter().filter(|entry| entry.is_late(ground.roster.now_ms()));
+    assert_eq!(late.count(), LEAVING_MAX);
+    assert_eq!(newcomers.len(), 20);
+}
+
+#[test]
+fn token_is_to_be_shown_in_time() {
+    let ground = Ground::new(4);
+    let tickets = ground.admit_all([1, 2]);
+    shows_token(&tickets[1]);
+    // A request that needs none shows none.
+    tickets[1].entry().is_of(&Caller::nobody(Unknown::NothingShown));
+    let lacks = |at: usize| tickets[at].entry().lacks_token(ground.roster.now_ms(), 60_000);
+    assert!(!lacks(0) && !lacks(1));
+    ground.pass_ms(60_001);
+    assert!(lacks(0) && !lacks(1));
+    tickets[0].entry().ask_to_leave(Why::NoToken, ground.roster.now_ms());
+    assert_eq!(asked(&tickets[0]), Some(Why::NoToken));
+    assert!(!lacks(0), "it is asked once");
+}

@@ -1,0 +1,220 @@
+//! One token reads nothing of what it asks for, over each protocol: another is served as if it were alone.
+
+use snowmint_server::Settings;
+use snowmint_wire::grpc::ListSourcesRequest;
+use tokio::net::TcpSocket;
+use tonic::Status;
+
+use super::access::{ADMIN, MINTER, bearer, grpc::named, guarded_with};
+use super::common::{Answer, Client, Server, request, server_with, soon};
+use super::grpc::{many, reason, wish};
+use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, get, next_frame};
+
+/// The most IDs of one answer, which is larger than what the system keeps of it for a reader who does not read.
+const BATCH: u64 = 100_000;
+
+fn limits(settings: &mut Settings) {
+    settings.limits.unsent_max = 2_000_000;
+    // Some are minted at the same moment on a busy machine.
+    settings.limits.wait_max = snowmint_coord::spec::Span::from_ms(60_000);
+}
+
+/// A connection whose reader's buffer is small.
+async fn narrow(address: std::net::SocketAddr) -> Client {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    Client(socket.connect(address).await.unwrap())
+}
+
+/// Pipelines of batches over HTTP/1.1 that nobody reads.
+async fn over_http(server: &Server, count: usize) -> Vec<Client> {
+    let get = format!(
+        "GET /v1/ids/default?count={BATCH} HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
+        bearer(MINTER)
+    );
+    unread(server.http, count, &get.repeat(6)).await
+}
+
+/// The same over RESP.
+async fn over_resp(server: &Server, count: usize) -> Vec<Client> {
+    let mint = request(&["MINT", "default", &BATCH.to_string()]).repeat(6);
+    unread(server.resp, count, &(request(&["AUTH", MINTER]) + &mint)).await
+}
+
+async fn unread(address: std::net::SocketAddr, count: usize, asks: &str) -> Vec<Client> {
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        let mut client = narrow(address).await;
+        client.send(asks).await;
+        soon(client.0.readable()).await.unwrap();
+        clients.push(client);
+    }
+    clients
+}
+
+/// The same over HTTP/2, where the reader has no window.
+async fn over_http2(server: &Server, batch: u64, count: usize) -> Vec<Client> {
+    let nothing = [0, 4, 0, 0, 0, 0];
+    let mut client = Client::to(server.http).await;
+    client.send(PREFACE).await;
+    client.send(frame(SETTINGS, 0, 0, &nothing)).await;
+    let value = format!("Bearer {MINTER}");
+    let mut head = get(&format!("/v1/ids/default?count={batch}"));
+    // `authorization` is the 23rd name of the static table.
+    head.extend([0x0f, 0x08, u8::try_from(value.len()).unwrap()]);
+    head.extend(value.as_bytes());
+    for stream in (1_u32..).step_by(2).take(count) {
+        client.send(frame(HEADERS, END_STREAM | END_HEADERS, stream, &head)).await;
+    }
+    let mut answered = 0;
+    while answered < count {
+        answered += usize::from(soon(next_frame(&mut client)).await.0 == HEADERS);
+    }
+    vec![client]
+}
+
+/// A refusal that names the limit and whose share it is.
+fn is_over_share(message: &str) -> bool {
+    message.contains("limits.unsent_max") && message.contains("the share of token minter")
+}
+
+async fn batch_over_http(server: &Server, token: &str) -> Answer {
+    soon(server.send("GET", &format!("/v1/ids/default?count={BATCH}"), &bearer(token), "")).await
+}
+
+async fn batch_over_grpc(server: &Server, token: &str) -> Result<usize, Status> {
+    let answer = server.grpc().await.mint(named(wish("default", Some(BATCH)), token)).await?;
+    Ok(answer.into_inner().ids.len())
+}
+
+/// Waits until whoever does not read has as much as it may, and is refused more, over every protocol.
+async fn refused(server: &Server) {
+    soon(async {
+        while batch_over_http(server, MINTER).await.status == 200 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let answer = batch_over_http(server, MINTER).await;
+    assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
+    assert!(is_over_share(&answer.body), "{answer:?}");
+    let status = batch_over_grpc(server, MINTER).await.unwrap_err();
+    assert_eq!(reason(&status).as_str(), "overloaded");
+    assert!(is_over_share(status.message()), "{status:?}");
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["AUTH", MINTER]).await, "+OK");
+    let said = client.ask(&["MINT", "default", &BATCH.to_string()]).await;
+    assert!(said.starts_with("-TRYAGAIN") && is_over_share(&said), "{said}");
+    // One ID is not counted.
+    assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
+}
+
+/// Another token gets its batches meanwhile.
+async fn served(server: &Server, token: &str) {
+    for _ in 0..3 {
+        let answer = batch_over_http(server, token).await;
+        assert_eq!(answer.status, 200, "{:.300}", answer.body);
+        assert_eq!(batch_over_grpc(server, token).await.unwrap(), 100_000);
+        let mut client = server.resp().await;
+        assert_eq!(client.ask(&["AUTH", token]).await, "+OK");
+        let head = client.ask(&["MINT", "default", &BATCH.to_string()]).await;
+        assert_eq!(head, "*100000");
+    }
+}
+
+#[tokio::test]
+async fn unread_batches_of_one_token_starve_no_other() {
+    let (server, _) = guarded_with(limits).await;
+    for protocol in ["http", "http2", "resp"] {
+        let unread = match protocol {
+            "http" => over_http(&server, 24).await,
+            "http2" => over_http2(&server, BATCH, 24).await,
+            _ => over_resp(&server, 24).await,
+        };
+        refused(&server).await;
+        served(&server, ADMIN).await;
+        drop(unread);
+        // It gets its share back with its connections.
+        soon(async {
+            while batch_over_http(&server, MINTER).await.status != 200 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn unread_streams_of_one_token_starve_no_other() {
+    let (server, _) = guarded_with(limits).await;
+    let mut client = server.grpc().await;
+    let mut streams = Vec::new();
+    let over = loop {
+        assert!(streams.len() < 120, "all of the limit");
+        match client.mint_stream(named(many("numbers", 1_000_000_000), MINTER)).await {
+            Ok(stream) => streams.push(stream),
+            Err(status) => break status,
+        }
+    };
+    assert!(streams.len() > 20, "{}", streams.len());
+    assert_eq!(reason(&over).as_str(), "overloaded");
+    assert!(is_over_share(over.message()), "{over:?}");
+    refused(&server).await;
+    served(&server, ADMIN).await;
+    let other = client.mint_stream(named(many("numbers", 1_000), ADMIN)).await.unwrap();
+    let message = soon(other.into_inner().message()).await.unwrap().unwrap();
+    assert_eq!(message.ids.len(), 1_000);
+}
+
+/// Small ones are not counted, and yet many of them on one connection are.
+#[tokio::test]
+async fn unread_small_answers_over_http2_count() {
+    let (server, _) = guarded_with(|settings| settings.limits.unsent_max = 200_000).await;
+    let _unread = over_http2(&server, 1_000, 128).await;
+    let get = async |token: &str| {
+        soon(server.send("GET", "/v1/ids/default?count=2000", &bearer(token), "")).await
+    };
+    let answer = get(MINTER).await;
+    assert_eq!(answer.code(), "overloaded");
+    assert!(is_over_share(&answer.body), "{answer:?}");
+    assert_eq!(get(ADMIN).await.ids().len(), 2_000);
+    // Small ones of another connection of its own are served.
+    let path = "/v1/ids/default?count=1000";
+    assert_eq!(server.send("GET", path, &bearer(MINTER), "").await.ids().len(), 1_000);
+}
+
+/// A list of many rows is a large answer, too.
+#[tokio::test]
+async fn long_lists_count() {
+    let server = server_with(|settings| settings.limits.unsent_max = 1).await;
+    assert_eq!(server.get("/v1/sources").await.status, 200);
+    for number in 0..64 {
+        let body = format!("{{\"name\":\"source-{number}\",\"kind\":\"segment\"}}");
+        assert_eq!(server.post("/v1/sources", &body).await.status, 200);
+    }
+    assert_eq!(server.get("/v1/sources").await.code(), "overloaded");
+    let status = server.grpc().await.list_sources(ListSourcesRequest {}).await.unwrap_err();
+    assert_eq!(reason(&status).as_str(), "overloaded");
+}
+
+/// Where nobody shows a token, addresses have shares.
+#[tokio::test]
+async fn unread_batches_of_one_address_starve_no_other() {
+    let server = server_with(limits).await;
+    let mint = request(&["MINT", "default", &BATCH.to_string()]).repeat(6);
+    let _unread = unread(server.resp, 24, &mint).await;
+    let answer = soon(async {
+        loop {
+            let answer = server.get(&format!("/v1/ids/default?count={BATCH}")).await;
+            if answer.status != 200 {
+                return answer;
+            }
+        }
+    })
+    .await;
+    assert!(answer.body.contains("the share of address 127.0.0.1"), "{answer:?}");
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+    let mut other = Client(socket.connect(server.resp).await.unwrap());
+    assert_eq!(other.ask(&["MINT", "default", &BATCH.to_string()]).await, "*100000");
+}
