@@ -98,6 +98,24 @@ pub fn lent_pool(space: &str, width: u32) -> Result<Pool, ErrorKind> {
     Ok(Pool { name, slots: 1 << width, group: 1, reuse: Reuse::Recycle })
 }
 
+/// Checks that a pool whose numbers are lent is as its name says.
+///
+/// # Errors
+/// `Invalid`.
+pub fn check_lent(pool: &Pool) -> Result<(), ErrorKind> {
+    let parts = pool.name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+    let (width, space) = parts.unwrap_or_default();
+    let right = lent_pool(space, width.parse().unwrap_or(0))?;
+    if right == *pool {
+        return Ok(());
+    }
+    let what = format!(
+        "pool {} has {} numbers, one by one, each lent again, whatever is asked for",
+        pool.name, right.slots
+    );
+    Err(ErrorKind::Invalid { what })
+}
+
 /// Whether the numbers of a pool are lent.
 #[must_use]
 pub fn is_lent(pool: &str) -> bool {
@@ -135,6 +153,22 @@ mod tests {
         assert!(said.contains("1 to 50"), "{said}");
         for other in ["workers-10", "sections", "lent-x-a", "lent-10", "lent"] {
             assert!(!is_lent(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_pool_of_lent_numbers_is_as_its_name_says() {
+        let right = lent_pool("shop", 10).unwrap();
+        assert_eq!(check_lent(&right), Ok(()));
+        for wrong in [
+            Pool { slots: 512, ..right.clone() },
+            Pool { group: 2, ..right.clone() },
+            Pool { reuse: Reuse::Never, ..right.clone() },
+            Pool { name: "lent-010-shop".into(), ..right.clone() },
+            Pool { name: "lent-99-shop".into(), ..right.clone() },
+            Pool { name: "workers-10".into(), ..right },
+        ] {
+            assert_eq!(check_lent(&wrong).unwrap_err().code(), "invalid", "{wrong:?}");
         }
     }
 

@@ -69,7 +69,8 @@ pub use lend::{Borrower, Lent, Loan};
 pub use member::{Incarnation, Member, MemberInfo, MemberStatus, Presence, Serves};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{
-    AfterCrash, END_MS, Listed, NewStripe, Node, NodeSettings, Parts, Readiness, Reason, SourceInfo,
+    AfterCrash, DefinedRoom, END_MS, Listed, NewStripe, Node, NodeSettings, Parts, Readiness,
+    Reason, Shapes, SourceInfo,
 };
 pub use ordered::{LetGo, Silent, Take, Taken};
 pub use origin::{Origin, Origins};

@@ -3,12 +3,12 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::member::Incarnation;
 
-/// A new incarnation.
+/// A new incarnation: none that could be a [program's](Incarnation::of_program), since its highest bit is not set.
 ///
 /// # Errors
 /// `Unavailable` when the operating system gives no random bytes.
 pub fn incarnation() -> Result<Incarnation> {
-    Ok(Incarnation::new(u128::from_ne_bytes(bytes()?)))
+    Ok(Incarnation::new(u128::from_ne_bytes(bytes()?) >> 1))
 }
 
 /// A new request number: never zero, and below 2^63, so that every store can keep it.

@@ -94,7 +94,8 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     service.set_configured(configured);
     let calls = service.speaking(Protocol::Grpc);
     let timer = Arc::clone(&surroundings.timer);
-    let grpc = grpc::Door::new(calls, offered, Arc::clone(&hosts), &settings.http, timer)?;
+    let limits = (&settings.http, settings.compat.cosid.machines_max);
+    let grpc = grpc::Door::new(calls, offered, Arc::clone(&hosts), limits, timer)?;
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let surroundings = surroundings.clone();

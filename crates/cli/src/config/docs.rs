@@ -142,6 +142,18 @@ pub(super) const SECTIONS: &[Section] = &[
                 "stop_max",
                 "How long a stop waits for requests in progress, and then at most for the store and the disk to take back what this server holds.",
             ),
+            (
+                "workers_max",
+                "The most worker numbers that the programs of one token hold at once (store.offered). Not for tokens with the right admin over all sources.",
+            ),
+            (
+                "sources_max",
+                "The most sources that calls define, those that were deleted included: their names stay. A token without the right admin over all sources gets a quarter, of the sources that it has this right over.",
+            ),
+            (
+                "prefill_ids_max",
+                "The most IDs in the queues of all prefilled sources together (prefill.boost), of 16 bytes each; a quarter for the sources of a token without the right admin over all sources. A queue that finds no room is not made, and its source mints without it.",
+            ),
         ],
     ),
     (

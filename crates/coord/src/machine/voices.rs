@@ -11,7 +11,8 @@ const OTHERS_MIN: usize = 2;
 /// How often a node at rest looks at other clocks, however often these are said.
 pub(crate) const LOOK_AT_REST_MS: u64 = 10_000;
 
-/// Other members' clocks, as their renewals show them.
+/// Other members' clocks, as their renewals show them. Programs that asked servers to join have no say: whoever has a
+/// token for that could outvote the servers.
 ///
 /// Who is there is told by elapsed time: whoever's count of renewals rises between two looks. Our wall clock is
 /// what is in question: one that is wrong would find everybody gone whom it could be compared with.
@@ -81,7 +82,7 @@ impl Voices {
             return;
         }
         self.asked_at = Some(asked_at);
-        let known = others.map(|info| {
+        let known = others.filter(|info| info.member.incarnation.token().is_none()).map(|info| {
             let presence = info.presence;
             let new = Known {
                 renewals: presence.renewals,
@@ -202,6 +203,28 @@ mod tests {
         look(&mut voices, &others(2), 500);
         assert_eq!(verdict(&voices, 50_100, 501), most(50_100, 501), "ours");
         assert_eq!(verdict(&voices, 2 * HOUR_MS, 501), most(HOUR_MS, 501), "the other");
+    }
+
+    #[test]
+    fn programs_have_no_say_however_many_they_are() {
+        let program = |who, renewals, ours| {
+            let mut info = info(0, renewals, HOUR_MS, ours);
+            info.member.incarnation = Incarnation::of_program(7, who);
+            info
+        };
+        let mut voices = Voices::default();
+        for (renewals, asked_at) in [(1, 0), (2, 500)] {
+            let programs = (0..9).map(|who| program(who, renewals, 50_000));
+            look(&mut voices, &programs.collect::<Vec<_>>(), asked_at);
+            assert_eq!(verdict(&voices, 50_000, asked_at + 1), too_few(None));
+        }
+        // Nor do they keep those from being heard that have one, or make two of one.
+        for (renewals, asked_at) in [(3, 1_000), (4, 1_500)] {
+            let mut others: Vec<_> = (0..9).map(|who| program(who, renewals, 50_000)).collect();
+            others.extend([1, 2].map(|who| info(who, renewals, 50_000, 50_000)));
+            look(&mut voices, &others, asked_at);
+        }
+        assert_eq!(verdict(&voices, 50_000, 1_501), most(50_000, 501));
     }
 
     #[test]

@@ -29,7 +29,26 @@ impl Incarnation {
     pub const fn get(self) -> u128 {
         self.0
     }
+
+    /// The name by which servers make a program known that shows them a token: `token` and `member` are hashes. So every
+    /// process of the namespace can tell that it is a program, and of which token. Nobody else's name begins so.
+    #[must_use]
+    pub fn of_program(token: u32, member: u64) -> Self {
+        let (kind, token) = (u128::from(PROGRAM) << 96, u128::from(token) << 64);
+        Self(kind | token | u128::from(member))
+    }
+
+    /// The hash of the token of a program; none for a process that has the store itself.
+    #[must_use]
+    pub fn token(self) -> Option<u32> {
+        let words = [96, 64].map(|shift| u32::try_from((self.0 >> shift) & u128::from(u32::MAX)));
+        let [Ok(kind), Ok(token)] = words else { return None };
+        (kind == PROGRAM).then_some(token)
+    }
 }
+
+/// What the names of programs begin with. The highest bit is set, which no name has that a process draws.
+const PROGRAM: u32 = 0xf706_9a11;
 
 impl fmt::Display for Incarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -235,6 +254,22 @@ mod tests {
         assert_eq!(incarnation.to_string().parse::<Incarnation>().unwrap(), incarnation);
         for bad in ["", "abc", "+0000000000000000000000000000abc", &"g".repeat(32)] {
             assert!(bad.parse::<Incarnation>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_told_from_a_process_that_has_the_store() {
+        for (token, member) in [(0, 0), (7, 9), (u32::MAX, u64::MAX)] {
+            let program = Incarnation::of_program(token, member);
+            assert_eq!(program.token(), Some(token));
+            assert_eq!(program.to_string().parse::<Incarnation>().unwrap(), program);
+        }
+        assert_ne!(Incarnation::of_program(1, 2), Incarnation::of_program(2, 2));
+        for other in [0, 1, u128::MAX, u128::from(PROGRAM)] {
+            assert_eq!(Incarnation::new(other).token(), None);
+        }
+        for _ in 0..100 {
+            assert!(crate::random::incarnation().unwrap().get() >> 127 == 0);
         }
     }
 

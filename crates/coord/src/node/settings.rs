@@ -95,7 +95,7 @@ impl NodeSettings {
 }
 
 /// How long a member counts as live without a renewal, if nothing else is said.
-const PRESENCE_TTL_MS: u64 = 10_000;
+pub(super) const PRESENCE_TTL_MS: u64 = 10_000;
 
 /// What a node can be told. Everything has a default.
 #[derive(Clone, Debug)]
@@ -150,6 +150,9 @@ pub struct NodeSettings {
     /// How many bytes the keys of one counter source may take in memory, about; keys beyond are
     /// forgotten, and go on above all others of their section. 1 GiB.
     pub counter_bytes_max: usize,
+    /// How many IDs the queues of all prefilled sources may hold, each of 16 bytes. A source whose queue finds no room
+    /// mints without it. 2^24: 256 MiB.
+    pub prefill_ids_max: u64,
     /// The key rings for disguises, by the number that sources call them by.
     pub keyrings: Keyrings,
 }
@@ -178,6 +181,7 @@ impl Default for NodeSettings {
             store_call_ms: 5_000,
             open_wait_ms: 10_000,
             counter_bytes_max: 1 << 30,
+            prefill_ids_max: 1 << 24,
             keyrings: Keyrings::new(),
         }
     }

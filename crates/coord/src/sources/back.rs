@@ -57,7 +57,7 @@ impl Back {
                     back.ordered = Some(Ordered::new(name, plan));
                     around.sections.begin();
                 }
-                back.queue.set(prefill_of(plan, defined.state), &back.minter, around);
+                back.queue.set(name, prefill_of(plan, defined.state), &back.minter, around);
                 Self::Snowflake(back)
             }
             (None, Plan::Segment(plan)) => {

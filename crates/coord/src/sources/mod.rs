@@ -15,6 +15,7 @@ mod patience;
 mod peer_probes;
 mod prefill;
 mod queue;
+mod queue_room;
 mod reports;
 mod running;
 mod sections;

@@ -1,13 +1,14 @@
 //! The queue of a running source: there or not, as its definition says, and kept filled by a task of
 //! its own that ends with it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwapOption, Guard};
 use snowmint_core::Refusal;
 
 use super::prefill::Prefill;
+use super::queue_room::Places;
 use super::{Minter, Surroundings};
 use crate::spec::PrefillPlan;
 
@@ -20,6 +21,8 @@ pub(crate) struct Queue {
     prefill: ArcSwapOption<Prefill>,
     /// Whether to look there: nearly no source has a queue, and each of its IDs would pay for the look.
     is_made: AtomicBool,
+    /// What it takes of the room that all queues of the node have.
+    places: Mutex<Option<Places>>,
 }
 
 impl Drop for Queue {
@@ -39,9 +42,11 @@ impl Queue {
         self.prefill.load_full()
     }
 
-    /// Makes the queue that the definition asks for, and its filler; what was in stock goes over.
+    /// Makes the queue that the definition asks for, and its filler; what was in stock goes over. Where there is no room
+    /// for it, the source does without: it mints, and each caller waits for the generator.
     pub(super) fn set(
         &self,
+        name: &str,
         plan: Option<PrefillPlan>,
         minter: &Arc<ArcSwapOption<Minter>>,
         around: &Arc<Surroundings>,
@@ -50,6 +55,7 @@ impl Queue {
         if old.as_ref().map(|old| *old.plan()) == plan {
             return;
         }
+        let plan = self.fitting(name, plan, around);
         let new = self.put(old.as_ref(), plan);
         if let Some(old) = &old {
             if let Some(new) = &new {
@@ -60,6 +66,34 @@ impl Queue {
         if let Some(new) = new {
             around.runtime.spawn(keep_filled(new, Arc::clone(minter), Arc::clone(around)));
         }
+    }
+
+    /// Takes the room for a queue, in place of that for the one before. None without: the log says so.
+    fn fitting(
+        &self,
+        name: &str,
+        plan: Option<PrefillPlan>,
+        around: &Surroundings,
+    ) -> Option<PrefillPlan> {
+        let mut places = self.places();
+        *places = None;
+        let plan = plan?;
+        let ids = u64::try_from(plan.capacity).unwrap_or(u64::MAX);
+        *places = around.queue_room.take(ids);
+        if places.is_none() {
+            tracing::warn!(
+                source = name,
+                ids,
+                ids_max = around.queue_room.ids_max(),
+                "no room for the queue of a prefilled source, which mints without it: raise limits.prefill_ids_max, or \
+                 lower prefill.boost"
+            );
+        }
+        places.is_some().then_some(plan)
+    }
+
+    fn places(&self) -> MutexGuard<'_, Option<Places>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is in stock is used by nobody, nor what is being minted for it.
@@ -99,6 +133,7 @@ impl Queue {
         if let Some(prefill) = self.prefill.swap(None) {
             prefill.close();
         }
+        *self.places() = None;
     }
 }
 

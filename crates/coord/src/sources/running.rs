@@ -105,7 +105,8 @@ impl SourceInner {
                 if let Some(ordered) = &back.ordered {
                     ordered.alter(plan);
                 }
-                back.queue.set(prefill_of(plan, defined.state), &back.minter, &self.around);
+                let prefill = prefill_of(plan, defined.state);
+                back.queue.set(&self.name, prefill, &back.minter, &self.around);
             }
             _ => {}
         }

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, SetOnce};
 
 use super::doubts::Doubts;
 use super::peer_probes::PeerProbes;
+use super::queue_room::QueueRoom;
 use super::reports::{For, Reports, ended};
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
@@ -43,6 +44,8 @@ pub(crate) struct Surroundings {
     pub(crate) peer_probes: PeerProbes,
     /// How many bytes the keys of one counter source may take.
     pub(crate) counter_bytes_max: usize,
+    /// What the queues of prefilled sources may hold.
+    pub(crate) queue_room: Arc<QueueRoom>,
     /// What sources draw from that do not count here.
     pub(crate) origins: Origins,
     /// The process that opened the node.
@@ -98,6 +101,7 @@ impl Surroundings {
             peer_probes: PeerProbes::default(),
             wake,
             counter_bytes_max: usize::MAX,
+            queue_room: Arc::new(QueueRoom::new(u64::MAX)),
             origins: Origins::new(),
             home,
             clock_skew_max_ms: u64::MAX,
@@ -118,6 +122,12 @@ impl Surroundings {
     /// The same, where the keys of a counter source take so many bytes at most.
     pub(crate) fn counting_in(self, counter_bytes_max: usize) -> Self {
         Self { counter_bytes_max, ..self }
+    }
+
+    /// The same, where all queues hold so many IDs at most.
+    pub(crate) fn queueing(self, ids_max: u64) -> Self {
+        self.queue_room.set_max(ids_max);
+        self
     }
 
     /// The same, whose clock may be so far from the store's.

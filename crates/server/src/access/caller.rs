@@ -6,6 +6,7 @@ use std::sync::Arc;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::TokenBody;
 
+use super::rate::Deed;
 use super::right::{Named, Right};
 use super::secret::TokenHash;
 use super::token::{Token, source_of};
@@ -316,6 +317,29 @@ impl Caller {
             Some(token) => token.spend(source, count),
             None => Ok(()),
         }
+    }
+}
+
+impl Caller {
+    /// Counts something that is done once against the caller's rate.
+    pub(crate) fn count(&self, deed: Deed) -> Result<(), Error> {
+        match &self.who {
+            Who::Known(_) => self.token()?.map_or(Ok(()), |token| token.count(deed)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a token was asked for, and the caller's has no right over all sources: it gets a share.
+    pub(crate) fn has_a_share(&self) -> bool {
+        match &self.who {
+            Who::Known(_) => self.may_over_all(Right::Admin).is_err(),
+            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::Configuration | Who::OfDoor(_) => false,
+        }
+    }
+
+    /// Whether nobody but the server's own configuration asks.
+    pub(crate) const fn is_configuration(&self) -> bool {
+        matches!(self.who, Who::Configuration)
     }
 }
 

@@ -28,6 +28,7 @@ use snowmint_core::UnixMillis;
 use caller::Shown;
 pub(crate) use caller::{Caller, Unknown};
 pub(crate) use certificate::Names;
+pub(crate) use rate::Deed;
 pub(crate) use right::Named;
 pub use right::Right;
 pub(crate) use secret::ByToken;

@@ -91,6 +91,9 @@ impl Clock for Elapsed {
     }
 }
 
+/// Says what a key is about.
+type What = fn(&str) -> String;
+
 /// A rate, and what was taken of it, by source. Only sources that there are get in.
 struct Pace {
     rate: Rate,
@@ -113,7 +116,7 @@ impl Pace {
         Ok(Self { rate, clock, limiter })
     }
 
-    fn spend(&self, token: &str, source: &str, count: u64) -> Result<(), Error> {
+    fn spend(&self, token: &str, key: &str, what: What, count: u64) -> Result<(), Error> {
         let Rate { text, burst, .. } = &self.rate;
         let too_many = || {
             let message = format!(
@@ -124,17 +127,38 @@ impl Pace {
         };
         let asked = u32::try_from(count).ok().filter(|&asked| asked <= burst.get());
         let Some(asked) = NonZeroU32::new(asked.ok_or_else(too_many)?) else { return Ok(()) };
-        match self.limiter.check_key_n(&source.to_owned(), asked) {
+        match self.limiter.check_key_n(&key.to_owned(), asked) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(until)) => {
                 let wait = until.wait_time_from(self.clock.now()).as_nanos().div_ceil(1_000_000);
-                let message = format!(
-                    "token {token} is over its rate for source {source}, which is {text:?}"
-                );
+                let message =
+                    format!("token {token} is over its rate for {}, which is {text:?}", what(key));
                 let error = Error::new(Code::RateLimited, message);
                 Err(error.retry_in_ms(u64::try_from(wait).unwrap_or(u64::MAX).max(1)))
             }
             Err(_) => Err(too_many()),
+        }
+    }
+}
+
+/// What counts against a rate although it takes nothing of a source that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// A program joins.
+    Join,
+    /// A program claims a worker number, or a number is lent.
+    Claim,
+    /// A source is defined that was not there.
+    Define,
+}
+
+impl Deed {
+    /// No source is called so, and a pattern that fits it fits every name.
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Join => "(joins)",
+            Self::Claim => "(claims)",
+            Self::Define => "(definitions)",
         }
     }
 }
@@ -179,8 +203,17 @@ impl Rates {
 
     /// Takes `count` of a source.
     pub(super) fn spend(&self, token: &str, source: &str, count: u64) -> Result<(), Error> {
-        match self.0.iter().find(|pace| pace.rate.pattern.has_source(source)) {
-            Some(pace) => pace.spend(token, source, count),
+        self.spend_of(token, source, |source| format!("source {source}"), count)
+    }
+
+    /// Counts something that is done once, whatever it is done to.
+    pub(super) fn count(&self, token: &str, deed: Deed) -> Result<(), Error> {
+        self.spend_of(token, deed.key(), |key| key.trim_matches(['(', ')']).to_owned(), 1)
+    }
+
+    fn spend_of(&self, token: &str, key: &str, what: What, count: u64) -> Result<(), Error> {
+        match self.0.iter().find(|pace| pace.rate.pattern.has_source(key)) {
+            Some(pace) => pace.spend(token, key, what, count),
             None => Ok(()),
         }
     }
@@ -218,6 +251,23 @@ mod tests {
         assert_eq!(over.retry_after_ms(), Some(60_000));
         for count in [3, u64::MAX] {
             assert_eq!(rates.spend("t", "third", count).unwrap_err().code(), Code::TooMany);
+        }
+    }
+
+    #[test]
+    fn deeds_are_counted_each_by_itself_by_the_rate_for_everything() {
+        let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(1_000));
+        let both = rates(&["1/h orders-*", "2/m *"], None, &timer);
+        for deed in [Deed::Join, Deed::Claim, Deed::Define] {
+            assert_eq!((both.count("t", deed), both.count("t", deed)), (Ok(()), Ok(())));
+            let over = both.count("t", deed).unwrap_err();
+            assert_eq!((over.code(), over.retry_after_ms()), (Code::RateLimited, Some(30_000)));
+            let name = deed.key().trim_matches(['(', ')']);
+            assert!(over.message().contains(&format!("for {name},")), "{over}");
+        }
+        let none = rates(&["1/h orders-*"], None, &timer);
+        for _ in 0..9 {
+            assert_eq!(none.count("t", Deed::Join), Ok(()));
         }
     }
 

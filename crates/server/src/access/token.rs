@@ -11,7 +11,7 @@ use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_wire::error::Code;
 
 use super::certificate;
-use super::rate::Rates;
+use super::rate::{Deed, Rates};
 use super::right::{Grant, Named, Right};
 use super::secret::TokenHash;
 use crate::service::{Error, shown};
@@ -141,6 +141,10 @@ impl Token {
 
     pub(super) fn spend(&self, source: &str, count: u64) -> Result<(), Error> {
         self.rates.spend(&self.name, source, count)
+    }
+
+    pub(super) fn count(&self, deed: Deed) -> Result<(), Error> {
+        self.rates.count(&self.name, deed)
     }
 
     /// What it is told that may not.

@@ -56,6 +56,15 @@ pub struct Limits {
     pub passed_on_max: u32,
     /// How long a stop waits for requests in progress. 10 s.
     pub stop_max: Span,
+    /// How many worker numbers the programs of one token may hold at once (`store.offered`). 16.
+    #[serde(deserialize_with = "at_least::<1, _, _>")]
+    pub workers_max: u32,
+    /// How many names the catalog may have, those of deleted sources too, which stay; for more, nobody but the
+    /// configuration defines. A token without the admin right over all sources gets a quarter of them. 10,000.
+    pub sources_max: u64,
+    /// How many IDs the queues of prefilled sources may hold together, of 16 bytes each; of those that a token without the
+    /// admin right over all sources may define, a quarter. 16,777,216: 256 MiB.
+    pub prefill_ids_max: u64,
 }
 
 impl Default for Limits {
@@ -70,6 +79,9 @@ impl Default for Limits {
             unsent_max: 4_000_000,
             passed_on_max: 1_024,
             stop_max: Span::from_ms(10_000),
+            workers_max: 16,
+            sources_max: 10_000,
+            prefill_ids_max: 1 << 24,
         }
     }
 }

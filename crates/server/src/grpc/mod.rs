@@ -77,7 +77,7 @@ impl Door {
         service: Service,
         offered: Option<Arc<dyn Store>>,
         hosts: Arc<Hosts>,
-        settings: &HttpSettings,
+        (settings, machines_max): (&HttpSettings, u64),
         timer: Arc<dyn Timer>,
     ) -> io::Result<Self> {
         let bytes_max = settings.body_bytes_max;
@@ -94,7 +94,8 @@ impl Door {
         let draft = described().build_v1alpha().map_err(io::Error::other)?;
         let mut routes = Routes::new(MintServer::new(mint).max_decoding_message_size(bytes_max));
         if let Some(store) = offered {
-            let relay = Relay::new(store, service.clone()).map_err(io::Error::other)?;
+            let relay =
+                Relay::new(store, service.clone(), machines_max).map_err(io::Error::other)?;
             let bytes_max = bytes_max.max(MESSAGE_BYTES_MAX);
             routes =
                 routes.add_service(StoreServer::new(relay).max_decoding_message_size(bytes_max));

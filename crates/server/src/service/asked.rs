@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 
 use super::{Error, Service};
-use crate::access::{Access, Caller, Right};
+use crate::access::{Access, Caller, Deed, Right};
 use crate::config::Limits;
 use crate::tls::Peer;
 
@@ -83,7 +83,7 @@ impl Service {
     }
 
     #[inline]
-    async fn spend(&self, right: Right, source: &str, count: u64) -> Result<(), Error> {
+    pub(super) async fn spend(&self, right: Right, source: &str, count: u64) -> Result<(), Error> {
         if !self.caller.is_limited() {
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl Service {
         match self.tallied(source).await {
             Ok(_) => self.caller.spend(source, count),
             // It is not there yet, or is to be set right: nobody mints from it.
-            Err(_) if right == Right::Admin => Ok(()),
+            Err(_) if right == Right::Admin => self.caller.count(Deed::Define),
             Err(error) => Err(error),
         }
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_version;
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{Listed, NewStripe, Reserve, Segment, SlotInfo, SourceInfo, Store};
+use snowmint_coord::{
+    DefinedRoom, Listed, NewStripe, Reserve, Segment, SlotInfo, SourceInfo, Store,
+};
 
 use super::merge::{merge, without_leftovers};
 use super::{Error, Service, check_source_name};
@@ -25,7 +27,9 @@ impl Service {
         self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await.ok();
         self.may_name(before.as_ref().map(|before| &before.spec), spec)?;
+        let room = self.room_for(&**self.node.store(), &DefinedRoom::of(name, spec)).await?;
         let defined = self.node.define(name, spec).await?;
+        drop(room);
         self.changed("defined", name, before.as_ref(), Some(&defined));
         Ok(defined)
     }
@@ -55,7 +59,9 @@ impl Service {
         }
         let spec = without_leftovers(keys, changes)?;
         self.may_name(Some(&before.spec), &spec)?;
+        let room = self.room_for(&**self.node.store(), &DefinedRoom::of(name, &spec)).await?;
         let altered = self.node.alter(name, &spec, Some(before.version)).await?;
+        drop(room);
         self.changed("altered", name, Some(&before), Some(&altered));
         Ok(altered)
     }

@@ -15,6 +15,7 @@ impl Service {
 
     /// Other limits, for all requests from now on.
     pub fn set_limits(&self, limits: Limits) {
+        self.node.limit_prefill(limits.prefill_ids_max);
         self.unsent.set_limit(limits.unsent_max.into());
         self.live.set_limits(limits);
     }

@@ -3,14 +3,14 @@
 use snowmint_coord::{Borrower, Lent, Loan};
 
 use super::{Error, Service};
-use crate::access::Right;
+use crate::access::{Deed, Right};
 
 impl Service {
     /// Lends a number of `width` bits to somebody who is heard of again within `keep_ms`, where no more than
     /// `most` are lent in a space.
     ///
     /// # Errors
-    /// Without the right to reserve in the borrower's space, as if it were a source; when all numbers, or as
+    /// Without the right to reserve in the borrower's space, as if it were a source; over the token's rate; when all numbers, or as
     /// many as may be, are in use; what the store refuses.
     pub(crate) async fn lend(
         &self,
@@ -20,6 +20,7 @@ impl Service {
         most: u64,
     ) -> Result<Lent, Error> {
         self.caller.may(Right::Reserve, &borrower.space)?;
+        self.count_deed(Deed::Claim)?;
         Ok(self.node.lend(borrower, width, keep_ms, most).await?)
     }
 

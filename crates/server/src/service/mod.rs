@@ -19,7 +19,9 @@ mod order;
 mod owner;
 mod passed;
 mod probing;
+mod programs;
 mod recovery;
+mod room;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -56,6 +58,7 @@ pub(crate) use notice::CHANGED_PATH;
 pub(crate) use owner::{ByOwner, FromOwner, Unanswered};
 pub(crate) use probing::probe_peers;
 pub use recovery::{moved_to, recovery_body};
+pub(crate) use room::NoRoom;
 
 /// A source, and where to count what it issues.
 type Tallied = (Source, Arc<Tally>);
@@ -86,6 +89,8 @@ pub struct Shared {
     complaints: Complaints,
     /// Who may do what; none where nobody is asked.
     access: Option<Access>,
+    /// Whose turn it is to define what takes room.
+    defining: tokio::sync::Mutex<()>,
     /// The sources that the configuration defines.
     configured: ArcSwap<BTreeMap<String, SourceSpec>>,
 }
@@ -142,6 +147,7 @@ impl Service {
             meter: Meter::default(),
             complaints: Complaints::default(),
             access,
+            defining: tokio::sync::Mutex::default(),
             configured: ArcSwap::default(),
         };
         Self { shared: Arc::new(shared), protocol: Protocol::Http, caller }

@@ -6,6 +6,7 @@ mod hosts;
 mod named;
 mod naming;
 mod peers;
+mod programs;
 mod public;
 mod remote;
 mod resumed;

@@ -1,5 +1,6 @@
 //! Programs by different tokens: what each may do, and how much of it.
 
+mod bounds;
 mod rates;
 mod rights;
 
@@ -14,6 +15,9 @@ use crate::common::{self, SETTINGS};
 pub(crate) const ORDERS: &str = "orders-0123456789abcdef0123456789";
 pub(crate) const BILLS: &str = "bills-0123456789abcdef0123456789";
 pub(crate) const ADMIN: &str = "admin-0123456789abcdef0123456789";
+pub(crate) const BUILDER: &str = "builder-0123456789abcdef0123456789";
+/// Longer than anything takes, so that nobody lapses on a busy machine.
+pub(crate) const TTL_MS: u64 = 600_000;
 pub(crate) const ENOUGH: &str = "10000000/s *";
 
 pub(crate) fn access(rate: &str) -> Access {
@@ -29,6 +33,7 @@ pub(crate) fn access(rate: &str) -> Access {
     let tokens = [
         token("orders", ORDERS, "mint,reserve,join *", ENOUGH),
         token("bills", BILLS, "mint,reserve,join bills*", rate),
+        token("builder", BUILDER, "join,admin build-*", rate),
         token("admin", ADMIN, "mint,reserve,join,decode,admin *", ENOUGH),
     ];
     let tokens = Tokens { tokens: tokens.into(), peers: Vec::new(), open_metrics: false };
@@ -39,7 +44,8 @@ pub(crate) fn access(rate: &str) -> Access {
 pub(crate) async fn serve(store: &MemoryStore, rate: &str) -> (Handle, Node) {
     let http = common::any().await;
     let address = format!("http={}", http.local_addr().unwrap());
-    let settings = NodeSettings { address, builtin: true, ..common::node_settings() };
+    let settings =
+        NodeSettings { address, builtin: true, presence_ttl_ms: TTL_MS, ..common::node_settings() };
     let own = Arc::new(store.handle("all").unwrap());
     let node = Node::open(own, settings, Parts::system()).await.unwrap();
     let offered = Some(Arc::clone(node.store()));

@@ -14,25 +14,25 @@ use snowmint_coord::{
 use snowmint_core::{Clock as _, Layout, SystemClock, UnixMillis};
 
 use crate::common::{self, soon};
-use crate::tokens::{ADMIN, BILLS, ENOUGH, ORDERS, define, remote, serve};
+use crate::tokens::{ADMIN, BILLS, ENOUGH, ORDERS, TTL_MS, define, remote, serve};
 
-fn now() -> UnixMillis {
+pub(super) fn now() -> UnixMillis {
     SystemClock.unix_ms()
 }
 
-fn presence() -> Presence {
-    Presence { sample: now(), renewals: 1, ttl_ms: 600_000 }
+pub(super) fn presence() -> Presence {
+    Presence { sample: now(), renewals: 1, ttl_ms: TTL_MS }
 }
 
-fn code<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>) -> &'static str {
+pub(super) fn code<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>) -> &'static str {
     outcome.unwrap_err().kind().code()
 }
 
-fn workers() -> Pool {
-    Pool { name: "workers-9".into(), slots: 512, group: 1, reuse: Reuse::Recycle }
+pub(super) fn workers() -> Pool {
+    Pool { name: "workers-10".into(), slots: 1_024, group: 1, reuse: Reuse::Recycle }
 }
 
-fn claim(pool: Pool, member: Incarnation) -> ClaimRequest {
+pub(super) fn claim(pool: Pool, member: Incarnation) -> ClaimRequest {
     ClaimRequest {
         pool,
         member,
@@ -45,7 +45,7 @@ fn claim(pool: Pool, member: Incarnation) -> ClaimRequest {
     }
 }
 
-async fn joined(store: &dyn Store, number: u128) -> Incarnation {
+pub(super) async fn joined(store: &dyn Store, number: u128) -> Incarnation {
     joined_at(store, number, "").await
 }
 
@@ -66,7 +66,7 @@ async fn holding(store: &dyn Store, number: u128) -> (Incarnation, Lease) {
     (member, Lease { mark: Mark::new(1_000), ..lease })
 }
 
-async fn moved(
+pub(super) async fn moved(
     store: &dyn Store,
     lease: &Lease,
     holder: Option<Incarnation>,

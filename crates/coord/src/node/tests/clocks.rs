@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::late::LateStore;
+use crate::member::{Member, Presence};
 
 /// A time server that is so far ahead of this machine's clock, or does not answer.
 #[derive(Debug)]
@@ -80,6 +81,33 @@ async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
     }
     assert_eq!(time(last), world.clock.unix_ms());
     node.close().await.unwrap();
+}
+
+/// Three of a token, with clocks that are an hour ahead. Who has the store itself would be believed.
+#[tokio::test]
+async fn programs_have_no_say_about_the_time() {
+    for (are_programs, ready) in [(true, true), (false, false)] {
+        let world = World::new();
+        let node = world.open().await;
+        node.define("orders", &SourceSpec::default()).await.unwrap();
+        let source = node.source("orders").await.unwrap();
+        let store = world.handle();
+        for renewals in 0..10 {
+            for who in 1..=3_u64 {
+                let program = Incarnation::of_program(7, who);
+                let incarnation = if are_programs { program } else { Incarnation::new(who.into()) };
+                let (owner, host, address) = (String::new(), String::new(), String::new());
+                let member = Member { incarnation, owner, host, process: 1, address };
+                let now = world.clock.unix_ms();
+                let sample = now.saturating_add(3_600_000);
+                let presence = Presence { sample, renewals, ttl_ms: 10_000 };
+                store.join(&member, presence, now).await.unwrap();
+            }
+            world.pass(3_400).await;
+        }
+        assert_eq!(node.readiness().ready, ready, "{:?}", node.readiness());
+        source.try_mint().unwrap();
+    }
 }
 
 #[tokio::test]

@@ -314,6 +314,43 @@ async fn a_prefilled_source_serves_from_its_queue_and_is_refilled() {
     assert!(source.try_mint().is_err());
 }
 
+#[tokio::test]
+async fn a_queue_without_room_is_not_made_and_its_source_mints() {
+    let world = World::new();
+    let settings = NodeSettings { prefill_ids_max: 40, ..NodeSettings::default() };
+    let node = world.open_with(settings).await;
+    let prefilled = |boost: u32| {
+        spec(&format!(
+            r#"{{"layout":"time=32,worker=22,sequence=3,unit=1s","prefill":{{"enabled":true,"boost":{boost}}}}}"#
+        ))
+    };
+    for (name, boost) in [("one", 2), ("other", 1), ("third", 0)] {
+        node.define(name, &prefilled(boost)).await.unwrap();
+    }
+    let open = async |name| {
+        let (source, ()) = tokio::join!(node.source(name), world.pass(10_000));
+        source.unwrap()
+    };
+    let capacity = |source: &Source| source.stats().prefill.map(|queue| queue.capacity);
+    let (one, other, third) = (open("one").await, open("other").await, open("third").await);
+    assert_eq!([&one, &other, &third].map(capacity), [Some(32), None, Some(8)]);
+    other.try_mint().unwrap();
+    // A queue of another size takes the place of the one before, and room that is given back is there for others.
+    node.alter("one", &prefilled(1), None).await.unwrap();
+    assert_eq!(capacity(&one), Some(16));
+    node.alter("other", &prefilled(2), None).await.unwrap();
+    assert_eq!(capacity(&other), None);
+    node.alter("other", &prefilled(1), None).await.unwrap();
+    assert_eq!(capacity(&other), Some(16));
+    node.delete("one").await.unwrap();
+    node.limit_prefill(24);
+    node.alter("third", &prefilled(1), None).await.unwrap();
+    assert_eq!([&one, &third].map(capacity), [None, None]);
+    third.try_mint().unwrap();
+    node.alter("third", &prefilled(0), None).await.unwrap();
+    assert_eq!(capacity(&third), Some(8));
+}
+
 /// An application's own answers to a queue that is dry, and to one without room: as Baidu's handlers.
 #[tokio::test]
 async fn a_prefilled_source_asks_the_hooks_of_its_application() {

@@ -90,7 +90,14 @@ fn holding(service: &Service, pool: &str, member: Option<&str>) -> Allowed {
         return service.may_reserve(space);
     }
     // An operator of the store may do more than that.
-    if member.is_some() || service.may_operate().is_ok() {
+    if service.may_operate().is_ok() {
+        return Ok(());
+    }
+    if !is_worker_pool(pool) {
+        // Marks of counters, and of what servers order by.
+        return service.may_operate();
+    }
+    if member.is_some() {
         return Ok(());
     }
     let message = "the caller is older than this server: it does not say which member holds the slot, as whoever \

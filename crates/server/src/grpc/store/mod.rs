@@ -1,7 +1,10 @@
 //! The calls of `snowmint.store.v1.Store`: the server's own store, verb by verb, for programs that mint
 //! beside themselves. Nothing is decided here.
 
+mod at;
+mod given;
 mod may;
+mod programs;
 mod read;
 mod speaker;
 mod taking;
@@ -25,12 +28,15 @@ use snowmint_wire::grpc::store::{
 };
 use tonic::{Request, Response, Status};
 
+use self::at::{At, named_by};
+use self::given::Given;
 use self::may::Allowed;
-use self::read::time;
+use self::programs::{Claiming, Programs};
 use self::speaker::Speaker;
-use self::taking::{NotTaken, Plans};
+use self::taking::Plans;
 use self::write::told;
 use super::of_caller;
+use crate::access::Deed;
 use crate::service::{Error, Service};
 
 /// Longest message: all sections at once, or the longest definition. What is read of it takes up to fifty times as much.
@@ -52,6 +58,10 @@ pub(super) struct Relay {
     /// Made at random with this server: callers name it.
     door: Arc<str>,
     plans: Arc<Plans>,
+    programs: Arc<Programs>,
+    given: Arc<Given>,
+    /// How many numbers may be lent in a space.
+    machines_max: u64,
 }
 
 impl fmt::Debug for Relay {
@@ -66,9 +76,11 @@ impl Relay {
     pub(super) fn new(
         store: Arc<dyn Store>,
         service: Service,
+        machines_max: u64,
     ) -> Result<Self, snowmint_coord::Error> {
         let door = format!("{:016x}", random::number()?).into();
-        Ok(Self { store, service, door, plans: Arc::default() })
+        let (plans, programs, given) = Default::default();
+        Ok(Self { store, service, door, plans, programs, given, machines_max })
     }
 
     /// A request whose wire form and rights were checked, and the store that it is for.
@@ -116,70 +128,12 @@ impl Relay {
     }
 }
 
-/// A store that is asked, and its name, if it is one beside the server's own.
-struct At {
-    store: Arc<dyn Store>,
-    beside: String,
-}
-
 /// A question that may be asked.
 struct Asked<T> {
     at: At,
     service: Service,
     speaker: Speaker,
     message: T,
-}
-
-/// What the header says: the door, and behind it the name of a store beside the server's own.
-fn named_by(header: &str) -> Option<(&str, &str)> {
-    match header.split_once('/') {
-        Some((_, "")) => None,
-        Some(named) => Some(named),
-        None => Some((header, "")),
-    }
-}
-
-impl At {
-    /// What the header of calls says.
-    fn door(&self, door: &str) -> String {
-        if self.beside.is_empty() { door.to_owned() } else { format!("{door}/{}", self.beside) }
-    }
-
-    /// What was changed by whom. The server's own definitions are shown before and after.
-    async fn change<T>(
-        &self,
-        (service, how, name): (&Service, &'static str, &str),
-        change: impl Future<Output = T>,
-    ) -> T {
-        if !self.beside.is_empty() {
-            service.moved(&format!("{} beside: source {name} {how}", self.beside));
-            return change.await;
-        }
-        let before = service.before_change(name).await;
-        let changed = change.await;
-        service.changed_beside(how, name, before).await;
-        changed
-    }
-
-    /// Whether a definition agrees with others of the server's own store, as a server's own does.
-    async fn agrees(
-        &self,
-        service: &Service,
-        (name, spec): (&str, &str),
-    ) -> snowmint_coord::Result<()> {
-        match self.beside.as_str() {
-            "" => service.agrees(name, spec).await,
-            _ => Ok(()),
-        }
-    }
-
-    /// What was done to the store as a whole.
-    fn moved(&self, service: &Service, how: &str) {
-        match self.beside.as_str() {
-            "" => service.moved(how),
-            name => service.moved(&format!("{name} beside: {how}")),
-        }
-    }
 }
 
 #[tonic::async_trait]
@@ -227,44 +181,56 @@ impl store_server::Store for Relay {
     }
 
     async fn join(&self, request: Request<JoinRequest>) -> Answer<DoneResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+        let Asked { at, service, speaker, message } = self.asked_by(request, may::member).await?;
         let JoinRequest { member, presence, now } = message;
         let (known_as, member) = read::member(&speaker, member)?;
-        let presence = read::presence(presence)?;
-        let joined = at.store.join(&member, presence, time(now)).await;
+        let presence = read::presence(&speaker, presence)?;
+        service.check_presence(presence)?;
+        service.count_deed(Deed::Join)?;
+        let joined = at.store.join(&member, presence, speaker.time(now)).await;
         told(joined, |()| write::joined(known_as, at.store.seen()))
     }
 
     async fn renew(&self, request: Request<RenewRequest>) -> Answer<DoneResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+        let Asked { at, service, speaker, message } = self.asked_by(request, may::member).await?;
         let RenewRequest { member, presence, now } = message;
-        let (member, presence) = (speaker.own(&member)?, read::presence(presence)?);
-        let renewed = at.store.renew(member, presence, time(now)).await;
+        let (member, presence) = (speaker.own(&member)?, read::presence(&speaker, presence)?);
+        service.check_presence(presence)?;
+        let renewed = at.store.renew(member, presence, speaker.time(now)).await;
         told(renewed, |()| write::joined(None, at.store.seen()))
     }
 
     async fn leave(&self, request: Request<LeaveRequest>) -> Answer<DoneResponse> {
         let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
         let LeaveRequest { member, now } = message;
-        told(at.store.leave(speaker.own(&member)?, time(now)).await, write::done)
+        told(at.store.leave(speaker.own(&member)?, speaker.time(now)).await, write::done)
     }
 
     async fn members(&self, request: Request<MembersRequest>) -> Answer<MembersResponse> {
-        let (store, MembersRequest { now }) = self.asked(request, may::member).await?;
-        told(store.members(time(now)).await, write::members)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+        let MembersRequest { now } = message;
+        told(at.store.members(speaker.time(now)).await, write::members)
     }
 
     async fn claim(&self, request: Request<ClaimRequest>) -> Answer<ClaimResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::claiming).await?;
+        let Asked { at, service, speaker, message } = self.asked_by(request, may::claiming).await?;
         let (claim, now) = read::claim(&speaker, message)?;
-        told(at.store.claim(&claim, now).await, write::claimed)
+        service.count_deed(Deed::Claim)?;
+        let (at, service, speaker, machines_max) = (&at, &service, &speaker, self.machines_max);
+        let claiming = Claiming { at, service, speaker, now, machines_max };
+        match self.programs.claim(&claiming, claim).await {
+            Ok(leases) => told(Ok(leases), write::claimed),
+            Err(why) => why.told(write::claimed),
+        }
     }
 
     async fn extend(&self, request: Request<ExtendRequest>) -> Answer<ExtendResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::extending).await?;
+        let Asked { at, service, speaker, message } =
+            self.asked_by(request, may::extending).await?;
         let ExtendRequest { items, now } = message;
         let items = read::few(items, |item| read::extend(&speaker, item))?;
-        told(at.store.extend(&items, time(now)).await, write::extended)
+        let extended = self.programs.extend(&at, &service, items, speaker.time(now)).await;
+        told(extended, write::extended)
     }
 
     async fn release(&self, request: Request<ReleaseRequest>) -> Answer<DoneResponse> {
@@ -286,30 +252,41 @@ impl store_server::Store for Relay {
     }
 
     async fn workers(&self, request: Request<WorkersRequest>) -> Answer<WorkersResponse> {
-        let (store, WorkersRequest { now }) = self.asked(request, may::member).await?;
-        told(store.workers(time(now)).await, write::slots)
+        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+        let WorkersRequest { now } = message;
+        told(at.store.workers(speaker.time(now)).await, write::slots)
     }
 
     async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
-        let Asked { at, service, message, .. } = self.asked_by(request, may::reserving).await?;
+        let Asked { at, service, speaker, message } =
+            self.asked_by(request, may::reserving).await?;
         let mut reserve = read::reserve(message);
         if service.is_held_to_limits(&reserve.source) {
             reserve = match self.plans.hold(&at, &service, reserve).await {
                 Ok(reserve) => reserve,
-                Err(NotTaken::Refused(error)) => return Err(error.into()),
-                Err(NotTaken::Unknown(error)) => return told(Err(error), write::segment),
+                Err(why) => return why.told(write::segment),
             };
         }
         // A segment says where it ends: a client that gets fewer than it asked for asks again.
         reserve.length = service.spend_beside(&reserve.source, reserve.length).await?;
         let from = (at.beside.as_str(), &*at.store);
-        told(service.reserve_for_program(from, &reserve).await, write::segment)
+        let taken = service.reserve_for_program(from, &reserve).await;
+        if let Ok(segment) = &taken {
+            self.given.took(&at, &speaker, &reserve.source, segment);
+        }
+        told(taken, write::segment)
     }
 
     async fn give_back(&self, request: Request<GiveBackRequest>) -> Answer<GiveBackResponse> {
-        let (store, asked) = self.asked(request, may::giving_back).await?;
-        let back = read::give_back(asked);
-        let version = store.give_back(&back).await;
+        let Asked { at, service, speaker, message } =
+            self.asked_by(request, may::giving_back).await?;
+        let back = read::give_back(message);
+        if service.is_held_to_limits(&back.source)
+            && let Err(error) = self.given.check(&at, &speaker, &back)
+        {
+            return told(Err(error), |version| GiveBackResponse { refusal: None, version });
+        }
+        let version = at.store.give_back(&back).await;
         told(version, |version| GiveBackResponse { refusal: None, version })
     }
 
@@ -322,6 +299,10 @@ impl store_server::Store for Relay {
         let new = read::definition(message.new)?;
         may::naming(&service, &*at.store, (&new.name, &new.spec)).await?;
         let how = (&service, "defined", new.name.as_str());
+        let _room = match at.room_for(&service, &new).await {
+            Ok(room) => room,
+            Err(why) => return why.told(write::defined),
+        };
         let change = async {
             at.agrees(&service, (&new.name, &new.spec)).await?;
             at.store.define(&new).await
@@ -339,6 +320,10 @@ impl store_server::Store for Relay {
         let new = read::definition(new)?;
         may::naming(&service, &*at.store, (&new.name, &new.spec)).await?;
         let how = (&service, "altered", new.name.as_str());
+        let _room = match at.room_for(&service, &new).await {
+            Ok(room) => room,
+            Err(why) => return why.told(write::defined),
+        };
         let change = async {
             at.agrees(&service, (&new.name, &new.spec)).await?;
             at.store.alter(&new, if_version).await
@@ -355,6 +340,7 @@ impl store_server::Store for Relay {
         let restripe = read::restripe(message)?;
         let new = &restripe.new;
         may::naming(&service, &*at.store, (&new.name, &new.spec)).await?;
+        service.spend_definition(&restripe.new.name).await?;
         let how = (&service, "restriped", restripe.new.name.as_str());
         told(at.change(how, at.store.restripe(&restripe)).await, write::defined)
     }
@@ -365,6 +351,7 @@ impl store_server::Store for Relay {
             .await?;
         let SetStateRequest { name, state } = message;
         let state = read::state(state)?;
+        service.spend_definition(&name).await?;
         let set = at.change((&service, "switched", &name), at.store.set_state(&name, state));
         told(set.await, write::defined)
     }
@@ -404,8 +391,8 @@ impl store_server::Store for Relay {
     }
 
     async fn avoid(&self, request: Request<AvoidRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
-        let (avoid, now) = read::avoid(message)?;
+        let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
+        let (avoid, now) = read::avoid(&speaker, message)?;
         at.moved(&service, &format!("asked to avoid numbers: {avoid:?}"));
         told(at.store.avoid(&avoid, now).await, write::done)
     }

@@ -19,7 +19,7 @@ const WHO_BYTES_MAX: usize = 64;
 
 pub(super) type Read<T> = Result<T, Error>;
 
-pub(super) const fn time(ms: u64) -> UnixMillis {
+const fn time(ms: u64) -> UnixMillis {
     UnixMillis::new(ms)
 }
 
@@ -68,9 +68,9 @@ pub(super) fn member(
     Ok((known_as, Member { incarnation: known, owner, host, process, address }))
 }
 
-pub(super) fn presence(presence: Option<said::Presence>) -> Read<Presence> {
+pub(super) fn presence(speaker: &Speaker, presence: Option<said::Presence>) -> Read<Presence> {
     let said::Presence { sample, renewals, ttl_ms } = there("presence", presence)?;
-    Ok(Presence { sample: time(sample), renewals, ttl_ms })
+    Ok(Presence { sample: speaker.time(sample), renewals, ttl_ms })
 }
 
 /// Who remembers what of the store. It is said back, so it is short.
@@ -119,12 +119,12 @@ pub(super) fn claim(
         mark_at_most: mark(request.mark_at_most),
         request: request.request,
     };
-    Ok((claim, time(request.now)))
+    Ok((claim, speaker.time(request.now)))
 }
 
-pub(super) fn avoid(request: said::AvoidRequest) -> Read<(Avoid, UnixMillis)> {
+pub(super) fn avoid(speaker: &Speaker, request: said::AvoidRequest) -> Read<(Avoid, UnixMillis)> {
     let said::AvoidRequest { pool: wanted, slots, until, label, now } = request;
-    Ok((Avoid { pool: pool(wanted)?, slots, until: mark(until), label }, time(now)))
+    Ok((Avoid { pool: pool(wanted)?, slots, until: mark(until), label }, speaker.time(now)))
 }
 
 pub(super) fn extend(speaker: &Speaker, item: said::Extend) -> Read<Extend> {
@@ -152,7 +152,7 @@ pub(super) fn release(
         mark: mark(request.mark),
         from: request.from.map(mark),
     };
-    Ok((release, time(request.now)))
+    Ok((release, speaker.time(request.now)))
 }
 
 pub(super) fn take(speaker: &Speaker, request: said::TakeRequest) -> Read<(Take, UnixMillis)> {
@@ -170,7 +170,7 @@ pub(super) fn take(speaker: &Speaker, request: said::TakeRequest) -> Read<(Take,
         length: request.length,
         request: request.request,
     };
-    Ok((take, time(request.now)))
+    Ok((take, speaker.time(request.now)))
 }
 
 pub(super) fn let_go(speaker: &Speaker, request: said::LetGoRequest) -> Read<(LetGo, UnixMillis)> {
@@ -180,7 +180,7 @@ pub(super) fn let_go(speaker: &Speaker, request: said::LetGoRequest) -> Read<(Le
         member: speaker.own(&request.member)?,
         slots: few(request.slots, held)?,
     };
-    Ok((let_go, time(request.now)))
+    Ok((let_go, speaker.time(request.now)))
 }
 
 pub(super) fn reserve(request: said::ReserveRequest) -> Reserve {

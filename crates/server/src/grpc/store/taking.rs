@@ -9,8 +9,10 @@ use snowmint_coord::spec::{Minted, Plan, SegmentPlan, SnowflakePlan};
 use snowmint_coord::{Bounds, Error as StoreError, ErrorKind, Reserve, SourceSpec, Ticks};
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_wire::error::Code;
+use tonic::{Response, Status};
 
-use super::At;
+use super::at::At;
+use super::write::{Refusable, told};
 use crate::service::{Error, Limit, Service};
 
 /// How far ahead of this server's clock somebody may begin a period of serials. Clocks that differ by more are refused
@@ -21,11 +23,11 @@ const AHEAD_MS: u64 = 60_000;
 #[derive(Debug, Default)]
 pub(super) struct Plans(Mutex<HashMap<(String, String), (u64, Plan)>>);
 
-/// Why numbers are not taken.
+/// Why something is not done.
 pub(super) enum NotTaken {
     /// The caller may not.
     Refused(Error),
-    /// The store does not say what the source is.
+    /// The store does not, or does not say what has to be known first.
     Unknown(StoreError),
 }
 
@@ -159,6 +161,19 @@ fn without_numbers(source: &str) -> NotTaken {
          segment"
     );
     Error::bad_request(message).into()
+}
+
+impl NotTaken {
+    /// As an answer, or a status.
+    pub(super) fn told<T, A: Refusable>(
+        self,
+        write: impl FnOnce(T) -> A,
+    ) -> Result<Response<A>, Status> {
+        match self {
+            Self::Refused(error) => Err(error.into()),
+            Self::Unknown(error) => told(Err(error), write),
+        }
+    }
 }
 
 impl From<Error> for NotTaken {

@@ -7,8 +7,9 @@ pub(crate) mod grpc;
 use std::sync::Arc;
 
 use snowmint_coord::ManualTimer;
-use snowmint_server::{Access, Secret, Settings, TokenHash, TokenSettings, Tokens};
+use snowmint_server::{Access, Limits, Secret, Settings, TokenHash, TokenSettings, Tokens};
 use snowmint_wire::error::Code as Told;
+use snowmint_wire::grpc::DefineSourceRequest;
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
@@ -22,6 +23,7 @@ pub(crate) const ADMIN: &str = "admin-0123456789abcdef0123456789";
 const SLOW: &str = "slow-0123456789abcdef0123456789";
 const DEFINER: &str = "definer-0123456789abcdef0123456789";
 const JOINER: &str = "joiner-0123456789abcdef0123456789abcdef";
+const SHARER: &str = "sharer-0123456789abcdef0123456789";
 const SCRAPER: &str = "scraper-0123456789abcdef0123456789";
 const BARE: &str = "bare-0123456789abcdef0123456789";
 const PEER: &str = "peer-0123456789abcdef0123456789abcdef";
@@ -45,6 +47,7 @@ fn tokens() -> Tokens {
         ("scraper", token(SCRAPER, &["metrics *"], &[])),
         ("bare", token(BARE, &[], &[])),
         ("slow", token(SLOW, &["mint *"], &["2/h default", "10/s burst=10 *"])),
+        ("sharer", token(SHARER, &["mint,admin mine-*", "admin ours"], &[])),
         ("definer", token(DEFINER, &["mint,admin *"], &["5/h *"])),
     ];
     let tokens = tokens.map(|(name, token)| (name.to_owned(), token)).into();
@@ -309,7 +312,7 @@ async fn a_rate_is_kept_over_every_protocol() {
 }
 
 /// A rate is of a source that there is. One that is not there yet, or is switched off, cannot be
-/// minted from, and whoever may define it is let through to do so.
+/// minted from, and whoever may define it is let through to do so: so often in all.
 #[tokio::test]
 async fn who_has_a_rate_defines_new_sources_and_switches_them_on_again() {
     let (server, _) = guarded().await;
@@ -327,6 +330,68 @@ async fn who_has_a_rate_defines_new_sources_and_switches_them_on_again() {
     // Who may not define is told the same as ever.
     assert_eq!(server.as_whom(SLOW, "POST", "/v1/sources", define).await, 403);
     assert_eq!(server.as_whom(DEFINER, "DELETE", "/v1/sources/nobody", "").await, 404);
+    // Two of five definitions of what is not there were these; the count is the same over every protocol.
+    let define = |number: u32| format!(r#"{{"name":"more-{number}","kind":"segment"}}"#);
+    for number in 0..3 {
+        assert_eq!(server.as_whom(DEFINER, "POST", "/v1/sources", &define(number)).await, 200);
+    }
+    assert_eq!(server.as_whom(DEFINER, "POST", "/v1/sources", &define(3)).await, 429);
+    let mut grpc = server.grpc().await;
+    let wish = DefineSourceRequest { name: "more-4".into(), ..DefineSourceRequest::default() };
+    let status = grpc.define_source(named(wish, DEFINER)).await.unwrap_err();
+    assert_eq!((status.code(), reason(&status)), (Code::ResourceExhausted, Told::RateLimited));
+    assert!(status.message().contains("definitions"), "{status:?}");
+}
+
+/// What a definition takes is taken for good, or from everybody: each name, and the memory of queues.
+#[tokio::test]
+async fn who_defines_some_sources_gets_a_share_of_the_room_and_nobody_more_than_there_is() {
+    let (server, _) = guarded_with(|settings| {
+        settings.limits.sources_max = 12;
+        settings.limits.prefill_ids_max = 4 * 16_384;
+    })
+    .await;
+    let define = async |token: &str, name: &str, keys: &str| {
+        let body = format!(r#"{{"name":"{name}"{keys}}}"#);
+        let bearer = bearer(token);
+        let answer = server.send("POST", "/v1/sources", &bearer, &body).await;
+        (answer.status, answer.body)
+    };
+    let full = |answer: (u16, String), key: &str| {
+        assert!(answer.0 == 413 && answer.1.contains(key), "{key}: {answer:?}");
+    };
+    let kind = r#","kind":"segment""#;
+    // Three are built in, and nobody's share.
+    for name in ["mine-1", "ours", "mine-2"] {
+        assert_eq!(define(SHARER, name, kind).await.0, 200, "{name}");
+    }
+    full(define(SHARER, "mine-3", kind).await, "a quarter of limits.sources_max");
+    assert_eq!(define(SHARER, "mine-1", kind).await.0, 200, "it is there");
+    // The name of one that was deleted stays.
+    assert_eq!(server.as_whom(SHARER, "DELETE", "/v1/sources/mine-1", "").await, 204);
+    full(define(SHARER, "mine-3", kind).await, "limits.sources_max");
+    assert_eq!(define(SHARER, "mine-1", kind).await.0, 200);
+    for number in 7..=12 {
+        assert_eq!(define(ADMIN, &format!("more-{number}"), kind).await.0, 200, "{number}");
+    }
+    full(define(ADMIN, "more-13", kind).await, "12 are allowed (limits.sources_max)");
+    let limits = server.handle.service().limits();
+    server.handle.service().set_limits(Limits { sources_max: 40, ..(*limits).clone() });
+
+    // 4,096 IDs of a tick, doubled.
+    let queue = |boost: u32| format!(r#","prefill":{{"enabled":true,"boost":{boost}}}"#);
+    full(define(SHARER, "mine-q", &queue(3)).await, "a quarter of limits.prefill_ids_max");
+    assert_eq!(define(SHARER, "mine-q", &queue(1)).await.0, 200);
+    assert_eq!(define(SHARER, "mine-r", &queue(1)).await.0, 200);
+    full(define(SHARER, "mine-s", &queue(0)).await, "limits.prefill_ids_max");
+    let larger = r#"{"prefill":{"boost":2}}"#;
+    let patch =
+        async |token: &str| server.as_whom(token, "PATCH", "/v1/sources/mine-q", larger).await;
+    assert_eq!(patch(SHARER).await, 413);
+    assert_eq!(patch(ADMIN).await, 200, "who may define all has all of it");
+    full(define(ADMIN, "all", &queue(4)).await, "limits.prefill_ids_max");
+    assert_eq!(define(ADMIN, "all", &queue(3)).await.0, 200);
+    assert_eq!(server.as_whom(ADMIN, "GET", "/v1/ids/all", "").await, 200);
 }
 
 #[tokio::test]

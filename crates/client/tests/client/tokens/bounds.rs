@@ -1,0 +1,391 @@
+//! What a program may have of what all share, and what it says that counts for nothing.
+
+use snowmint_client::{RemoteStore, Settings};
+use snowmint_coord::lend::lent_pool;
+use snowmint_coord::{
+    BootTimer, ClaimRequest, Extend, GiveBack, Incarnation, Lease, Mark, Member, MemoryStore,
+    NewDefinition, Pool, Presence, Release, Reserve, Retry, Reuse, SourceState, Store, Timer as _,
+    Wish,
+};
+use snowmint_core::UnixMillis;
+use snowmint_server::Limits;
+
+use crate::common::{SETTINGS, soon};
+use crate::tokens::rights::{claim, code, joined, moved, now, presence, workers};
+use crate::tokens::{
+    ADMIN, BILLS, BUILDER, ENOUGH, ORDERS, TTL_MS, define, remote, remote_with, serve,
+};
+
+const HOUR_MS: u64 = 3_600_000;
+
+async fn claimed(store: &dyn Store, member: Incarnation) -> snowmint_coord::Result<Vec<Lease>> {
+    store.claim(&claim(workers(), member), now()).await
+}
+
+fn said<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>, parts: &[&str]) {
+    let said = outcome.unwrap_err().to_string();
+    assert!(parts.iter().all(|part| said.contains(part)), "{parts:?}: {said}");
+}
+
+/// Moves the mark of a lease so far ahead of now, and no further ahead than `allowed_ms` of the time that the caller
+/// says.
+async fn ahead(
+    store: &dyn Store,
+    lease: &Lease,
+    (ahead_ms, allowed_ms): (u64, Option<u64>),
+    said: UnixMillis,
+) -> snowmint_coord::Result<Mark> {
+    let Lease { pool, slot, term, mark: from, holder, .. } = lease.clone();
+    let to = Mark::from(now().saturating_add(ahead_ms));
+    let (request, ahead_max_ms) = (to.get(), allowed_ms);
+    let item = Extend { pool, slot, term, holder, from, to, request, ahead_max_ms };
+    store.extend(&[item], said).await?.remove(0).map(|moved| moved.mark)
+}
+
+#[tokio::test]
+async fn a_program_moves_a_mark_no_further_ahead_than_its_server_would() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, node) = serve(&store, ENOUGH).await;
+    let bills = remote(BILLS, &[&server]).await;
+    let member = joined(&*bills, 1).await;
+    let lease = claimed(&*bills, member).await.unwrap().remove(0);
+    // Whatever it allows itself, and whatever time it says it is.
+    let keys = ["worker.window", "clock.skew_max", "lead_max", "75000 ms are allowed"];
+    for allowed_ms in [None, Some(u64::MAX), Some(76_000)] {
+        for time in [now(), UnixMillis::new(u64::MAX), UnixMillis::ZERO] {
+            for ahead_ms in [120_000, HOUR_MS, 1 << 61] {
+                said(ahead(&*bills, &lease, (ahead_ms, allowed_ms), time).await, &keys);
+            }
+        }
+    }
+    let slots = store.workers(now()).await.unwrap();
+    assert!(
+        slots.iter().all(|slot| slot.mark <= Mark::from(now().saturating_add(75_000))),
+        "{slots:?}"
+    );
+    // A shorter limit of its own counts, and is nobody's configuration.
+    let refused = ahead(&*bills, &lease, (60_000, Some(10)), now()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "clock_ahead");
+    assert!(!refused.to_string().contains("worker.window"), "{refused}");
+    let mark = ahead(&*bills, &lease, (60_000, None), now()).await.unwrap();
+    let lease = Lease { mark, ..lease };
+    // A source that leads further lets windows lie further ahead.
+    define(&node, "bills-leading", r#"{"lead_max":"30m"}"#).await;
+    let far = async {
+        while ahead(&*bills, &lease, (HOUR_MS / 2, None), now()).await.is_err() {
+            BootTimer.sleep_ms(20).await;
+        }
+    };
+    soon(far).await;
+    // Whoever may move the whole store is not held to it.
+    let admin = remote(ADMIN, &[&server]).await;
+    let operator = joined(&*admin, 2).await;
+    let lease = claimed(&*admin, operator).await.unwrap().remove(0);
+    ahead(&*admin, &lease, (HOUR_MS, None), now()).await.unwrap();
+}
+
+/// Where the store has no clock, whoever could say the time could say that everybody else is gone.
+#[tokio::test]
+async fn the_time_that_a_program_says_counts_for_nothing() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, node) = serve(&store, ENOUGH).await;
+    node.source("default").await.unwrap().mint(1, None, 60_000).await.unwrap();
+    let bills = remote(BILLS, &[&server]).await;
+    for (number, time) in [(1, u64::MAX), (2, now().get() + HOUR_MS), (3, 0)] {
+        let time = UnixMillis::new(time);
+        let incarnation = Incarnation::new(number);
+        let member = Member {
+            incarnation,
+            owner: "it".into(),
+            host: "here".into(),
+            process: 1,
+            address: String::new(),
+        };
+        for renewals in [0, 1] {
+            let presence = Presence { sample: time, renewals, ttl_ms: TTL_MS };
+            bills.join(&member, presence, time).await.unwrap();
+            bills.renew(incarnation, presence, time).await.unwrap();
+        }
+        assert!(bills.members(time).await.unwrap().iter().all(|info| info.live));
+        assert!(bills.workers(time).await.unwrap().iter().all(|slot| slot.live));
+        // Nobody's number is free because of it.
+        let own = node.store().workers(now()).await.unwrap().remove(0);
+        let exactly =
+            ClaimRequest { wish: Wish::Exactly(own.slot), ..claim(workers(), incarnation) };
+        assert_eq!(code(bills.claim(&exactly, time).await), "pool_full");
+    }
+    let members = store.members(now()).await.unwrap();
+    let programs = members.iter().filter(|info| info.member.incarnation.token().is_some());
+    let is_now = |time: UnixMillis| now().since(time) < TTL_MS && time <= now();
+    assert_eq!(programs.clone().count(), 3);
+    for info in programs {
+        assert!(is_now(info.presence.sample) && is_now(info.renewed_at), "{info:?}");
+        assert!(is_now(info.joined_at), "{info:?}");
+    }
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+}
+
+#[tokio::test]
+async fn a_program_counts_as_live_no_longer_than_its_server_does() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, _) = serve(&store, ENOUGH).await;
+    let bills = remote(BILLS, &[&server]).await;
+    let member = joined(&*bills, 1).await;
+    for ttl_ms in [TTL_MS + 1, 41 * 86_400_000, u64::MAX] {
+        let longer = Presence { ttl_ms, ..presence() };
+        said(bills.renew(member, longer, now()).await, &["counters.lease", "600000 ms"]);
+    }
+    bills.renew(member, presence(), now()).await.unwrap();
+    let ttl = store.members(now()).await.unwrap().iter().map(|info| info.presence.ttl_ms).max();
+    assert_eq!(ttl, Some(TTL_MS));
+    let admin = remote(ADMIN, &[&server]).await;
+    let operator = joined(&*admin, 2).await;
+    admin.renew(operator, Presence { ttl_ms: 2 * TTL_MS, ..presence() }, now()).await.unwrap();
+}
+
+/// Whoever names a pool first decides its shape for all who come later.
+#[tokio::test]
+async fn a_program_claims_from_pools_that_sources_have_shaped() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, node) = serve(&store, ENOUGH).await;
+    let bills = remote(BILLS, &[&server]).await;
+    let member = joined(&*bills, 1).await;
+    let nine = Pool { name: "workers-9".into(), slots: 512, ..workers() };
+    let try_one = async |pool: &Pool| bills.claim(&claim(pool.clone(), member), now()).await;
+    said(try_one(&nine).await, &["workers-9", "admin"]);
+    let never = Pool { reuse: Reuse::Never, ..workers() };
+    said(try_one(&never).await, &["worker.reuse"]);
+    for wrong in [Pool { slots: 512, ..workers() }, Pool { group: 2, ..workers() }] {
+        assert_eq!(code(try_one(&wrong).await), "invalid");
+    }
+    assert!(store.workers(now()).await.unwrap().iter().all(|slot| slot.holder.is_none()));
+    define(&node, "bills-narrow", r#"{"layout":"time=41,worker=9,sequence=13"}"#).await;
+    try_one(&nine).await.unwrap();
+    try_one(&workers()).await.unwrap();
+
+    // Of numbers that are lent: who may lend in their space shapes no pool of it otherwise.
+    let orders = remote(ORDERS, &[&server]).await;
+    let lender = joined(&*orders, 2).await;
+    let lent = lent_pool("shop", 10).unwrap();
+    let other = Pool { slots: 4, ..lent.clone() };
+    assert_eq!(code(orders.claim(&claim(other, lender), now()).await), "invalid");
+    orders.claim(&claim(lent, lender), now()).await.unwrap();
+    // An operator may, before any source does.
+    let admin = remote(ADMIN, &[&server]).await;
+    let operator = joined(&*admin, 3).await;
+    let eight = Pool { name: "workers-8".into(), slots: 256, ..workers() };
+    admin.claim(&claim(eight, operator), now()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
+    let store = MemoryStore::new("all").unwrap();
+    let (one, _) = serve(&store, ENOUGH).await;
+    let (two, _) = serve(&store, ENOUGH).await;
+    let programs = [remote(BILLS, &[&one]).await, remote(BILLS, &[&two]).await];
+    let mut held = Vec::new();
+    for number in 0..16_u64 {
+        let program = &programs[usize::try_from(number % 2).unwrap()];
+        let member = joined(&**program, u128::from(number) + 1).await;
+        held.extend(claimed(&**program, member).await.unwrap());
+    }
+    let more = joined(&*programs[0], 99).await;
+    for program in &programs {
+        said(claimed(&**program, more).await, &["token bills", "16 are", "limits.workers_max"]);
+    }
+    // One that is started again claims the number that it had, from the member that it was.
+    let before = &held[5];
+    let again = ClaimRequest {
+        supersedes: before.holder,
+        wish: Wish::Exactly(before.slot),
+        ..claim(workers(), more)
+    };
+    held[5] = programs[1].claim(&again, now()).await.unwrap().remove(0);
+    assert_eq!(code(claimed(&*programs[0], more).await), "too_many");
+    // Another token's are another count, and one that may administer all sources has none.
+    let orders = remote(ORDERS, &[&one]).await;
+    let other = joined(&*orders, 100).await;
+    claimed(&*orders, other).await.unwrap();
+    let admin = remote(ADMIN, &[&one]).await;
+    let operator = joined(&*admin, 101).await;
+    let all = ClaimRequest { count: 40, ..claim(workers(), operator) };
+    assert_eq!(admin.claim(&all, now()).await.unwrap().len(), 40);
+    // What is given up makes room, as much as there is.
+    for lease in held.drain(..3) {
+        programs[0].release(&lease.unused(), now()).await.unwrap();
+    }
+    let many = ClaimRequest { count: 64, ..claim(workers(), more) };
+    assert_eq!(programs[1].claim(&many, now()).await.unwrap().len(), 3);
+    assert_eq!(code(claimed(&*programs[0], more).await), "too_many");
+    let limits = one.service().limits();
+    one.service().set_limits(Limits { workers_max: 17, ..(*limits).clone() });
+    claimed(&*programs[0], more).await.unwrap();
+}
+
+/// A number that is given up with its mark ahead is nobody's until that has passed: one after the other, a program could
+/// have them all.
+#[tokio::test]
+async fn the_programs_of_a_token_use_no_pool_up_by_giving_up_what_they_claim() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, _) = serve(&store, ENOUGH).await;
+    // Who is told to come later than this does not wait.
+    let bills = remote_with(BILLS, &[&server], Settings { call_ms: 20_000, ..SETTINGS }).await;
+    let mut taken = 0;
+    let refused = loop {
+        let member = joined(&*bills, 1_000 + taken).await;
+        let lease = match claimed(&*bills, member).await {
+            Ok(mut leases) => leases.remove(0),
+            Err(refused) => break refused,
+        };
+        ahead(&*bills, &lease, (70_000, None), now()).await.unwrap();
+        bills.leave(member, now()).await.unwrap();
+        taken += 1;
+        assert!(taken <= 64, "it goes on and on");
+    };
+    assert_eq!(taken, 64);
+    assert!(matches!(refused.retry(), Retry::AfterMs(1..=75_000)), "{refused:?}");
+    assert!(refused.to_string().contains("limits.workers_max"), "{refused}");
+}
+
+/// Numbers that are given back come again.
+#[tokio::test]
+async fn a_program_gives_back_what_its_token_took_there_and_nothing_else() {
+    let store = MemoryStore::new("all").unwrap();
+    let (one, node) = serve(&store, ENOUGH).await;
+    let (two, _) = serve(&store, ENOUGH).await;
+    define(&node, "bills", r#"{"kind":"segment"}"#).await;
+    let version = store.get("bills").await.unwrap().version;
+    let bills = remote(BILLS, &[&one]).await;
+    let orders = remote(ORDERS, &[&one]).await;
+    let elsewhere = remote(BILLS, &[&two]).await;
+    let reserve = async |by: &RemoteStore| {
+        let source = "bills".to_owned();
+        by.reserve(&Reserve { source, length: 10, definition_version: version, within: None }).await
+    };
+    let taken = reserve(&bills).await.unwrap();
+    let back = |first| GiveBack {
+        source: "bills".into(),
+        first,
+        last: taken.last,
+        version: taken.version,
+    };
+    let before = store.get("bills").await.unwrap();
+    for other in [&orders, &elsewhere] {
+        assert_eq!(code(other.give_back(&back(taken.first)).await), "invalid");
+    }
+    // Nor what a server took for itself.
+    let mut mark = before.segment.mark;
+    assert_eq!(store.get("bills").await.unwrap(), before);
+    bills.give_back(&back(taken.first + 4)).await.unwrap();
+    assert!(store.get("bills").await.unwrap().segment.mark < mark);
+    assert!(bills.give_back(&back(taken.first)).await.is_err(), "once");
+    let own =
+        Reserve { source: "bills".into(), length: 9, definition_version: version, within: None };
+    let of_server = store.reserve(&own).await.unwrap();
+    mark = store.get("bills").await.unwrap().segment.mark;
+    let last = of_server.last;
+    let back = GiveBack {
+        source: "bills".into(),
+        first: of_server.first,
+        last,
+        version: of_server.version,
+    };
+    for by in [&bills, &orders] {
+        assert_eq!(code(by.give_back(&back).await), "invalid");
+    }
+    assert_eq!(store.get("bills").await.unwrap().segment.mark, mark);
+    let admin = remote(ADMIN, &[&one]).await;
+    admin.give_back(&back).await.unwrap();
+}
+
+#[tokio::test]
+async fn joins_claims_and_definitions_count_against_the_rate() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, _) = serve(&store, "2/h *").await;
+    let builder = remote(BUILDER, &[&server]).await;
+    let over = |outcome: snowmint_coord::Result<()>, what: &str| {
+        let refused = outcome.unwrap_err();
+        assert!(matches!(refused.retry(), Retry::AfterMs(1_000_000..)), "{refused:?}");
+        assert!(refused.to_string().contains(what), "{what}: {refused}");
+    };
+    let join = async |number| {
+        let incarnation = Incarnation::new(number);
+        let (owner, host, address) = ("it".into(), "here".into(), String::new());
+        let member = Member { incarnation, owner, host, process: 1, address };
+        builder.join(&member, presence(), now()).await
+    };
+    join(1).await.unwrap();
+    join(2).await.unwrap();
+    over(join(3).await, "joins");
+    for _ in 0..9 {
+        builder.renew(Incarnation::new(1), presence(), now()).await.unwrap();
+    }
+    let member = Incarnation::new(1);
+    for _ in 0..2 {
+        claimed(&*builder, member).await.unwrap();
+    }
+    over(claimed(&*builder, member).await.map(drop), "claims");
+
+    let spec = r#"{"kind":"segment"}"#;
+    let define = async |name: &str| {
+        let (spec, identity) = (spec.to_owned(), spec.to_owned());
+        let new = NewDefinition { name: name.into(), spec, identity, enabled: None };
+        builder.define(&new).await.map(drop)
+    };
+    define("build-1").await.unwrap();
+    define("build-2").await.unwrap();
+    over(define("build-3").await, "definitions");
+    // What is there has a count of its own: one for each change.
+    builder.set_state("build-1", SourceState::Disabled).await.unwrap();
+    builder.set_state("build-1", SourceState::Enabled).await.unwrap();
+    // Another token's are another's.
+    joined(&*remote(ORDERS, &[&server]).await, 9).await;
+}
+
+#[tokio::test]
+async fn there_is_a_share_of_the_catalog_for_those_who_define_through_the_store() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, _) = serve(&store, ENOUGH).await;
+    let limits = server.service().limits();
+    let narrow = Limits { sources_max: 8, prefill_ids_max: 65_536, ..(*limits).clone() };
+    server.service().set_limits(narrow);
+    let builder = remote(BUILDER, &[&server]).await;
+    let define = async |name: &str, spec: &str| {
+        let (spec, identity) = (spec.to_owned(), name.to_owned());
+        let new = NewDefinition { name: name.into(), spec, identity, enabled: None };
+        builder.define(&new).await
+    };
+    let segment = r#"{"kind":"segment"}"#;
+    define("build-1", segment).await.unwrap();
+    let large = r#"{"prefill":{"enabled":true,"boost":3}}"#;
+    said(define("build-2", large).await, &["limits.prefill_ids_max", "32768"]);
+    define("build-2", r#"{"prefill":{"enabled":true,"boost":2}}"#).await.unwrap();
+    said(define("build-3", segment).await, &["limits.sources_max", "3 sources"]);
+    let new = NewDefinition {
+        name: "build-2".into(),
+        spec: large.into(),
+        identity: "build-2".into(),
+        enabled: None,
+    };
+    said(builder.alter(&new, None).await, &["limits.prefill_ids_max"]);
+    assert!(store.get("build-3").await.is_err());
+    let sent = Release {
+        pool: "sections".into(),
+        slot: 1,
+        term: snowmint_coord::Term::new(1),
+        holder: Some(Incarnation::new(1)),
+        mark: Mark::ZERO,
+        from: None,
+    };
+    // Nor does it speak of what servers count by, whomever it names.
+    assert_eq!(code(builder.release(&sent, now()).await), "unsupported");
+    let lease = Lease {
+        pool: "sections".into(),
+        slot: 1,
+        term: snowmint_coord::Term::new(1),
+        holder: Some(Incarnation::new(1)),
+        floor: Mark::ZERO,
+        mark: Mark::ZERO,
+    };
+    assert_eq!(code(moved(&*builder, &lease, lease.holder, 1 << 62).await), "unsupported");
+}

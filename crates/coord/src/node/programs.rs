@@ -1,0 +1,222 @@
+//! What programs may have that mint by themselves and ask for it through this node. A mark never goes back, so how far
+//! one may move, and which pools there are, follows from this node's settings and the definitions, not from what a
+//! program says.
+
+use std::collections::BTreeMap;
+
+use snowmint_core::UnixMillis;
+
+use super::definitions::read_spec;
+use super::settings::{NodeSettings, PRESENCE_TTL_MS};
+use super::{Core, Node};
+use crate::catalog::{Definition, SourceState};
+use crate::error::{ErrorKind, Result};
+use crate::lease::Mark;
+use crate::lend::{KEEP_MS_MAX, is_lent};
+use crate::machine::Pace;
+use crate::pool::{Pool, pool_of};
+use crate::spec::{Minted, Plan};
+use crate::store::Store;
+
+/// A pool, and what the sources ask for that take their numbers from it.
+#[derive(Clone, Debug)]
+struct Shape {
+    pool: Pool,
+    /// The longest tick.
+    unit_ms: u64,
+    /// The longest lead.
+    lead_ms: u64,
+}
+
+/// The pools that the definitions of a store shape, and how far ahead their marks may lie.
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    pools: BTreeMap<String, Shape>,
+    window_ms: u64,
+    skew_ms: u64,
+    /// How far clocks of the namespace may be apart.
+    apart_ms: u64,
+    /// Leads up to here were accepted by an operator.
+    lead_until: Mark,
+}
+
+impl Shapes {
+    fn new(settings: &NodeSettings, apart_ms: u64, lead_until: Mark) -> Self {
+        let (window_ms, skew_ms) = (settings.window_ms, settings.clock_skew_max_ms);
+        Self { pools: BTreeMap::new(), window_ms, skew_ms, apart_ms, lead_until }
+    }
+
+    /// A source that is defined, switched on or off.
+    fn add(&mut self, settings: &NodeSettings, definition: &Definition) {
+        // One that is for a newer version shapes nothing here.
+        let Ok(Ok(Plan::Snowflake(plan))) = read_spec(definition).map(|spec| spec.check()) else {
+            return;
+        };
+        if plan.minted != Minted::Process {
+            return;
+        }
+        let pool = pool_of(&plan, settings.reuse);
+        let new = Shape { pool, unit_ms: 1, lead_ms: 0 };
+        let shape = self.pools.entry(new.pool.name.clone()).or_insert(new);
+        shape.unit_ms = shape.unit_ms.max(plan.layout.unit_ms().into());
+        shape.lead_ms = shape.lead_ms.max(settings.made(&plan).lead_max_ms());
+    }
+
+    /// Whether a source takes its numbers from the pool of this name.
+    #[must_use]
+    pub fn has(&self, pool: &str) -> bool {
+        self.pools.contains_key(pool)
+    }
+
+    /// Refuses a pool that no source takes its numbers from, or in another shape: whoever names one first would decide
+    /// for all who come later.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn check(&self, pool: &Pool) -> Result<(), ErrorKind> {
+        let shown = |pool: &Pool| {
+            let Pool { slots, group, reuse, .. } = pool;
+            format!("{slots} numbers in groups of {group}, reuse {reuse:?}")
+        };
+        let what = match self.pools.get(&pool.name) {
+            Some(shape) if shape.pool == *pool => return Ok(()),
+            Some(shape) => format!(
+                "pool {} has {} here (worker.reuse, and the layout), not {}",
+                pool.name,
+                shown(&shape.pool),
+                shown(pool)
+            ),
+            None => format!(
+                "no source takes worker numbers from pool {}: define one with such a layout first, which takes the \
+                 right admin over it",
+                pool.name
+            ),
+        };
+        Err(ErrorKind::Invalid { what })
+    }
+
+    /// How many numbers of a pool belong to one worker.
+    #[must_use]
+    pub fn group(&self, pool: &str) -> u64 {
+        self.pools.get(pool).map_or(1, |shape| u64::from(shape.pool.group.max(1)))
+    }
+
+    /// How far ahead of `now` a program may move a mark of the pool: as far as this node would, with the longest lead of
+    /// the pool's sources; and beyond what an operator has accepted by as much. A number that is lent: for as long as
+    /// one can be.
+    #[must_use]
+    pub fn ahead_max_ms(&self, pool: &str, now: UnixMillis) -> u64 {
+        if is_lent(pool) {
+            return KEEP_MS_MAX.saturating_add(self.apart_ms);
+        }
+        let (unit_ms, lead_ms) =
+            self.pools.get(pool).map_or((1, 0), |shape| (shape.unit_ms, shape.lead_ms));
+        let pace = Pace::new(self.window_ms, unit_ms, lead_ms, self.skew_ms, false);
+        let accepted_ms = self.lead_until.unix_millis().since(now);
+        pace.ahead_max_ms.saturating_add(accepted_ms)
+    }
+}
+
+impl Node {
+    /// The pools that the sources of a store shape: the node's own, or one beside it.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn shapes(&self, store: &dyn Store) -> Result<Shapes> {
+        let Core { around, settings, .. } = &**self.core();
+        let catalog = around.in_time("read catalog", "the store", store.list()).await?;
+        let lead_until = match around.in_time("look at ground", "the store", store.ground()).await {
+            Ok(ground) => ground.lead_until,
+            // That of servers does not tell.
+            Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => Mark::ZERO,
+            Err(error) => return Err(error),
+        };
+        let apart_ms = settings.off_ms(store.capabilities().clock).saturating_mul(2);
+        let mut shapes = Shapes::new(settings, apart_ms, lead_until);
+        let defined = |definition: &&Definition| definition.state != SourceState::Deleted;
+        catalog.definitions.iter().filter(defined).for_each(|it| shapes.add(settings, it));
+        Ok(shapes)
+    }
+
+    /// How long a program may be taken for live without a renewal: as long as this node, or a program that says nothing.
+    #[must_use]
+    pub fn presence_max_ms(&self) -> u64 {
+        self.core().settings.presence_ttl_ms.max(PRESENCE_TTL_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Reuse;
+    use crate::segment::SegmentRow;
+
+    fn definition(name: &str, spec: &str) -> Definition {
+        Definition {
+            name: name.into(),
+            spec: spec.into(),
+            identity: String::new(),
+            version: 1,
+            state: SourceState::Enabled,
+            segment: SegmentRow::NEW,
+        }
+    }
+
+    fn shapes(settings: &NodeSettings, specs: &[&str]) -> Shapes {
+        let mut shapes = Shapes::new(settings, 40_000, Mark::ZERO);
+        specs.iter().for_each(|spec| shapes.add(settings, &definition("it", spec)));
+        shapes
+    }
+
+    const NOW: UnixMillis = UnixMillis::new(1_000_000);
+
+    #[test]
+    fn marks_lie_ahead_as_the_settings_and_the_longest_lead_of_the_pool_have_it() {
+        let settings = NodeSettings::default();
+        let ahead = |specs: &[&str]| shapes(&settings, specs).ahead_max_ms("workers-10", NOW);
+        assert_eq!(ahead(&[]), 70_000);
+        assert_eq!(ahead(&["{}"]), 75_000, "what docs/clocks.md says");
+        assert_eq!(ahead(&["{}", r#"{"lead_max":"20s"}"#, r#"{"on_rollback":"fail"}"#]), 90_000);
+        let slow = r#"{"layout":"time=31,worker=10,sequence=22,unit=60s"}"#;
+        assert_eq!(ahead(&["{}", slow]), 375_000, "three ticks");
+        // Of another pool.
+        let other = r#"{"layout":"time=41,worker=9,sequence=13","lead_max":"1h"}"#;
+        assert_eq!(ahead(&["{}", other]), 75_000);
+        let wide = NodeSettings { window_ms: 600_000, ..settings.clone() };
+        assert_eq!(shapes(&wide, &["{}"]).ahead_max_ms("workers-10", NOW), 1_215_000);
+        // What an operator has accepted, is where windows begin.
+        let mut leading = shapes(&settings, &["{}"]);
+        leading.lead_until = Mark::new(NOW.get() + 500_000);
+        assert_eq!(leading.ahead_max_ms("workers-10", NOW), 575_000);
+        assert_eq!(leading.ahead_max_ms("workers-10", UnixMillis::new(2_000_000)), 75_000);
+        assert_eq!(leading.ahead_max_ms("lent-10-shop", NOW), KEEP_MS_MAX + 40_000);
+    }
+
+    #[test]
+    fn pools_are_those_that_sources_shape() {
+        let settings = NodeSettings::default();
+        let clocked = r#"{"layout":"time=41,clock=3,worker=7,sequence=12"}"#;
+        let segment = r#"{"kind":"segment"}"#;
+        let by_store = r#"{"mint":"store","worker":3,"layout":"time=41,worker=8,sequence=14"}"#;
+        let shapes = shapes(&settings, &["{}", clocked, segment, by_store, "{\"of\":\"later\"}"]);
+        let pool =
+            |name: &str, slots, group, reuse| Pool { name: name.into(), slots, group, reuse };
+        let check = |pool: &Pool| shapes.check(pool).map_err(|kind| kind.to_string());
+        let right = pool("workers-10", 1024, 1, Reuse::Recycle);
+        let right_too = pool("workers-7-clock-3", 1024, 8, Reuse::Recycle);
+        assert_eq!((check(&right), check(&right_too)), (Ok(()), Ok(())));
+        assert_eq!((shapes.group("workers-7-clock-3"), shapes.group("workers-10")), (8, 1));
+        for wrong in [
+            Pool { slots: 512, ..right.clone() },
+            Pool { group: 2, ..right.clone() },
+            Pool { reuse: Reuse::Never, ..right.clone() },
+        ] {
+            let said = check(&wrong).unwrap_err();
+            assert!(said.contains("worker.reuse") && said.contains("1024 numbers"), "{said}");
+        }
+        for name in ["workers-9", "workers-8", "workers", "sections"] {
+            let said = check(&pool(name, 512, 1, Reuse::Recycle)).unwrap_err();
+            assert!(said.contains(name) && said.contains("admin"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How much definitions take of what a namespace has room for: names, which stay for ever, and IDs in queues.
+
+use super::Node;
+use super::definitions::read_spec;
+use crate::catalog::{Definition, SourceState};
+use crate::error::Result;
+use crate::spec::{Plan, SourceSpec};
+use crate::store::Store;
+
+/// What one definition takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinedRoom {
+    /// The name, which a source that was deleted keeps.
+    pub name: String,
+    /// How many IDs its queue holds; 0 without one.
+    pub queue_ids: u64,
+}
+
+impl DefinedRoom {
+    /// What a definition of these keys would take. Keys that make no source take nothing.
+    #[must_use]
+    pub fn of(name: &str, spec: &SourceSpec) -> Self {
+        let queue = match spec.check() {
+            Ok(Plan::Snowflake(plan)) => plan.prefill,
+            _ => None,
+        };
+        let ids = |capacity| u64::try_from(capacity).unwrap_or(u64::MAX);
+        Self { name: name.into(), queue_ids: queue.map_or(0, |queue| ids(queue.capacity)) }
+    }
+
+    fn stored(definition: &Definition) -> Self {
+        let name = definition.name.as_str();
+        match (definition.state, read_spec(definition)) {
+            (SourceState::Enabled | SourceState::Disabled, Ok(spec)) => Self::of(name, &spec),
+            // One that is deleted, or for a newer version, has no queue.
+            _ => Self { name: name.into(), queue_ids: 0 },
+        }
+    }
+}
+
+impl Node {
+    /// What all definitions of a store take, the deleted too: the node's own store, or one beside it.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn defined_room(&self, store: &dyn Store) -> Result<Vec<DefinedRoom>> {
+        let catalog = self.core().around.in_time("read catalog", "the store", store.list()).await?;
+        Ok(catalog.definitions.iter().map(DefinedRoom::stored).collect())
+    }
+
+    /// How many IDs the queues of all prefilled sources may hold, of those that are made from now on.
+    pub fn limit_prefill(&self, ids_max: u64) {
+        self.core().around.queue_room.set_max(ids_max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::SegmentRow;
+
+    #[test]
+    fn a_definition_takes_a_name_and_the_places_of_its_queue() {
+        let prefilled = r#"{"prefill":{"enabled":true,"boost":2}}"#;
+        for (spec, state, ids) in [
+            (prefilled, SourceState::Enabled, 16_384),
+            (prefilled, SourceState::Disabled, 16_384),
+            (prefilled, SourceState::Deleted, 0),
+            ("{}", SourceState::Enabled, 0),
+            (r#"{"kind":"segment"}"#, SourceState::Enabled, 0),
+            (r#"{"of":"later"}"#, SourceState::Enabled, 0),
+        ] {
+            let definition = Definition {
+                name: "it".into(),
+                spec: spec.into(),
+                identity: String::new(),
+                version: 1,
+                state,
+                segment: SegmentRow::NEW,
+            };
+            let room = DefinedRoom { name: "it".into(), queue_ids: ids };
+            assert_eq!(DefinedRoom::stored(&definition), room, "{spec}");
+        }
+    }
+}

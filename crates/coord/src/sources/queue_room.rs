@@ -1,0 +1,69 @@
+//! How much all queues of a node hold together. A queue takes its memory when it is made, 16 bytes for each ID, and
+//! whoever defines sources decides how many there are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most IDs in all queues of a node, and how many there is a place for.
+#[derive(Debug)]
+pub(crate) struct QueueRoom {
+    ids_max: AtomicU64,
+    taken: AtomicU64,
+}
+
+impl QueueRoom {
+    pub(crate) const fn new(ids_max: u64) -> Self {
+        Self { ids_max: AtomicU64::new(ids_max), taken: AtomicU64::new(0) }
+    }
+
+    /// Another limit, for queues that are made from now on.
+    pub(crate) fn set_max(&self, ids_max: u64) {
+        self.ids_max.store(ids_max, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ids_max(&self) -> u64 {
+        self.ids_max.load(Ordering::Relaxed)
+    }
+
+    /// Places for so many IDs, until they are dropped; none where there are not as many.
+    pub(super) fn take(self: &Arc<Self>, ids: u64) -> Option<Places> {
+        let ids_max = self.ids_max();
+        let more = |taken: u64| taken.checked_add(ids).filter(|all| *all <= ids_max);
+        // It guards nothing but this count.
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Places { room: Arc::clone(self), ids })
+    }
+}
+
+/// The places of a queue.
+#[derive(Debug)]
+pub(super) struct Places {
+    room: Arc<QueueRoom>,
+    ids: u64,
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        self.room.taken.fetch_sub(self.ids, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_have_as_many_places_as_there_are_and_give_them_back() {
+        let room = Arc::new(QueueRoom::new(100));
+        let one = room.take(60).unwrap();
+        assert!(room.take(41).is_none() && room.take(u64::MAX).is_none());
+        let other = room.take(40).unwrap();
+        assert!(room.take(1).is_none());
+        drop(one);
+        assert!(room.take(60).is_some(), "and given back at once");
+        room.set_max(50);
+        assert!(room.take(11).is_none());
+        drop(other);
+        assert!(room.take(50).is_some());
+    }
+}

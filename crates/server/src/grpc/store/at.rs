@@ -1,0 +1,83 @@
+//! Which store is asked: the server's own, or one beside it.
+
+use std::sync::Arc;
+
+use snowmint_coord::{DefinedRoom, NewDefinition, SourceSpec, Store};
+use tokio::sync::MutexGuard;
+
+use super::taking::NotTaken;
+use crate::service::{NoRoom, Service};
+
+/// A store that is asked, and its name, if it is one beside the server's own.
+pub(super) struct At {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) beside: String,
+}
+
+/// What the header says: the door, and behind it the name of a store beside the server's own.
+pub(super) fn named_by(header: &str) -> Option<(&str, &str)> {
+    match header.split_once('/') {
+        Some((_, "")) => None,
+        Some(named) => Some(named),
+        None => Some((header, "")),
+    }
+}
+
+impl At {
+    /// What the header of calls says.
+    pub(super) fn door(&self, door: &str) -> String {
+        if self.beside.is_empty() { door.to_owned() } else { format!("{door}/{}", self.beside) }
+    }
+
+    /// What was changed by whom. The server's own definitions are shown before and after.
+    pub(super) async fn change<T>(
+        &self,
+        (service, how, name): (&Service, &'static str, &str),
+        change: impl Future<Output = T>,
+    ) -> T {
+        if !self.beside.is_empty() {
+            service.moved(&format!("{} beside: source {name} {how}", self.beside));
+            return change.await;
+        }
+        let before = service.before_change(name).await;
+        let changed = change.await;
+        service.changed_beside(how, name, before).await;
+        changed
+    }
+
+    /// Counts a definition, and sees that there is room for it: for as long as what is answered is kept.
+    pub(super) async fn room_for<'a>(
+        &self,
+        service: &'a Service,
+        new: &NewDefinition,
+    ) -> Result<Option<MutexGuard<'a, ()>>, NotTaken> {
+        service.spend_definition(&new.name).await?;
+        // Keys that cannot be read make no queue.
+        let spec = SourceSpec::from_json(&new.spec).unwrap_or_default();
+        match service.room_for(&*self.store, &DefinedRoom::of(&new.name, &spec)).await {
+            Ok(room) => Ok(room),
+            Err(NoRoom::Full(error)) => Err(error.into()),
+            Err(NoRoom::Unknown(error)) => Err(error.into()),
+        }
+    }
+
+    /// Whether a definition agrees with others of the server's own store, as a server's own does.
+    pub(super) async fn agrees(
+        &self,
+        service: &Service,
+        (name, spec): (&str, &str),
+    ) -> snowmint_coord::Result<()> {
+        match self.beside.as_str() {
+            "" => service.agrees(name, spec).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// What was done to the store as a whole.
+    pub(super) fn moved(&self, service: &Service, how: &str) {
+        match self.beside.as_str() {
+            "" => service.moved(how),
+            name => service.moved(&format!("{name} beside: {how}")),
+        }
+    }
+}

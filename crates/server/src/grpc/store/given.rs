@@ -1,0 +1,51 @@
+//! Which ranges a program may give back: what a token took last of a source through this server. Numbers that are given
+//! back come again, and lists show all that a give-back says, so whoever could give back another's range would have its
+//! numbers handed out twice. What is refused here is a gap.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use snowmint_coord::{Error as StoreError, ErrorKind, GiveBack, Result as StoreResult, Segment};
+
+use super::at::At;
+use super::speaker::Speaker;
+
+/// The newest range that a token took here, of each source of each store: no other can be given back.
+#[derive(Debug, Default)]
+pub(super) struct Given(Mutex<HashMap<(String, String), Range>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Range {
+    token: Option<u32>,
+    first: u64,
+    last: u64,
+    version: u64,
+}
+
+impl Given {
+    /// A token took this.
+    pub(super) fn took(&self, at: &At, speaker: &Speaker, source: &str, segment: &Segment) {
+        let Segment { first, last, version, .. } = *segment;
+        let range = Range { token: speaker.token(), first, last, version };
+        let mut ranges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ranges.insert((at.beside.clone(), source.to_owned()), range);
+    }
+
+    /// Refuses the end of a range that the token did not take here, or not last.
+    pub(super) fn check(&self, at: &At, speaker: &Speaker, back: &GiveBack) -> StoreResult<()> {
+        let key = (at.beside.clone(), back.source.clone());
+        let ranges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_its = |range: &&Range| {
+            (range.token, range.last, range.version) == (speaker.token(), back.last, back.version)
+                && range.first <= back.first
+        };
+        if ranges.get(&key).is_some_and(|range| is_its(&range)) {
+            return Ok(());
+        }
+        let what = format!(
+            "{} to {} of source {} are not what this token took last through this server: they stay a gap",
+            back.first, back.last, back.source
+        );
+        Err(StoreError::new("give back", ErrorKind::Invalid { what }))
+    }
+}

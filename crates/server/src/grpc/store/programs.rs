@@ -1,0 +1,270 @@
+//! What programs may have of the worker numbers, where a token is asked for: how far their marks may lie ahead, which
+//! pools there are for them, and how many numbers those of one token hold. Whoever may administer all sources is not
+//! held to it, since such a caller may move the whole store.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use snowmint_coord::lend::{check_lent, space_of};
+use snowmint_coord::{
+    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Result as StoreResult,
+    Shapes, SlotInfo, Wish, is_worker_pool,
+};
+use snowmint_core::UnixMillis;
+use snowmint_wire::error::Code;
+
+use super::at::At;
+use super::speaker::Speaker;
+use super::taking::NotTaken;
+use crate::service::{Error, Service};
+
+/// For how long what definitions shape is gone by, unless it lacks something: as long as a node does.
+const SHAPES_US: u64 = 1_000_000;
+
+/// How many times `limits.workers_max` a token may claim until the marks of what it gave up have passed: a number whose
+/// mark lies ahead is nobody's for a while. Room for programs that are replaced, or start again and again.
+const CLAIMED_TIMES: usize = 4;
+
+/// What a mark that lies further ahead than this server allows was compared with.
+const LOWERED: &str = "the store's time, where this server says how far a program's mark may lie (its worker.window and \
+                       clock.skew_max, and lead_max of the pool's sources; give the program no longer window)";
+
+/// A worker number: the store beside the server's own, the pool, and the number.
+type Number = (String, String, u64);
+
+/// What is known of programs and of what they may have.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    /// What definitions shape, of each store, and when that was read.
+    shapes: Mutex<HashMap<String, (u64, Arc<Shapes>)>>,
+    /// Of each token.
+    claims: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<Claims>>>>,
+}
+
+/// What the programs of a token have claimed here of late, and until when that may keep a number from others. A claim
+/// whose answer nobody waited for has no number.
+#[derive(Debug, Default)]
+struct Claims(Vec<(Option<Number>, u64)>);
+
+/// Who claims what, and where.
+pub(super) struct Claiming<'a> {
+    pub(super) at: &'a At,
+    pub(super) service: &'a Service,
+    pub(super) speaker: &'a Speaker,
+    pub(super) now: UnixMillis,
+    /// How many numbers may be lent in a space.
+    pub(super) machines_max: u64,
+}
+
+impl Programs {
+    /// What definitions shape now, as far as these pools are concerned.
+    async fn shapes<'a>(
+        &self,
+        at: &At,
+        service: &Service,
+        mut pools: impl Iterator<Item = &'a str>,
+    ) -> StoreResult<Arc<Shapes>> {
+        let now_us = service.begun_us();
+        let known = self.shapes_known().get(&at.beside).cloned();
+        if let Some((read_us, shapes)) = known
+            && now_us.saturating_sub(read_us) < SHAPES_US
+            && pools.all(|pool| !is_worker_pool(pool) || shapes.has(pool))
+        {
+            return Ok(shapes);
+        }
+        let shapes = Arc::new(service.shapes(&*at.store).await?);
+        self.shapes_known().insert(at.beside.clone(), (now_us, Arc::clone(&shapes)));
+        Ok(shapes)
+    }
+
+    fn shapes_known(&self) -> MutexGuard<'_, HashMap<String, (u64, Arc<Shapes>)>> {
+        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Extends, no mark further than this server's own may lie ahead.
+    pub(super) async fn extend(
+        &self,
+        at: &At,
+        service: &Service,
+        mut items: Vec<Extend>,
+        now: UnixMillis,
+    ) -> StoreResult<Vec<StoreResult<Extended>>> {
+        if !service.gets_a_share() {
+            return at.store.extend(&items, now).await;
+        }
+        let pools = items.iter().map(|item| item.pool.as_str());
+        let shapes = self.shapes(at, service, pools).await?;
+        let lower = |item: &mut Extend| {
+            let own = shapes.ahead_max_ms(&item.pool, now);
+            let is_lowered = item.ahead_max_ms.is_none_or(|said| said > own);
+            item.ahead_max_ms = Some(item.ahead_max_ms.map_or(own, |said| said.min(own)));
+            is_lowered
+        };
+        let lowered: Vec<bool> = items.iter_mut().map(lower).collect();
+        let extended = at.store.extend(&items, now).await?;
+        Ok(extended
+            .into_iter()
+            .zip(lowered)
+            .map(|(answer, lowered)| {
+                answer.map_err(|error| if lowered { explained(error) } else { error })
+            })
+            .collect())
+    }
+
+    /// Claims, as many numbers as the token may have.
+    pub(super) async fn claim(
+        &self,
+        asking: &Claiming<'_>,
+        mut claim: ClaimRequest,
+    ) -> Result<Vec<Lease>, NotTaken> {
+        let Claiming { at, service, speaker, now, .. } = *asking;
+        let Some(token) = speaker.token().filter(|_| service.gets_a_share()) else {
+            return Ok(at.store.claim(&claim, now).await?);
+        };
+        let shapes = self.shapes(at, service, std::iter::once(claim.pool.name.as_str())).await?;
+        let is_lent = space_of(&claim.pool.name).is_some();
+        let checked = if is_lent { check_lent(&claim.pool) } else { shapes.check(&claim.pool) };
+        checked.map_err(|kind| StoreError::new("claim", kind))?;
+        let claims = Arc::clone(self.claims().entry(token).or_default());
+        let mut claims = claims.lock().await;
+        let slots = at.store.workers(now).await?;
+        if is_lent {
+            check_space(asking, &claim, &slots)?;
+        } else {
+            let held = held(at, token, &slots, &shapes);
+            claim.count = claims.left(asking, &claim, &held)?;
+        }
+        let ahead_us = shapes.ahead_max_ms(&claim.pool.name, now).saturating_mul(1_000);
+        let until_us = service.begun_us().saturating_add(ahead_us);
+        if is_lent {
+            return Ok(at.store.claim(&claim, now).await?);
+        }
+        // Whoever does not wait for the answer may have them all the same.
+        let before = claims.0.len();
+        let unanswered = usize::try_from(claim.count).unwrap_or(usize::MAX);
+        claims.0.extend(std::iter::repeat_n((None, until_us), unanswered));
+        let leases = at.store.claim(&claim, now).await;
+        if !matches!(&leases, Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. })) {
+            claims.0.truncate(before);
+        }
+        let leases = leases?;
+        let group = shapes.group(&claim.pool.name);
+        let number = |lease: &Lease| (at.beside.clone(), lease.pool.clone(), lease.slot / group);
+        claims.add(leases.iter().map(number), until_us);
+        Ok(leases)
+    }
+
+    fn claims(&self) -> MutexGuard<'_, HashMap<u32, Arc<tokio::sync::Mutex<Claims>>>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Claims {
+    /// How many numbers of a claim the token may have: of `limits.workers_max` at once, and not too many one after the
+    /// other. A number that it holds may be claimed again, as by a program that was started again.
+    fn left(
+        &mut self,
+        asking: &Claiming<'_>,
+        claim: &ClaimRequest,
+        held: &HashSet<Number>,
+    ) -> Result<u32, NotTaken> {
+        let Claiming { at, service, speaker, .. } = *asking;
+        let pool = &claim.pool.name;
+        if let Wish::Exactly(number) = claim.wish
+            && held.contains(&(at.beside.clone(), pool.clone(), number))
+        {
+            return Ok(claim.count);
+        }
+        let max = service.limits().workers_max;
+        let most = usize::try_from(max).unwrap_or(usize::MAX);
+        let left = most.saturating_sub(held.len());
+        if left == 0 {
+            let name = speaker.name();
+            let what = format!(
+                "worker numbers of token {name} (limits.workers_max: end programs that hold some, or raise it)"
+            );
+            let (wanted, limit) = (count(held.len()).saturating_add(1), max.into());
+            return Err(StoreError::new("claim", ErrorKind::TooMany { what, wanted, limit }).into());
+        }
+        let now_us = service.begun_us();
+        self.0.retain(|(_, until_us)| *until_us > now_us);
+        let known = self.0.iter().filter_map(|(number, _)| number.as_ref());
+        let given_up = known.clone().filter(|number| !held.contains(*number)).count();
+        let unanswered = self.0.len() - known.count();
+        let most_claimed = most.saturating_mul(CLAIMED_TIMES);
+        let left_of_late = most_claimed.saturating_sub(held.len() + given_up + unanswered);
+        if left_of_late == 0 {
+            let until_us = self.0.iter().map(|(_, until_us)| *until_us).min().unwrap_or(now_us);
+            let message = format!(
+                "the programs of token {} have claimed {most_claimed} worker numbers one after the other, and the marks \
+                 of what they gave up have not passed yet ({CLAIMED_TIMES} times limits.workers_max); ask again later",
+                speaker.name()
+            );
+            let wait_ms = until_us.saturating_sub(now_us).div_ceil(1_000).max(1);
+            return Err(Error::new(Code::RateLimited, message).retry_in_ms(wait_ms).into());
+        }
+        let left = u32::try_from(left.min(left_of_late)).unwrap_or(u32::MAX);
+        Ok(claim.count.min(left))
+    }
+
+    fn add(&mut self, numbers: impl Iterator<Item = Number>, until_us: u64) {
+        for number in numbers {
+            self.0.retain(|(known, _)| known.as_ref() != Some(&number));
+            self.0.push((Some(number), until_us));
+        }
+    }
+}
+
+/// The numbers that live programs of a token hold.
+fn held(at: &At, token: u32, slots: &[SlotInfo], shapes: &Shapes) -> HashSet<Number> {
+    let is_its = |slot: &&SlotInfo| {
+        slot.live
+            && is_worker_pool(&slot.pool)
+            && slot.holder.is_some_and(|holder| holder.token() == Some(token))
+    };
+    let number = |slot: &SlotInfo| {
+        (at.beside.clone(), slot.pool.clone(), slot.slot / shapes.group(&slot.pool))
+    };
+    slots.iter().filter(is_its).map(number).collect()
+}
+
+/// Refuses to lend more numbers in a space than there may be, as the door of CosId does: then only one that is free again
+/// is lent.
+fn check_space(
+    asking: &Claiming<'_>,
+    claim: &ClaimRequest,
+    slots: &[SlotInfo],
+) -> Result<(), NotTaken> {
+    let space = space_of(&claim.pool.name);
+    let lent = slots.iter().filter(|slot| space_of(&slot.pool) == space && !slot.is_avoided());
+    let is_there =
+        |number| slots.iter().any(|slot| slot.pool == claim.pool.name && slot.slot == number);
+    let wanted = count(lent.count()).saturating_add(claim.count.into());
+    match claim.wish {
+        Wish::Exactly(number) if is_there(number) => Ok(()),
+        _ if wanted <= asking.machines_max => Ok(()),
+        _ => {
+            let what = format!(
+                "numbers lent in {} (compat.cosid.machines_max)",
+                space.unwrap_or_default()
+            );
+            let limit = asking.machines_max;
+            Err(StoreError::new("claim", ErrorKind::TooMany { what, wanted, limit }).into())
+        }
+    }
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+/// The refusal of a mark that the program would have allowed itself.
+fn explained(error: StoreError) -> StoreError {
+    match *error.kind() {
+        ErrorKind::ClockAhead { ahead_ms, limit_ms, .. } => {
+            let compared_with = LOWERED.into();
+            StoreError::new("extend", ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with })
+        }
+        _ => error,
+    }
+}

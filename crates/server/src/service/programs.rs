@@ -1,0 +1,53 @@
+//! Programs that mint by themselves and ask for the store here: what is counted of them, and what they are held to.
+
+use snowmint_coord::{Presence, Result as StoreResult, Shapes, Store};
+
+use super::{Error, Service};
+use crate::access::{Deed, Right};
+
+impl Service {
+    /// Whether the caller gets a share of what there is, and no more: whoever shows a token without the admin right over
+    /// all sources.
+    pub(crate) fn gets_a_share(&self) -> bool {
+        self.caller().has_a_share()
+    }
+
+    /// Counts something that is done once against the token's rate.
+    ///
+    /// # Errors
+    /// Over it.
+    pub(crate) fn count_deed(&self, deed: Deed) -> Result<(), Error> {
+        self.caller().count(deed)
+    }
+
+    /// Counts that a definition is changed past the node.
+    ///
+    /// # Errors
+    /// Over the token's rate.
+    pub(crate) async fn spend_definition(&self, source: &str) -> Result<(), Error> {
+        self.spend(Right::Admin, source, 1).await
+    }
+
+    /// What the sources of a store let programs have.
+    pub(crate) async fn shapes(&self, store: &dyn Store) -> StoreResult<Shapes> {
+        self.node.shapes(store).await
+    }
+
+    /// Refuses a presence that would keep worker numbers long after the program's end.
+    ///
+    /// # Errors
+    /// `BadRequest`.
+    pub(crate) fn check_presence(&self, presence: Presence) -> Result<(), Error> {
+        let most_ms = self.node.presence_max_ms();
+        if !self.gets_a_share() || presence.ttl_ms <= most_ms {
+            return Ok(());
+        }
+        let message = format!(
+            "a presence of {} ms, where a program counts as live for {most_ms} ms at most without a renewal \
+             (counters.lease of this server, or 10s if that is more); give it a shorter one (presence_ttl_ms; \
+             counters.lease of a server beside its callers)",
+            presence.ttl_ms
+        );
+        Err(Error::bad_request(message))
+    }
+}
