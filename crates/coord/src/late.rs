@@ -21,6 +21,7 @@ use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;
+use crate::reclaim::{Reclaim, Reclaimed};
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
@@ -220,6 +221,10 @@ impl Store for LateStore {
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
         self.store().await?.avoid(avoid, now).await
+    }
+
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
+        self.store().await?.reclaim(reclaim, now).await
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

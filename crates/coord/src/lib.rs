@@ -38,6 +38,7 @@ pub mod owners;
 pub mod pool;
 pub mod private;
 pub mod random;
+pub mod reclaim;
 pub mod recovery;
 mod refusal;
 pub mod relay;
@@ -76,6 +77,7 @@ pub use ordered::{LetGo, Silent, Take, Taken};
 pub use origin::{Origin, Origins};
 pub use owners::Owners;
 pub use pool::{Pool, Reuse, is_worker_pool, pool_of};
+pub use reclaim::{Reclaim, Reclaimed};
 pub use segment::{Bounds, GiveBack, Reserve, Segment};
 pub use slot::SlotInfo;
 pub use sources::{

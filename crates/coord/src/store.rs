@@ -18,6 +18,7 @@ use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;
+use crate::reclaim::{Reclaim, Reclaimed};
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 
@@ -232,7 +233,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>>;
 
     /// Gives a slot up: raises its term and lowers its mark to the end of everything taken. The
-    /// only verb that lowers a mark of a slot. Stop minting from it first, for good.
+    /// only verb by which a holder lowers a mark. Stop minting from it first, for good.
     ///
     /// Atomicity: the slot. Whose clock: the store's, else `now`, is when it was given up. On
     /// retry: repeat freely; a release that was done is recognised while nobody has claimed since,
@@ -269,6 +270,20 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     ///
     /// Refuses with `Conflict` for a slot that a live member holds, or a pool of another shape; `Invalid`.
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()>;
+
+    /// The operator's way out when marks of worker numbers lie far ahead of the clock: lowers them, to where nodes that
+    /// keep the rules cannot have come, and raises their terms. An operator vouches for it that no ID from the new
+    /// mark on is in use. Answers those that were lowered.
+    ///
+    /// Atomicity: each slot, the presence of its holder and the comparison with the clock included. Whose clock: the
+    /// later of the store's and `now`. On retry: repeat freely; a mark that is not far ahead stays as it is.
+    ///
+    /// Refuses with `NotFound` for a pool or a slot that nobody has had; `Conflict` for one that is avoided, was claimed or
+    /// given up since it was looked at, or that a live member holds, unless that is meant; `Invalid` for numbers that
+    /// are lent or never used again, and for what are no worker numbers.
+    ///
+    /// `Unsupported` through servers.
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>>;
 
     /// All slots that were ever claimed and are remembered, by pool and slot.
     ///

@@ -8,8 +8,8 @@ use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
     GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
-    MemberStatus, NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment,
-    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Reserve,
+    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -169,6 +169,10 @@ impl<W: Witness> Store for Watched<W> {
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
         self.store.avoid(avoid, now).await
+    }
+
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
+        self.store.reclaim(reclaim, now).await
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {

@@ -16,6 +16,7 @@ mod mint;
 mod operations;
 mod operator;
 mod reading;
+mod reclaim;
 mod residues;
 mod serve;
 #[path = "../common/server.rs"]

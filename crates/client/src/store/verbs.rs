@@ -9,8 +9,8 @@ use snowmint_coord::{
     Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error,
     ErrorKind, Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
     Lease, LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence,
-    Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
-    StoreIdentity, Take, Taken,
+    Recalled, Reclaim, Reclaimed, Release, Reserve, Restripe, Result, Segment, SlotInfo,
+    SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -26,7 +26,8 @@ const ONCE: bool = false;
 
 /// What only its own URL leads to.
 fn untold(op: &'static str) -> Error {
-    let what = "a store that is reached through servers does not tell this: name its own URL";
+    let what =
+        "a store that is reached through servers neither tells nor does this: name its own URL";
     Error::new(op, ErrorKind::Unsupported { what: what.into() })
 }
 
@@ -189,6 +190,10 @@ impl Store for RemoteStore {
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
         let message = write::avoid(avoid, now);
         self.ask(verb!("avoid", "Avoid"), FREELY, message).await.map(read::done)
+    }
+
+    async fn reclaim(&self, _: &Reclaim, _: UnixMillis) -> Result<Vec<Reclaimed>> {
+        Err(untold("reclaim"))
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

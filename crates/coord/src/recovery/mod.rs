@@ -147,6 +147,18 @@ impl Recovery {
         }
     }
 
+    /// The later of the caller's clock and the store's.
+    #[must_use]
+    pub const fn now(&self) -> UnixMillis {
+        self.now
+    }
+
+    /// How far ahead of the clock nodes of this configuration can have minted, from its sources and the store's.
+    #[must_use]
+    pub const fn reach_ms(&self) -> u64 {
+        self.reached.since(self.now)
+    }
+
     /// Why the store is in doubt; none when it is not.
     #[must_use]
     pub const fn doubt(&self) -> Option<&Doubt> {

@@ -11,6 +11,7 @@ mod history;
 mod lineage;
 mod members;
 mod ordered;
+mod reclaim;
 mod rows;
 mod slots;
 mod sources;

@@ -11,6 +11,7 @@ use super::forward::{AcceptLead, Forward, LooksAtGround, Walk};
 use super::history::{Doubts, Recalls, Reports, Stands};
 use super::members::{Announce, Join, Leave, Members, Renew};
 use super::ordered::{LetsGo, Takes};
+use super::reclaim::Reclaims;
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
 use super::{Access, Backend, Rows, Step, StoreOver, Verb};
@@ -27,6 +28,7 @@ use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::{Ground, check_group};
 use crate::random;
+use crate::reclaim::{Reclaim, Reclaimed};
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
@@ -247,6 +249,16 @@ impl<B: Backend> Store for StoreOver<B> {
             self.answer(Avoids { avoid, slots, now }).await?;
         }
         Ok(())
+    }
+
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
+        // Those of one handle would only overtake each other.
+        let _turn = self.claims.lock().await;
+        let mut reclaimed = Vec::new();
+        for slots in in_steps::<B, _>(&reclaim.slots) {
+            reclaimed.append(&mut self.answer(Reclaims { reclaim, slots, now }).await?);
+        }
+        Ok(reclaimed)
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

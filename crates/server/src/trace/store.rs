@@ -9,8 +9,8 @@ use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
     GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
-    MemberStatus, NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment,
-    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Reserve,
+    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -133,6 +133,10 @@ impl Store for Traced {
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
         self.call("store avoid", pool(&avoid.pool.name), self.store.avoid(avoid, now)).await
+    }
+
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
+        self.call("store reclaim", pool(&reclaim.pool), self.store.reclaim(reclaim, now)).await
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

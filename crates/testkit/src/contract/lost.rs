@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use snowmint_coord::{
     Avoid, ClaimRequest, ClockOf, Definition, Extend, Extended, GiveBack, Incarnation, Lease,
-    LetGo, Mark, Member, MemberStatus, Pool, Presence, Release, Reserve, Restripe, Result, Reuse,
-    Segment, Serves, SourceState, Store, Take, Taken, Wish,
+    LetGo, Mark, Member, MemberStatus, Pool, Presence, Reclaim, Release, Reserve, Restripe, Result,
+    Reuse, Segment, Serves, SourceState, Store, Take, Taken, Wish,
 };
 use snowmint_core::UnixMillis;
 
@@ -168,6 +168,10 @@ impl Holder {
         let store = &self.store;
         let avoid =
             || Avoid { pool: workers(), slots: vec![9], until: Mark::MAX, label: "x".into() };
+        let reclaim = || {
+            let (slots, marks_at_least) = (vec![(self.lease.slot, self.lease.term)], Mark::ZERO);
+            Reclaim { pool: workers().name, slots, reach_ms: 0, marks_at_least, from_live: true }
+        };
         let release = || Release { mark: self.lease.mark, ..self.lease.unused() };
         let let_go = || {
             let slots = vec![(self.section.slot, self.section.term)];
@@ -201,6 +205,7 @@ impl Holder {
             "take as before" => store.take(&take(&[3]), NOW),
             "let_go" => store.let_go(&let_go(), NOW),
             "avoid" => store.avoid(&avoid(), NOW),
+            "reclaim" => store.reclaim(&reclaim(), NOW),
             "release" => store.release(&release(), NOW),
             "workers" => store.workers(NOW),
             "give_back" => store.give_back(&back()),

@@ -13,6 +13,7 @@ mod history;
 mod lost;
 mod members;
 mod ordered;
+mod reclaim;
 mod reference;
 mod segments;
 mod stripes;
@@ -82,6 +83,8 @@ async fn run_each(factory: Arc<dyn Factory>) {
         reference::CASES,
         // Servers keep what they know of their store's history to themselves.
         if is_behind_servers { &[] } else { history::CASES },
+        // An operator lowers marks where they are.
+        if is_behind_servers { &[] } else { reclaim::CASES },
     ];
     let run = random::number().expect("randomness for the names of namespaces");
     let mut failed = Vec::new();

@@ -186,6 +186,18 @@ impl Ledger {
         Ok(())
     }
 
+    /// Whether nothing at or above `mark` was minted, and nobody but this machine was promised any of it.
+    #[must_use]
+    pub fn is_nobodys_from(&self, right: &Right, mark: u64, but: usize) -> bool {
+        let Some(known) = self.rights.get(right) else { return true };
+        let is_others = |(_, end, whose): &(u64, u64, Party)| whose.machine != but && *end > mark;
+        let was_asked =
+            |(_, end, whose, _): &(u64, u64, Party, u32)| whose.machine != but && *end > mark;
+        known.minted_end <= mark
+            && !known.windows.iter().any(is_others)
+            && !known.asked.iter().any(was_asked)
+    }
+
     /// What `party` has right below `mark` and has not minted: from which number on.
     #[must_use]
     pub fn unused(&self, right: &Right, mark: u64, party: Party) -> Option<u64> {

@@ -12,8 +12,8 @@ use snowmint_coord::{
     Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Doubt, Error,
     ErrorKind, Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
     Lease, LetGo, Mark, Member, MemberInfo, MemberStatus, MemoryStore, NewDefinition, Owners,
-    Presence, Recalled, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
-    Standing, Store, StoreIdentity, Take, Taken,
+    Presence, Recalled, Reclaim, Reclaimed, Release, Reserve, Restripe, Result, Segment, SlotInfo,
+    SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -367,6 +367,10 @@ impl Store for Door {
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
         self.store.avoid(avoid, now).await
+    }
+
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
+        self.store.reclaim(reclaim, now).await
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {

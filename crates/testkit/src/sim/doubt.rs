@@ -13,7 +13,7 @@ use crate::history::{Check, Checked};
 
 /// Longer than any window reaches ahead of the store's clock: two windows, the longest lead, the
 /// clocks' skew, and a bit.
-const AHEAD_MS: u64 = 60_000 + 40_000 + 10_000 + 10_000;
+pub(super) const AHEAD_MS: u64 = 60_000 + 40_000 + 10_000 + 10_000;
 /// Within so long whoever reaches a store has asked it something.
 const ASKED_MS: u64 = 30_000;
 

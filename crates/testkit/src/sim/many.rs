@@ -86,7 +86,7 @@ impl Profile {
                 "a failover to a replica that lags, and back",
                 "a failover to a replica that lags, moved forward",
             ],
-            Self::Poisoned => &["every slot poisoned"],
+            Self::Poisoned => &["every slot poisoned", "poisoned slots reclaimed"],
         }
     }
 }

@@ -40,6 +40,7 @@ mod ordeal;
 mod passing;
 mod planted;
 mod random;
+mod reclaim;
 mod rising;
 mod server;
 mod sources;
@@ -79,8 +80,8 @@ pub enum Profile {
     /// The store is put back to an older state, and so are data directories, or copied; a replica that lags takes
     /// over.
     Restores,
-    /// Every slot's mark is pushed ahead. Whoever may lead the clock mints at once, when told that it
-    /// may lead so far; the others once the clock has come there.
+    /// Every slot's mark is pushed ahead, and an operator takes some of them back. Whoever may lead the clock mints at once,
+    /// when told that it may lead so far; the others once the clock has come there.
     Poisoned,
 }
 

@@ -9,8 +9,8 @@ use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Doubt, Error, ErrorKind, Evidence, Extend, Extended,
     FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
-    MemberStatus, NewDefinition, Presence, Recalled, Release, Reserve, Restripe, Result, Segment,
-    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Reserve,
+    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -377,6 +377,10 @@ impl Store for Faulty {
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
         self.inner.avoid(avoid, now).await
+    }
+
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
+        self.inner.reclaim(reclaim, now).await
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {

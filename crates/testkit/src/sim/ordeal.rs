@@ -16,6 +16,8 @@ use crate::history::{Check, Checked, Party, Right};
 
 /// How far marks are pushed ahead.
 pub(super) const POISON_MS: u64 = 300_000;
+/// Who pushes them.
+pub(super) const POISONER: usize = usize::MAX;
 /// The times of a file tell writes apart that lie further from each other than this.
 const TOLD_APART_MS: u64 = 4_000;
 
@@ -32,6 +34,8 @@ impl World {
             Profile::Poisoned => {
                 if self.chance.percent(10) {
                     self.poison().await;
+                } else if self.chance.percent(30) {
+                    self.reclaim().await?;
                 }
             }
             Profile::Restores if self.in_doubt.is_some() => {}
@@ -180,7 +184,7 @@ impl World {
         };
         let presence = Presence { sample: now, renewals: 0, ttl_ms: 1_000 };
         self.store.join(&member, presence, now).await.unwrap();
-        let party = Party { machine: usize::MAX, life: u32::try_from(self.time.now_ms()).unwrap() };
+        let party = Party { machine: POISONER, life: u32::try_from(self.time.now_ms()).unwrap() };
         let pools = [("workers-4", 16, 1), ("workers-3-clock-3", 64, 8)];
         let mut left: u64 = pools.iter().map(|(_, slots, _)| slots).sum();
         for (name, slots, group) in pools {

@@ -135,6 +135,11 @@ impl Truth {
         }
     }
 
+    /// Whether nothing at or above `mark` was minted, and nobody but this machine was promised any of it.
+    pub(super) fn is_nobodys_from(&self, right: &Right, mark: u64, but: usize) -> bool {
+        self.state().ledger.is_nobodys_from(right, mark, but)
+    }
+
     /// The first number below the mark that the party has and has not minted.
     pub(super) fn unused(&self, right: &Right, mark: u64, party: Party) -> Option<u64> {
         self.state().ledger.unused(right, mark, party)

@@ -113,6 +113,9 @@ impl World {
         if self.profile == Profile::Poisoned {
             // Whatever came before: recovery from this is what the profile is about.
             self.poison().await;
+            if self.chance.percent(50) {
+                self.reclaim().await?;
+            }
         }
         if self.is_never_recovered() {
             self.must_refuse().await?;

@@ -2,6 +2,7 @@
 
 mod accept_lead;
 mod fast_forward;
+mod reclaim;
 mod recover;
 mod recovered;
 
@@ -20,7 +21,8 @@ use crate::output::Output;
   snowmint worker list --server http://ids.example:7700 --json
   snowmint worker recover --dry-run
   snowmint worker fast-forward --data-dir /var/lib/snowmint
-  snowmint worker accept-lead --until 2026-08-01T12:00:00Z")]
+  snowmint worker accept-lead --until 2026-08-01T12:00:00Z
+  snowmint worker reclaim workers-10 3 17")]
 pub(crate) struct Worker {
     #[command(subcommand)]
     action: Action,
@@ -35,6 +37,7 @@ enum Action {
     Recover(recover::Recover),
     FastForward(fast_forward::FastForward),
     AcceptLead(accept_lead::AcceptLead),
+    Reclaim(reclaim::Reclaim),
 }
 
 #[derive(Debug, Args)]
@@ -54,6 +57,7 @@ impl Worker {
             Action::Recover(recover) => recover.run(),
             Action::FastForward(forward) => forward.run(),
             Action::AcceptLead(accept) => accept.run(),
+            Action::Reclaim(reclaim) => reclaim.run(),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::member::{Member, MemberInfo, MemberStatus, Presence};
 use crate::ordered::{LetGo, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;
+use crate::reclaim::{Reclaim, Reclaimed};
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::StoreIdentity;
@@ -221,6 +222,10 @@ impl Store for Faulty {
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
         self.through("avoid", self.store.avoid(avoid, now)).await
+    }
+
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
+        self.through("reclaim", self.store.reclaim(reclaim, now)).await
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

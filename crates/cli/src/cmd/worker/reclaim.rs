@@ -1,0 +1,279 @@
+//! `snowmint worker reclaim`: the way out when marks of worker numbers were moved far ahead of the clock.
+
+use clap::Args;
+use serde_json::{Value, json};
+use snowmint_coord::error::chain;
+use snowmint_coord::recovery::{Configured, Recovery};
+use snowmint_coord::{
+    Mark, MemberInfo, NodeSettings, Presence, Reclaim as Asked, Reclaimed, SlotInfo, Store,
+};
+use snowmint_core::UnixMillis;
+
+use crate::audit;
+use crate::config::{Chosen, Config};
+use crate::exit::{Failure, Outcome, complain};
+use crate::node;
+use crate::output::Output;
+use crate::store;
+use crate::when::{self, Zone};
+
+/// Take worker numbers back whose marks were moved far ahead of the clock, and fence whoever had them.
+///
+/// Needed when a program that meant harm, or a process whose clock was years wrong, used numbers up: nobody mints by them
+/// until the clock has come to their marks. Without --no-ids-ahead it only shows who has them, and where their
+/// marks would go: as far ahead of the clock as servers of this configuration (worker.window, worker.lead_max,
+/// clock.skew_max, the sources' lead_max) can have minted, as worker fast-forward says it; take theirs, and see that this
+/// clock is right. That is the only mark that ever falls, and the store cannot know whether it may: IDs that were minted from
+/// there on come again. So say --no-ids-ahead only if no such ID is in use, and whoever had the numbers
+/// mints no more. Numbers whose marks are not that far ahead stay as they are. Avoided numbers, lent ones, and those of
+/// worker.reuse = "never" are refused.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  snowmint worker reclaim workers-10 3 17 --config /etc/snowmint.toml
+  snowmint worker reclaim workers-10 3 17 --config /etc/snowmint.toml --no-ids-ahead
+  snowmint worker reclaim workers-10 3 --mark 2026-08-01T12:00:00Z --no-ids-ahead")]
+pub(crate) struct Reclaim {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// The pool, as `worker list` shows it.
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// The numbers.
+    #[arg(value_name = "NUMBER", required = true)]
+    numbers: Vec<u64>,
+    /// Do it: no ID of these numbers is in use from the shown time on, and nobody mints by them any more.
+    #[arg(long)]
+    no_ids_ahead: bool,
+    /// IDs are in use up to this time, so marks go no lower.
+    #[arg(long, value_name = "TIME")]
+    mark: Option<String>,
+    /// Also numbers that a live process holds: it is fenced at its next extend, and may mint until then.
+    #[arg(long)]
+    from_live: bool,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Reclaim {
+    pub(crate) fn run(mut self) -> Outcome {
+        self.numbers.sort_unstable();
+        self.numbers.dedup();
+        let config = self.chosen.load(Vec::new())?;
+        store::check_file(&config)?;
+        let (plan, reclaimed) = store::runtime()?.block_on(async {
+            let store = store::configured(&config).await?;
+            let plan = self.look(&config, store.as_ref()).await?;
+            let reclaimed = match self.no_ids_ahead {
+                true => Some(store.reclaim(&plan.asked, when::now()).await?),
+                false => None,
+            };
+            store.close().await?;
+            Ok::<_, Failure>((plan, reclaimed))
+        })?;
+        for done in reclaimed.iter().flatten() {
+            leave_trail(&config, &plan, done);
+        }
+        let mut out = Output::new();
+        if self.json {
+            out.json(&plan.in_json(reclaimed.as_deref()))?;
+        } else {
+            plan.show(reclaimed.as_deref(), &mut out)?;
+        }
+        out.flush()?;
+        if reclaimed.is_some() { Ok(()) } else { plan.looked(self.from_live) }
+    }
+
+    /// Looks, and changes nothing.
+    async fn look(&self, config: &Config, store: &dyn Store) -> Outcome<Plan> {
+        let settings = NodeSettings { builtin: config.sources.builtin, ..node::pacing(config) };
+        let configured = Configured { sources: &config.specs(), settings: &settings };
+        let recovery =
+            Recovery::look(Some(store), Vec::new(), &[], configured, when::now()).await?;
+        if let Some(doubt) = recovery.doubt() {
+            let why = doubt.clone().refusal();
+            return Err(Failure::refused(format!("{why}; recover the store first")));
+        }
+        if let Some(error) = recovery.unlisted() {
+            return Err(Failure::unavailable(format!(
+                "the store's sources cannot be read, so it is not known how far ahead servers mint: {}",
+                chain(error)
+            )));
+        }
+        let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
+        let mut slots = store.workers(when::now()).await?;
+        slots.retain(|slot| slot.pool == self.pool && self.numbers.contains(&slot.slot));
+        let missing = |number: &u64| !slots.iter().any(|slot| slot.slot == *number);
+        let asked = Asked {
+            pool: self.pool.clone(),
+            slots: slots.iter().map(|slot| (slot.slot, slot.term)).collect(),
+            reach_ms: recovery.reach_ms(),
+            marks_at_least: mark.map_err(Failure::usage)?.map_or(Mark::ZERO, Mark::from),
+            from_live: self.from_live,
+        };
+        if let Some(number) = self.numbers.iter().find(|number| missing(number)) {
+            return Err(Failure::no(format!(
+                "nobody ever had number {number} of pool {:?}: `snowmint worker list` shows those that there are",
+                self.pool
+            )));
+        }
+        let members = store.members(when::now()).await?;
+        let to = asked.to(store.ground().await?, recovery.now());
+        Ok(Plan { asked, slots, members, to, now: recovery.now() })
+    }
+}
+
+/// What would be done.
+struct Plan {
+    asked: Asked,
+    /// The numbers that were named.
+    slots: Vec<SlotInfo>,
+    members: Vec<MemberInfo>,
+    /// Where marks go.
+    to: Mark,
+    now: UnixMillis,
+}
+
+/// What may become of a number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Avoided,
+    Near,
+    Live,
+    Reclaimed,
+}
+
+impl Fate {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Avoided => "avoided",
+            Self::Near => "near",
+            Self::Live => "live",
+            Self::Reclaimed => "reclaimed",
+        }
+    }
+}
+
+impl Plan {
+    fn fate(&self, slot: &SlotInfo) -> Fate {
+        match slot {
+            slot if slot.is_avoided() => Fate::Avoided,
+            slot if slot.mark <= self.to => Fate::Near,
+            slot if slot.live && !self.asked.from_live => Fate::Live,
+            _ => Fate::Reclaimed,
+        }
+    }
+
+    /// When the holder's presence ends, or ended.
+    fn lease_ends(&self, slot: &SlotInfo) -> Option<UnixMillis> {
+        let is_holder = |info: &&MemberInfo| Some(info.member.incarnation) == slot.holder;
+        let holder = self.members.iter().find(is_holder)?;
+        Some(Presence::lapses_at(holder.presence.ttl_ms, holder.renewed_at))
+    }
+
+    fn in_json(&self, reclaimed: Option<&[Reclaimed]>) -> Value {
+        let zone = Zone::default();
+        let shown = |time: UnixMillis| zone.show(time);
+        let done = |slot: u64| {
+            reclaimed.into_iter().flatten().find(|done| done.slot == slot).map(|done| done.to)
+        };
+        let numbers = self.slots.iter().map(|slot| {
+            json!({
+                "number": slot.slot,
+                "owner": slot.owner,
+                "host": slot.host,
+                "process": slot.process,
+                "live": slot.live,
+                "lease_ends": self.lease_ends(slot).map(shown),
+                "term": slot.term.get(),
+                "mark": shown(slot.mark.unix_millis()),
+                "ahead_ms": slot.mark.unix_millis().since(self.now),
+                "fate": self.fate(slot).name(),
+                "reclaimed_to": done(slot.slot).map(|to| shown(to.unix_millis())),
+            })
+        });
+        json!({
+            "pool": self.asked.pool,
+            "to": shown(self.to.unix_millis()),
+            "numbers": numbers.collect::<Vec<_>>(),
+            "done": reclaimed.is_some(),
+        })
+    }
+
+    fn show(&self, reclaimed: Option<&[Reclaimed]>, out: &mut Output) -> Outcome {
+        let zone = Zone::default();
+        for slot in &self.slots {
+            let (pool, number, mark) = (&slot.pool, slot.slot, slot.mark.unix_millis());
+            let done = reclaimed.into_iter().flatten().find(|done| done.slot == number);
+            let told = match (self.fate(slot), done) {
+                (_, Some(done)) => {
+                    format!("reclaimed, mark {}, {}", zone.show(done.to.unix_millis()), done.term)
+                }
+                (Fate::Near, None) => "not far ahead: there is nothing to reclaim".to_owned(),
+                (Fate::Avoided, None) => "avoided: its mark is at the end on purpose".to_owned(),
+                (Fate::Live, None) => "held by a live process: see --from-live".to_owned(),
+                (Fate::Reclaimed, None) => {
+                    format!("would be reclaimed, mark {}", zone.show(self.to.unix_millis()))
+                }
+            };
+            let (mark, ahead_ms) = (zone.show(mark), mark.since(self.now));
+            let holder = self.holder(slot);
+            out.line(format_args!(
+                "{pool} {number}: mark {mark}, {ahead_ms} ms ahead of the clock, {holder}: {told}"
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn holder(&self, slot: &SlotInfo) -> String {
+        let owner = if slot.owner.is_empty() { "nobody named" } else { &slot.owner };
+        if slot.holder.is_none() {
+            return format!("last of {owner}");
+        }
+        let host = slot.host.as_deref().unwrap_or("a host that is not known any more");
+        let ends = match self.lease_ends(slot) {
+            Some(ends) if slot.live => format!("until {}", Zone::default().show(ends)),
+            Some(ends) => format!("lease ended {}", Zone::default().show(ends)),
+            None => "lease ended".to_owned(),
+        };
+        format!("held by {owner} on {host}, {ends}")
+    }
+
+    /// The end of a look: what has to be so before anything is done.
+    fn looked(&self, from_live: bool) -> Outcome {
+        let all = |fate| self.slots.iter().filter(move |slot| self.fate(slot) == fate).count();
+        if all(Fate::Avoided) > 0 {
+            return Err(Failure::no("nothing was changed; avoided numbers cannot be reclaimed"));
+        }
+        if all(Fate::Live) > 0 {
+            return Err(Failure::no(
+                "nothing was changed; stop the processes that hold these numbers, or take their tokens out, and their \
+                 leases end; where that cannot be, --from-live",
+            ));
+        }
+        if all(Fate::Reclaimed) == 0 {
+            complain("nothing was changed: no mark is far ahead");
+            return Ok(());
+        }
+        let to = Zone::default().show(self.to.unix_millis());
+        let live =
+            if from_live { " Live holders mint until they are refused an extend." } else { "" };
+        complain(format_args!(
+            "nothing was changed. Whoever had these numbers may have minted IDs of times up to their marks; those from \
+             {to} on would come again.{live} If no such ID is in use, if whoever had the numbers mints no more, \
+             and if the configuration is that of all servers, say --no-ids-ahead"
+        ));
+        Ok(())
+    }
+}
+
+/// One line for whoever asks later what was done.
+fn leave_trail(config: &Config, plan: &Plan, done: &Reclaimed) {
+    let Reclaimed { slot, from, to, term } = done;
+    let holder = plan.slots.iter().find(|known| known.slot == *slot);
+    let holder = holder.map_or_else(String::new, |slot| format!(" ({})", plan.holder(slot)));
+    let shown = |mark: &Mark| Zone::default().show(mark.unix_millis());
+    let what = format!("worker reclaim {} {slot}", plan.asked.pool);
+    let before = format!("mark {}{holder}", shown(from));
+    audit::leave(&config.server.data_dir, &what, before, format!("mark {}, {term}", shown(to)));
+}

@@ -1,0 +1,205 @@
+//! Worker numbers that somebody used up, and an operator takes back.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use snowmint_coord::{
+    Avoid, ClaimRequest, ErrorKind, Extend, Incarnation, Lease, Mark, Member, Pool, Presence,
+    Reuse, Store, Wish,
+};
+use snowmint_core::{Clock as _, SystemClock, UnixMillis};
+use snowmint_stores::Settings;
+
+use crate::common::{json, run, until};
+use crate::server::{Server, serve};
+
+const YEAR_MS: u64 = 365 * 86_400_000;
+
+/// Servers that mint little ahead of the clock, so that nobody waits long for it; and sources with four workers.
+const CONFIG: &str = "[sources]\nbuiltin = false\n[sources.ids]\nlayout = \"time=41,worker=2,sequence=20\"\n\
+     lead_max = \"100ms\"\n[worker]\nwindow = \"1s\"\n[clock]\nskew_max = \"100ms\"\n";
+
+fn now() -> UnixMillis {
+    SystemClock.unix_ms()
+}
+
+fn pool() -> Pool {
+    Pool { name: "workers-2".into(), slots: 4, group: 1, reuse: Reuse::Recycle }
+}
+
+/// A program that reaches the store itself, and keeps no rules.
+struct Program {
+    store: Arc<dyn Store>,
+    leases: Vec<Lease>,
+}
+
+impl Program {
+    async fn open(directory: &Path) -> Arc<dyn Store> {
+        let url = format!("sqlite:{}", directory.join("snowmint.db").display());
+        let settings = Settings { tries: 16, make: true };
+        snowmint_stores::open_with(&url, "default", settings).await.unwrap()
+    }
+
+    /// Has joined for so long, claimed these numbers, and moved their marks years ahead.
+    async fn spoil(directory: &Path, incarnation: u128, ttl_ms: u64, numbers: &[u64]) -> Self {
+        let store = Self::open(directory).await;
+        let member = Member {
+            incarnation: Incarnation::new(incarnation),
+            owner: "mallory".into(),
+            host: "elsewhere".into(),
+            process: 7,
+            address: String::new(),
+        };
+        let presence = Presence { sample: now(), renewals: 0, ttl_ms };
+        store.join(&member, presence, now()).await.unwrap();
+        let mut leases = Vec::new();
+        for number in numbers {
+            let request = ClaimRequest {
+                pool: pool(),
+                member: member.incarnation,
+                owner: member.owner.clone(),
+                count: 1,
+                wish: Wish::Exactly(*number),
+                supersedes: None,
+                mark_at_most: Mark::MAX,
+                request: number + 1,
+            };
+            leases.append(&mut store.claim(&request, now()).await.unwrap());
+        }
+        let program = Self { store, leases };
+        for lease in &program.leases {
+            program.extend(lease, lease.mark, 100 * YEAR_MS).await.unwrap();
+        }
+        program
+    }
+
+    async fn extend(&self, lease: &Lease, from: Mark, more_ms: u64) -> Result<(), ErrorKind> {
+        let item = Extend {
+            pool: lease.pool.clone(),
+            slot: lease.slot,
+            term: lease.term,
+            holder: lease.holder,
+            from,
+            to: Mark::new(from.get().max(now().get()) + more_ms),
+            request: 1,
+            ahead_max_ms: None,
+        };
+        let extended =
+            self.store.extend(std::slice::from_ref(&item), now()).await.unwrap().remove(0);
+        extended.map(drop).map_err(|error| error.kind().clone())
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+#[test]
+fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (dir, file) = (directory.path().to_str().unwrap(), directory.path().join("config.toml"));
+    let file = file.to_str().unwrap();
+    std::fs::write(file, CONFIG).unwrap();
+    let (gone, live) = runtime().block_on(async {
+        let gone = Program::spoil(directory.path(), 1, 1, &[0, 1]).await;
+        let live = Program::spoil(directory.path(), 2, 86_400_000, &[2]).await;
+        let (label, slots) = ("leaf".into(), vec![3]);
+        let avoid = Avoid { pool: pool(), slots, until: Mark::MAX, label };
+        gone.store.avoid(&avoid, now()).await.unwrap();
+        (gone, live)
+    });
+    let server = Server::start(serve(directory.path(), &["--config", file]));
+    let full = server.mint(&["ids"]);
+    assert_eq!(full.code, 4, "{}", full.err);
+
+    let told = ["worker", "reclaim", "workers-2"];
+    let reclaim =
+        |more: &[&str]| run(&[&told[..], &["--config", file, "--data-dir", dir], more].concat());
+    // A plan first.
+    let plan = reclaim(&["0", "1"]);
+    assert_eq!(plan.code, 0, "{plan:?}");
+    for part in ["held by mallory on elsewhere, lease ended", "would be reclaimed, mark 20"] {
+        assert_eq!(plan.out.matches(part).count(), 2, "{part}: {}", plan.out);
+    }
+    for part in ["nothing was changed", "--no-ids-ahead", "would come again"] {
+        assert!(plan.err.contains(part), "{part}: {}", plan.err);
+    }
+    for (number, more, code, part) in [
+        ("2", &[][..], 1, "--from-live"),
+        ("2", &["--no-ids-ahead"], 2, "is held"),
+        ("3", &[], 1, "avoided"),
+        ("3", &["--no-ids-ahead"], 2, "is avoided"),
+        ("7", &["--no-ids-ahead"], 1, "nobody ever had number 7"),
+    ] {
+        let refused = reclaim(&[&["0", number], more].concat());
+        assert_eq!(refused.code, code, "{refused:?}");
+        assert!(refused.err.contains(part), "{part}: {}", refused.err);
+    }
+    assert!(!directory.path().join("audit.log").exists(), "nothing was done");
+
+    let begun = now();
+    let done = json(reclaim(&["0", "1", "--no-ids-ahead", "--json"]).ok().trim());
+    assert_eq!(done["done"], true, "{done}");
+    let to = done["numbers"][0]["reclaimed_to"].as_str().unwrap();
+    let to: jiff::Timestamp = to.parse().unwrap();
+    let ahead_ms = to.as_millisecond() - i64::try_from(begun.get()).unwrap();
+    assert!((10_000..60_000).contains(&ahead_ms), "{ahead_ms}");
+    let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+    assert_eq!(trail.lines().count(), 2, "{trail}");
+    for part in [
+        " audit: worker reclaim workers-2 0 who=uid ",
+        "(held by mallory on elsewhere",
+        "after=mark 20",
+    ] {
+        assert!(trail.contains(part), "{part} is not in {trail}");
+    }
+    let again = reclaim(&["0", "1", "--no-ids-ahead"]).ok();
+    assert_eq!(again.matches("there is nothing to reclaim").count(), 2, "{again}");
+
+    // Whoever had them is late.
+    runtime().block_on(async {
+        for lease in &gone.leases {
+            let refused = gone.extend(lease, Mark::from(begun), YEAR_MS).await.unwrap_err();
+            assert_eq!(refused.code(), "fenced");
+        }
+    });
+    // The server goes on by itself, above what nodes can have minted.
+    let mut minted = server.mint(&["ids"]);
+    until("the server mints by a number that was taken back", || {
+        minted = server.mint(&["ids"]);
+        minted.code == 0
+    });
+    let layout = "time=41,worker=2,sequence=20";
+    let decoded = run(&["decode", "--json", "--layout", layout, minted.ok().trim()]).ok();
+    let time: jiff::Timestamp = json(&decoded)["time"].as_str().unwrap().parse().unwrap();
+    assert!(time >= to && time.duration_since(to).as_secs() < 60, "{time} after {to}");
+
+    // The holder that does not go.
+    let forced = reclaim(&["2", "--from-live", "--no-ids-ahead"]).ok();
+    assert!(forced.contains("reclaimed, mark 20"), "{forced}");
+    runtime().block_on(async {
+        let lease = &live.leases[0];
+        assert_eq!(live.extend(lease, lease.mark, YEAR_MS).await.unwrap_err().code(), "fenced");
+    });
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_refused_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let missing = run(&["worker", "reclaim", "workers-10", "3", "--data-dir", dir]);
+    assert_eq!((missing.code, missing.out.as_str()), (2, ""), "{}", missing.err);
+    assert!(!directory.path().join("snowmint.db").exists());
+    for wrong in [&["workers-10"][..], &["workers-10", "x"], &["workers-10", "-1"], &[]] {
+        let refused = run(&[&["worker", "reclaim", "--data-dir", dir], wrong].concat());
+        assert_eq!(refused.code, 2, "{wrong:?}: {}", refused.err);
+    }
+    // Through servers nobody lowers a mark.
+    let server = Server::start(serve(directory.path(), &[]));
+    let url = format!("snowmint://{}", server.http);
+    let refused = run(&["worker", "reclaim", "workers-10", "3", "--store", &url]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    let none = run(&["worker", "reclaim", "workers-10", "3", "--data-dir", dir]);
+    assert_eq!(none.code, 1, "{}", none.err);
+    assert!(none.err.contains("nobody ever had number 3"), "{}", none.err);
+}

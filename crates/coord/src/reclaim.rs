@@ -1,0 +1,265 @@
+//! Worker numbers whose marks lie far ahead of the clock, taken back by an operator.
+//!
+//! A mark is a promise: whoever moved it may have minted up to there. A holder that keeps the rules never moves it
+//! further ahead of its clock than its settings allow ([`reach_ms`](crate::NodeSettings::reach_ms)). Whoever did, such
+//! as a program that meant harm or a server whose clock was years wrong, may have minted IDs of times to come, and no
+//! store knows whether anybody keeps them. So an operator says that nobody does, and by that word alone the mark falls:
+//! to where nodes that keep the rules cannot have come, and no lower.
+
+use std::collections::BTreeSet;
+
+use snowmint_core::UnixMillis;
+
+use crate::error::ErrorKind;
+use crate::lease::{Mark, SlotRow, Term, check_mark, given_up, slot_label};
+use crate::lend::is_lent;
+use crate::member::MemberInfo;
+use crate::pool::{Ground, Pool, Reuse};
+
+/// A request to take worker numbers back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reclaim {
+    /// The name of their pool.
+    pub pool: String,
+    /// Which, and by which term each was when the operator looked: one that was claimed or given up since is refused.
+    pub slots: Vec<(u64, Term)>,
+    /// How far ahead of the clock nodes that keep the rules may have minted.
+    pub reach_ms: u64,
+    /// Up to here IDs are known to be in use. Zero: up to what `reach_ms` says.
+    pub marks_at_least: Mark,
+    /// Also those that live members hold.
+    pub from_live: bool,
+}
+
+/// A number that was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// The number.
+    pub slot: u64,
+    /// Its mark before.
+    pub from: Mark,
+    /// Its mark now.
+    pub to: Mark,
+    /// Its term now.
+    pub term: Term,
+}
+
+impl Reclaim {
+    /// Checks that a request makes sense.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn check(&self) -> Result<(), ErrorKind> {
+        check_mark(self.marks_at_least)?;
+        let mut named = BTreeSet::new();
+        if let Some((slot, _)) = self.slots.iter().find(|(slot, _)| !named.insert(*slot)) {
+            let what = format!("{} is named twice", slot_label(&self.pool, *slot));
+            return Err(ErrorKind::Invalid { what });
+        }
+        if is_lent(&self.pool) {
+            return Err(ErrorKind::Invalid {
+                what: format!(
+                    "the numbers of pool {} are lent, and each is its client's up to its mark: the client gives it \
+                     back, or the mark passes",
+                    self.pool
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks that numbers of this pool can be taken back.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn check_pool(&self, pool: &Pool) -> Result<(), ErrorKind> {
+        let name = &pool.name;
+        let what = match pool.reuse {
+            Reuse::Recycle => return Ok(()),
+            Reuse::Never => {
+                format!(
+                    "no number of pool {name} is used twice (worker.reuse), so none is to be taken back"
+                )
+            }
+            Reuse::Ordered => {
+                format!(
+                    "pool {name} has no worker numbers: its marks are those of counters and of global orders"
+                )
+            }
+        };
+        Err(ErrorKind::Invalid { what })
+    }
+
+    /// Where marks go at this time, by the `ground` that the namespace has: not below what an operator has moved it to.
+    #[must_use]
+    pub fn to(&self, ground: Ground, now: UnixMillis) -> Mark {
+        let reached = Mark::from(now.saturating_add(self.reach_ms));
+        reached.max(self.marks_at_least).max(ground.mark)
+    }
+}
+
+/// Whether a slot is kept away from everybody for ever. A mark that a holder has moved to the end has a lower floor.
+fn is_avoided(row: &SlotRow) -> bool {
+    row.floor == Mark::MAX
+}
+
+/// Decides about one slot: its row when its mark falls `to` there, or none when that is not further ahead.
+///
+/// # Errors
+/// `NotFound` for a slot that nobody has had; `Conflict` for one that nobody shall have, that is another's by now, or that
+/// a live member holds.
+pub fn decide_reclaim(
+    reclaim: &Reclaim,
+    (slot, seen): (u64, Term),
+    row: Option<&SlotRow>,
+    members: &[MemberInfo],
+    to: Mark,
+    now: UnixMillis,
+) -> Result<Option<SlotRow>, ErrorKind> {
+    let label = slot_label(&reclaim.pool, slot);
+    let Some(row) = row else {
+        let what = format!("{label} that anybody has had, so no mark of it is ahead");
+        return Err(ErrorKind::NotFound { what });
+    };
+    let refused = |what: String, stored: String, wanted: &str| {
+        Err(ErrorKind::Conflict { what, stored, wanted: wanted.into() })
+    };
+    if is_avoided(row) {
+        let what =
+            format!("{label} is avoided: its mark is at the end on purpose, and stays there");
+        return refused(what, row.owner.clone(), "nobody");
+    }
+    if row.mark <= to {
+        return Ok(None);
+    }
+    if row.term != seen {
+        let what = format!("{label} was claimed or given up since it was looked at: look again");
+        return refused(what, row.term.to_string(), &seen.to_string());
+    }
+    let holder =
+        members.iter().find(|info| info.live && Some(info.member.incarnation) == row.holder);
+    if let Some(info) = holder.filter(|_| !reclaim.from_live) {
+        let what = format!(
+            "{label} is held: stop that process, or take its token out, and reclaim the number when its lease has \
+             ended"
+        );
+        let stored = format!("{} on {}", row.owner, info.member.host);
+        return refused(what, stored, "nobody");
+    }
+    Ok(Some(SlotRow { floor: to, extend_request: 0, ..given_up(row, to, now) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::{Incarnation, Member, MemberStatus, Presence};
+
+    const FAR: Mark = Mark::new(1 << 62);
+    const NOW: UnixMillis = UnixMillis::new(1_000_000);
+    const TO: Mark = Mark::new(1_000_085);
+
+    fn row() -> SlotRow {
+        SlotRow {
+            slot: 3,
+            term: Term::new(5),
+            floor: Mark::new(900_000),
+            mark: FAR,
+            holder: Some(Incarnation::new(1)),
+            owner: "mallory".into(),
+            claim_request: 7,
+            extend_request: 9,
+            held_since: UnixMillis::new(900_000),
+            given_up_at: UnixMillis::ZERO,
+        }
+    }
+
+    fn reclaim() -> Reclaim {
+        Reclaim {
+            pool: "workers-10".into(),
+            slots: vec![(3, Term::new(5))],
+            reach_ms: 85,
+            marks_at_least: Mark::ZERO,
+            from_live: false,
+        }
+    }
+
+    fn member(live: bool) -> MemberInfo {
+        MemberInfo {
+            member: Member {
+                incarnation: Incarnation::new(1),
+                owner: "mallory".into(),
+                host: "h".into(),
+                process: 1,
+                address: String::new(),
+            },
+            joined_at: UnixMillis::ZERO,
+            renewed_at: UnixMillis::ZERO,
+            presence: Presence { sample: UnixMillis::ZERO, renewals: 0, ttl_ms: 1 },
+            live,
+            status: MemberStatus::default(),
+        }
+    }
+
+    fn decide(
+        reclaim: &Reclaim,
+        seen: u64,
+        row: Option<&SlotRow>,
+        members: &[MemberInfo],
+    ) -> Result<Option<SlotRow>, &'static str> {
+        decide_reclaim(reclaim, (3, Term::new(seen)), row, members, TO, NOW)
+            .map_err(|kind| kind.code())
+    }
+
+    #[test]
+    fn a_mark_far_ahead_falls_to_where_nodes_can_have_come_and_its_holder_is_fenced() {
+        let after = decide(&reclaim(), 5, Some(&row()), &[member(false)]).unwrap().unwrap();
+        assert_eq!((after.mark, after.floor, after.term), (TO, TO, Term::new(6)));
+        assert_eq!((after.holder, after.given_up_at, after.extend_request), (None, NOW, 0));
+        // Once is enough.
+        assert_eq!(decide(&reclaim(), 5, Some(&after), &[]), Ok(None));
+    }
+
+    #[test]
+    fn what_is_not_far_ahead_or_not_to_be_had_stays_as_it_is() {
+        let near = SlotRow { mark: TO, ..row() };
+        assert_eq!(decide(&reclaim(), 5, Some(&near), &[]), Ok(None));
+        assert_eq!(decide(&reclaim(), 5, None, &[]), Err("not_found"));
+        assert_eq!(decide(&reclaim(), 4, Some(&row()), &[]), Err("conflict"));
+        let avoided = SlotRow { mark: Mark::MAX, floor: Mark::MAX, holder: None, ..row() };
+        assert_eq!(decide(&reclaim(), 5, Some(&avoided), &[]), Err("conflict"));
+        // Whoever moved a mark to the end avoids nothing.
+        let spoilt = SlotRow { mark: Mark::MAX, ..row() };
+        assert!(decide(&reclaim(), 5, Some(&spoilt), &[]).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_live_holder_keeps_its_number_unless_that_is_meant() {
+        let live = [member(true)];
+        assert_eq!(decide(&reclaim(), 5, Some(&row()), &live), Err("conflict"));
+        let meant = Reclaim { from_live: true, ..reclaim() };
+        assert!(decide(&meant, 5, Some(&row()), &live).unwrap().is_some());
+    }
+
+    #[test]
+    fn marks_go_no_lower_than_what_is_known_or_was_recovered() {
+        let ground = |mark| Ground { mark: Mark::new(mark), ..Ground::default() };
+        assert_eq!(reclaim().to(ground(0), NOW), TO);
+        assert_eq!(reclaim().to(ground(2_000_000), NOW), Mark::new(2_000_000));
+        let known = Reclaim { marks_at_least: Mark::new(3_000_000), ..reclaim() };
+        assert_eq!(known.to(ground(2_000_000), NOW), Mark::new(3_000_000));
+    }
+
+    #[test]
+    fn only_worker_numbers_that_are_used_again_are_taken_back() {
+        let lent = Reclaim { pool: "lent-10-orders".into(), ..reclaim() };
+        assert_eq!(lent.check().unwrap_err().code(), "invalid");
+        reclaim().check().unwrap();
+        let twice = Reclaim { slots: vec![(3, Term::new(5)), (3, Term::new(6))], ..reclaim() };
+        assert_eq!(twice.check().unwrap_err().code(), "invalid");
+        let pool = |reuse| Pool { name: "p".into(), slots: 4, group: 1, reuse };
+        reclaim().check_pool(&pool(Reuse::Recycle)).unwrap();
+        for reuse in [Reuse::Never, Reuse::Ordered] {
+            assert_eq!(reclaim().check_pool(&pool(reuse)).unwrap_err().code(), "invalid");
+        }
+    }
+}

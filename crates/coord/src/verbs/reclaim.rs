@@ -1,0 +1,70 @@
+//! Worker numbers whose marks an operator takes back.
+
+use async_trait::async_trait;
+use snowmint_core::UnixMillis;
+
+use super::members::infos;
+use super::{Answer, Failure, Rows, Step, Verb};
+use crate::error::ErrorKind;
+use crate::lease::{Mark, Term};
+use crate::reclaim::{Reclaim, Reclaimed, decide_reclaim};
+
+/// Some of the slots of a request: as many as one step can write.
+pub(super) struct Reclaims<'a> {
+    pub(super) reclaim: &'a Reclaim,
+    pub(super) slots: &'a [(u64, Term)],
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl Verb for Reclaims<'_> {
+    type Answer = Vec<Reclaimed>;
+    const OP: &'static str = "reclaim";
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<Reclaimed>> {
+        let Reclaim { pool, .. } = self.reclaim;
+        self.reclaim.check()?;
+        self.check_pool(rows).await?;
+        let now = rows.time(self.now);
+        let numbers: Vec<u64> = self.slots.iter().map(|(slot, _)| *slot).collect();
+        // Before the members, where one is read after the other: whoever holds a slot here has joined by then.
+        let found = rows.named_slots(pool, &numbers).await?;
+        let members = infos(rows, now).await?;
+        let ground = rows.namespace().await?.ground;
+        // The later of both clocks, as for a store that is moved forward.
+        let to = self.reclaim.to(ground, now.max(self.now));
+        let (mut changed, mut reclaimed) = (Vec::new(), Vec::new());
+        for seen in self.slots {
+            let row =
+                found.iter().find(|(slot, _)| *slot == seen.0).and_then(|(_, row)| row.as_ref());
+            let Some(after) = decide_reclaim(self.reclaim, *seen, row, &members, to, now)? else {
+                continue;
+            };
+            let from = row.map_or(Mark::ZERO, |row| row.mark);
+            reclaimed.push(Reclaimed { slot: seen.0, from, to: after.mark, term: after.term });
+            changed.push(after);
+        }
+        if changed.is_empty() {
+            return Ok((reclaimed, false));
+        }
+        rows.put_slots(pool, &changed).await?;
+        Ok((reclaimed, true))
+    }
+}
+
+impl Reclaims<'_> {
+    async fn check_pool<R: Rows>(&self, rows: &mut R) -> Answer<R, ()> {
+        let name = &self.reclaim.pool;
+        let Some((pool, _)) = rows.pool(name).await? else {
+            let what = format!("pool {name:?}: `snowmint worker list` shows those that there are");
+            return Err(Failure::Refused(ErrorKind::NotFound { what }));
+        };
+        self.reclaim.check_pool(&pool)?;
+        if let Some((slot, _)) = self.slots.iter().find(|(slot, _)| *slot >= pool.slots) {
+            let last = pool.slots.saturating_sub(1);
+            let what = format!("slot {slot} of pool {name} is outside 0 to {last}");
+            return Err(Failure::Refused(ErrorKind::Invalid { what }));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! Marks that were pushed ahead, and that an operator takes back while nodes mint.
+
+use std::collections::BTreeMap;
+
+use snowmint_coord::{Mark, Reclaim, Term, is_worker_pool};
+use snowmint_core::UnixMillis;
+
+use super::doubt::AHEAD_MS;
+use super::ordeal::POISONER;
+use super::world::World;
+use crate::history::{Checked, Right};
+
+impl World {
+    /// An operator lowers the marks that somebody pushed ahead who mints no more, and whose IDs nobody has. That is so
+    /// of a slot only if nobody else was promised anything up there.
+    pub(super) async fn reclaim(&mut self) -> Checked {
+        let now = UnixMillis::new(self.true_ms());
+        let to = self.true_ms() + AHEAD_MS;
+        let mut pools: BTreeMap<String, Vec<(u64, Term)>> = BTreeMap::new();
+        for slot in self.store.workers(now).await.unwrap() {
+            let right = Right::Slot(slot.pool.clone(), slot.slot);
+            let is_nobodys = self.truth.is_nobodys_from(&right, to, POISONER);
+            let is_worker = is_worker_pool(&slot.pool);
+            if is_worker && slot.mark.get() > to && !slot.live && is_nobodys {
+                pools.entry(slot.pool).or_default().push((slot.slot, slot.term));
+            }
+        }
+        for (pool, slots) in pools {
+            let (reach_ms, marks_at_least) = (AHEAD_MS, Mark::ZERO);
+            let reclaim =
+                Reclaim { pool: pool.clone(), slots, reach_ms, marks_at_least, from_live: false };
+            for reclaimed in self.store.reclaim(&reclaim, now).await.unwrap() {
+                self.truth.moved(&Right::Slot(pool.clone(), reclaimed.slot)).await;
+                self.count("poisoned slots reclaimed");
+            }
+        }
+        self.truth.violation().map_or(Ok(()), Err)
+    }
+}
