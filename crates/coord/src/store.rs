@@ -42,6 +42,9 @@ impl StoreIdentity {
     }
 }
 
+/// The highest count that a store is moved to: each counts on from there, in a signed number of 64 bits.
+const COUNT_MAX: u64 = Mark::MAX.get() - 1;
+
 /// What an operator moves forward, never back, after a store was restored or replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FastForward {
@@ -55,6 +58,9 @@ pub struct FastForward {
     pub writes_at_least: u64,
     /// The number of the recovery is higher than this.
     pub recoveries_at_least: u64,
+    /// The version of the catalog is higher than this afterwards, and than it was: the numbers of versions that were lost
+    /// are no other definitions'.
+    pub catalog_at_least: u64,
     /// How the store stood when this was planned: it is moved only while it says the same, since a journal may report
     /// meanwhile. None where nothing was looked at.
     pub planned_on: Option<Standing>,
@@ -73,12 +79,13 @@ impl FastForward {
         let mut marks = self.segments.iter().map(|(_, mark)| *mark).chain([self.marks_at_least]);
         marks.try_for_each(check_mark)?;
         self.segments.iter().try_for_each(|(name, _)| check_name("source", name))?;
-        if self.writes_at_least > Mark::MAX.get() {
-            return Err(ErrorKind::Invalid {
-                what: format!("writes are at most {}, not {}", Mark::MAX, self.writes_at_least),
-            });
+        let counts = [("writes", self.writes_at_least), ("catalog", self.catalog_at_least)];
+        match counts.into_iter().find(|(_, count)| *count > COUNT_MAX) {
+            None => Ok(()),
+            Some((what, count)) => Err(ErrorKind::Invalid {
+                what: format!("{what}_at_least is at most {COUNT_MAX}, not {count}"),
+            }),
         }
-        Ok(())
     }
 }
 

@@ -860,6 +860,9 @@ pub struct FastForwardRequest {
     /// The journals that the store is to forget, by their IDs.
     #[prost(string, repeated, tag = "6")]
     pub forget_journals: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The version of the catalog is higher than this afterwards.
+    #[prost(uint64, tag = "7")]
+    pub catalog_at_least: u64,
 }
 /// The mark of a source.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -26,11 +26,10 @@ impl Seen {
     pub(super) fn saw(&self, said: StoreIdentity) {
         let mut newest = self.newest();
         let is_newer = newest.as_ref().is_none_or(|known| {
-            let of = |id: &str| {
-                let History { store, recoveries, .. } = History::of(id);
-                (store, recoveries)
-            };
-            of(&known.id) != of(&said.id) || known.writes <= said.writes
+            let (before, now) = (History::of(&known.id), History::of(&said.id));
+            // Whoever has not heard of a recovery counts in the history that was lost.
+            before.store != now.store
+                || (before.recoveries, known.writes) <= (now.recoveries, said.writes)
         });
         if is_newer {
             *newest = Some(said);
@@ -56,6 +55,8 @@ mod tests {
             // From a server that has seen less.
             (said("s.0.a", 15), said("s.0.b", 20)),
             (said("s.1.c", 12), said("s.1.c", 12)),
+            // From one that has not heard of the recovery.
+            (said("s.0.b", 99), said("s.1.c", 12)),
             (said("t.0.d", 1), said("t.0.d", 1)),
         ] {
             seen.saw(new);

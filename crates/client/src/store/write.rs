@@ -180,6 +180,7 @@ pub(super) fn fast_forward(forward: &FastForward) -> said::FastForwardRequest {
         segments,
         writes_at_least,
         recoveries_at_least,
+        catalog_at_least,
         // How the store stands is not told through servers, so nobody plans on it.
         planned_on: _,
         forget_journals,
@@ -193,5 +194,6 @@ pub(super) fn fast_forward(forward: &FastForward) -> said::FastForwardRequest {
         new_identity,
         recoveries_at_least,
         forget_journals,
+        catalog_at_least,
     }
 }

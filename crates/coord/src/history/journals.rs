@@ -19,10 +19,16 @@ pub struct Known {
     pub mark: u64,
     /// The next number of each source.
     pub ends: BTreeMap<String, u64>,
+    /// No ID from here on was handed out, of each source whose numbers are other IDs: the store may have lost by which
+    /// stripe they became these.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ids: BTreeMap<String, u64>,
     /// The count of writes.
     pub writes: u64,
     /// How often the store was recovered.
     pub recoveries: u64,
+    /// The version of the catalog.
+    pub catalog: u64,
     /// The other journals that had joined, of which a store that was put back may not know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub journals: Vec<JournalInfo>,
@@ -34,10 +40,17 @@ impl Known {
         self.mark = self.mark.max(other.mark);
         self.writes = self.writes.max(other.writes);
         self.recoveries = self.recoveries.max(other.recoveries);
-        for (name, end) in &other.ends {
-            let known = self.ends.entry(name.clone()).or_default();
-            *known = (*known).max(*end);
-        }
+        self.catalog = self.catalog.max(other.catalog);
+        raise(&mut self.ends, &other.ends);
+        raise(&mut self.ids, &other.ids);
+    }
+}
+
+/// Each is a maximum.
+fn raise(known: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>) {
+    for (name, other) in others {
+        let known = known.entry(name.clone()).or_default();
+        *known = (*known).max(*other);
     }
 }
 

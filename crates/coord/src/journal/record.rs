@@ -30,11 +30,17 @@ pub struct Record {
     pub journals: Vec<JournalInfo>,
     /// Its leases.
     pub leases: Vec<JournalLease>,
+    /// The highest mark of a lease, also of those that are not kept any more; zero where the journal does not say.
+    pub mark: Mark,
     /// The end (first number not reserved) of what was ever reserved of each segment source.
     pub segments: BTreeMap<String, Mark>,
     /// The same of what programs have reserved through this process. They give numbers back through others, too, so the
     /// store may have less.
     pub for_programs: BTreeMap<String, Mark>,
+    /// No ID from here on was handed out, to the process or to a program, of each source whose numbers are other IDs.
+    pub ids: BTreeMap<String, u64>,
+    /// The newest version of the catalog that was seen; zero where the journal does not say.
+    pub catalog: u64,
     /// Numbers that were reserved and used for nothing, for the next process to use.
     pub tails: Vec<JournalTail>,
     /// The definitions of the snowflake sources that were minted from: those that may be minted from
@@ -116,9 +122,15 @@ pub(super) struct Content<S = Sources> {
     writes: u64,
     incarnation: Option<String>,
     leases: Vec<LeaseContent>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    mark: u64,
     segments: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     for_programs: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    ids: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    catalog: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tails: Vec<TailContent>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -198,9 +210,12 @@ impl<'a> Content<&'a RawValue> {
                     granted: (lease.granted > Mark::ZERO).then(|| lease.granted.get()),
                 })
                 .collect(),
+            mark: record.mark.get(),
             sources: text.of(&record.sources)?,
             segments: numbers(&record.segments),
             for_programs: numbers(&record.for_programs),
+            ids: record.ids.clone(),
+            catalog: record.catalog,
             tails: record
                 .tails
                 .iter()
@@ -225,16 +240,22 @@ impl Record {
                 .leases
                 .iter()
                 .map(|lease| lease.mark.max(lease.granted).get())
-                .max()
-                .unwrap_or(0),
+                .fold(self.mark.get(), u64::max),
             ends: numbers(&self.segments),
+            ids: self.ids.clone(),
             writes: self.writes,
             recoveries: History::of(&self.store).recoveries,
+            catalog: self.catalog,
             journals: self.journals.clone(),
         };
         known.merge(&Known { ends: numbers(&self.for_programs), ..Known::default() });
         known
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn numbers(ends: &BTreeMap<String, Mark>) -> BTreeMap<String, u64> {
@@ -273,8 +294,11 @@ impl Content {
             earlier,
             journals: self.journals,
             leases: self.leases.into_iter().map(lease).collect(),
+            mark: Mark::new(self.mark),
             segments: marks(self.segments),
             for_programs: marks(self.for_programs),
+            ids: self.ids,
+            catalog: self.catalog,
             tails: self.tails.into_iter().map(tail).collect(),
             sources: self.sources.unwrap_or_default(),
         })

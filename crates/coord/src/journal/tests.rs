@@ -78,8 +78,11 @@ fn record(mark: u64) -> Record {
                 granted: Mark::ZERO,
             },
         ],
+        mark: Mark::new(mark * 3),
         segments: BTreeMap::from([("numbers".into(), Mark::new(u64::MAX))]),
         for_programs: BTreeMap::from([("bills".into(), Mark::new(mark))]),
+        ids: BTreeMap::from([("bills".into(), u64::MAX)]),
+        catalog: mark / 5,
         tails: vec![JournalTail {
             source: "numbers".into(),
             first: mark,

@@ -17,8 +17,9 @@ impl Node {
         let new = self.core().new_definition("define", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
         self.check_stores("define", name, spec).await?;
+        let history = self.core().history();
         let defined = around.call("define", around.store.define(&new)).await?;
-        self.core().changed(&defined)
+        self.core().changed(&defined, history)
     }
 
     /// Changes keys of a source that are not part of its identity. With `if_version`, only if nobody
@@ -37,9 +38,10 @@ impl Node {
         let new = self.core().new_definition("alter", name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
         let looked_at = self.check_stores("alter", name, spec).await?;
+        let history = self.core().history();
         let alter = around.store.alter(&new, if_version.or(looked_at));
         let defined = around.call("alter", alter).await?;
-        self.core().changed(&defined)
+        self.core().changed(&defined, history)
     }
 
     /// Whether a definition that somebody else writes past this node agrees with the sources that it shares one
@@ -80,10 +82,10 @@ impl Node {
     /// # Errors
     /// `NotFound` when there never was such a source.
     pub async fn delete(&self, name: &str) -> Result<()> {
-        let around = &self.core().around;
+        let (around, history) = (&self.core().around, self.core().history());
         let deleted = around.store.set_state(name, SourceState::Deleted);
         let deleted = around.call("delete", deleted).await?;
-        self.core().changed(&deleted).map(drop)
+        self.core().changed(&deleted, history).map(drop)
     }
 
     /// The definition of one source.

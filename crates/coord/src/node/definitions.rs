@@ -1,5 +1,6 @@
 //! What the catalog says of sources, and how the running ones follow it.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use snowmint_core::Rfc3339;
@@ -109,17 +110,36 @@ impl Core {
         Ok(Defined { spec, plan, form, state, version, text: OnceLock::new() })
     }
 
-    /// Makes the running source of a definition, or brings the one that runs up to date.
-    pub(super) fn take_up(&self, definition: &Definition) -> Result<Arc<SourceInner>> {
+    /// Which history of the store this is, to be asked before a definition is: see [`take_up`](Self::take_up).
+    pub(super) fn history(&self) -> u64 {
+        self.histories.load(Ordering::SeqCst)
+    }
+
+    /// Makes the running source of a definition, or brings the one that runs up to date. `history`: in which it was asked
+    /// for. The numbers of versions of one that was lost with a history say nothing in the next.
+    pub(super) fn take_up(
+        &self,
+        definition: &Definition,
+        history: u64,
+    ) -> Result<Arc<SourceInner>> {
         let defined = self.defined(definition)?;
         let name = definition.name.clone();
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.history() != history {
+            let what = format!("source {name}: the store was recovered meanwhile, and its catalog");
+            return Err(Error::new("open source", ErrorKind::Unavailable { what }));
+        }
         if let Some(known) = sources.get(&name) {
-            if known.defined.load().version < defined.version {
+            let version = known.defined.load().version;
+            if version >= defined.version {
+                return Ok(Arc::clone(known));
+            }
+            // Another source of the same name takes the place of one that was lost.
+            if version > 0 || known.is_as(&defined) {
                 known.redefine(defined);
                 self.supply(known);
+                return Ok(Arc::clone(known));
             }
-            return Ok(Arc::clone(known));
         }
         // One that runs is not stopped; it is warned about for years before.
         check_life(&name, &defined.plan, self.around.clock.unix_ms())
@@ -130,6 +150,27 @@ impl Core {
         self.supply(&source);
         sources.insert(name, Arc::clone(&source));
         Ok(source)
+    }
+
+    /// The store was recovered, and its definitions count as it has them, whatever their numbers: what runs by one that
+    /// was lost, would hand out by it what others hand out by theirs. One that the store does not have any more, or has as
+    /// another source, is off.
+    pub(super) fn take_as_stored(&self, catalog: &Catalog) {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        self.histories.fetch_add(1, Ordering::SeqCst);
+        for (name, known) in sources.iter() {
+            let stored = catalog.definitions.iter().find(|stored| stored.name == *name);
+            let defined = stored.and_then(|stored| self.defined(stored).ok());
+            match defined.filter(|defined| known.is_as(defined)) {
+                Some(defined) => known.redefine(defined),
+                None => {
+                    tracing::error!(source = %name, "the recovered store has no such source: it is off here");
+                    known.lose();
+                }
+            }
+            known.agreed(0);
+            self.supply(known);
+        }
     }
 
     /// Has a source of several stores served by them.
@@ -195,11 +236,11 @@ impl Core {
     }
 
     /// A definition was changed by us: the running source, if any, follows at once.
-    pub(super) fn changed(&self, definition: &Definition) -> Result<SourceInfo> {
+    pub(super) fn changed(&self, definition: &Definition, history: u64) -> Result<SourceInfo> {
         let info = info(definition)?;
         self.lookup.changed();
         if self.known(&definition.name).is_some() {
-            self.take_up(definition)?;
+            self.take_up(definition, history)?;
             self.around.catalog_stale();
         }
         Ok(info)
@@ -207,12 +248,13 @@ impl Core {
 
     /// Reads the catalog, and brings all running sources up to date.
     pub(super) async fn read_catalog(&self) -> Result<Catalog> {
+        let history = self.history();
         let catalog = self.around.call("read catalog", self.around.store.list()).await?;
         for definition in &catalog.definitions {
             let is_newer =
                 |known: Arc<SourceInner>| known.defined.load().version < definition.version;
             if self.known(&definition.name).is_some_and(is_newer)
-                && let Err(error) = self.take_up(definition)
+                && let Err(error) = self.take_up(definition, history)
             {
                 tracing::error!(source = %definition.name, error = %chain(&error), "an altered source cannot be used here");
             }

@@ -6,6 +6,7 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 use super::compare;
 use super::seen::Memory;
 use super::settings::{AfterCrash, NodeSettings};
+use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::history::Recalled;
 use crate::journal::JournalLease;
@@ -27,6 +28,8 @@ pub(super) struct Entered {
     pub(super) identity: StoreIdentity,
     /// How the store stands to what was seen of it.
     pub(super) recalled: Recalled,
+    /// What its sources are, if it was recovered: those of the history that was lost count no more.
+    pub(super) catalog: Option<Catalog>,
     /// When the join was sent: the store may have begun to count then.
     pub(super) joined_at: ElapsedMillis,
     /// As in [`Witness::ground`].
@@ -45,11 +48,20 @@ pub(super) async fn enter(
 ) -> Result<Entered> {
     let doubts_raised = around.doubts.raised();
     // A store that went back is told so at once.
-    memory.recall(around, settings).await?;
+    let first = memory.recall(around, settings).await?;
     // It may wait for others, and what is known of the store must be new.
     compare::before_joining(around, settings, before).await?;
-    let recalled = memory.recall(around, settings).await?;
+    // What this handle has seen of a recovered store it says once.
+    let recalled = match (first, memory.recall(around, settings).await?) {
+        // Steps of a store in doubt count on, and may have come past what was lost.
+        (Recalled::Same, Recalled::Same) if around.doubts.went_back().is_none() => Recalled::Same,
+        _ => Recalled::Recovered,
+    };
     let identity = around.call("identity", around.store.identity()).await?;
+    let catalog = match recalled {
+        Recalled::Recovered => Some(around.call("read catalog", around.store.list()).await?),
+        Recalled::Same => None,
+    };
     let mut ground = None;
     if around.store.owners().is_none() {
         let found = around.call("look at ground", around.store.ground()).await?;
@@ -73,7 +85,7 @@ pub(super) async fn enter(
     let joined_at = around.timer.elapsed();
     let presence = PresenceMachine::joining(settings.presence_ttl_ms, wall);
     around.call("join", around.store.join(&member, presence, wall)).await?;
-    Ok(Entered { member, identity, recalled, joined_at, ground, doubts_raised })
+    Ok(Entered { member, identity, recalled, catalog, joined_at, ground, doubts_raised })
 }
 
 /// What a claim wants, and what it knows.
@@ -303,27 +315,61 @@ pub(super) async fn release_stray(around: &Surroundings, stray: &Stray, wall: Un
 mod tests {
     use std::sync::Arc;
 
+    use std::collections::BTreeMap;
+
+    use super::super::seen::Witness;
     use super::super::tests::{START, World};
     use super::*;
+    use crate::catalog::NewDefinition;
+    use crate::history::Known;
     use crate::lease::Term;
     use crate::pool::Reuse;
+    use crate::store::{FastForward, Store};
+
+    fn around(world: &World, store: Arc<dyn Store>) -> Surroundings {
+        let parts = world.parts();
+        let runtime = tokio::runtime::Handle::current();
+        Surroundings::new(store, parts.timer, parts.clock, parts.observer, runtime, 1_000, true)
+            .unwrap()
+    }
+
+    /// The handle that was used before says once that its store was recovered, and whoever rests on it must know.
+    #[tokio::test]
+    async fn what_a_handle_says_once_of_a_recovery_is_not_lost_on_the_way_in() {
+        let world = World::new();
+        let store = world.handle();
+        let new = NewDefinition {
+            name: "bills".into(),
+            spec: "{}".into(),
+            identity: "{}".into(),
+            enabled: None,
+        };
+        let backup = world.store.backup();
+        let (around, settings) = (around(&world, Arc::clone(&store)), NodeSettings::default());
+        let memory = Memory {
+            witness: Witness { who: "this process".into(), ..Witness::default() },
+            known: Known::default(),
+            ends: BTreeMap::new(),
+            journal: None,
+            is_whole: true,
+        };
+        store.define(&new).await.unwrap();
+        let entered = enter(&around, &settings, &memory, None).await.unwrap();
+        assert_eq!((entered.recalled, entered.catalog), (Recalled::Same, None));
+        world.store.restore(backup);
+        world.handle().fast_forward(&FastForward::default()).await.unwrap();
+        let entered = enter(&around, &settings, &memory, None).await.unwrap();
+        assert_eq!(entered.recalled, Recalled::Recovered);
+        assert!(entered.catalog.unwrap().definitions.is_empty());
+    }
 
     /// A claim by somebody whose journal knows slot 0, which it has claimed again, and given up at once
     /// because its mark lay ahead. The release is still on its way, and the claim is repeated.
     #[tokio::test]
     async fn a_lease_whose_release_is_on_its_way_is_not_minted_from() {
         let world = World::new();
-        let (store, parts) = (world.handle(), world.parts());
-        let around = Surroundings::new(
-            Arc::clone(&store),
-            parts.timer,
-            parts.clock,
-            parts.observer,
-            tokio::runtime::Handle::current(),
-            1_000,
-            true,
-        )
-        .unwrap();
+        let store = world.handle();
+        let around = around(&world, Arc::clone(&store));
         let owner = String::from("shop-1");
         let settings = NodeSettings { owner: owner.clone(), ..NodeSettings::default() };
         let incarnation = Incarnation::new(1);

@@ -35,6 +35,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
@@ -80,6 +81,8 @@ struct Core {
     around: Arc<Surroundings>,
     settings: NodeSettings,
     sources: Mutex<BTreeMap<String, Arc<SourceInner>>>,
+    /// How often the store was recovered under this node; raised with `sources` locked.
+    histories: AtomicU64,
     lookup: Lookup,
     /// The stores beside the node's own.
     beside: Beside,
@@ -172,6 +175,7 @@ impl Node {
                 known: keeper.known(),
                 ends: keeper.ends(),
                 journal: keeper.id().map(Into::into),
+                is_whole: true,
             };
             let met = seen::refuse_other_store(&around, &settings, &memory).await?;
             let tails = keeper.take_tails(&*disk, met == Some(Recalled::Same)).await?;
@@ -179,6 +183,7 @@ impl Node {
                 around,
                 settings,
                 sources: Mutex::new(BTreeMap::new()),
+                histories: AtomicU64::new(0),
                 lookup: Lookup::default(),
                 beside,
                 kept: KeptSources::new(keeper.kept_sources()),
@@ -226,8 +231,9 @@ impl Node {
         let inner = match known {
             Some(inner) if inner.defined.load().state != SourceState::Deleted => inner,
             _ => {
+                let history = core.history();
                 let definition = core.find(name).await?;
-                core.take_up(&definition)?
+                core.take_up(&definition, history)?
             }
         };
         if matches!(inner.back, Back::Snowflake(_)) {

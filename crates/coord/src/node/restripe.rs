@@ -64,10 +64,11 @@ impl Node {
         let around = &self.core().around;
         let mut tries = 0;
         loop {
+            let history = self.core().history();
             let stored = around.call("get source", around.store.get(name)).await?;
             let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1, change)?;
             match around.call("restripe", around.store.restripe(&restripe)).await {
-                Ok(changed) => return self.core().changed(&changed),
+                Ok(changed) => return self.core().changed(&changed, history),
                 Err(error) => {
                     tries += 1;
                     let overtaken = matches!(error.kind(), ErrorKind::MarkMoved { .. });

@@ -33,6 +33,8 @@ pub(super) struct Memory {
     pub(super) ends: BTreeMap<String, u64>,
     /// What the store calls the journal; none without one.
     pub(super) journal: Option<String>,
+    /// Nothing was taken from the store since this was put together.
+    pub(super) is_whole: bool,
 }
 
 impl Memory {
@@ -122,6 +124,10 @@ impl Memory {
             let Some(doubt) = Doubt::of(error.kind(), &who) else { return Ok(()) };
             let evidence = Evidence { id: standing.id, seen: self.seen(), ends: self.ends.clone() };
             around.call("doubt", around.store.doubt(&doubt, &evidence)).await?;
+        }
+        // The next try knows what was taken meanwhile, too: a recovery waits for that, as for a report that is missing.
+        if !self.is_whole {
+            return Ok(());
         }
         let journal = self.journal(around, settings).unwrap_or_default();
         around.call("report", around.store.report(&journal, Some(&self.known))).await

@@ -132,6 +132,15 @@ impl Core {
         ends
     }
 
+    /// What IDs the numbers that were seen handed out have become, where they are others: no ID from here on was.
+    pub(super) fn ids_seen(&self) -> BTreeMap<String, u64> {
+        let free = |source: Arc<SourceInner>| {
+            let Back::Segment(segment) = &source.back else { return None };
+            Some((source.name.clone(), segment.now().free_id()?))
+        };
+        self.known_sources().into_iter().filter_map(free).collect()
+    }
+
     /// Numbers that an earlier process kept may be another process's in the history that a recovery began.
     pub(super) fn forget_tails(&self) {
         self.tails.lock().unwrap_or_else(PoisonError::into_inner).clear();

@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use snowmint_core::{Layout, Rfc3339, UnixMillis};
+use snowmint_core::{Rfc3339, UnixMillis};
 
 use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result};
@@ -18,9 +18,10 @@ use crate::history::{Doubt, Known, Standing};
 use crate::journal::Record;
 use crate::lease::Mark;
 use crate::node::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS, NodeSettings};
-use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
+use crate::spec::{Minted, Plan, SegmentPlan, SnowflakePlan, SourceSpec, Stripe};
 use crate::store::{FastForward, Store};
 pub use journals::JournalState;
+use plan::Going;
 
 /// So far ahead of the clock a mark is named without more ado.
 const DAY_MS: u64 = 86_400_000;
@@ -61,8 +62,8 @@ pub struct Recovery {
     now: UnixMillis,
     /// Up to when nodes of this configuration may have been granted time by now.
     reached: UnixMillis,
-    /// The sources that the store itself mints.
-    minting: Vec<(String, Layout)>,
+    /// What sources are by the definitions that the store goes on with.
+    going: Going,
     /// All sources of the store, also those that were deleted; none if it does not say.
     stored: Option<BTreeSet<String>>,
     /// Why not.
@@ -91,7 +92,7 @@ impl Recovery {
             without: without.to_vec(),
             now,
             reached: now,
-            minting: Vec::new(),
+            going: Going::default(),
             stored: Some(BTreeSet::new()),
             unlisted: None,
             configured: configured.names().map(str::to_owned).collect(),
@@ -124,10 +125,13 @@ impl Recovery {
         };
         let mut plans = Vec::new();
         for stored in &catalog.definitions {
+            if let Some(stripe) = Stripe::of_text(&stored.spec) {
+                self.going.stripes.insert(stored.name.clone(), stripe);
+            }
             let spec = SourceSpec::from_json(&stored.spec).ok();
             let Some(plan) = spec.as_ref().and_then(snowflake) else { continue };
             if matches!(plan.minted, Minted::Store { .. }) {
-                self.minting.push((stored.name.clone(), plan.layout));
+                self.going.minting.push((stored.name.clone(), plan.layout));
             }
             plans.push(plan);
         }
@@ -135,14 +139,22 @@ impl Recovery {
         plans
     }
 
-    /// What is only going to be defined goes past the same time.
+    /// What is only going to be defined goes past the same time, and by its own stripe.
     fn add_configured(&mut self, configured: Configured<'_>) {
         for (name, spec) in configured.sources {
-            let is_stored = self.stored.as_ref().is_none_or(|stored| stored.contains(name));
-            if let (false, Some(plan)) = (is_stored, snowflake(spec))
-                && matches!(plan.minted, Minted::Store { .. })
-            {
-                self.minting.push((name.clone(), plan.layout));
+            if self.stored.as_ref().is_none_or(|stored| stored.contains(name)) {
+                continue;
+            }
+            match spec.check() {
+                Ok(Plan::Snowflake(SnowflakePlan {
+                    minted: Minted::Store { .. }, layout, ..
+                })) => {
+                    self.going.minting.push((name.clone(), layout));
+                }
+                Ok(Plan::Segment(SegmentPlan { stores, stripe, .. })) if stores.is_empty() => {
+                    self.going.stripes.insert(name.clone(), stripe);
+                }
+                _ => {}
             }
         }
     }
@@ -189,7 +201,7 @@ impl Recovery {
         check_near(request, self.now).map_err(refused)?;
         self.check_named(&request.segments).map_err(refused)?;
         let forward =
-            plan::plan(&self.known(), request.mark, &request.segments, &self.minting, self.reached);
+            plan::plan(&self.known(), request.mark, &request.segments, &self.going, self.reached);
         let forget_journals = self.without.clone();
         Ok(FastForward { forget_journals, planned_on: self.planned_on.clone(), ..forward })
     }

@@ -1,4 +1,6 @@
-use super::plan::plan;
+use snowmint_core::Layout;
+
+use super::plan::{Going, plan};
 use super::*;
 use crate::history::{Evidence, JournalInfo};
 use crate::journal::JournalLease;
@@ -24,26 +26,59 @@ fn everything_known_is_passed() {
         ..Record::default()
     };
     let named = [("a".to_owned(), Mark::new(40)), ("b".to_owned(), Mark::new(3))];
-    let forward = plan(&journal.known(), None, &named, &[], reached);
+    let forward = plan(&journal.known(), None, &named, &Going::default(), reached);
     assert_eq!(forward.marks_at_least, Mark::new(9_000_000));
     assert_eq!(forward.writes_at_least, 7);
     assert_eq!(forward.segments, [("a".into(), Mark::new(50)), ("b".into(), Mark::new(3))]);
-    let bare = plan(&Known::default(), None, &[], &[], reached);
+    let bare = plan(&Known::default(), None, &[], &Going::default(), reached);
     assert_eq!(bare.marks_at_least, Mark::from(reached));
     let late = Some(UnixMillis::new(u64::MAX >> 1));
-    let named = plan(&Known::default(), late, &[], &[], reached);
+    let named = plan(&Known::default(), late, &[], &Going::default(), reached);
     assert_eq!(named.marks_at_least, Mark::new(u64::MAX >> 1));
+}
+
+/// Of a source that was restriped since the state that was put back, the number says less than the ID.
+#[test]
+fn a_source_goes_on_above_its_ids_by_the_stripe_that_it_has_now() {
+    let stripe = |offset, increment, lowest, first_at| {
+        Stripe::new(offset, increment, lowest, first_at).unwrap()
+    };
+    let next = |now: Option<Stripe>, end, ids: Option<u64>| {
+        let named = |number| ("bills".to_owned(), number);
+        let known = Known {
+            ends: [named(end)].into(),
+            ids: ids.into_iter().map(named).collect(),
+            ..Known::default()
+        };
+        let stripes = now.into_iter().map(|stripe| ("bills".to_owned(), stripe)).collect();
+        let going = Going { stripes, ..Going::default() };
+        plan(&known, None, &[], &going, UnixMillis::ZERO).segments[0].1.get()
+    };
+    // What was plain up to 101, and then 5 of 16.
+    let lost = stripe(5, 16, 101, 101);
+    let ids = Some(lost.free_from(1_101));
+    assert_eq!(ids, Some(16_086));
+    assert_eq!(next(Some(lost), 1_101, ids), 1_101, "nothing of it is lost");
+    assert_eq!(next(Some(Stripe::ALL), 1_101, ids), 16_086);
+    assert_eq!(next(Some(stripe(2, 4, 1, 1)), 1_101, ids), 4_022, "which is 16,086");
+    assert_eq!(next(None, 1_101, ids), 16_086, "by whatever stripe it is defined anew");
+    // As journals of versions before say.
+    assert_eq!(next(Some(Stripe::ALL), 1_101, None), 1_101);
+    assert_eq!(next(Some(lost), 1_101, None), 1_101);
+    assert_eq!(next(Some(stripe(1, 1, 1, 900)), 1_101, None), 2_000);
+    let top = Mark::MAX.get();
+    assert_eq!(next(Some(stripe(1, 1, 1, top - 1)), top, Some(top)), top);
 }
 
 #[test]
 fn what_the_store_mints_goes_past_the_same_time() {
     let layout = Layout::REDIS;
     let reached = layout.epoch().saturating_add(5_000);
-    let minting = [("orders".to_owned(), layout)];
-    let forward = plan(&Known::default(), None, &[], &minting, reached);
+    let going = Going { minting: vec![("orders".to_owned(), layout)], ..Going::default() };
+    let forward = plan(&Known::default(), None, &[], &going, reached);
     assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(5_001 << 10))]);
     let late = Some(UnixMillis::new(u64::MAX >> 1));
-    let forward = plan(&Known::default(), late, &[], &minting, reached);
+    let forward = plan(&Known::default(), late, &[], &going, reached);
     let last = layout.tick_max().get() << 10;
     assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(last))], "and no further");
 }

@@ -6,6 +6,7 @@ mod back;
 mod by_store;
 mod counter;
 mod doubts;
+mod for_programs;
 mod form;
 mod keys;
 mod minter;

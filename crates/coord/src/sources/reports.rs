@@ -14,17 +14,19 @@ use crate::error::{Error, ErrorKind, Result};
 /// second or so, and what was reserved for them is lost.
 const HANGS_MS: u64 = 1_000;
 
-/// Who mints the numbers that were reserved.
+/// Who mints the numbers that were reserved: of each, the journal has a place for how far they have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum For {
     /// The node.
     Node,
     /// A program that asks for them through the node.
     Programs,
+    /// Either of them: beside the numbers, the IDs that these have become, where they are others.
+    Ids,
 }
 
 impl For {
-    const ALL: [Self; 2] = [Self::Node, Self::Programs];
+    const ALL: [Self; 3] = [Self::Node, Self::Programs, Self::Ids];
 }
 
 /// Numbers that the store has reserved, for the journal to remember.
@@ -34,6 +36,8 @@ pub(crate) struct Reserved {
     pub(crate) whose: For,
     /// Everything below is reserved.
     pub(crate) end: u64,
+    /// No ID from here on was handed out, where numbers are other IDs.
+    pub(crate) free: Option<u64>,
     /// Told once the journal is on disk.
     pub(crate) told: oneshot::Sender<()>,
 }
@@ -201,25 +205,34 @@ impl Reports {
         }
     }
 
-    /// Whether what is reserved now for a source would be remembered. Else it would be used by nobody, so it is not
-    /// asked for.
+    /// Whether what is reserved now for a source would be remembered, and what IDs it has become, where it
+    /// `renumbers`. Else it would be used by nobody, so it is not asked for.
     ///
     /// # Errors
     /// `Unavailable` while the journal cannot be written, or hangs; `Exhausted` where it has no place for one more; `Closed`.
-    pub(super) fn check(&self, source: &str, whose: For, now: ElapsedMillis) -> Result<()> {
+    pub(super) fn check(
+        &self,
+        (source, whose): (&str, For),
+        renumbers: bool,
+        now: ElapsedMillis,
+    ) -> Result<()> {
         match &mut *self.state() {
             State::None => Ok(()),
-            State::Open(open) => open.check_disk(now).and_then(|()| open.place(source, whose)),
+            State::Open(open) => {
+                open.check_disk(now)?;
+                open.place(source, whose)?;
+                if renumbers { open.place(source, For::Ids) } else { Ok(()) }
+            }
             State::Ended => Err(ended()),
         }
     }
 
-    /// Reports that everything below `end` is reserved. Answers what tells that the journal has it; none where
-    /// there is no journal.
+    /// Reports that everything below `end` is reserved, and no ID from `free` on. Answers what tells that the journal has
+    /// it; none where there is no journal.
     pub(super) fn report(
         &self,
         (source, whose): (&str, For),
-        end: u64,
+        (end, free): (u64, Option<u64>),
         now: ElapsedMillis,
     ) -> Result<Option<oneshot::Receiver<()>>> {
         match &mut *self.state() {
@@ -228,7 +241,7 @@ impl Reports {
                 let (told, written) = oneshot::channel();
                 open.waits_since.get_or_insert(now);
                 let source = source.into();
-                open.reported.reserved.push(Reserved { source, whose, end, told });
+                open.reported.reserved.push(Reserved { source, whose, end, free, told });
                 Ok(Some(written))
             }
             State::Ended => Err(ended()),
@@ -273,7 +286,7 @@ mod tests {
         reports.begin([(name(0), For::Node)].into(), 10 * place_bytes(&name(0)));
         (0..10)
             .chain(0..10)
-            .for_each(|number| reports.check(&name(number), For::Node, NOW).unwrap());
+            .for_each(|number| reports.check((&name(number), For::Node), false, NOW).unwrap());
         reports
     }
 
@@ -285,15 +298,15 @@ mod tests {
     fn a_source_without_a_place_is_refused_by_itself_until_another_is_deleted() {
         let reports = of_ten();
         for _ in 0..3 {
-            let refused = reports.check(&name(10), For::Node, NOW).unwrap_err();
+            let refused = reports.check((&name(10), For::Node), false, NOW).unwrap_err();
             assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
-            reports.check(&name(3), For::Node, NOW).unwrap();
+            reports.check((&name(3), For::Node), false, NOW).unwrap();
         }
         reports.deleted([(name(3), 20), (name(77), 1)].into());
         assert_eq!(forgotten(&reports), [""; 0], "nobody needs its place");
-        reports.check(&name(10), For::Node, NOW).unwrap();
+        reports.check((&name(10), For::Node), false, NOW).unwrap();
         assert_eq!(forgotten(&reports), [name(3)]);
-        assert!(reports.check(&name(3), For::Node, NOW).is_err());
+        assert!(reports.check((&name(3), For::Node), false, NOW).is_err());
     }
 
     /// Thousands may be made and deleted one after the other, and what was deleted last is known longest.
@@ -302,12 +315,12 @@ mod tests {
         let reports = of_ten();
         for number in 0..5_000 {
             reports.deleted((0..=number).rev().take(3).map(|gone| (name(gone), gone)).collect());
-            reports.check(&name(number + 10), For::Node, NOW).unwrap();
+            reports.check((&name(number + 10), For::Node), false, NOW).unwrap();
             assert_eq!(forgotten(&reports), [name(number)], "the others' places went before");
         }
         reports.deleted((5_000..5_010).map(|number| (name(number), 6_000 - number)).collect());
         for number in [9, 8, 7] {
-            reports.check(&name(6_000 + number), For::Node, NOW).unwrap();
+            reports.check((&name(6_000 + number), For::Node), false, NOW).unwrap();
             assert_eq!(forgotten(&reports), [name(5_000 + number)]);
         }
     }
@@ -316,13 +329,13 @@ mod tests {
     fn whoever_is_defined_anew_goes_on_with_his_place() {
         let reports = of_ten();
         reports.deleted([(name(3), 20)].into());
-        reports.check(&name(3), For::Node, NOW).unwrap();
-        assert!(reports.check(&name(10), For::Node, NOW).is_err());
+        reports.check((&name(3), For::Node), false, NOW).unwrap();
+        assert!(reports.check((&name(10), For::Node), false, NOW).is_err());
         assert_eq!(forgotten(&reports), [""; 0]);
         // Its place went, and it gets another before the journal has heard of it.
         reports.deleted([(name(3), 20), (name(4), 30)].into());
-        reports.check(&name(10), For::Node, NOW).unwrap();
-        reports.check(&name(3), For::Node, NOW).unwrap();
+        reports.check((&name(10), For::Node), false, NOW).unwrap();
+        reports.check((&name(3), For::Node), false, NOW).unwrap();
         assert_eq!(forgotten(&reports), [name(4)]);
     }
 
@@ -330,22 +343,22 @@ mod tests {
     fn places_that_are_not_enough_are_left_as_they_are() {
         let reports = of_ten();
         reports.deleted([(name(3), 20)].into());
-        assert!(reports.check(&"long".repeat(15), For::Node, NOW).is_err());
+        assert!(reports.check((&"long".repeat(15), For::Node), false, NOW).is_err());
         assert_eq!(forgotten(&reports), [""; 0]);
-        reports.check(&name(10), For::Node, NOW).unwrap();
+        reports.check((&name(10), For::Node), false, NOW).unwrap();
     }
 
     #[test]
     fn while_the_disk_hangs_nothing_more_is_reserved() {
         let (reports, later) = (of_ten(), |ms| NOW.saturating_add(ms));
-        let refused = |ms| reports.check(&name(0), For::Node, later(ms)).is_err();
-        reports.report((&name(0), For::Node), 11, NOW).unwrap();
+        let refused = |ms| reports.check((&name(0), For::Node), false, later(ms)).is_err();
+        reports.report((&name(0), For::Node), (11, None), NOW).unwrap();
         assert_eq!([HANGS_MS - 1, HANGS_MS, HANGS_MS + 1].map(refused), [false, false, true]);
         // Somebody whose report came after that write had begun waits for the next one.
         reports.take();
         reports.written(later(5_000), None, true);
         assert_eq!([6_000, 6_001].map(refused), [false, true]);
-        reports.report((&name(0), For::Node), 21, later(5_500)).unwrap();
+        reports.report((&name(0), For::Node), (21, None), later(5_500)).unwrap();
         reports.written(later(7_000), None, false);
         assert_eq!([8_000, 8_001].map(refused), [false, true], "one was not even looked at");
         reports.take();

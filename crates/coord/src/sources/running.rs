@@ -16,7 +16,7 @@ use super::{
 use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
-use crate::spec::{Kind, Plan, PrefillPlan, SerialPlan, SnowflakePlan, SourceSpec};
+use crate::spec::{Kind, Plan, PrefillPlan, SerialPlan, SnowflakePlan, SourceSpec, Stripe};
 
 /// What a source's definition says now.
 #[derive(Debug)]
@@ -116,6 +116,28 @@ impl SourceInner {
         }
         self.decimal.store(defined.form.format() == Format::default(), Ordering::Release);
         self.defined.store(Arc::new(defined));
+    }
+
+    /// Whether a definition is one of this source, which may have got another stripe.
+    pub(crate) fn is_as(&self, other: &Defined) -> bool {
+        let identity = |spec: &SourceSpec| {
+            let spec = match (spec.kind(), &spec.stores) {
+                (Kind::Segment, None) => {
+                    SourceSpec { origin: None, ..Stripe::ALL.to_spec(spec.clone()) }
+                }
+                _ => spec.clone(),
+            };
+            spec.identity().ok()
+        };
+        identity(&self.defined.load().spec).is_some_and(|own| identity(&other.spec) == Some(own))
+    }
+
+    /// The catalog has no such source any more: whatever it gets is newer.
+    pub(crate) fn lose(&self) {
+        let Defined { spec, plan, form, .. } = &*self.defined.load_full();
+        let (spec, plan, form) = (spec.clone(), plan.clone(), form.clone());
+        let (state, version) = (SourceState::Deleted, 0);
+        self.redefine(Defined { spec, plan, form, state, version, text: OnceLock::new() });
     }
 
     /// The node has ended: also what asks others each time, or nobody at all, mints nothing from here on. So that

@@ -9,6 +9,7 @@ use snowmint_core::UnixMillis;
 use tokio::sync::{Notify, SetOnce};
 
 use super::doubts::Doubts;
+use super::for_programs::ProgramStripes;
 use super::peer_probes::PeerProbes;
 use super::queue_room::QueueRoom;
 use super::reports::{For, Reports, ended};
@@ -20,7 +21,8 @@ use crate::lease::{Extend, Extended};
 use crate::machine::{ClockGuard, Now, Voices, compare_clocks};
 use crate::origin::Origins;
 use crate::random;
-use crate::segment::{Bounds, Reserve, Segment};
+use crate::segment::{Reserve, Segment};
+use crate::spec::Stripe;
 use crate::stats::{CountingObserver, Watch};
 use crate::store::Store;
 use crate::timer::Timer;
@@ -69,6 +71,8 @@ pub(crate) struct Surroundings {
     spent: AtomicBool,
     catalog_version: AtomicU64,
     writes: AtomicU64,
+    /// By which stripes programs mint.
+    pub(super) stripes: ProgramStripes,
     /// What the journal is to remember.
     pub(crate) reports: Reports,
 }
@@ -115,6 +119,7 @@ impl Surroundings {
             spent: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
             writes: AtomicU64::new(0),
+            stripes: ProgramStripes::default(),
             reports: Reports::new(journalled),
         })
     }
@@ -160,11 +165,17 @@ impl Surroundings {
         op: &'static str,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let (begun_us, recoveries) = (self.timer.elapsed_us(), self.doubts.recoveries());
-        let answer = self.in_time(op, "the store", call).await;
+        let begun_us = self.timer.elapsed_us();
+        let answer = self.heard(self.in_time(op, "the store", call)).await;
         let took_us = self.timer.elapsed_us().saturating_sub(begun_us);
         self.watch.called(verb(op), took_us, answer.as_ref().err());
-        answer.inspect_err(|error| {
+        answer
+    }
+
+    /// An answer of the store, which may say that it is not the one that was joined.
+    pub(super) async fn heard<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        let recoveries = self.doubts.recoveries();
+        call.await.inspect_err(|error| {
             // A late answer may be about the store as it was before it was recovered.
             if self.doubts.recoveries() == recoveries {
                 self.doubt(error);
@@ -331,9 +342,17 @@ impl Surroundings {
         }
     }
 
+    /// The store was recovered, and has this version of the catalog and this count of writes: what was seen before is of
+    /// the history that was lost.
+    pub(crate) fn begins_anew(&self, catalog_version: u64, writes: u64) {
+        self.writes.store(writes, Ordering::Release);
+        self.catalog_version.store(catalog_version, Ordering::Release);
+        self.stripes.forget();
+    }
+
     /// Whether a newer version of the catalog was seen: then this one is old, or is a store's that went back.
     pub(crate) fn is_outdated(&self, catalog_version: u64) -> bool {
-        catalog_version < self.catalog_version.load(Ordering::Acquire)
+        catalog_version < self.catalog_seen()
     }
 
     /// Whether what was taken under this lease on sections may be answered now.
@@ -373,48 +392,32 @@ impl Surroundings {
         self.spent.swap(false, Ordering::AcqRel)
     }
 
+    /// The newest version of the catalog that was seen.
+    pub(crate) fn catalog_seen(&self) -> u64 {
+        self.catalog_version.load(Ordering::Acquire)
+    }
+
     pub(crate) fn writes_seen(&self) -> u64 {
         self.writes.load(Ordering::Acquire)
     }
 
     /// Has the journal remember what was reserved, and waits until it does: a number that was minted
     /// before could come again after the store alone was restored.
-    pub(super) async fn remember(&self, name: &str, segment: &Segment) -> Result<()> {
+    pub(super) async fn remember(&self, name: &str, segment: &Segment, by: Stripe) -> Result<()> {
         self.saw(segment.catalog_version, segment.writes);
-        self.journal((name, For::Node), segment).await
+        self.journal((name, For::Node), segment, by).await
     }
 
-    /// Takes numbers for a program, and has the journal remember them before they are answered: the program need not be
-    /// there when a store that lost them is recovered.
-    ///
-    /// # Errors
-    /// As the store says, and why it is not believed; `Unavailable` and `Exhausted` as the journal says, before anything
-    /// is taken.
-    pub(crate) async fn reserve_for_program(
+    /// Waits until the journal knows of these numbers, and which IDs they have become.
+    pub(super) async fn journal(
         &self,
-        store: &dyn Store,
-        reserve: &Reserve,
-    ) -> Result<Segment> {
-        // A recovery moves what goes by the clock past the time, whoever took it.
-        if matches!(reserve.within, Some(Bounds::Now(_))) {
-            self.doubts.check()?;
-            return store.reserve(reserve).await;
-        }
-        let whose = (reserve.source.as_str(), For::Programs);
-        self.doubts
-            .in_one_history("reserve", async {
-                self.reports.check(whose.0, whose.1, self.timer.elapsed())?;
-                let segment = store.reserve(reserve).await?;
-                self.journal(whose, &segment).await?;
-                Ok(segment)
-            })
-            .await
-    }
-
-    /// Waits until the journal knows of these numbers.
-    async fn journal(&self, whose: (&str, For), segment: &Segment) -> Result<()> {
+        whose: (&str, For),
+        segment: &Segment,
+        by: Stripe,
+    ) -> Result<()> {
         let end = segment.last.saturating_add(1);
-        let Some(written) = self.reports.report(whose, end, self.timer.elapsed())? else {
+        let free = by.renumbers().then(|| by.free_from(end));
+        let Some(written) = self.reports.report(whose, (end, free), self.timer.elapsed())? else {
             return Ok(());
         };
         self.wake.notify_one();

@@ -48,6 +48,8 @@ impl Verb for Forward<'_> {
         let mut namespace = rows.namespace().await?;
         if walk.sources == 0 && walk.slot.is_none() {
             namespace.ground = namespace.ground.forwarded(self.forward);
+            let catalog_version = namespace.catalog_version.max(self.forward.catalog_at_least);
+            namespace.catalog_version = catalog_version.saturating_add(1);
             rows.put_namespace(namespace).await?;
         }
         let ground = namespace.ground.term;

@@ -6,9 +6,7 @@ use super::super::journal_write::{JournalMark, Written};
 use super::super::lease::{Held, LeaseKey};
 use super::{Done, Driver, ENTER_RETRY_MS_MAX, Stage, uses_again};
 use crate::error::{Error, ErrorKind, Result, chain};
-use crate::history::Recalled;
-
-use crate::lease::{Extend, Extended, Release};
+use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{Granted, LeaseAction, LeaseEvent, Now, PresenceMachine, WindowAction};
 use crate::member::Incarnation;
 
@@ -105,18 +103,24 @@ impl Driver {
     fn entered(&mut self, now: Now, answer: Result<Entered>) {
         let Stage::Entering { failures } = self.stage else { return };
         match answer {
-            Ok(Entered { member, identity, recalled, joined_at, ground, doubts_raised }) => {
+            Ok(Entered {
+                member,
+                identity,
+                recalled,
+                catalog,
+                joined_at,
+                ground,
+                doubts_raised,
+            }) => {
                 self.clock_agrees();
                 self.core.around.saw(0, identity.writes);
                 self.witness.store.clone_from(&identity.id);
                 self.witness.writes = identity.writes;
-                if recalled == Recalled::Recovered {
+                if let Some(catalog) = &catalog {
                     tracing::warn!(
                         "the store was recovered, past all that this process knows: going on"
                     );
-                    self.keeper.forget_tails();
-                    self.core.forget_tails();
-                    self.core.drop_stocks();
+                    self.forget_lost_history(catalog, identity.writes);
                 }
                 self.keeper.joined(&identity, member.incarnation);
                 // A ground that has leapt says that an operator has moved the store, until that has ended the doubt.
@@ -129,6 +133,9 @@ impl Driver {
                 self.stage = Stage::In { member, presence };
                 self.begin_sections(now);
                 self.look_at_journals();
+                if let Some(catalog) = &catalog {
+                    self.apply_catalog(catalog);
+                }
             }
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "the store cannot be joined");
@@ -312,6 +319,9 @@ impl Driver {
     /// Closes the generators of one lease, and remembers what they have taken.
     pub(super) fn shut(&mut self, held: &mut Held, why: &Error) -> Vec<Release> {
         let (known, releases) = held.close(why);
+        let marks = known.iter().map(|lease| lease.mark.max(lease.granted));
+        self.past_mark = marks.fold(self.past_mark, Mark::max);
+        self.keeper.saw_mark(self.past_mark);
         self.past
             .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));
         if uses_again(self.settings()) {

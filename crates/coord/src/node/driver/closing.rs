@@ -101,6 +101,9 @@ impl Driver {
                 }
                 // It had hardly begun. The journal that is left knows whose store its numbers are of.
                 Ok(Done::Entered(Ok(entered))) => {
+                    if let Some(catalog) = &entered.catalog {
+                        self.forget_lost_history(catalog, entered.identity.writes);
+                    }
                     self.keeper.joined(&entered.identity, entered.member.incarnation);
                     member = Some(entered.member.incarnation);
                 }

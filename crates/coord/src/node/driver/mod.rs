@@ -5,6 +5,7 @@ mod alone;
 mod answers;
 mod closing;
 mod leases;
+mod memory;
 mod ordered;
 mod owed;
 mod report;
@@ -29,11 +30,11 @@ use super::entry::{self, Entered, Left};
 use super::journal_write::Written;
 use super::lease::{Held, LeaseKey};
 use super::record::Keeper;
-use super::seen::{Memory, Witness};
+use super::seen::Witness;
 use super::settings::NodeSettings;
 use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result, chain};
-use crate::history::{History, Known, Standing};
+use crate::history::Standing;
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{
@@ -122,6 +123,8 @@ pub(super) struct Driver {
     leases: BTreeMap<LeaseKey, Held>,
     /// What is known about slots that no generator of ours mints from any more.
     past: Vec<JournalLease>,
+    /// The highest mark of a lease that has ended, also of those that are not kept.
+    past_mark: Mark,
     /// The member before this one, which surely mints no more.
     before: Option<Incarnation>,
     keeper: Keeper,
@@ -163,6 +166,7 @@ impl Driver {
             clock_error: None,
             leases: BTreeMap::new(),
             past,
+            past_mark: Mark::ZERO,
             before,
             keeper,
             disk,
@@ -273,20 +277,6 @@ impl Driver {
         });
     }
 
-    /// What is known of the store, by the journal, by this process, and by those whose journal it was.
-    fn memory(&self) -> Memory {
-        let mut known = self.keeper.known();
-        let held = self.leases.values().flat_map(|held| held.windows());
-        let marks = held.map(WindowMachine::mark).chain(self.past.iter().map(|past| past.mark));
-        let writes = self.witness.writes.max(self.core.around.writes_seen());
-        let recoveries = History::of(&self.witness.store).recoveries;
-        let mark = marks.max().unwrap_or(Mark::ZERO).get();
-        let ends = self.core.ends_seen();
-        known.merge(&Known { mark, ends: ends.clone(), writes, recoveries, ..Known::default() });
-        let (witness, journal) = (self.witness.clone(), self.keeper.id().map(Into::into));
-        Memory { witness, known, ends, journal }
-    }
-
     fn look_at_presence(&mut self, now: Now) {
         let Stage::In { member, presence } = &mut self.stage else { return };
         let member = member.incarnation;
@@ -370,6 +360,12 @@ impl Driver {
         // Before the store was compared, this process knows nothing of the one that the journal knows.
         if matches!(self.stage, Stage::In { .. }) && self.core.around.doubts.check().is_ok() {
             let (seen, writes) = (self.core.around.store.seen(), self.core.around.writes_seen());
+            if let Some(seen) = &seen
+                && self.was_recovered(seen)
+            {
+                return;
+            }
+            self.keeper.saw_catalog(self.core.around.catalog_seen());
             // A count belongs to the history in which it was counted: beside an older start, it would be of a
             // history that others have written anew.
             match &seen {

@@ -25,7 +25,8 @@ impl Keeper {
         let Some(OpenJournal { record, unsure, .. }) = &self.kept else { return BTreeSet::new() };
         let place = |whose| move |name: &String| (name.clone(), whose);
         let own = record.segments.keys().chain(unsure.keys()).map(place(For::Node));
-        own.chain(record.for_programs.keys().map(place(For::Programs))).collect()
+        let others = record.for_programs.keys().map(place(For::Programs));
+        own.chain(others).chain(record.ids.keys().map(place(For::Ids))).collect()
     }
 
     /// The ends that a store which has all of its history cannot lie below.
@@ -50,6 +51,7 @@ impl Keeper {
         if let Some(kept) = &mut self.kept {
             kept.record.segments.retain(|name, _| !forgotten.contains(name));
             kept.record.for_programs.retain(|name, _| !forgotten.contains(name));
+            kept.record.ids.retain(|name, _| !forgotten.contains(name));
             kept.unsure.retain(|name, _| !forgotten.contains(name));
         }
         reserved.into_iter().for_each(|reserved| self.reserved(reserved));
@@ -58,9 +60,13 @@ impl Keeper {
     /// The numbers may be used once this is on disk.
     pub(super) fn reserved(&mut self, reserved: Reserved) {
         if let Some(kept) = &mut self.kept {
+            if let Some(free) = reserved.free {
+                let known = kept.record.ids.entry(reserved.source.clone()).or_default();
+                *known = (*known).max(free);
+            }
             let ends = match reserved.whose {
-                For::Node => &mut kept.record.segments,
                 For::Programs => &mut kept.record.for_programs,
+                For::Node | For::Ids => &mut kept.record.segments,
             };
             let seen = ends.entry(reserved.source).or_default();
             *seen = (*seen).max(Mark::new(reserved.end));

@@ -85,6 +85,8 @@ impl Keeper {
         if !keeps_windows {
             record.sources.clear();
         }
+        // Not all of the leases are kept.
+        record.mark = Mark::new(record.known().mark);
         if record.id.is_empty() {
             record.id = random::incarnation()?.to_string();
         }
@@ -230,6 +232,21 @@ impl Keeper {
         match seen {
             Some(seen) => (kept.record.store, kept.record.writes) = (seen.id, seen.writes),
             None => kept.record.writes = kept.record.writes.max(writes),
+        }
+    }
+
+    /// A lease had come to this mark, and may be kept no longer.
+    pub(super) fn saw_mark(&mut self, mark: Mark) {
+        if let Some(kept) = &mut self.kept {
+            kept.record.mark = kept.record.mark.max(mark);
+        }
+    }
+
+    /// The store's catalog has come to this version. No reason to write: no definition of it is minted by before
+    /// something else is.
+    pub(super) fn saw_catalog(&mut self, version: u64) {
+        if let Some(kept) = &mut self.kept {
+            kept.record.catalog = kept.record.catalog.max(version);
         }
     }
 
@@ -454,7 +471,13 @@ mod tests {
             for number in 0..u64::try_from(count).unwrap() {
                 let (told, _) = tokio::sync::oneshot::channel();
                 let whose = if number % 2 == 0 { For::Node } else { For::Programs };
-                keeper.reserved(Reserved { source: name(number), whose, end: u64::MAX, told });
+                keeper.reserved(Reserved {
+                    source: name(number),
+                    whose,
+                    end: u64::MAX,
+                    free: None,
+                    told,
+                });
             }
             let boot = "00000000-0000-0000-0000-000000000000".to_owned();
             let tail = JournalTail {

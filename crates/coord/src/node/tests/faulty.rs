@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
+use tokio::sync::Notify;
 
 use super::*;
 use crate::avoid::Avoid;
@@ -43,6 +44,8 @@ pub(super) struct Faults {
     pub(super) unheard: Arc<Mutex<Option<&'static str>>>,
     /// What happens when a verb is sent next.
     pub(super) meanwhile: Arc<Mutex<Option<(&'static str, Meanwhile)>>>,
+    /// A verb that is not sent before it is told to go on, the next time.
+    pub(super) held: Arc<Mutex<Option<(&'static str, Arc<Notify>)>>>,
     /// Every release that was sent through this handle, heard or not.
     pub(super) releases: Arc<Mutex<Vec<Release>>>,
     /// What it leads to, as a store of servers does.
@@ -52,6 +55,16 @@ pub(super) struct Faults {
 impl Faults {
     /// What a handle lacks that gets through with nothing.
     pub(super) const EVERY_VERB: &str = "every verb";
+
+    async fn hold(&self, op: &'static str) {
+        let held = {
+            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            held.take_if(|(verb, _)| *verb == op)
+        };
+        if let Some((_, goes_on)) = held {
+            goes_on.notified().await;
+        }
+    }
 
     /// Before the step: an error, and nothing is done.
     pub(super) fn before(&self, op: &'static str) -> Result<()> {
@@ -110,6 +123,7 @@ impl Faulty {
         op: &'static str,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        self.faults.hold(op).await;
         self.faults.before(op)?;
         let answer = call.await?;
         self.faults.after(op)?;

@@ -17,6 +17,7 @@ mod order;
 mod readiness;
 mod recovered;
 mod rest;
+mod restored;
 mod segments;
 mod serials;
 mod serving;

@@ -11,7 +11,7 @@ use crate::journal::{DataDir, inspect};
 use crate::ordered::LetGo;
 use crate::segment::{GiveBack, Reserve, Segment};
 
-const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
+pub(super) const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 
 async fn open(world: &World, dir: &Scratch) -> Node {
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
@@ -20,7 +20,7 @@ async fn open(world: &World, dir: &Scratch) -> Node {
     node
 }
 
-async fn joined(world: &World, node: &Node) {
+pub(super) async fn joined(world: &World, node: &Node) {
     in_time(world, async {
         while node.incarnation().is_none() {
             tokio::task::yield_now().await;
@@ -29,13 +29,13 @@ async fn joined(world: &World, node: &Node) {
     .await;
 }
 
-async fn drawn(world: &World, node: &Node, count: u32) -> Vec<u64> {
+pub(super) async fn drawn(world: &World, node: &Node, count: u32) -> Vec<u64> {
     let source = in_time(world, node.source("bills")).await.unwrap();
     numbers(in_time(world, source.mint(count, None, 5_000)).await.unwrap())
 }
 
 /// Another process takes numbers.
-async fn taken(world: &World, length: u64) -> Segment {
+pub(super) async fn taken(world: &World, length: u64) -> Segment {
     let store = world.handle();
     let definition_version = store.get("bills").await.unwrap().version;
     let source = "bills".into();
@@ -81,12 +81,12 @@ async fn numbers_that_a_journal_kept_are_not_used_after_a_recovery() {
 }
 
 /// What a program asks for.
-async fn wanted(world: &World, length: u64) -> Reserve {
+pub(super) async fn wanted(world: &World, length: u64) -> Reserve {
     let definition_version = world.handle().get("bills").await.unwrap().version;
     Reserve { source: "bills".into(), length, definition_version, within: None }
 }
 
-async fn for_program(node: &Node, wanted: &Reserve) -> Result<Segment> {
+pub(super) async fn for_program(node: &Node, wanted: &Reserve) -> Result<Segment> {
     node.reserve_for_program(&**node.store(), wanted).await
 }
 

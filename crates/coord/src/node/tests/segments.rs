@@ -363,6 +363,9 @@ async fn a_source_that_is_told_to_end_takes_nothing_from_there_on() {
     let segments = vec![("bills".into(), Mark::new(last + 500))];
     let forward = FastForward { segments, ..FastForward::default() };
     world.handle().fast_forward(&forward).await.unwrap();
+    // The node hears of it in the answer to the next call, and joins anew.
+    drop(node.definition("bills").await);
+    world.pass(5_000).await;
     let first = |first| NewStripe { first: Some(first), ..stripe(1, 3) };
     let refused = node.restripe("bills", first(100)).await.unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::Invalid { .. }), "{refused}");

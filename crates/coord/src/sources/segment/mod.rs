@@ -335,6 +335,12 @@ impl SegmentSource {
         self.refill().seen_end
     }
 
+    /// No ID from here on was seen handed out, where numbers are other IDs.
+    pub(crate) fn free_id(&self) -> Option<u64> {
+        let end = Some(self.seen_end()).filter(|end| *end > 0 && self.stripe.renumbers())?;
+        Some(self.stripe.free_from(end))
+    }
+
     pub(crate) fn is_fetching(&self) -> bool {
         self.refill().is_fetching()
     }

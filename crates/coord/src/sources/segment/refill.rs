@@ -252,7 +252,8 @@ impl SegmentSource {
 
     /// Reserves numbers, and refuses a store that hands out what it handed out before.
     pub(super) async fn reserve(&self, length: u64) -> Result<Segment> {
-        self.around.reports.check(&self.name, For::Node, self.around.timer.elapsed())?;
+        let (whose, now) = ((self.name.as_str(), For::Node), self.around.timer.elapsed());
+        self.around.reports.check(whose, self.stripe.renumbers(), now)?;
         if let Some(origin) = &self.plan.load().origin {
             return self.reserve_drawn(length, origin).await;
         }
@@ -313,7 +314,7 @@ impl SegmentSource {
         let taken = async {
             let segment = self.around.reserve(&reserve).await?;
             self.check_forward(&segment, seen_end)?;
-            self.around.remember(&self.name, &segment).await?;
+            self.around.remember(&self.name, &segment, self.stripe).await?;
             Ok(segment)
         };
         let answer = self.around.doubts.in_one_history("reserve", taken).await;

@@ -145,6 +145,13 @@ impl Stripe {
         self.increment == 1 && self.first == self.first_at && self.until.is_none()
     }
 
+    /// Whether a number may be another ID than itself, so that how far the numbers have come does not say how far the IDs
+    /// have.
+    #[must_use]
+    pub const fn renumbers(self) -> bool {
+        self.increment != 1 || self.first != self.first_at
+    }
+
     /// The ID of a number from `first_at` to [`number_max`](Self::number_max).
     #[inline]
     #[must_use]

@@ -242,6 +242,7 @@ pub(super) fn fast_forward(request: said::FastForwardRequest) -> FastForward {
         writes_at_least: request.writes_at_least,
         new_identity: request.new_identity,
         recoveries_at_least: request.recoveries_at_least,
+        catalog_at_least: request.catalog_at_least,
         forget_journals: request.forget_journals,
         // How the store stands is not told through servers, so nobody plans on it.
         planned_on: None,

@@ -1,0 +1,65 @@
+//! What a node has seen of its store, and what becomes of that when an operator has recovered the store.
+
+use super::super::seen::Memory;
+use super::Driver;
+use crate::catalog::Catalog;
+use crate::error::{Error, ErrorKind};
+use crate::history::{History, Known};
+use crate::lease::Mark;
+use crate::machine::WindowMachine;
+use crate::store::StoreIdentity;
+
+impl Driver {
+    /// What is known of the store, by the journal, by this process, and by those whose journal it was.
+    pub(super) fn memory(&self) -> Memory {
+        let mut known = self.keeper.known();
+        let held = self.leases.values().flat_map(|held| held.windows());
+        let marks = held.map(WindowMachine::mark).chain(self.past.iter().map(|past| past.mark));
+        let marks = marks.chain([self.past_mark]);
+        let writes = self.witness.writes.max(self.core.around.writes_seen());
+        let recoveries = History::of(&self.witness.store).recoveries;
+        let mark = marks.max().unwrap_or(Mark::ZERO).get();
+        let (ends, ids) = (self.core.ends_seen(), self.core.ids_seen());
+        known.merge(&Known {
+            mark,
+            ends: ends.clone(),
+            ids,
+            writes,
+            recoveries,
+            catalog: self.core.around.catalog_seen(),
+            ..Known::default()
+        });
+        let (witness, journal) = (self.witness.clone(), self.keeper.id().map(Into::into));
+        // In doubt nothing more is taken.
+        let is_whole = self.core.around.doubts.check().is_err();
+        Memory { witness, known, ends, journal, is_whole }
+    }
+
+    /// Whether the store was recovered since it was joined, whoever has heard of it: an answer to somebody else says so as
+    /// well, and one that nobody waited for. Then it is joined anew, as what this process has may be of the history that
+    /// was lost.
+    pub(super) fn was_recovered(&self, seen: &StoreIdentity) -> bool {
+        if seen.id == self.witness.store {
+            return false;
+        }
+        let (known, found) = (History::of(&self.witness.store), History::of(&seen.id));
+        if known.store != found.store || found.recoveries <= known.recoveries {
+            return false;
+        }
+        let witness = format!("the number of writes that {} has seen", self.witness.who);
+        let (seen, found) = (self.witness.writes, seen.writes);
+        let kind = ErrorKind::StoreWentBack { witness, seen, found };
+        self.core.around.doubt(&Error::new("look at history", kind));
+        true
+    }
+
+    /// An operator has recovered the store: what was in stock or kept may be another's by now, and sources are what the
+    /// store has of them.
+    pub(super) fn forget_lost_history(&mut self, catalog: &Catalog, writes: u64) {
+        self.keeper.forget_tails();
+        self.core.forget_tails();
+        self.core.drop_stocks();
+        self.core.around.begins_anew(catalog.version, writes);
+        self.core.take_as_stored(catalog);
+    }
+}

@@ -1,0 +1,411 @@
+//! A store that was put back to a state before its definitions were changed, and recovered.
+
+use std::collections::HashSet;
+
+use super::kills::{Scratch, in_time};
+use super::recovered::{FIXED, drawn, for_program, joined, taken};
+use super::*;
+use crate::journal::{DataDir, inspect};
+use crate::recovery::RecoveryRequest;
+use crate::segment::Reserve;
+
+fn settings(dir: Option<&Scratch>) -> NodeSettings {
+    let data_dir = dir.map(|dir| dir.0.clone());
+    NodeSettings { data_dir, waits_for_recovery: true, ..NodeSettings::default() }
+}
+
+async fn open(world: &World, dir: Option<&Scratch>) -> Node {
+    let node = Node::open(world.handle(), settings(dir), world.parts()).await.unwrap();
+    joined(world, &node).await;
+    node
+}
+
+/// Installation 5 of 16 now.
+const FIVE_OF_16: NewStripe = NewStripe { offset: 5, increment: 16, first: None, if_version: None };
+const TWO_OF_16: NewStripe = NewStripe { offset: 2, ..FIVE_OF_16 };
+
+async fn in_doubt(world: &World) {
+    in_time(world, async {
+        while world.handle().standing().await.unwrap().doubt.is_none()
+            || world.handle().standing().await.unwrap().known.writes == 0
+            || world.handle().standing().await.unwrap().missing().count() > 0
+        {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// An operator recovers the store through this node, by what was reported.
+async fn recover(world: &World, node: &Node) {
+    in_doubt(world).await;
+    // Whoever keeps no journal, and is missed by nobody, has reported too.
+    world.pass(5_000).await;
+    in_time(world, node.noticed_doubt()).await.unwrap();
+    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    assert_eq!(recovery.unsaid(), None);
+    let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
+    node.recover(&forward).await.unwrap();
+    joined(world, node).await;
+}
+
+/// Who has the numbers that are handed out after the backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Journalled,
+    Journalless,
+    Programs,
+}
+
+/// Numbers as they are handed out, as IDs.
+async fn handed_out(world: &World, node: &Node, whose: Whose, count: u32) -> Vec<u64> {
+    if whose != Whose::Programs {
+        return drawn(world, node, count).await;
+    }
+    let stored = world.handle().get("bills").await.unwrap();
+    let stripe = crate::spec::Stripe::of_text(&stored.spec).unwrap();
+    let (source, definition_version) = ("bills".into(), stored.version);
+    let wanted = Reserve { source, length: count.into(), definition_version, within: None };
+    let segment = in_time(world, for_program(node, &wanted)).await.unwrap();
+    (segment.first..=segment.last).map(|number| stripe.id_of_any(number).unwrap()).collect()
+}
+
+/// By the older stripe, which the recovered store goes on with, numbers that nobody had are IDs that somebody has.
+#[tokio::test]
+async fn ids_of_a_stripe_that_was_lost_do_not_come_again() {
+    for whose in [Whose::Journalled, Whose::Journalless, Whose::Programs] {
+        let (world, dir) = (World::new(), Scratch::new());
+        let dir = Some(&dir).filter(|_| whose != Whose::Journalless);
+        let node = open(&world, dir).await;
+        node.define("bills", &spec(FIXED)).await.unwrap();
+        let mut ids = handed_out(&world, &node, whose, 100).await;
+        let backup = world.store.backup();
+        let lost = node.restripe("bills", FIVE_OF_16).await.unwrap();
+        ids.extend(handed_out(&world, &node, whose, 1_000).await);
+        let highest = *ids.last().unwrap();
+        assert!(highest > 16_000, "{highest}");
+
+        let node = match dir {
+            // A process without a journal knows as long as it runs.
+            None => {
+                world.store.restore(backup);
+                node
+            }
+            Some(dir) => {
+                in_time(&world, node.close()).await.unwrap();
+                drop(node);
+                settle().await;
+                world.store.restore(backup);
+                Node::open(world.handle(), settings(Some(dir)), world.parts()).await.unwrap()
+            }
+        };
+        recover(&world, &node).await;
+        let mut seen: HashSet<_> = ids.into_iter().collect();
+        for id in handed_out(&world, &node, whose, 1_200).await {
+            assert!(seen.insert(id) && id > highest, "{whose:?}: {id} was handed out before");
+        }
+        let again = node.restripe("bills", TWO_OF_16).await.unwrap();
+        assert!(again.version > lost.version, "{again:?} has the number of what was lost");
+        for id in handed_out(&world, &node, whose, 1_200).await {
+            assert!(seen.insert(id), "{whose:?}: {id} was handed out before");
+        }
+        in_time(&world, node.close()).await.unwrap();
+    }
+}
+
+/// Journals of versions before say nothing of IDs, and old journals are read.
+#[tokio::test]
+async fn a_journal_says_what_ids_numbers_have_become_where_they_are_others() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, Some(&dir)).await;
+    let read = |dir: &Scratch| inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    drawn(&world, &node, 100).await;
+    node.define("more", &spec(r#"{"kind":"segment","offset":3,"increment":4}"#)).await.unwrap();
+    let source = in_time(&world, node.source("more")).await.unwrap();
+    let last = numbers(in_time(&world, source.mint(10, None, 5_000)).await.unwrap()).pop().unwrap();
+    let version = world.handle().list().await.unwrap().version;
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    let record = read(&dir);
+    assert_eq!(record.ids.keys().collect::<Vec<_>>(), ["more"]);
+    assert!(record.ids["more"] > last, "{record:?}");
+    assert_eq!(record.catalog, version);
+}
+
+/// The numbers of versions go on above those that were lost, and what a running node has is no newer.
+#[tokio::test]
+async fn definitions_that_were_lost_end_with_their_history() {
+    let world = World::new();
+    let node = open(&world, None).await;
+    let other = open(&world, None).await;
+    let json = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    drawn(&world, &node, 10).await;
+    drawn(&world, &other, 10).await;
+    let backup = world.store.backup();
+    for size in 1..5 {
+        let altered = spec(&json.replace("100", &(200 + size).to_string()));
+        node.alter("bills", &altered, None).await.unwrap();
+    }
+    // Defined after the backup; one of them will be another source.
+    for name in ["kept", "changed"] {
+        node.define(name, &spec(FIXED)).await.unwrap();
+        in_time(&world, node.source(name)).await.unwrap();
+    }
+    let kept = in_time(&world, node.source("kept")).await.unwrap();
+    let mut seen: HashSet<_> =
+        numbers(in_time(&world, kept.mint(10, None, 5_000)).await.unwrap()).into_iter().collect();
+    let lost = node.restripe("bills", FIVE_OF_16).await.unwrap();
+    drawn(&world, &node, 10).await;
+    drawn(&world, &other, 10).await;
+
+    world.store.restore(backup);
+    recover(&world, &node).await;
+    joined(&world, &other).await;
+    for node in [&node, &other] {
+        let ids = drawn(&world, node, 100).await;
+        assert!(ids.iter().any(|id| id % 16 != 5), "not by the stripe of the store: {ids:?}");
+    }
+    assert!(node.definition("bills").await.unwrap().version < lost.version);
+    let off = kept.try_mint().unwrap_err();
+    assert!(off.to_string().contains("deleted"), "{off}");
+    node.define("kept", &spec(FIXED)).await.unwrap();
+    for id in numbers(in_time(&world, kept.mint(10, None, 5_000)).await.unwrap()) {
+        assert!(seen.insert(id), "{id} came again");
+    }
+    let changed = other.define("changed", &spec(r#"{"layout":"twitter"}"#)).await.unwrap();
+    assert!(changed.version > lost.version);
+    world.pass(3_000).await;
+    let source = in_time(&world, node.source("changed")).await.unwrap();
+    let id = numbers(in_time(&world, source.mint(1, None, 5_000)).await.unwrap())[0];
+    assert!(id > 1 << 40, "{id} is none of another source that had the name");
+    for node in [node, other] {
+        in_time(&world, node.close()).await.unwrap();
+    }
+}
+
+/// As an answer does that reaches somebody else, or nobody: a program that asks through this process, for one.
+#[tokio::test]
+async fn a_node_finds_by_itself_that_its_store_was_recovered() {
+    let world = World::new();
+    let node = open(&world, None).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
+    let before = node.incarnation();
+    world.store.restore(backup);
+    let forward = FastForward {
+        segments: vec![("bills".into(), Mark::new(1_000))],
+        writes_at_least: 1_000,
+        ..FastForward::default()
+    };
+    world.handle().fast_forward(&forward).await.unwrap();
+    // Its member is in the state that was put back, so nothing else would tell.
+    let told = node.store().get("bills").await.unwrap_err();
+    assert_eq!(told.kind().code(), "store_went_back");
+    node.store().get("bills").await.expect("it is told once");
+    in_time(&world, async {
+        while node.incarnation() == before || node.incarnation().is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(drawn(&world, &node, 1).await, [1_000], "and not from stock");
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// What a program is told that asks through this process, this process is told.
+#[tokio::test]
+async fn a_refusal_that_a_program_gets_is_the_nodes_doubt() {
+    let world = World::new();
+    let node = open(&world, None).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let definition_version = world.handle().get("bills").await.unwrap().version;
+    let wanted = Reserve { source: "bills".into(), length: 5, definition_version, within: None };
+    let backup = world.store.backup();
+    in_time(&world, for_program(&node, &wanted)).await.unwrap();
+    world.store.restore(backup);
+    let forward = FastForward { writes_at_least: 1_000, ..FastForward::default() };
+    world.handle().fast_forward(&forward).await.unwrap();
+    let refused = for_program(&node, &wanted).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_went_back");
+    let doubted = node.core().around.doubts.check().unwrap_err();
+    assert_eq!(doubted.kind().code(), "store_went_back");
+    in_time(&world, async {
+        while node.core().around.doubts.recoveries() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    in_time(&world, for_program(&node, &wanted)).await.unwrap();
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// What it has from the history that was lost is nobody's, although it mints nothing any more.
+#[tokio::test]
+async fn a_node_that_ends_as_it_joins_a_recovered_store_keeps_nothing_of_what_was_lost() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, Some(&dir)).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
+    // What is left cannot go back to the store.
+    taken(&world, 100).await;
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    let tails = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().tails;
+    assert_eq!(tails().len(), 1);
+
+    world.store.restore(backup);
+    let store = world.faulty();
+    let held = Arc::clone(&store.faults.held);
+    let node = Node::open(Arc::new(store), settings(Some(&dir)), world.parts()).await.unwrap();
+    in_doubt(&world).await;
+    let goes_on = Arc::new(tokio::sync::Notify::new());
+    *held.lock().unwrap() = Some(("join", Arc::clone(&goes_on)));
+    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
+    world.handle().fast_forward(&forward).await.unwrap();
+    in_time(&world, async {
+        while held.lock().unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let closing = node.clone();
+    let closing = tokio::spawn(async move { closing.close().await });
+    settle().await;
+    goes_on.notify_one();
+    in_time(&world, closing).await.unwrap().unwrap();
+    drop(node);
+    settle().await;
+    assert!(tails().is_empty(), "{:?}", tails());
+}
+
+/// What was taken while a node joined is missing in what it knew when it began to.
+#[tokio::test]
+async fn what_is_taken_while_a_node_joins_is_reported() {
+    let world = World::new();
+    let store = world.faulty();
+    let held = Arc::clone(&store.faults.held);
+    let node = Node::open(Arc::new(store), settings(None), world.parts()).await.unwrap();
+    joined(&world, &node).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    drawn(&world, &node, 10).await;
+    // It is to join anew, for a reason that says nothing of the store.
+    let goes_on = Arc::new(tokio::sync::Notify::new());
+    *held.lock().unwrap() = Some(("recall", Arc::clone(&goes_on)));
+    world.handle().leave(node.incarnation().unwrap(), world.clock.unix_ms()).await.unwrap();
+    in_time(&world, async {
+        while held.lock().unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let last = *drawn(&world, &node, 500).await.last().unwrap();
+    world.store.restore(backup);
+    goes_on.notify_one();
+    in_time(&world, async {
+        while world.handle().standing().await.unwrap().known.ends.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let standing = world.handle().standing().await.unwrap();
+    assert!(standing.known.ends["bills"] > last, "{standing:?} says nothing of {last}");
+}
+
+/// A number that is never used again is known by the highest mark alone.
+#[tokio::test]
+async fn marks_of_numbers_that_are_never_used_again_are_reported() {
+    for journalled in [true, false] {
+        let (world, dir) = (World::new(), Scratch::new());
+        let dir = Some(&dir).filter(|_| journalled);
+        let never = || NodeSettings { reuse: crate::pool::Reuse::Never, ..settings(dir) };
+        let node = Node::open(world.handle(), never(), world.parts()).await.unwrap();
+        joined(&world, &node).await;
+        node.define("orders", &spec("{}")).await.unwrap();
+        let backup = world.store.backup();
+        let minted_from = world.clock.unix_ms();
+        let source = in_time(&world, node.source("orders")).await.unwrap();
+        in_time(&world, source.mint(10, None, 5_000)).await.unwrap();
+        let node = if journalled {
+            in_time(&world, node.close()).await.unwrap();
+            drop((node, source));
+            settle().await;
+            // A start and a stop that mint nothing.
+            let node = Node::open(world.handle(), never(), world.parts()).await.unwrap();
+            joined(&world, &node).await;
+            in_time(&world, node.close()).await.unwrap();
+            drop(node);
+            settle().await;
+            world.store.restore(backup);
+            Node::open(world.handle(), never(), world.parts()).await.unwrap()
+        } else {
+            world.store.restore(backup);
+            node
+        };
+        in_doubt(&world).await;
+        let known = world.handle().standing().await.unwrap().known;
+        assert!(known.mark >= minted_from.get(), "{journalled}: {known:?}");
+        drop(node);
+    }
+}
+
+/// What an operator recovered without a journal may lie above it or not: its process finds out when it comes back.
+#[tokio::test]
+async fn who_comes_back_after_a_recovery_without_his_journal_goes_on_if_all_of_it_was_passed() {
+    // The marks that the operator named, for workers and for numbers, as parts of what was lost.
+    for (marks, numbers_at, refused) in [
+        (u64::MAX, 1_000, None),
+        (u64::MAX, 30, Some("bills")),
+        (1, 1_000, Some("worker number's mark")),
+    ] {
+        let (world, dir) = (World::new(), Scratch::new());
+        let node = open(&world, Some(&dir)).await;
+        node.define("bills", &spec(FIXED)).await.unwrap();
+        node.define("orders", &spec("{}")).await.unwrap();
+        let backup = world.store.backup();
+        let orders = in_time(&world, node.source("orders")).await.unwrap();
+        let mut ids = numbers(in_time(&world, orders.mint(10, None, 5_000)).await.unwrap());
+        ids.extend(drawn(&world, &node, 50).await);
+        in_time(&world, node.close()).await.unwrap();
+        drop((node, orders));
+        settle().await;
+        let lost = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().known();
+        assert_eq!(lost.ends["bills"], 51);
+        world.store.restore(backup);
+        let forward = FastForward {
+            marks_at_least: Mark::new(lost.mark).min(Mark::new(marks)),
+            segments: vec![("bills".into(), Mark::new(numbers_at))],
+            writes_at_least: 10_000,
+            ..FastForward::default()
+        };
+        world.handle().fast_forward(&forward).await.unwrap();
+
+        let back = Node::open(world.handle(), settings(Some(&dir)), world.parts()).await.unwrap();
+        let Some(named) = refused else {
+            joined(&world, &back).await;
+            // Until the clock has come to the marks.
+            world.pass(60_000).await;
+            let orders = in_time(&world, back.source("orders")).await.unwrap();
+            ids.extend(numbers(in_time(&world, orders.mint(10, None, 5_000)).await.unwrap()));
+            ids.extend(drawn(&world, &back, 50).await);
+            let count = ids.len();
+            assert_eq!(ids.into_iter().collect::<HashSet<_>>().len(), count);
+            in_time(&world, back.close()).await.unwrap();
+            continue;
+        };
+        world.pass(30_000).await;
+        assert_eq!(back.incarnation(), None, "it went on");
+        let why = back.readiness().why();
+        assert!(why.contains(named), "{why}");
+        // It keeps to itself that it knows more: the others go on.
+        assert_eq!(world.handle().standing().await.unwrap().doubt, None);
+        assert!(taken(&world, 1).await.first >= numbers_at);
+    }
+}
