@@ -8,6 +8,7 @@ mod programs;
 mod read;
 mod speaker;
 mod taking;
+mod words;
 mod write;
 
 use std::fmt;
@@ -379,21 +380,22 @@ impl store_server::Store for Relay {
             Ok(_) => {}
             Err(error) => return told(Err(error), write::identified),
         }
-        at.moved(&service, &format!("moved forward: {forward:?}"));
+        at.moved(&service, &words::moved_forward(&forward));
         told(at.store.fast_forward(&forward).await, write::identified)
     }
 
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> Answer<DoneResponse> {
         let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
         let AcceptLeadRequest { until } = message;
-        at.moved(&service, &format!("allowed to lead until {until}"));
-        told(at.store.accept_lead(read::mark(until)).await, write::done)
+        let until = read::mark(until);
+        at.moved(&service, &words::allowed_to_lead(until));
+        told(at.store.accept_lead(until).await, write::done)
     }
 
     async fn avoid(&self, request: Request<AvoidRequest>) -> Answer<DoneResponse> {
         let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
         let (avoid, now) = read::avoid(&speaker, message)?;
-        at.moved(&service, &format!("asked to avoid numbers: {avoid:?}"));
+        at.moved(&service, &words::asked_to_avoid(&avoid));
         told(at.store.avoid(&avoid, now).await, write::done)
     }
 }

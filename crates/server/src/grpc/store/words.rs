@@ -1,0 +1,103 @@
+//! What an operator does to a store as a whole, as people write it.
+
+use std::fmt;
+
+use snowmint_coord::{Avoid, FastForward, Mark};
+use snowmint_core::Rfc3339;
+
+/// How many of a list are named; a message may have thousands.
+const NAMED_MAX: usize = 8;
+
+/// Where a store is moved.
+pub(super) fn moved_forward(forward: &FastForward) -> String {
+    // Each by its name, so that none is forgotten in the trail.
+    let FastForward {
+        marks_at_least,
+        segments,
+        writes_at_least,
+        recoveries_at_least,
+        catalog_at_least,
+        planned_on: _,
+        forget_journals,
+        new_identity,
+    } = forward;
+    let marks = Time(*marks_at_least);
+    let numbers: Vec<_> = segments.iter().map(|(name, next)| format!("{name}={next}")).collect();
+    format!(
+        "moved forward: worker marks at least {marks}, numbers {}, writes at least {writes_at_least}, recoveries at \
+         least {recoveries_at_least}, catalog at least {catalog_at_least}, without journals {}, {} identity",
+        few(&numbers),
+        few(forget_journals),
+        if *new_identity { "a new" } else { "the same" },
+    )
+}
+
+/// Up to when IDs may lead the clocks.
+pub(super) fn allowed_to_lead(until: Mark) -> String {
+    format!("allowed to lead until {}", Time(until))
+}
+
+/// Which worker numbers nobody shall have.
+pub(super) fn asked_to_avoid(avoid: &Avoid) -> String {
+    let Avoid { pool, slots, until, label } = avoid;
+    let (name, until) = (&pool.name, Time(*until));
+    format!("asked to avoid {} of pool {name:?} until {until} for {label:?}", few(slots))
+}
+
+/// A mark that is a time.
+struct Time(Mark);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Mark::ZERO => f.write_str("no time"),
+            Mark::MAX => f.write_str("the end of all time"),
+            mark => Rfc3339(mark.unix_millis()).fmt(f),
+        }
+    }
+}
+
+/// The first of them, and how many more there are.
+fn few(all: &[impl fmt::Display]) -> String {
+    if all.is_empty() {
+        return "none".into();
+    }
+    let named: Vec<_> = all.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    let named = named.join(" ");
+    match all.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::pool::{Pool, Reuse};
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_to_a_store_is_said_as_people_write_it() {
+        let forward = FastForward {
+            marks_at_least: Mark::new(1_790_000_000_000),
+            segments: (1..=10).map(|number| (format!("s{number}"), Mark::new(number))).collect(),
+            writes_at_least: 7,
+            forget_journals: vec!["j".into()],
+            ..FastForward::default()
+        };
+        assert_eq!(
+            moved_forward(&forward),
+            "moved forward: worker marks at least 2026-09-21T14:13:20.000Z, numbers s1=1 s2=2 s3=3 s4=4 s5=5 s6=6 s7=7 s8=8 \
+             and 2 more, writes at least 7, recoveries at least 0, catalog at least 0, without journals j, the same \
+             identity"
+        );
+        assert_eq!(allowed_to_lead(Mark::ZERO), "allowed to lead until no time");
+        let pool = Pool { name: "workers-10".into(), slots: 9, group: 1, reuse: Reuse::Recycle };
+        let label = "leaf\n".to_owned();
+        let avoid = Avoid { pool, slots: vec![3, 4], until: Mark::MAX, label };
+        assert_eq!(
+            asked_to_avoid(&avoid),
+            r#"asked to avoid 3 4 of pool "workers-10" until the end of all time for "leaf\n""#
+        );
+    }
+}
